@@ -1,0 +1,95 @@
+import { connect } from 'node:net'
+import { createHistogram } from 'node:perf_hooks'
+
+/**
+ * The load runner: a process of its own that takes one job at a time over IPC. Requests are whole HTTP
+ * texts, made beforehand, and a reply is only cut at its Content-Length: autocannon parses replies in
+ * JavaScript, is busier than the server it measures, and so hides how fast the floor is.
+ */
+export type LoadJob = {
+  port: number
+  /** Whole requests; each connection walks the list from a place of its own. */
+  requests: string[]
+  connections: number
+  seconds: number
+  /** Wait between two requests of a connection, for a probe that only watches. */
+  pauseMs?: number
+}
+
+/** Latencies in milliseconds; `failed` counts replies that are not 2xx and lost connections. */
+export type LoadResult = { rate: number; p50: number; p99: number; count: number; failed: number }
+
+if (process.send) process.on('message', (job: LoadJob) => void run(job).then((r) => process.send?.(r)))
+
+async function run(job: LoadJob): Promise<LoadResult> {
+  const latencies = createHistogram()
+  const requests = job.requests.map((text) => Buffer.from(text))
+  const state = { isOver: false, failed: 0, latencies, requests, pauseMs: job.pauseMs ?? 0 }
+  const started = performance.now()
+  const open = Array.from({ length: job.connections }, (_, index) => {
+    const first = Math.floor((index * requests.length) / job.connections)
+    return client(job.port, first, state)
+  })
+  await new Promise((resolve) => setTimeout(resolve, job.seconds * 1000))
+  state.isOver = true
+  const seconds = (performance.now() - started) / 1000
+  for (const socket of open) socket.destroy()
+  const milliseconds = (percentile: number) => latencies.percentile(percentile) / 1000
+  return {
+    rate: latencies.count / seconds,
+    p50: milliseconds(50),
+    p99: milliseconds(99),
+    count: latencies.count,
+    failed: state.failed,
+  }
+}
+
+type State = {
+  isOver: boolean
+  failed: number
+  readonly latencies: ReturnType<typeof createHistogram>
+  readonly requests: readonly Buffer[]
+  readonly pauseMs: number
+}
+
+/** One keep-alive connection with one request under way at a time. */
+function client(port: number, first: number, state: State) {
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+  let next = first
+  let sent = 0
+  let missing = 0
+  let head: Buffer | undefined
+  const send = (): void => {
+    if (state.isOver) return
+    sent = performance.now()
+    socket.write(state.requests[next] as Buffer)
+    next = (next + 1) % state.requests.length
+  }
+  const fail = (): void => {
+    if (!state.isOver) state.failed += 1
+  }
+  socket.on('connect', send)
+  socket.on('error', fail)
+  socket.on('end', fail)
+  socket.on('data', (chunk: Buffer) => {
+    if (missing === 0) {
+      const bytes = head ? Buffer.concat([head, chunk]) : chunk
+      const end = bytes.indexOf('\r\n\r\n')
+      head = end < 0 ? bytes : undefined
+      if (end < 0) return
+      missing = end + 4 + contentLength(bytes.toString('latin1', 0, end)) - bytes.length
+      if (bytes[9] !== 0x32) fail()
+    } else missing -= chunk.length
+    if (missing > 0 || state.isOver) return
+    state.latencies.record(Math.max(1, Math.round((performance.now() - sent) * 1000)))
+    if (state.pauseMs > 0) setTimeout(send, state.pauseMs)
+    else send()
+  })
+  return socket
+}
+
+function contentLength(head: string): number {
+  const [, digits] = /\r\ncontent-length: (\d+)/i.exec(head) ?? []
+  if (digits === undefined) throw new Error(`A reply without Content-Length:\n${head}`)
+  return Number(digits)
+}

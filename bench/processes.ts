@@ -1,0 +1,97 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { openSync } from 'node:fs'
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { LoadJob, LoadResult } from './load.ts'
+
+/** What was started, last in first out; `close` ends all of it, also after a failure or a signal. */
+export class Started {
+  readonly #steps: (() => Promise<unknown>)[] = []
+  constructor() {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.once(signal, () => void this.close().finally(() => process.exit(1)))
+  }
+  add(step: () => Promise<unknown>): void {
+    this.#steps.push(step)
+  }
+  async close(): Promise<void> {
+    for (const step of this.#steps.splice(0).reverse()) await step()
+  }
+}
+
+/** A temporary directory that the database's user can pass. */
+export async function temporary(started: Started): Promise<string> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), 'ck-bench-')))
+  await chmod(dir, 0o711)
+  started.add(() => rm(dir, { recursive: true, force: true }))
+  return dir
+}
+
+/** Forks a script of this directory. */
+export function helper(started: Started, script: string): ChildProcess {
+  const child = fork(fileURLToPath(new URL(script, import.meta.url)))
+  started.add(() => end(child))
+  return child
+}
+
+/** Sends one message to a helper; resolves to its answer, rejects when it ends instead. */
+export async function ask<T>(child: ChildProcess, message?: object): Promise<T> {
+  const gone = new AbortController()
+  const answer = once(child, 'message', { signal: gone.signal })
+  const onExit = () => gone.abort(new Error('A helper process of the bench ended; see above.'))
+  child.once('exit', onExit)
+  if (message) child.send(message)
+  try {
+    return (await answer)[0] as T
+  } finally {
+    child.off('exit', onExit)
+  }
+}
+
+/** A load runner; answers that are not 2xx fail the bench. */
+export function loader(started: Started): (job: LoadJob) => Promise<LoadResult> {
+  const child = helper(started, 'load.ts')
+  return async (job) => {
+    const result = await ask<LoadResult>(child, job)
+    if (result.failed > 0 || result.count === 0)
+      throw new Error(`${result.failed} of ${result.count} requests failed: ${job.requests[0]}`)
+    return result
+  }
+}
+
+/** The product as its users start it: `cellkeep start`, embedded database, log to a file. */
+export async function product(
+  started: Started,
+  dataDir: string,
+  env: Record<string, string>,
+  nodeOptions: string[] = [],
+): Promise<{ port: number; pid: number }> {
+  const log = openSync(join(dataDir, '..', 'server.log'), 'a')
+  const bin = fileURLToPath(new URL('../bin/cellkeep.js', import.meta.url))
+  const child = spawn(process.execPath, [...nodeOptions, bin, 'start'], {
+    stdio: ['ignore', log, 'pipe'],
+    cwd: join(dataDir, '..'),
+    env: { PATH: process.env.PATH, CELLKEEP_DATA_DIR: dataDir, CELLKEEP_PORT: '0', ...env },
+  })
+  started.add(() => end(child))
+  const said: string[] = []
+  for await (const line of createInterface({ input: child.stderr as NodeJS.ReadableStream })) {
+    said.push(line)
+    const [, port] = /listens on http:\/\/\S+:(\d+)/.exec(line) ?? []
+    if (port === undefined) continue
+    child.stderr?.resume()
+    return { port: Number(port), pid: child.pid as number }
+  }
+  throw new Error(`The product did not start:\n${said.join('\n')}`)
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill('SIGTERM')
+  await ended
+}

@@ -1,0 +1,172 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import pg from 'pg'
+import { keptCookieKeys } from '../src/auth/cookie-keys-file.ts'
+import { createPasswords } from '../src/auth/password.ts'
+import { resolveOptions } from '../src/config.ts'
+import { connectionTo } from '../src/db/postgres-process.ts'
+import { cpuOf } from './cpu.ts'
+import type { LoadResult } from './load.ts'
+import { machine } from './machine.ts'
+import { median } from './numbers.ts'
+import { ask, helper, loader, product, Started, temporary } from './processes.ts'
+import { type Figures, type Measured, type Run, report } from './report.ts'
+import { floorWorkload, probe, type Workload, workloads } from './workloads.ts'
+import { generateWorld, openSessions } from './world.ts'
+
+/**
+ * `npm run bench`: the product as its users start it, with a real database and real fsync, against a bare
+ * `node:http` echo. Short slices of floor and workload take turns, and each ratio is taken between
+ * neighbours, so that a noisy machine disturbs both alike.
+ */
+const { values: flags } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '1' },
+    cells: { type: 'string', default: '10000' },
+    sessions: { type: 'string', default: '500' },
+    /** Directory for the results; `--out ''` writes none. */
+    out: { type: 'string', default: join(import.meta.dirname, 'results') },
+    /** Options of Node for the server, such as `--node=--cpu-prof`. */
+    node: { type: 'string', default: '' },
+  },
+})
+const rounds = Number(flags.rounds)
+const seconds = Number(flags.seconds)
+const cells = Number(flags.cells)
+
+/** The hashing that the server has by default. */
+const { config } = resolveOptions({})
+const { memoryCost, timeCost, parallelism } = config.argon2
+const hashing = {
+  concurrency: config.hash_concurrency,
+  queueMax: config.hash_queue_max,
+  argon2: { memory: memoryCost, time: timeCost, parallelism },
+}
+
+const started = new Started()
+try {
+  const run = await bench()
+  const text = report(run)
+  console.log(text)
+  if (flags.out) {
+    await mkdir(flags.out, { recursive: true })
+    await writeFile(join(flags.out, 'latest.json'), `${JSON.stringify(run, null, 2)}\n`)
+    await writeFile(join(flags.out, 'latest.md'), text)
+  }
+} finally {
+  await started.close()
+}
+
+async function bench(): Promise<Run> {
+  const password = 'a bench password'
+  const { server, cookies, visible, facts } = await setUp(password)
+  const floor = floorWorkload(cookies)
+  const bare = helper(started, 'floor.ts')
+  const echo: Target = { port: await ask<number>(bare), pid: bare.pid as number }
+  const load = loader(started)
+  const chosen = workloads(cookies, visible, password).filter(
+    ({ name }) => !flags.only || flags.only.split(',').includes(name),
+  )
+  const slice = async ({ requests, connections }: Workload, { port, pid }: Target): Promise<Slice> => {
+    const before = cpuOf(pid)
+    const result = await load({ port, requests, connections, seconds })
+    const after = cpuOf(pid)
+    const perRequest = (of: 'own' | 'below') => ((after[of] - before[of]) / result.count) * 1e6
+    return { ...result, cpu: perRequest('own'), databaseCpu: perRequest('below') }
+  }
+
+  for (const workload of [floor, ...chosen]) await slice(workload, workload === floor ? echo : server)
+  const floors: Slice[] = []
+  const taken = chosen.map((workload) => ({ workload, slices: [] as Slice[], beside: [] as number[] }))
+  for (let round = 0; round < rounds; round++)
+    for (const { workload, slices, beside } of taken) {
+      floors.push(await slice(floor, echo))
+      beside.push(floors.length - 1)
+      slices.push(await slice(workload, server))
+    }
+  floors.push(await slice(floor, echo))
+  const measured = taken.map(({ workload, slices, beside }): Measured => {
+    const neighbours = (of: 'rate' | 'p99' | 'cpu') =>
+      beside.map((at) => ((floors[at] as Slice)[of] + (floors[at + 1] as Slice)[of]) / 2)
+    const ratio = (of: 'rate' | 'p99' | 'cpu') =>
+      median(neighbours(of).map((floorValue, at) => (slices[at] as Slice)[of] / floorValue))
+    return {
+      ...summary(workload, slices),
+      ratio: { rate: ratio('rate'), p99: ratio('p99'), cpu: ratio('cpu') },
+    }
+  })
+  const login = chosen.find(({ name }) => name === 'login')
+  return {
+    machine: facts,
+    settings: { rounds, seconds, cells, sessions: cookies.length, fsync: 'on' },
+    floor: summary(floor, floors),
+    workloads: measured,
+    ...(login && { login: await loginStorm(login, server, slice) }),
+  }
+}
+
+type Target = { port: number; pid: number }
+/** Processor time per request in microseconds: of the server, and of the database below it. */
+type Slice = LoadResult & { cpu: number; databaseCpu: number }
+
+function summary({ name, connections, bar }: Workload, slices: readonly Slice[]): Figures {
+  const middle = (of: keyof Slice) => median(slices.map((one) => one[of]))
+  const [rate, p50, p99] = [middle('rate'), middle('p50'), middle('p99')]
+  const [cpu, databaseCpu] = [middle('cpu'), middle('databaseCpu')]
+  return { name, connections, ...(bar && { bar }), rate, p50, p99, cpu, databaseCpu }
+}
+
+/** Logins beside the bare rate of the hash, and what another request feels meanwhile. */
+async function loginStorm(
+  login: Workload,
+  server: Target,
+  slice: (workload: Workload, target: Target) => Promise<Slice>,
+): Promise<NonNullable<Run['login']>> {
+  const argon = helper(started, 'argon.ts')
+  const watch = loader(started)
+  const watched = { ...probe, port: server.port, seconds, pauseMs: 5 }
+  const seen = { argon: [] as number[], ratio: [] as number[], idle: [] as number[], storm: [] as number[] }
+  for (let round = 0; round < rounds; round++) {
+    const bare = await ask<number>(argon, { options: hashing, seconds })
+    seen.idle.push((await watch(watched)).p99)
+    const [logins, beside] = await Promise.all([slice(login, server), watch(watched)])
+    seen.argon.push(bare)
+    seen.ratio.push(logins.rate / bare)
+    seen.storm.push(beside.p99)
+  }
+  return {
+    argonRate: median(seen.argon),
+    ratio: median(seen.ratio),
+    probeIdleP99: median(seen.idle),
+    probeStormP99: median(seen.storm),
+  }
+}
+
+async function setUp(password: string) {
+  const dir = await temporary(started)
+  const dataDir = join(dir, 'data')
+  const off = ['CELL_CREATE', 'CELL_READ', 'LOGIN_IP', 'LOGIN_ACCOUNT'].map((name) => [
+    `CELLKEEP_LIMIT_${name}`,
+    'off',
+  ])
+  const server = await product(
+    started,
+    dataDir,
+    Object.fromEntries(off),
+    flags.node.split(' ').filter(Boolean),
+  )
+  const client = new pg.Client(connectionTo(join(dataDir, 'socket'), 'cellkeep'))
+  await client.connect()
+  started.add(() => client.end())
+  const passwords = await createPasswords(hashing)
+  await generateWorld(client, { cells, passwordHash: await passwords.hash(password) })
+  const indexes = Array.from({ length: Number(flags.sessions) }, (_, index) => index)
+  const cookies = await openSessions(client, indexes, { keys: await keptCookieKeys(dataDir) })
+  const { rows } = await client.query<{ id: string }>(
+    `select id from cell where visibility = 'public' and deleted_at is null order by id limit 1000`,
+  )
+  return { server, cookies, visible: rows.map(({ id }) => id), facts: await machine(client) }
+}

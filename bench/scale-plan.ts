@@ -1,0 +1,47 @@
+import pg from 'pg'
+
+type Sent = { text: string; values: unknown[] }
+
+/**
+ * The plans of the last statement that a call sends: as planned for its values, and the generic one that a
+ * prepared statement may settle for. The statement is taken from the driver, so it is the one that ran.
+ */
+export async function explain(client: pg.Client, call: () => Promise<unknown>): Promise<string> {
+  const sent = await lastStatement(call)
+  const parts: string[] = []
+  for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+    await client.query(`set plan_cache_mode = ${mode}`)
+    await client.query(`prepare explained as ${sent.text}`)
+    const given = sent.values.length > 0 ? `(${sent.values.map(literal).join(', ')})` : ''
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+      `explain (analyze, buffers) execute explained${given}`,
+    )
+    parts.push(`-- ${mode}`, ...rows.map((row) => row['QUERY PLAN']))
+    await client.query('deallocate explained')
+  }
+  await client.query('reset plan_cache_mode')
+  return parts.join('\n')
+}
+
+async function lastStatement(call: () => Promise<unknown>): Promise<Sent> {
+  const { prototype } = pg.Client
+  const query = prototype.query
+  let last: Sent | undefined
+  prototype.query = function (this: pg.Client, sent: Sent, ...rest: unknown[]) {
+    last = sent
+    return Reflect.apply(query, this, [sent, ...rest])
+  } as typeof query
+  try {
+    await call()
+  } finally {
+    prototype.query = query
+  }
+  if (last === undefined) throw new Error('The call sent no statement')
+  return last
+}
+
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return 'null'
+  const text = Array.isArray(value) ? `{${value.join(',')}}` : String(value)
+  return `'${text.replaceAll("'", "''")}'`
+}

@@ -1,0 +1,64 @@
+import { type Machine, machineLine } from './machine.ts'
+import { short, table } from './numbers.ts'
+import type { Case } from './scale-cases.ts'
+
+/** Milliseconds, and the rows of the answer. */
+export type Figures = { median: number; p99: number; rows: number }
+export type Row = Omit<Case, 'params'> & { small: Figures; large: Figures; ratio: number; plan?: string }
+export type ScaleRun = { machine: Machine; sizes: { small: number; large: number }; rows: Row[] }
+
+/** The page of a run: the bar first, then every filter, then what is over the bar, with its plans. */
+export function scaleReport({ machine, sizes, rows }: ScaleRun): string {
+  const lists = rows.filter(({ method }) => method === 'cell_list')
+  const points = rows.filter(({ method }) => method !== 'cell_list')
+  const over = rows.filter(({ ratio, bar }) => ratio > bar)
+  const worst = (some: readonly Row[]): string =>
+    some.length === 0 ? '–' : short(Math.max(...some.map(({ ratio }) => ratio)))
+  const callers = [...new Set(lists.map(({ caller }) => caller))]
+  const filters = [...new Set(lists.map(({ filter }) => filter))]
+  const plain = lists.filter(({ filter }) => filter === 'none')
+  return `${[
+    `# ${sizes.large} cells against ${sizes.small}`,
+    `Written by \`npm run bench:scale\`: medians in the large world ÷ medians in the small one, the bar is 3.
+First page of 50 rows, page 200 of 10 rows. In process, fsync off, data in memory.`,
+    '## Lists without a filter',
+    table(
+      ['Caller, order, page', 'ratio', 'small ms', 'large ms', 'large p99 ms', 'rows'],
+      plain.map((row) => [`${row.caller}, ${row.order}, ${page(row)}`, ...figures(row)]),
+    ),
+    '## Each filter: the worst ratio of both orders and pages',
+    table(
+      ['Filter', ...callers],
+      filters.map((filter) => [
+        filter,
+        ...callers.map((caller) =>
+          worst(lists.filter((row) => row.filter === filter && row.caller === caller)),
+        ),
+      ]),
+    ),
+    '## Point reads and writes',
+    table(
+      ['Call', 'ratio', 'small ms', 'large ms', 'large p99 ms', 'rows'],
+      points.map((row) => [row.name, ...figures(row)]),
+    ),
+    `## Over the bar: ${over.length} of ${rows.length}`,
+    over.length === 0
+      ? 'None.'
+      : table(
+          ['Case', 'ratio', 'small ms', 'large ms', 'large p99 ms', 'rows'],
+          over.map((row) => [row.name, ...figures(row)]),
+        ),
+    ...over.filter(({ plan }) => plan).map(({ name, plan }) => `### ${name}\n\n\`\`\`\n${plan}\n\`\`\``),
+    machineLine(machine),
+  ].join('\n\n')}\n`
+}
+
+const page = ({ isDeep }: Row): string => (isDeep ? 'page 200' : 'first')
+
+const figures = ({ ratio, small, large }: Row): string[] => [
+  short(ratio),
+  short(small.median),
+  short(large.median),
+  short(large.p99),
+  `${small.rows} / ${large.rows}`,
+]

@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import { createKeyRing, createSessionCookie } from '../src/auth/cookie.ts'
+import { randomToken, sessionIdOf } from '../src/auth/secrets.ts'
+
+/**
+ * A generated world of cells: the same for the same seed and size. Heavy tails: the first accounts own and
+ * are granted most. 30 % of the cells are public, 2 % deleted, 1 % of system origin, 2 % have a path.
+ */
+export type WorldOptions = { cells: number; seed?: number; passwordHash?: string }
+
+/** Callers with a known place in every world. */
+export const callers = ['owner', 'admin', 'grants_10', 'grants_10000', 'role_holder', 'nobody'] as const
+export type CallerName = (typeof callers)[number]
+
+/** The index of the account behind a caller; account, actor and cell ids follow from indexes. */
+export const indexOf = (caller: CallerName): number => callers.indexOf(caller)
+export const idOf = (what: 'account' | 'actor' | 'cell' | 'scope', index: number): string =>
+  createHash('md5')
+    .update(`${what}:${index}`)
+    .digest('hex')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+export const accountsOf = (cells: number): number => Math.max(1000, Math.floor(cells / 100))
+
+/** The index of the first cell that no special caller owns; `owner` owns many, the other callers none. */
+const firstOrdinary = callers.length
+const scopes = 50
+const teams = 20
+
+export async function generateWorld(client: pg.Client, options: WorldOptions): Promise<void> {
+  const { cells, seed = 1, passwordHash = '-' } = options
+  const accounts = accountsOf(cells)
+  const later = await dropIndexes(client)
+  // Two numbers in 0..1 that depend on the seed and nothing else; ids come from md5, as in `idOf`.
+  await client.query(`
+    set synchronous_commit = off;
+    set maintenance_work_mem = '256MB';
+    create function pg_temp.u(i bigint, salt int) returns float8 language sql immutable
+      as $$ select (hashint8extended(i, ${seed} * 1000 + salt) & 4294967295) / 4294967296.0::float8 $$;
+    create function pg_temp.id(what text, i bigint) returns uuid language sql immutable
+      as $$ select md5(what || ':' || i)::uuid $$;`)
+  await client.query(`
+    insert into account (id, username, password_hash, created_at)
+    select pg_temp.id('account', i), 'user' || i, '${passwordHash}', now() - interval '1 year'
+    from generate_series(0, ${accounts - 1}) i`)
+  await client.query(`
+    insert into actor (id, account_id, name, name_key, created_at)
+    select pg_temp.id('actor', i), pg_temp.id('account', i), 'user' || i, 'user' || i, now() - interval '1 year'
+    from generate_series(0, ${accounts - 1}) i`)
+  await client.query(`
+    insert into role_grant (actor_id, role, scope_kind, scope_id, created_at)
+    select pg_temp.id('actor', i), 'team_' || floor(pg_temp.u(i, 1) * ${teams}),
+      case when i % 2 = 0 then 'scope' end, case when i % 2 = 0 then pg_temp.id('scope', i % ${scopes}) end, now()
+    from generate_series(${firstOrdinary}, ${accounts - 1}, 2) i
+    union all values (pg_temp.id('actor', ${indexOf('admin')}), 'admin', null, null::uuid, now()),
+      (pg_temp.id('actor', ${indexOf('role_holder')}), 'crowd', null, null, now())`)
+  await insertCells(client, cells, accounts)
+  await insertGrants(client, cells, accounts)
+  for (const definition of later) await client.query(definition)
+  await client.query('vacuum (analyze)')
+}
+
+/** A year of cells in order of creation, every tenth at the same moment as the one before. */
+async function insertCells(client: pg.Client, cells: number, accounts: number): Promise<void> {
+  await client.query(`
+    insert into cell (id, kind, visibility, path, data, data_bytes, created_by, created_at, updated_at, updated_by,
+      version, deleted_at)
+    select pg_temp.id('cell', i), kind, case when pg_temp.u(i, 2) < 0.3 then 'public' else 'private' end,
+      case when i % 50 = 0 then 'docs/' || i % 1000 || '/' || i end,
+      data, octet_length(data::text), created_by, created_at, updated_at,
+      case when updated_at is not null then created_by end, case when updated_at is null then 1 else 2 end,
+      case when pg_temp.u(i, 3) < 0.02 then now() end
+    from (
+      select i,
+        case when pg_temp.u(i, 4) < 0.3 then null when pg_temp.u(i, 4) < 0.7 then 'note'
+          when pg_temp.u(i, 4) < 0.999 then 'image' else 'rare' end as kind,
+        jsonb_build_object('label', 'Cell ' || i, 'summary', repeat('word ', 4 + (pg_temp.u(i, 5) ^ 4 * 200)::int),
+          'rank', i) as data,
+        case when pg_temp.u(i, 6) < 0.01 then null when pg_temp.u(i, 7) < 0.05 then pg_temp.id('actor', 0)
+          else pg_temp.id('actor', ${firstOrdinary} + floor(pg_temp.u(i, 7) ^ 3 * ${accounts - firstOrdinary})::bigint)
+        end as created_by,
+        created_at,
+        case when pg_temp.u(i, 8) < 0.3 then created_at + pg_temp.u(i, 9) * (now() - created_at) end as updated_at
+      from generate_series(0, ${cells - 1}) i,
+        lateral (select now() - interval '1 year' * ((${cells} - i + (i % 10 = 9)::int) / ${cells}::float8)) t (created_at)
+    ) made`)
+}
+
+/** Half as many grants as cells, and those of the callers. */
+async function insertGrants(client: pg.Client, cells: number, accounts: number): Promise<void> {
+  const ordinary = `'actor', ${firstOrdinary} + floor(pg_temp.u(i, 12) ^ 2 * ${accounts - firstOrdinary})::bigint`
+  const give = (cell: string, principal: string, from: string) => `
+    insert into cell_grant (cell_id, level, actor_id, role, scope_id, cell_created_at)
+    select c.id, case when pg_temp.u(i, 10) < 0.2 then 'editor' else 'viewer' end, p.*, c.created_at
+    from ${from} join lateral (select ${principal}) p (actor_id, role, scope_id) on true
+      join cell c on c.id = pg_temp.id('cell', ${cell})
+    on conflict do nothing`
+  await client.query(
+    give(
+      `floor(pg_temp.u(i, 11) * ${cells})::bigint`,
+      `case when i % 5 > 0 then pg_temp.id(${ordinary}) end,
+        case when i % 5 = 0 then 'team_' || floor(pg_temp.u(i, 12) * ${teams}) end,
+        case when i % 10 = 0 then pg_temp.id('scope', i % ${scopes}) end`,
+      `generate_series(1, ${Math.floor(cells / 2)}) i`,
+    ),
+  )
+  const spread = (count: number) =>
+    `(select i * ${cells}::bigint / ${count} as i from generate_series(0, ${count - 1}) i) i`
+  const actor = (caller: CallerName) => `pg_temp.id('actor', ${indexOf(caller)}), null::text, null::uuid`
+  await client.query(give('i', actor('grants_10'), spread(10)))
+  await client.query(give('i', actor('grants_10000'), spread(Math.min(cells, 10_000))))
+  await client.query(give('i', `null::uuid, 'crowd', null::uuid`, spread(Math.ceil(cells / 10))))
+}
+
+/** Drops what is built faster at the end; the statements that bring it back. */
+async function dropIndexes(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ name: string; definition: string }>(`
+    select i.relname as name, pg_get_indexdef(i.oid) as definition
+    from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
+    where t.relname in ('cell', 'cell_grant') and not x.indisunique`)
+  for (const { name } of rows) await client.query(`drop index ${name}`)
+  return rows.map(({ definition }) => definition)
+}
+
+/** Opens one session per account index; the `Cookie` header of each. */
+export async function openSessions(
+  client: pg.Client,
+  indexes: readonly number[],
+  cookie: { keys: readonly string[]; hostPrefix?: boolean },
+): Promise<string[]> {
+  const tokens = indexes.map(() => randomToken())
+  const { rows } = await client.query<{ id: string; expires_at: string }>(
+    `insert into auth_session (id, account_id, expires_at)
+     select id, account_id, now() + interval '30 days' from unnest($1::text[], $2::uuid[]) t (id, account_id)
+     returning id, to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as expires_at`,
+    [tokens.map(sessionIdOf), indexes.map((index) => idOf('account', index))],
+  )
+  const expires = new Map(rows.map((row) => [row.id, row.expires_at]))
+  const issuer = createSessionCookie(createKeyRing(cookie.keys), {
+    secure: true,
+    hostPrefix: cookie.hostPrefix ?? false,
+  })
+  return tokens.map((token) => {
+    const value = issuer.issue(token, expires.get(sessionIdOf(token)) as string)
+    return value.slice(0, value.indexOf(';'))
+  })
+}

@@ -1,0 +1,61 @@
+/**
+ * An application with Cellkeep inside, on a PostgreSQL of its own:
+ *
+ *     DATABASE_URL=postgres://… COOKIE_KEY=… node examples/embed/server.ts
+ *
+ * Cellkeep answers below `/api`; everything else is the application's.
+ */
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+// In a project of your own: import … from 'cellkeep'
+import { createService, nodeListener, ServiceError } from '../../src/index.ts'
+import { actions, hooks, roles } from './library.ts'
+
+const { DATABASE_URL, COOKIE_KEY, PORT = '3000', TOKEN_FILE = 'bootstrap_token' } = process.env
+if (!DATABASE_URL || !COOKIE_KEY)
+  throw new Error('Set DATABASE_URL and COOKIE_KEY; `npx cellkeep keys generate` makes a key.')
+
+const service = await createService({
+  database_url: DATABASE_URL,
+  cookie_keys: [COOKIE_KEY],
+  cookie_secure: false, // This example speaks plain http on the loopback.
+  bootstrap: 'live',
+  bootstrap_token_path: TOKEN_FILE,
+  log_level: 'warn',
+  roles,
+  hooks,
+  actions,
+})
+const cellkeep = nodeListener(service.handle)
+
+const server = createServer(async (request, response) => {
+  if (request.url?.startsWith('/api/')) return cellkeep(request, response)
+  response.setHeader('content-type', 'text/plain; charset=utf-8')
+  response.end(`Hello, ${await visitor(request)}.\n`)
+})
+
+/** The same guards as over HTTP, without a request: the visitor's cookie says who calls. */
+async function visitor({ headers: { cookie } }: IncomingMessage): Promise<string> {
+  try {
+    const account = await service.call(
+      'account_verify',
+      {},
+      cookie === undefined ? {} : { headers: { cookie } },
+    )
+    return (account as { username: string }).username
+  } catch (error) {
+    if (error instanceof ServiceError && error.data.reason === 'authentication_required') return 'stranger'
+    throw error
+  }
+}
+
+server.listen(Number(PORT), '127.0.0.1', () => {
+  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+})
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  process.once(signal, () => {
+    service.leave('draining')
+    server.close(() => service.close())
+    server.closeIdleConnections()
+  })

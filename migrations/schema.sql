@@ -1,0 +1,413 @@
+-- Made by `npm run schema` from a freshly migrated database. Do not edit.
+
+create table account (
+  id uuid not null default gen_random_uuid(),
+  username text collate "C" not null,
+  email text collate "C",
+  email_key text collate "C",
+  email_verified boolean not null default false,
+  password_hash text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  created_by uuid,
+  updated_at timestamp(3) with time zone not null default now(),
+  updated_by uuid,
+  deleted_at timestamp(3) with time zone,
+  deleted_by uuid
+);
+
+create table actor (
+  id uuid not null default gen_random_uuid(),
+  account_id uuid not null,
+  name text collate "C" not null,
+  name_key text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  updated_at timestamp(3) with time zone,
+  updated_by uuid,
+  deleted_at timestamp(3) with time zone,
+  deleted_by uuid,
+  deleted_with_account boolean not null default false
+);
+
+create table api_token (
+  id text collate "C" not null,
+  account_id uuid not null,
+  name text collate "C" not null,
+  token_hash text collate "C" not null,
+  scope jsonb not null,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone,
+  last_used_at timestamp(3) with time zone,
+  last_used_ip text collate "C"
+);
+
+create table app_settings (
+  id integer not null default 1,
+  open_signup boolean not null default false,
+  updated_at timestamp(3) with time zone,
+  updated_by uuid
+);
+
+create table audit_cell (
+  cell_id uuid not null,
+  seq bigint not null
+);
+
+create table audit_log (
+  id uuid not null default gen_random_uuid(),
+  seq bigint,
+  written bigint not null generated always as identity,
+  event_type text collate "C" not null,
+  outcome text collate "C" not null,
+  actor_id uuid,
+  account_id uuid,
+  target_actor_id uuid,
+  target_account_id uuid,
+  ip text collate "C",
+  created_at timestamp(3) with time zone not null default clock_timestamp(),
+  metadata jsonb,
+  cell_ids uuid[]
+) with (autovacuum_vacuum_scale_factor=0.03);
+
+create table audit_position (
+  id integer not null default 1,
+  seq bigint not null default 0,
+  removed_seq bigint not null default 0
+);
+
+create table auth_session (
+  id text collate "C" not null,
+  account_id uuid not null,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone not null
+);
+
+create table bootstrap_lock (
+  id integer not null default 1,
+  bootstrapped boolean not null default false
+);
+
+create table cell (
+  id uuid not null default gen_random_uuid(),
+  kind text collate "C",
+  visibility text collate "C" not null default 'private'::text,
+  path text collate "C",
+  data jsonb not null,
+  data_bytes integer not null,
+  version integer not null default 1,
+  created_by uuid,
+  updated_by uuid,
+  created_at timestamp(3) with time zone not null default now(),
+  updated_at timestamp(3) with time zone,
+  changed_at timestamp(3) with time zone not null generated always as (COALESCE(updated_at, created_at)) stored,
+  deleted_at timestamp(3) with time zone
+);
+
+create table cell_field (
+  source_id uuid not null,
+  name text collate "C" not null,
+  target_id uuid not null,
+  created_at timestamp(3) with time zone not null default now()
+);
+
+create table cell_grant (
+  id uuid not null default gen_random_uuid(),
+  cell_id uuid not null,
+  level text collate "C" not null,
+  actor_id uuid,
+  role text collate "C",
+  scope_id uuid,
+  principal text collate "C" not null generated always as ( CASE WHEN actor_id IS NOT NULL THEN 'a:'::text || actor_id::text ELSE (('r:'::text || COALESCE(scope_id::text, '*'::text)) || ':'::text) || role END) stored,
+  cell_created_at timestamp(3) with time zone not null,
+  granted_by uuid,
+  created_at timestamp(3) with time zone not null default now()
+);
+
+create table cell_item (
+  parent_id uuid not null,
+  "position" text collate "C" not null,
+  child_id uuid not null,
+  created_at timestamp(3) with time zone not null default now()
+);
+
+create table invite (
+  id uuid not null default gen_random_uuid(),
+  email text collate "C",
+  email_key text collate "C",
+  username text collate "C",
+  expires_at timestamp(3) with time zone,
+  claimed_by uuid,
+  claimed_at timestamp(3) with time zone,
+  created_at timestamp(3) with time zone not null default now(),
+  created_by uuid
+);
+
+create table role_grant (
+  id uuid not null default gen_random_uuid(),
+  actor_id uuid not null,
+  role text collate "C" not null,
+  scope_kind text collate "C",
+  scope_id uuid,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone,
+  revoked_at timestamp(3) with time zone,
+  revoked_by uuid,
+  revoked_reason text collate "C",
+  closed_at timestamp(3) with time zone,
+  granted_by uuid,
+  source_offer_id uuid
+);
+
+create table role_grant_offer (
+  offer_id uuid not null default gen_random_uuid(),
+  from_actor_id uuid not null,
+  from_account_id uuid not null,
+  to_account_id uuid not null,
+  to_actor_id uuid,
+  role text collate "C" not null,
+  scope_kind text collate "C",
+  scope_id uuid,
+  message text collate "C",
+  grant_expires_at timestamp(3) with time zone,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone not null,
+  accepted_at timestamp(3) with time zone,
+  declined_at timestamp(3) with time zone,
+  retracted_at timestamp(3) with time zone,
+  superseded_at timestamp(3) with time zone,
+  expired_at timestamp(3) with time zone,
+  decline_reason text collate "C",
+  resulting_role_grant_id uuid
+);
+
+create table schema_migration (
+  name text collate "C" not null,
+  applied_at timestamp(3) with time zone not null default now()
+);
+
+alter table account add constraint account_email_folded CHECK ((email IS NULL) = (email_key IS NULL));
+alter table account add constraint account_username_lower CHECK (username = lower(username));
+alter table account add constraint account_pkey PRIMARY KEY (id);
+alter table account add constraint account_username_key UNIQUE (username);
+alter table actor add constraint actor_pkey PRIMARY KEY (id);
+alter table api_token add constraint api_token_scope_object CHECK (jsonb_typeof(scope) = 'object'::text);
+alter table api_token add constraint api_token_pkey PRIMARY KEY (id);
+alter table api_token add constraint api_token_hash_key UNIQUE (token_hash);
+alter table app_settings add constraint app_settings_single CHECK (id = 1);
+alter table app_settings add constraint app_settings_pkey PRIMARY KEY (id);
+alter table audit_cell add constraint audit_cell_pkey PRIMARY KEY (cell_id, seq);
+alter table audit_log add constraint audit_log_metadata_object CHECK (jsonb_typeof(metadata) = 'object'::text);
+alter table audit_log add constraint audit_log_outcome CHECK (outcome = ANY (ARRAY['success'::text, 'failure'::text]));
+alter table audit_log add constraint audit_log_pkey PRIMARY KEY (id);
+alter table audit_position add constraint audit_position_single CHECK (id = 1);
+alter table audit_position add constraint audit_position_pkey PRIMARY KEY (id);
+alter table auth_session add constraint auth_session_id_form CHECK (id ~ '^[0-9a-f]{64}$'::text);
+alter table auth_session add constraint auth_session_pkey PRIMARY KEY (id);
+alter table bootstrap_lock add constraint bootstrap_lock_single CHECK (id = 1);
+alter table bootstrap_lock add constraint bootstrap_lock_pkey PRIMARY KEY (id);
+alter table cell add constraint cell_data_bytes CHECK (data_bytes >= 2 AND data_bytes <= 262144);
+alter table cell add constraint cell_data_no_kind CHECK (NOT data ? 'kind'::text);
+alter table cell add constraint cell_data_object CHECK (jsonb_typeof(data) = 'object'::text);
+alter table cell add constraint cell_data_text_size CHECK (octet_length(data::text) <= 524288);
+alter table cell add constraint cell_kind_length CHECK (char_length(kind) >= 1 AND char_length(kind) <= 128);
+alter table cell add constraint cell_path_length CHECK (char_length(path) >= 1 AND char_length(path) <= 256);
+alter table cell add constraint cell_updated_after_created CHECK (updated_at >= created_at);
+alter table cell add constraint cell_version CHECK (version >= 1);
+alter table cell add constraint cell_visibility CHECK (visibility = ANY (ARRAY['private'::text, 'public'::text]));
+alter table cell add constraint cell_pkey PRIMARY KEY (id);
+alter table cell_field add constraint cell_field_name_form CHECK (name ~ '^[a-z][a-z0-9_]{0,63}$'::text);
+alter table cell_field add constraint cell_field_pkey PRIMARY KEY (source_id, name);
+alter table cell_grant add constraint cell_grant_level CHECK (level = ANY (ARRAY['viewer'::text, 'editor'::text]));
+alter table cell_grant add constraint cell_grant_one_principal CHECK (num_nonnulls(actor_id, role) = 1);
+alter table cell_grant add constraint cell_grant_scope_of_role CHECK (scope_id IS NULL OR role IS NOT NULL);
+alter table cell_grant add constraint cell_grant_pkey PRIMARY KEY (id);
+alter table cell_grant add constraint cell_grant_cell_principal_key UNIQUE (cell_id, principal);
+alter table cell_item add constraint cell_item_position_form CHECK ("position" ~ '^[0-9A-Za-z]{1,200}$'::text);
+alter table cell_item add constraint cell_item_pkey PRIMARY KEY (parent_id, "position");
+alter table invite add constraint invite_claimant_claimed CHECK (claimed_by IS NULL OR claimed_at IS NOT NULL);
+alter table invite add constraint invite_email_folded CHECK ((email IS NULL) = (email_key IS NULL));
+alter table invite add constraint invite_identifier CHECK (num_nonnulls(email, username) >= 1);
+alter table invite add constraint invite_username_lower CHECK (username = lower(username));
+alter table invite add constraint invite_pkey PRIMARY KEY (id);
+alter table role_grant add constraint role_grant_reason_revoked CHECK (revoked_reason IS NULL OR revoked_at IS NOT NULL);
+alter table role_grant add constraint role_grant_scope_paired CHECK ((scope_kind IS NULL) = (scope_id IS NULL));
+alter table role_grant add constraint role_grant_pkey PRIMARY KEY (id);
+alter table role_grant_offer add constraint role_grant_offer_one_end CHECK (num_nonnulls(accepted_at, declined_at, retracted_at, superseded_at, expired_at) <= 1);
+alter table role_grant_offer add constraint role_grant_offer_reason_declined CHECK (decline_reason IS NULL OR declined_at IS NOT NULL);
+alter table role_grant_offer add constraint role_grant_offer_result_accepted CHECK (resulting_role_grant_id IS NULL OR accepted_at IS NOT NULL);
+alter table role_grant_offer add constraint role_grant_offer_scope_paired CHECK ((scope_kind IS NULL) = (scope_id IS NULL));
+alter table role_grant_offer add constraint role_grant_offer_pkey PRIMARY KEY (offer_id);
+alter table schema_migration add constraint schema_migration_pkey PRIMARY KEY (name);
+alter table actor add constraint actor_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table api_token add constraint api_token_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table auth_session add constraint auth_session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table cell add constraint cell_created_by_fkey FOREIGN KEY (created_by) REFERENCES actor(id) ON DELETE SET NULL;
+alter table cell add constraint cell_updated_by_fkey FOREIGN KEY (updated_by) REFERENCES actor(id) ON DELETE SET NULL;
+alter table cell_field add constraint cell_field_source_id_fkey FOREIGN KEY (source_id) REFERENCES cell(id) ON DELETE CASCADE;
+alter table cell_field add constraint cell_field_target_id_fkey FOREIGN KEY (target_id) REFERENCES cell(id) ON DELETE CASCADE;
+alter table cell_grant add constraint cell_grant_actor_id_fkey FOREIGN KEY (actor_id) REFERENCES actor(id) ON DELETE CASCADE;
+alter table cell_grant add constraint cell_grant_cell_id_fkey FOREIGN KEY (cell_id) REFERENCES cell(id) ON DELETE CASCADE;
+alter table cell_grant add constraint cell_grant_granted_by_fkey FOREIGN KEY (granted_by) REFERENCES actor(id) ON DELETE SET NULL;
+alter table cell_item add constraint cell_item_child_id_fkey FOREIGN KEY (child_id) REFERENCES cell(id) ON DELETE CASCADE;
+alter table cell_item add constraint cell_item_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES cell(id) ON DELETE CASCADE;
+alter table invite add constraint invite_claimed_by_fkey FOREIGN KEY (claimed_by) REFERENCES account(id) ON DELETE SET NULL;
+alter table role_grant add constraint role_grant_actor_id_fkey FOREIGN KEY (actor_id) REFERENCES actor(id) ON DELETE CASCADE;
+alter table role_grant add constraint role_grant_source_offer_id_fkey FOREIGN KEY (source_offer_id) REFERENCES role_grant_offer(offer_id) ON DELETE SET NULL;
+alter table role_grant_offer add constraint role_grant_offer_result_fkey FOREIGN KEY (resulting_role_grant_id) REFERENCES role_grant(id) ON DELETE SET NULL;
+alter table role_grant_offer add constraint role_grant_offer_to_account_id_fkey FOREIGN KEY (to_account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table role_grant_offer add constraint role_grant_offer_to_actor_id_fkey FOREIGN KEY (to_actor_id) REFERENCES actor(id) ON DELETE CASCADE;
+
+CREATE INDEX account_created ON account USING btree (created_at, id);
+CREATE UNIQUE INDEX account_email_key ON account USING btree (email_key) WHERE email_key IS NOT NULL;
+CREATE INDEX actor_account ON actor USING btree (account_id, created_at, id);
+CREATE INDEX actor_name ON actor USING btree (name_key, id) WHERE deleted_at IS NULL;
+CREATE INDEX api_token_account ON api_token USING btree (account_id, created_at, id);
+CREATE INDEX api_token_expires ON api_token USING btree (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX audit_log_account ON audit_log USING btree (account_id, seq) WHERE seq IS NOT NULL;
+CREATE INDEX audit_log_created ON audit_log USING btree (created_at) WHERE seq IS NOT NULL;
+CREATE INDEX audit_log_event ON audit_log USING btree (event_type, seq) WHERE seq IS NOT NULL;
+CREATE UNIQUE INDEX audit_log_seq ON audit_log USING btree (seq) WHERE seq IS NOT NULL;
+CREATE INDEX audit_log_target ON audit_log USING btree (target_account_id, seq) WHERE seq IS NOT NULL;
+CREATE INDEX audit_log_unnumbered ON audit_log USING btree (written) WHERE seq IS NULL;
+CREATE INDEX auth_session_account ON auth_session USING btree (account_id, created_at, id);
+CREATE INDEX auth_session_created ON auth_session USING btree (created_at, id);
+CREATE INDEX auth_session_expires ON auth_session USING btree (expires_at);
+CREATE INDEX cell_created_by ON cell USING btree (created_by);
+CREATE INDEX cell_deleted ON cell USING btree (deleted_at) WHERE deleted_at IS NOT NULL;
+CREATE INDEX cell_field_target ON cell_field USING btree (target_id, created_at, source_id, name);
+CREATE INDEX cell_grant_actor ON cell_grant USING btree (actor_id) WHERE actor_id IS NOT NULL;
+CREATE INDEX cell_grant_cell ON cell_grant USING btree (cell_id, created_at, id);
+CREATE INDEX cell_grant_granted_by ON cell_grant USING btree (granted_by) WHERE granted_by IS NOT NULL;
+CREATE INDEX cell_grant_principal ON cell_grant USING btree (principal, cell_created_at, cell_id);
+CREATE INDEX cell_item_child ON cell_item USING btree (child_id, created_at, parent_id, "position");
+CREATE INDEX cell_live_changed ON cell USING btree (visibility, changed_at, id) WHERE deleted_at IS NULL;
+CREATE INDEX cell_live_created ON cell USING btree (visibility, created_at, id) WHERE deleted_at IS NULL;
+CREATE INDEX cell_live_kind_changed ON cell USING btree (visibility, kind, changed_at, id) WHERE deleted_at IS NULL;
+CREATE INDEX cell_live_kind_created ON cell USING btree (visibility, kind, created_at, id) WHERE deleted_at IS NULL;
+CREATE INDEX cell_live_own_changed ON cell USING btree (created_by, visibility, changed_at, id) WHERE deleted_at IS NULL;
+CREATE INDEX cell_live_own_created ON cell USING btree (created_by, visibility, created_at, id) WHERE deleted_at IS NULL;
+CREATE INDEX cell_live_path ON cell USING btree (visibility, path) WHERE deleted_at IS NULL AND path IS NOT NULL;
+CREATE UNIQUE INDEX cell_path ON cell USING btree (path) WHERE deleted_at IS NULL AND path IS NOT NULL;
+CREATE INDEX cell_updated_by ON cell USING btree (updated_by) WHERE updated_by IS NOT NULL;
+CREATE INDEX invite_claimed_by ON invite USING btree (claimed_by);
+CREATE INDEX invite_created ON invite USING btree (created_at, id);
+CREATE UNIQUE INDEX invite_open_email ON invite USING btree (email_key) WHERE email_key IS NOT NULL AND claimed_at IS NULL;
+CREATE UNIQUE INDEX invite_open_username ON invite USING btree (username) WHERE username IS NOT NULL AND claimed_at IS NULL;
+CREATE INDEX role_grant_actor ON role_grant USING btree (actor_id);
+CREATE UNIQUE INDEX role_grant_live ON role_grant USING btree (actor_id, role, scope_kind, scope_id) NULLS NOT DISTINCT WHERE revoked_at IS NULL AND closed_at IS NULL;
+CREATE INDEX role_grant_live_global ON role_grant USING btree (role) WHERE revoked_at IS NULL AND closed_at IS NULL AND scope_id IS NULL;
+CREATE INDEX role_grant_live_scope ON role_grant USING btree (scope_kind, scope_id) WHERE revoked_at IS NULL AND closed_at IS NULL AND scope_id IS NOT NULL;
+CREATE INDEX role_grant_live_scope_id ON role_grant USING btree (scope_id, actor_id) WHERE scope_id IS NOT NULL AND revoked_at IS NULL AND closed_at IS NULL;
+CREATE INDEX role_grant_offer_from ON role_grant_offer USING btree (from_account_id, created_at, offer_id);
+CREATE UNIQUE INDEX role_grant_offer_pending ON role_grant_offer USING btree (to_account_id, to_actor_id, role, scope_kind, scope_id, from_actor_id) NULLS NOT DISTINCT WHERE accepted_at IS NULL AND declined_at IS NULL AND retracted_at IS NULL AND superseded_at IS NULL AND expired_at IS NULL;
+CREATE INDEX role_grant_offer_pending_expires ON role_grant_offer USING btree (expires_at) WHERE accepted_at IS NULL AND declined_at IS NULL AND retracted_at IS NULL AND superseded_at IS NULL AND expired_at IS NULL;
+CREATE INDEX role_grant_offer_pending_from ON role_grant_offer USING btree (from_actor_id) WHERE accepted_at IS NULL AND declined_at IS NULL AND retracted_at IS NULL AND superseded_at IS NULL AND expired_at IS NULL;
+CREATE INDEX role_grant_offer_pending_inbox ON role_grant_offer USING btree (to_account_id, expires_at, offer_id) WHERE accepted_at IS NULL AND declined_at IS NULL AND retracted_at IS NULL AND superseded_at IS NULL AND expired_at IS NULL;
+CREATE INDEX role_grant_offer_pending_scope ON role_grant_offer USING btree (scope_kind, scope_id) WHERE accepted_at IS NULL AND declined_at IS NULL AND retracted_at IS NULL AND superseded_at IS NULL AND expired_at IS NULL;
+CREATE INDEX role_grant_offer_result ON role_grant_offer USING btree (resulting_role_grant_id) WHERE resulting_role_grant_id IS NOT NULL;
+CREATE INDEX role_grant_offer_to ON role_grant_offer USING btree (to_account_id, created_at, offer_id);
+CREATE INDEX role_grant_offer_to_actor ON role_grant_offer USING btree (to_actor_id) WHERE to_actor_id IS NOT NULL;
+CREATE INDEX role_grant_source ON role_grant USING btree (source_offer_id) WHERE source_offer_id IS NOT NULL;
+
+create function audit_insert(entries json) returns void
+language plpgsql volatile parallel unsafe
+as $$
+begin
+  insert into audit_log (event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip,
+                         metadata, cell_ids)
+  select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata,
+         -- One expression and no subquery: a fifth of the time of every mutation's audit statement.
+         nullif(
+           array_remove(
+             array[
+               audit_named_cell(metadata, 'cell_id'), audit_named_cell(metadata, 'source_id'),
+               audit_named_cell(metadata, 'parent_id'), audit_named_cell(metadata, 'child_id'),
+               audit_named_cell(metadata, 'target_id'), audit_named_cell(metadata, 'new_id')
+             ] || cell_ids,
+             null
+           ),
+           '{}'
+         )
+    from rows from (
+           json_to_recordset(entries) as (
+             event_type text, outcome text, actor_id uuid, account_id uuid, target_actor_id uuid,
+             target_account_id uuid, ip text, metadata jsonb, cell_ids uuid[])
+         ) with ordinality
+   order by ordinality;
+end
+$$;
+
+create function audit_named_cell(metadata jsonb, key text) returns uuid
+language sql immutable parallel safe
+as $$
+  select case
+    when metadata ->> key ~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$'
+    then (metadata ->> key)::uuid
+  end
+$$;
+
+create function audit_number(most integer DEFAULT 10000) returns integer
+language plpgsql volatile parallel unsafe
+as $$
+declare
+  last bigint;
+  ids uuid[];
+begin
+  -- One numberer at a time. Each statement below begins after the lock is held and so, at READ COMMITTED,
+  -- sees what every earlier numberer committed. Under a longer-lived snapshot it would not.
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    raise exception 'audit_number() must run at READ COMMITTED' using errcode = 'invalid_transaction_state';
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('cellkeep audit_number', 0));
+
+  ids := array(select id from audit_log where seq is null order by written limit most);
+  if cardinality(ids) = 0 then
+    return 0;
+  end if;
+  select seq into strict last from audit_position;
+  with numbered as (
+    update audit_log
+       set seq = last + nth
+      from unnest(ids) with ordinality as batch (row_id, nth)
+     where id = row_id
+    returning seq, cell_ids
+  )
+  insert into audit_cell (cell_id, seq)
+  select distinct cell_id, seq from numbered cross join unnest(cell_ids) cell_id;
+  update audit_position set seq = last + cardinality(ids);
+  return cardinality(ids);
+end
+$$;
+
+create function audit_write(entries json) returns text
+language plpgsql volatile parallel unsafe
+as $$
+declare
+  entry json;
+  lost integer := 0;
+  cause text;
+begin
+  begin
+    perform audit_insert(entries);
+    return null;
+  exception when others then
+    -- One bad row must not take the others along: once more, each on its own.
+    null;
+  end;
+  for entry in select value from json_array_elements(entries) loop
+    begin
+      perform audit_insert(json_build_array(entry));
+    exception when others then
+      lost := lost + 1;
+      cause := coalesce(cause, sqlstate || ' ' || sqlerrm);
+    end;
+  end loop;
+  return case
+    when lost > 0 then format('%s of %s rows lost: %s', lost, json_array_length(entries), cause)
+  end;
+end
+$$;
+
+create function iso_timestamp(at timestamp with time zone) returns text
+language sql stable strict parallel safe
+as $$ select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $$;
+

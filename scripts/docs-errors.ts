@@ -1,0 +1,35 @@
+import { catalogue, codeMessage, codeStatus, type Reason } from '../src/errors.ts'
+
+/** docs/errors.md: the catalogue of reasons. */
+export function errorsPage(): string {
+  const entries = Object.entries(catalogue) as [Reason, (typeof catalogue)[Reason]][]
+  const codes = [...new Set(entries.map(([, { code }]) => code))].sort((a, b) => b - a)
+  return [
+    introduction,
+    '| Reason | Code | HTTP | Meaning |',
+    '|---|---|---|---|',
+    ...entries.map(
+      ([reason, { code, status = codeStatus(code), doc }]) =>
+        `| \`${reason}\` | ${code} | ${status} | ${doc.replaceAll('|', '\\|')} |`,
+    ),
+    '',
+    '## Codes',
+    '',
+    'The text is fixed per code and for people; programs switch on the reason.',
+    '',
+    '| Code | HTTP | `message` |',
+    '|---|---|---|',
+    ...codes.map((code) => `| ${code} | ${codeStatus(code)} | ${codeMessage(code)} |`),
+    '',
+  ].join('\n')
+}
+
+const introduction = `<!-- Generated from src/errors.ts by scripts/docs.ts; edit the catalogue, not this page. -->
+# Errors
+
+A refused JSON-RPC call answers with the HTTP status below and
+\`{"jsonrpc": "2.0", "id": 1, "error": {"code": …, "message": "…", "data": {"reason": "…"}}}\`; a refused REST
+request with \`{"error": "<reason>", …}\`. What the meaning names in code font (\`issues\`, \`retry_after\`,
+\`current_version\`) stands beside the reason. The text of an unexpected failure is never sent: look up the
+\`X-Request-Id\` of the answer in the log.
+`

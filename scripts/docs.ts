@@ -1,0 +1,97 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { AnySetting } from '../src/config/setting.ts'
+import { groups } from '../src/config/table.ts'
+import { envName } from '../src/config.ts'
+import { apiPage } from './docs-api.ts'
+import { errorsPage } from './docs-errors.ts'
+
+/**
+ * Writes the generated pages of docs/; `--check` writes nothing and fails when one is stale.
+ * A further page is one more entry here.
+ */
+export const pages: Readonly<Record<string, () => string>> = {
+  'docs/api.md': apiPage,
+  'docs/configuration.md': configurationPage,
+  'docs/errors.md': errorsPage,
+}
+
+/** The pages whose file differs from what the code says. */
+export function stalePages(): string[] {
+  return Object.keys(pages).filter((name) => readPage(name) !== pages[name]?.())
+}
+
+function configurationPage(): string {
+  const sections = groups.map(({ title, settings }) => {
+    const rows = Object.entries<AnySetting>(settings).map(([key, setting]) => {
+      const marks = [setting.secret && '**Secret.**', setting.pending && '*Not used by this version yet.*']
+      const doc = [setting.doc, ...marks].filter(Boolean).join(' ')
+      return `| \`${envName(key)}\` | ${usual(setting)} | ${cell(setting.kind.rule)} | ${cell(doc)} |`
+    })
+    return [
+      `## ${title}`,
+      '',
+      '| Variable | Default | Values | Meaning |',
+      '|---|---|---|---|',
+      ...rows,
+      '',
+    ].join('\n')
+  })
+  return `${introduction}\n${sections.join('\n')}`
+}
+
+function usual(setting: AnySetting): string {
+  const fixed = typeof setting.default === 'function' ? '' : setting.kind.show(setting.default)
+  const own = setting.shown ?? `\`${fixed}\``
+  return cell(
+    setting.library === undefined ? own : `${own} (library: \`${setting.kind.show(setting.library)}\`)`,
+  )
+}
+
+const cell = (text: string): string => text.replaceAll('|', '\\|')
+
+const fileOf = (name: string): URL => new URL(`../${name}`, import.meta.url)
+
+function readPage(name: string): string | undefined {
+  try {
+    return readFileSync(fileOf(name), 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+const introduction = `<!-- Generated from src/config/table.ts by scripts/docs.ts; edit the table, not this page. -->
+# Configuration
+
+Nothing has to be set: \`cellkeep start\` serves \`http://127.0.0.1:4040\` on an embedded PostgreSQL. Settings
+come from the environment, a config file, and the defaults below, in this order. \`cellkeep config\` prints
+every setting in force and where it comes from. Every problem is listed at once, and the process ends with
+exit code 78.
+
+- An empty variable counts as unset. Variables without the prefix (\`DATABASE_URL\`, \`PORT\`) are not read.
+- A secret may come from a file instead: \`CELLKEEP_COOKIE_KEYS_FILE=/run/secrets/keys\`.
+- A name that is no setting brings a warning.
+- Relative paths count from the working directory.
+
+The **config file** is \`CELLKEEP_CONFIG\`, else \`cellkeep.config.{ts,mjs,js,json}\` in the working directory. It
+exports an object with the same settings, names without prefix in lower case; lists may be arrays:
+
+\`\`\`ts
+import { defineConfig } from 'cellkeep'
+
+export default defineConfig({ port: 8080, allowed_origins: ['https://app.example'], limit_login_ip: '5/900' })
+\`\`\`
+
+It also takes what the environment cannot hold: \`roles\`, \`scope_kinds\`, \`grant_paths\`, \`credential_types\`,
+\`audit_events\`, \`hooks\`, \`actions\`, \`authorize_offer\`, \`self_service_roles\`. \`createService\` takes the same
+object as its options and reads no environment.
+`
+
+if (import.meta.main) {
+  const stale = stalePages()
+  if (process.argv.includes('--check')) {
+    for (const name of stale) console.error(`${name} is stale: run \`node scripts/docs.ts\` and commit it.`)
+    process.exitCode = stale.length > 0 ? 1 : 0
+  } else {
+    for (const name of stale) writeFileSync(fileOf(name), pages[name]?.() ?? '')
+  }
+}

@@ -1,0 +1,31 @@
+/** `npm run examples`: runs every example as its reader would, each against a server or database of its own. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { startServer, workspace } from '../test/helpers/server-process.ts'
+import { type Place, runEmbed, runStandalone } from './example-runs.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const space = await workspace()
+try {
+  const directory = await space.make('examples')
+  const place: Place = { root, node: process.execPath, directory }
+  await standalone(place)
+  await runEmbed(place)
+  console.log('2 passed, 0 failed')
+} finally {
+  await space.remove()
+}
+
+/** Twice: the second run signs in instead of bootstrapping, and finds everything there. */
+async function standalone(place: Place): Promise<void> {
+  const server = await startServer(place.directory)
+  const tokenFile = join(place.directory, '.cellkeep', 'bootstrap_token')
+  const first = await runStandalone(place, server.url, tokenFile)
+  console.log(first)
+  assert.match(first, /^Bootstrapped: ada/m)
+  const second = await runStandalone(place, server.url, tokenFile)
+  assert.match(second, /^Signed in as ada/m)
+  assert.match(second, / 0 of them new/)
+  assert.equal((await server.end('SIGTERM')).code, 0)
+}

@@ -1,0 +1,76 @@
+/**
+ * `node scripts/package-check.ts`: packs the package, installs it into an empty project, and uses it there as a
+ * consumer would, on the oldest Node that is supported, on 24 and on the pinned one.
+ */
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { environment, type Place, runEmbed, runStandalone } from './example-runs.ts'
+import { checkTypes, makeProject, pack } from './package-project.ts'
+
+const nodes = ['22.18.0', '24', process.versions.node]
+
+const work = await realpath(await mkdtemp(join(tmpdir(), 'ck-package-')))
+let count = 0
+try {
+  // The embedded database's user passes it where the check runs as root.
+  await chmod(work, 0o711)
+  const root = join(work, 'project')
+  await mkdir(root)
+  await makeProject(root, await pack(work))
+  await passes('types, the declarations of the package checked too', () => checkTypes(root))
+  for (const version of nodes) {
+    const node = await nodeBinary(version)
+    const directory = join(work, `data-${version}`)
+    await mkdir(directory)
+    const place: Place = { root, node, directory }
+    await passes(`cellkeep start on Node ${version}`, () => useServer(place))
+    await passes(`the library on Node ${version}`, () => runEmbed(place))
+  }
+  console.log(`${count} passed, 0 failed`)
+} finally {
+  await rm(work, { recursive: true, force: true })
+}
+
+async function passes(what: string, check: () => Promise<void>): Promise<void> {
+  await check()
+  count += 1
+  console.log(`ok: ${what}`)
+}
+
+/** npm carries the bare programs too: no install script, no other registry. */
+async function nodeBinary(version: string): Promise<string> {
+  if (version === process.versions.node) return process.execPath
+  const prefix = join(work, `node-${version}`)
+  const name = `node-${process.platform}-${process.arch}`
+  const run = promisify(execFile)
+  await run('npm', ['install', '--prefix', prefix, '--no-save', `${name}@${version}`], { cwd: work })
+  const node = join(prefix, 'node_modules', name, 'bin', 'node')
+  const { stdout } = await run(node, ['--version'])
+  assert.ok(stdout.startsWith(`v${version}`), stdout)
+  return node
+}
+
+/** `cellkeep start` in an empty directory without a variable but the port, and the standalone example on it. */
+async function useServer(place: Place): Promise<void> {
+  const server = spawn(join(place.root, 'node_modules/.bin/cellkeep'), ['start'], {
+    cwd: place.directory,
+    env: { ...environment(place), CELLKEEP_PORT: '0' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const ended = once(server, 'exit')
+  try {
+    const [line] = await once(createInterface({ input: server.stderr }), 'line')
+    const [url] = /http:\S+/.exec(line) ?? assert.fail(line)
+    const printed = await runStandalone(place, url, join(place.directory, '.cellkeep', 'bootstrap_token'))
+    assert.match(printed, /^Deleted cell/m)
+  } finally {
+    server.kill('SIGTERM')
+  }
+  assert.deepEqual(await ended, [0, null])
+}

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { cp, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const run = promisify(execFile)
+
+/** Packs into a directory; the tarball holds what it should and nothing else. Resolves to its path. */
+export async function pack(directory: string): Promise<string> {
+  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', directory], { cwd: root })
+  // What `prepack` prints comes first.
+  const [packed] = JSON.parse(stdout.slice(stdout.indexOf('[')))
+  const paths: string[] = packed.files.map((file: { path: string }) => file.path)
+  const top = [...new Set(paths.map((path) => path.split('/')[0]))].sort()
+  assert.deepEqual(top, ['LICENSE', 'README.md', 'bin', 'dist', 'migrations', 'package.json'])
+  assert.deepEqual(
+    paths.filter((path) => path.includes('.test.')),
+    [],
+  )
+  console.log(`${packed.filename}: ${paths.length} files, ${packed.size} bytes`)
+  return join(directory, packed.filename)
+}
+
+/** A consumer's project with the tarball installed, the examples importing it by its name, and type tests. */
+export async function makeProject(project: string, tarball: string): Promise<void> {
+  const { devDependencies, dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  const { typescript, '@types/node': types } = devDependencies
+  await writeJson(join(project, 'package.json'), {
+    private: true,
+    type: 'module',
+    dependencies: { cellkeep: `file:${tarball}`, zod: dependencies.zod },
+    devDependencies: { '@types/node': types, typescript },
+  })
+  await run('npm', ['install', '--no-audit', '--no-fund'], { cwd: project })
+  await copyExamples(project)
+  await writeFile(join(project, 'types.ts'), inference)
+  await writeJson(join(project, 'tsconfig.json'), {
+    compilerOptions: {
+      target: 'es2023',
+      module: 'nodenext',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noEmit: true,
+      skipLibCheck: false,
+      allowImportingTsExtensions: true,
+      types: ['node'],
+    },
+  })
+}
+
+export async function checkTypes(project: string): Promise<void> {
+  const compiler = join(project, 'node_modules/typescript/bin/tsc')
+  await run(process.execPath, [compiler, '-p', project], { cwd: project }).catch(({ stdout }) =>
+    assert.fail(stdout),
+  )
+}
+
+const publicNames = {
+  'index.ts': 'cellkeep',
+  'client/client.ts': 'cellkeep/client',
+  'testing/index.ts': 'cellkeep/testing',
+}
+
+async function copyExamples(project: string): Promise<void> {
+  await cp(join(root, 'examples'), join(project, 'examples'), { recursive: true })
+  await cp(join(root, 'README.md'), join(project, 'README.md'))
+  const files = ['standalone/import-docs.ts', 'embed/library.ts', 'embed/server.ts', 'embed/check.ts']
+  for (const file of files) {
+    let text = await readFile(join(project, 'examples', file), 'utf8')
+    for (const [path, name] of Object.entries(publicNames))
+      text = text.replaceAll(`'../../src/${path}'`, `'${name}'`)
+    assert.ok(!text.includes('/src/'), `${file} imports only public names`)
+    await writeFile(join(project, 'examples', file), text)
+  }
+}
+
+const writeJson = (path: string, value: object): Promise<void> => writeFile(path, JSON.stringify(value))
+
+/** What must compile for a consumer, and what must not. */
+const inference = `
+import { type CellkeepError, createClient } from 'cellkeep/client'
+import { defineConfig, query } from 'cellkeep'
+import { z } from 'zod'
+
+const client = createClient({ url: '' })
+const { cell } = await client.cell_create({ data: { label: 'x' } })
+const version: number = cell.version
+const outcome = await client.try.cell_update({ cell_id: cell.id, data: {} })
+if (!outcome.ok && outcome.error.reason === 'cell_version_conflict') throw new Error(String(version))
+const sessions: { id: string }[] = (await client.account_session_list()).sessions
+const { account } = await client.account.status()
+export const name: string = account.username + sessions.length
+
+// @ts-expect-error no such reason
+if (!outcome.ok && outcome.error.reason === 'cell_path_tacken') throw outcome.error
+// @ts-expect-error no such key
+await client.cell_create({ data: {}, colour: 'red' })
+// @ts-expect-error no such method
+await client.cell_crate({ data: {} })
+const declared = { doc: '', auth: { account: 'none', actor: 'none' }, output: z.null() } as const
+// @ts-expect-error a query has no audit
+query({ ...declared, handler: async (_input, { audit }) => audit })
+// @ts-expect-error a port is no word
+defineConfig({ port: 'many' })
+export type Thrown = CellkeepError
+`

@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import type { Audit } from '../audit/audit.ts'
+import { mutation } from '../core/action.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { holdsAdmin } from '../roles/grants.ts'
+import { auditActors, type Detail, endCredentials, lockForEnding } from './ending.ts'
+
+export const account_delete = mutation({
+  doc: 'Delete an account: the caller’s own, or another one as admin. It can be undeleted; its credentials are gone.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'account_delete',
+  rate_limit: 'account',
+  rate_limit_group: 'account',
+  input: z.strictObject({ account_id: Uuid.nullish() }),
+  output: z.object({ ok: z.literal(true), deleted: z.literal(true) }),
+  errors: [
+    'insufficient_permissions',
+    'account_not_found',
+    'cannot_delete_keeper',
+    'cannot_delete_last_admin',
+  ],
+  async handler({ account_id }, { account, actor, credential, role_grants, db, audit, fail }) {
+    const target = account_id ?? account.id
+    if (target !== account.id && !holdsAdmin(role_grants))
+      throw fail('insufficient_permissions', { required_roles: ['admin'] })
+    await deleteAccount(
+      db,
+      audit,
+      { account_id: target, deleted_by: actor.id },
+      { credential_type: credential.type },
+    )
+    return { ok: true as const, deleted: true as const }
+  },
+})
+
+/** Tombstones a live account with its live actors and ends its credentials (contract 2, section 14). */
+export async function deleteAccount(
+  db: Queryable,
+  audit: Audit,
+  { account_id, deleted_by }: { account_id: string; deleted_by: string | null },
+  detail: Detail,
+): Promise<void> {
+  await lockForEnding(db, 'account_delete', account_id, detail, (account) => account.deleted_at === null)
+  const { actor_ids } = (await db.first<{ actor_ids: string[] }>(sql`
+    with gone as (
+      update account set deleted_at = now(), deleted_by = ${deleted_by}::uuid,
+        updated_at = now(), updated_by = ${deleted_by}::uuid
+      where id = ${account_id}::uuid
+    ), actors as (
+      update actor set deleted_at = now(), deleted_by = ${deleted_by}::uuid, deleted_with_account = true
+      where account_id = ${account_id}::uuid and deleted_at is null
+      returning id
+    )
+    select array(select id from actors order by id) as actor_ids`)) as { actor_ids: string[] }
+  const ended = await endCredentials(db, account_id)
+  audit('account_delete', { ...ended, ...detail }, { target_account_id: account_id })
+  auditActors(audit, 'actor_delete', account_id, actor_ids, detail)
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import type { Audit } from '../audit/audit.ts'
+import { mutation } from '../core/action.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { auditSuperseded, pending, type SupersededOffer, supersededColumns } from '../roles/offers.ts'
+import { auditActors, type Detail, lockForEnding, onlyVia } from './ending.ts'
+
+export const account_purge = mutation({
+  doc: 'Remove an account for good, active or deleted. Its names are free afterwards; the audit log keeps its ids.',
+  auth: { account: 'required', actor: 'required', credential_types: ['daemon_token'], roles: ['keeper'] },
+  event: 'account_purge',
+  rate_limit: 'account',
+  rate_limit_group: 'admin_write',
+  input: z.strictObject({ account_id: Uuid, confirm: z.boolean().optional() }),
+  output: z.object({ ok: z.literal(true), purged: z.literal(true) }),
+  errors: ['purge_not_confirmed', 'account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
+  async handler({ account_id, confirm }, { credential, db, audit, fail }) {
+    if (confirm !== true) throw fail('purge_not_confirmed')
+    await purgeAccount(db, audit, account_id, { credential_type: credential.type })
+    return { ok: true as const, purged: true as const }
+  },
+})
+
+/**
+ * Removes the row and, by reference, all that is the account's own. Offers that it made end as superseded;
+ * its cells become system-origin; audit rows keep its ids (contract 2, section 14; contract 3, section 6.3).
+ */
+export async function purgeAccount(
+  db: Queryable,
+  audit: Audit,
+  account_id: string,
+  detail: Detail,
+): Promise<void> {
+  const { username, email } = await lockForEnding(db, 'account_purge', account_id, detail, () => true)
+  const superseded = await db.rows<SupersededOffer>(sql`
+    with pending as (
+      select offer_id from role_grant_offer
+      where from_account_id = ${account_id}::uuid and to_account_id <> ${account_id}::uuid
+        and ${pending} and expires_at > now()
+      order by offer_id for update
+    )
+    update role_grant_offer o set superseded_at = now()
+    from pending where o.offer_id = pending.offer_id
+    returning ${supersededColumns}`)
+  const actors = await db.rows<{ id: string }>(
+    sql`select id from actor where account_id = ${account_id}::uuid order by id`,
+  )
+  const actor_ids = actors.map(({ id }) => id)
+  await releaseCells(db, actor_ids)
+  await db.run(sql`delete from account where id = ${account_id}::uuid`)
+  audit('account_purge', { username, email, ...detail }, { target_account_id: account_id })
+  auditActors(audit, 'actor_purge', account_id, actor_ids, detail)
+  auditSuperseded(audit, superseded, {
+    reason: 'grantor_lost_authority',
+    cause_id: account_id,
+    ...onlyVia(detail),
+  })
+}
+
+/**
+ * Makes cells forget the actors. The references would do it too, but rewrite each cell once per column, and
+ * lock cells in no order; ascending is everybody's (contract 3, section 7.1, lock 9).
+ */
+async function releaseCells(db: Queryable, actor_ids: string[]): Promise<void> {
+  const isOneOf = (column: Sql): Sql => sql`${column} = any(${actor_ids}::uuid[])`
+  const forgotten = (column: Sql): Sql =>
+    sql`${column} = case when ${isOneOf(column)} then null else ${column} end`
+  // `any(array(…))` goes by the primary key, where a join might read the whole table.
+  await db.run(sql`
+    with held as (
+      select id from cell where ${isOneOf(sql`created_by`)} or ${isOneOf(sql`updated_by`)}
+      order by id for no key update
+    )
+    update cell set ${forgotten(sql`created_by`)}, ${forgotten(sql`updated_by`)}
+    where id = any(array(select id from held))`)
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { brokenConstraint } from '../db/failure.ts'
+import { refusal } from '../errors.ts'
+import { fold } from './formats.ts'
+
+/** Wire form of an account towards its owner (SPEC: Account). */
+export const SessionAccount = z.object({
+  id: Uuid,
+  username: z.string(),
+  email: z.string().nullable(),
+  email_verified: z.boolean(),
+  created_at: z.string(),
+})
+
+/** Wire form of an account towards admins (contract 2, section 2). */
+export const AdminAccount = SessionAccount.extend({
+  created_by: Uuid.nullable(),
+  updated_at: z.string(),
+  updated_by: Uuid.nullable(),
+  deleted_at: z.string().nullable(),
+  deleted_by: Uuid.nullable(),
+})
+
+export const adminAccountColumns = sql`id, username, email, email_verified, created_at, created_by, updated_at,
+  updated_by, deleted_at, deleted_by`
+
+/**
+ * For the `catch` of a write: a taken e-mail is refused as `email_taken`. Inside the transaction, where it is
+ * no unexpected error that leaves a row.
+ */
+export function refuseTakenEmail(error: unknown): never {
+  throw brokenConstraint(error) === 'account_email_key' ? refusal('email_taken') : error
+}
+
+export type NewAccount = {
+  username: string
+  email: string | null
+  password_hash: string
+  actor_name?: string
+  created_by: string | null
+}
+
+/**
+ * Inserts an account with its first actor, inside the caller's transaction. Refuses with `username_taken`;
+ * a taken e-mail surfaces as the constraint `account_email_key`.
+ */
+export async function insertAccount(
+  db: Queryable,
+  { username, email, password_hash, actor_name = username, created_by }: NewAccount,
+): Promise<{ account_id: string; actor_id: string }> {
+  try {
+    const made = await db.first<{ account_id: string; actor_id: string }>(sql`
+      with made as (
+        insert into account (username, email, email_key, password_hash, created_by)
+        values (${username}, ${email}, ${email === null ? null : fold(email)}, ${password_hash}, ${created_by})
+        returning id
+      )
+      insert into actor (account_id, name, name_key)
+      select id, ${actor_name}, ${fold(actor_name)} from made
+      returning account_id, id as actor_id`)
+    return made as NonNullable<typeof made>
+  } catch (error) {
+    if (brokenConstraint(error) === 'account_username_key') throw refusal('username_taken')
+    throw error
+  }
+}

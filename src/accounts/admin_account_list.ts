@@ -1,0 +1,92 @@
+import { z } from 'zod'
+import { activeGrants } from '../auth/caller.ts'
+import { query } from '../core/action.ts'
+import type { App } from '../core/app.ts'
+import { closePage, openPage, type Page, pageInput } from '../core/page.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { RoleGrantSummary } from '../roles/grants.ts'
+import { PendingOffer, pendingOffers } from '../roles/offers.ts'
+import { AdminAccount, adminAccountColumns } from './accounts.ts'
+
+const Entry = z.object({
+  account: AdminAccount,
+  actors: z.array(z.object({ id: Uuid, name: z.string(), role_grants: z.array(RoleGrantSummary) })),
+  actor: z.object({ id: Uuid, name: z.string() }).nullable(),
+  role_grants: z.array(RoleGrantSummary),
+  pending_offers: z.array(PendingOffer),
+})
+export type AccountEntry = z.output<typeof Entry>
+
+export const admin_account_list = query({
+  doc: 'All accounts by age, each with its actors, their active grants and the offers that wait for it.',
+  auth: { role: 'admin' },
+  rate_limit: 'account',
+  rate_limit_group: 'admin_read',
+  input: z.strictObject({ include_deleted: z.boolean().nullish(), ...pageInput() }),
+  output: z.object({
+    accounts: z.array(Entry),
+    grantable_roles: z.array(z.string()),
+    next_cursor: z.string().nullable(),
+  }),
+  refine(input, { app, actor }) {
+    const include_deleted = input.include_deleted ?? false
+    return {
+      include_deleted,
+      page: openPage(app, 'admin_account_list', { actor: actor.id, include_deleted }, input),
+    }
+  },
+  async handler(input, { app, db }) {
+    const { accounts, next_cursor } = await readAccounts(app, db, input)
+    return { accounts, grantable_roles: [...app.registry.grantable], next_cursor }
+  },
+})
+
+/** One page of accounts, oldest first. */
+export async function readAccounts(
+  app: App,
+  db: Pick<Queryable, 'rows'>,
+  { include_deleted, page }: { include_deleted: boolean; page: Page },
+): Promise<{ accounts: AccountEntry[]; next_cursor: string | null }> {
+  const found = await db.rows<AccountRow>(
+    accountEntries(sql`
+      where ${include_deleted ? sql`true` : sql`deleted_at is null`}
+        ${page.after ? sql`and (created_at, id) > (${page.after[0]}::timestamptz, ${page.after[1]}::uuid)` : sql.empty}
+      order by created_at, id limit ${sql.raw(page.limit + 1)}`),
+  )
+  const { rows, next_cursor } = closePage(app, page, found, (row) => [row.created_at, row.id])
+  return { accounts: rows.map(toEntry), next_cursor }
+}
+
+export type AccountRow = z.output<typeof AdminAccount> & {
+  actors: AccountEntry['actors']
+  pending_offers: AccountEntry['pending_offers']
+}
+
+/**
+ * Accounts with everything an admin sees of them, for the accounts that `which` (where, order, limit) picks.
+ * A deleted account shows the actors that were deleted together with it.
+ */
+export const accountEntries = (which: Sql): Sql => sql`
+  with picked as (select ${adminAccountColumns} from account ${which})
+  select picked.*, coalesce((
+    select json_agg(json_build_object('id', actor.id, 'name', actor.name, 'role_grants', ${activeGrants})
+      order by actor.created_at, actor.id)
+    from actor where actor.account_id = picked.id
+      and (actor.deleted_at is null or (picked.deleted_at is not null and actor.deleted_with_account))
+  ), '[]'::json) as actors, ${pendingOffers(sql`picked.id`)} as pending_offers
+  from picked order by picked.created_at, picked.id`
+
+export function toEntry({ actors, pending_offers, ...account }: AccountRow): AccountEntry {
+  const [first] = actors
+  return {
+    account,
+    actors,
+    actor: first ? { id: first.id, name: first.name } : null,
+    role_grants: actors.flatMap((actor) => actor.role_grants).sort(byAge),
+    pending_offers,
+  }
+}
+
+const byAge = (a: { created_at: string; id: string }, b: { created_at: string; id: string }): number =>
+  a.created_at === b.created_at ? (a.id < b.id ? -1 : 1) : a.created_at < b.created_at ? -1 : 1

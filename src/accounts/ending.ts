@@ -1,0 +1,83 @@
+import type { Audit, Envelope } from '../audit/audit.ts'
+import { recorded } from '../core/mutate.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { refusal, type ServiceError } from '../errors.ts'
+import { endsAuthority, type LockedAccount, lockAccounts, takeGuardLock } from './locks.ts'
+
+/** Beside what an event says: with which credential, or by which operator or library call. */
+export type Detail = { credential_type: string | null; via?: string }
+
+export type EndingEvent = 'account_delete' | 'account_purge'
+
+export const onlyVia = ({ via }: Detail): { via?: string } => (via === undefined ? {} : { via })
+
+/** Metadata of an actor's own event: null for requests, `via` for operator and library calls. */
+export const actorMetadata = ({ via }: Detail): { via: string } | null => (via === undefined ? null : { via })
+
+/** A miss leaves a row that names the id as attempted only: it is no stored account's. */
+export const noAccount = <
+  K extends EndingEvent | 'account_undelete' | 'session_revoke_all' | 'token_revoke_all',
+>(
+  event: K,
+  account_id: string,
+  detail: Detail,
+): ServiceError =>
+  recorded<EndingEvent>(event as EndingEvent, refusal('account_not_found'), {
+    reason: 'account_not_found',
+    attempted_account_id: account_id,
+    ...onlyVia(detail),
+  })
+
+/** Account lock, then guard lock, then the guards, keeper first (contract 2, section 14). */
+export async function lockForEnding(
+  db: Queryable,
+  event: EndingEvent,
+  account_id: string,
+  detail: Detail,
+  isThere: (account: LockedAccount) => boolean,
+): Promise<LockedAccount> {
+  const account = (await lockAccounts(db, [account_id])).get(account_id)
+  if (!account || !isThere(account)) throw noAccount(event, account_id, detail)
+  await takeGuardLock(db)
+  const { keeper, lastAdmin } = await endsAuthority(db, { account_id })
+  for (const [isBroken, reason] of [
+    [keeper, 'cannot_delete_keeper'],
+    [lastAdmin, 'cannot_delete_last_admin'],
+  ] as const)
+    if (isBroken)
+      throw recorded(
+        event,
+        refusal(reason),
+        { reason, ...onlyVia(detail) },
+        { target_account_id: account_id },
+      )
+  return account
+}
+
+export type EndedCredentials = { sessions_revoked: number; tokens_revoked: number }
+
+/** Ends every session and token of the account, under its lock. */
+export async function endCredentials(db: Queryable, account_id: string): Promise<EndedCredentials> {
+  const row = await db.first<EndedCredentials>(sql`
+    with sessions as (
+      delete from auth_session where account_id = ${account_id}::uuid returning 1
+    ), tokens as (
+      delete from api_token where account_id = ${account_id}::uuid returning 1
+    )
+    select (select count(*) from sessions) as sessions_revoked, (select count(*) from tokens) as tokens_revoked`)
+  return row as EndedCredentials
+}
+
+/** One row for each actor that an account event touched. */
+export function auditActors(
+  audit: Audit,
+  event: 'actor_delete' | 'actor_undelete' | 'actor_purge',
+  account_id: string,
+  actor_ids: readonly string[],
+  detail: Detail,
+): void {
+  for (const actor_id of actor_ids) {
+    const target: Partial<Envelope> = { target_account_id: account_id, target_actor_id: actor_id }
+    audit(event, actorMetadata(detail), target)
+  }
+}

@@ -1,0 +1,78 @@
+import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+
+export type LockedAccount = {
+  id: string
+  username: string
+  email: string | null
+  deleted_at: string | null
+}
+
+/**
+ * The account lock (contract 3, section 7.1, lock 3): all rows in one statement, ascending. Decisive facts
+ * are read after it. Ids without a row are absent.
+ */
+export async function lockAccounts(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, LockedAccount>> {
+  const rows = await db.rows<LockedAccount>(sql`
+    select id, username, email, deleted_at from account
+    where id = any(${[...ids]}::uuid[]) order by id for no key update`)
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** The account lock on one live account; a missing or deleted one is refused with `account_not_found`. */
+export async function lockLiveAccount(db: Queryable, account_id: string): Promise<LockedAccount> {
+  const account = (await lockAccounts(db, [account_id])).get(account_id)
+  if (!account || account.deleted_at !== null) throw refusal('account_not_found')
+  return account
+}
+
+/** The guard lock (lock 4), after the account lock: one operation at a time may end an admin or keeper. */
+export const takeGuardLock = (db: Queryable): Promise<unknown> =>
+  db.run(sql`select pg_advisory_xact_lock(hashtextextended('cellkeep guard', 0))`)
+
+/** Whose authority an operation ends: an account with all its actors, one actor, or one grant. */
+export type Ending = { account_id: string } | { actor_id: string } | { role_grant_id: string }
+
+const active = sql`g.scope_id is null and g.revoked_at is null and g.closed_at is null
+  and (g.expires_at is null or g.expires_at > now())`
+
+/**
+ * Whether the operation would end a keeper, or the last global admin (contract 2, section 14), judged under
+ * the guard lock. A keeper grant protects on a removed actor too; an admin counts only while it is live.
+ */
+export async function endsAuthority(
+  db: Queryable,
+  ending: Ending,
+): Promise<{ keeper: boolean; lastAdmin: boolean }> {
+  const within = subject(ending)
+  const row = await db.first<{ keeper: boolean; ends_admin: boolean; others: boolean }>(sql`
+    select
+      exists (
+        select from role_grant g join actor on actor.id = g.actor_id
+        where g.role = 'keeper' and ${active} and ${within}
+      ) as keeper,
+      exists (${admins} and ${within}) as ends_admin,
+      exists (${admins} and not ${within}) as others`)
+  const { keeper, ends_admin, others } = row as NonNullable<typeof row>
+  return { keeper, lastAdmin: ends_admin && !others }
+}
+
+/** Refuses what a delete, purge or removal may not end; keeper first. */
+export async function refuseEnding(db: Queryable, ending: Ending): Promise<void> {
+  const { keeper, lastAdmin } = await endsAuthority(db, ending)
+  if (keeper) throw refusal('cannot_delete_keeper')
+  if (lastAdmin) throw refusal('cannot_delete_last_admin')
+}
+
+const admins = sql`
+  select from role_grant g join actor on actor.id = g.actor_id join account on account.id = actor.account_id
+  where g.role = 'admin' and ${active} and actor.deleted_at is null and account.deleted_at is null`
+
+function subject(ending: Ending): Sql {
+  if ('account_id' in ending) return sql`actor.account_id = ${ending.account_id}::uuid`
+  if ('actor_id' in ending) return sql`actor.id = ${ending.actor_id}::uuid`
+  return sql`g.id = ${ending.role_grant_id}::uuid`
+}

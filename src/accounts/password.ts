@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { callerEnvelope } from '../audit/audit.ts'
+import { verificationsMax } from '../auth/password.ts'
+import { accountKey, ipKey } from '../core/limiters.ts'
+import { mutate } from '../core/mutate.ts'
+import { sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { type RouteContext, route } from '../http/route.ts'
+import { Password, PasswordProvided } from './formats.ts'
+
+const auth = { account: 'required', actor: 'none', credential_types: ['session'] } as const
+type Context = RouteContext<typeof auth>
+type FailureCause = 'invalid_credentials' | 'concurrent_change'
+
+/** `POST /password`: a new password ends every session and token of the account (contract 2, section 8). */
+export const password = route({
+  doc: 'Change the password. All sessions and tokens of the account end; sign in again.',
+  method: 'POST',
+  path: '/password',
+  auth,
+  input: z.strictObject({ current_password: PasswordProvided, new_password: Password }),
+  output: z.object({ ok: z.literal(true), sessions_revoked: z.int(), tokens_revoked: z.int() }),
+  errors: ['rate_limited', 'busy', 'invalid_credentials', 'authentication_required', 'account_vanished'],
+  async handler({ current_password, new_password }, context) {
+    const { app, account, ip } = context
+    return await app.limiters.attempt(['invalid_credentials'], async (hold) => {
+      await hold('login_ip', ipKey(ip))
+      await hold('login_account', accountKey(account.id))
+      let verified = await storedHash(context)
+      if (!(await app.passwords.verify(verified, current_password)))
+        return await refuse(context, 'invalid_credentials')
+      const hash = await app.passwords.hash(new_password)
+      // A rehash by a login changes the stored hash too, but not the password: it is verified again.
+      for (let attempt = 1; ; attempt++) {
+        const outcome = await change(context, verified, hash)
+        if (typeof outcome !== 'string')
+          return { body: { ok: true as const, ...outcome }, cookie: app.sessionCookie.clear() }
+        if (outcome === 'concurrent_change' || attempt === verificationsMax) break
+        verified = outcome
+        if (!(await app.passwords.verify(verified, current_password))) break
+      }
+      return await refuse(context, 'concurrent_change')
+    })
+  },
+})
+
+async function storedHash({ app, account }: Context): Promise<string> {
+  const row = await app.db.first<{ password_hash: string }>(sql`
+    select password_hash from account where id = ${account.id}::uuid and deleted_at is null`)
+  if (!row) throw refusal('account_vanished')
+  return row.password_hash
+}
+
+/**
+ * The counts of what ended; or the stored hash where it is another one than `verified`; or
+ * `concurrent_change` where the presented session is gone with it.
+ */
+async function change(
+  { app, account, credential, ip }: Context,
+  verified: string,
+  hash: string,
+): Promise<{ sessions_revoked: number; tokens_revoked: number } | string> {
+  const envelope = { ...callerEnvelope({ account }, ip), target_account_id: account.id }
+  return await mutate(app, 'password_change', envelope, async ({ db, audit, afterCommit }) => {
+    const locked = await db.first<{ password_hash: string }>(sql`
+      select password_hash from account where id = ${account.id}::uuid and deleted_at is null for no key update`)
+    if (!locked) throw refusal('account_vanished')
+    const isLive = await db.first(sql`
+      select 1 from auth_session
+      where id = ${credential.id} and account_id = ${account.id}::uuid and expires_at > now()`)
+    if (locked.password_hash !== verified) return isLive ? locked.password_hash : 'concurrent_change'
+    if (!isLive) throw refusal('authentication_required')
+    const ended = await db.first<{ sessions_revoked: number; tokens_revoked: number }>(sql`
+      with changed as (
+        update account set password_hash = ${hash}, updated_at = now(), updated_by = null
+        where id = ${account.id}::uuid
+      ), sessions as (
+        delete from auth_session where account_id = ${account.id}::uuid returning 1
+      ), tokens as (
+        delete from api_token where account_id = ${account.id}::uuid returning 1
+      )
+      select (select count(*) from sessions) as sessions_revoked, (select count(*) from tokens) as tokens_revoked`)
+    const counts = ended as NonNullable<typeof ended>
+    audit('password_change', { ...counts, credential_type: credential.type })
+    afterCommit(() => app.limiters.clear('login_account', [accountKey(account.id)]))
+    return counts
+  })
+}
+
+async function refuse({ app, account, credential, ip }: Context, reason: FailureCause): Promise<never> {
+  await app.audit.failure({
+    event_type: 'password_change',
+    outcome: 'failure',
+    ...callerEnvelope({ account }, ip),
+    metadata: { reason, credential_type: credential.type },
+  })
+  throw refusal('invalid_credentials')
+}

@@ -1,0 +1,97 @@
+import { z } from 'zod'
+import { callerEnvelope } from '../audit/audit.ts'
+import { failureFloor } from '../auth/failure-floor.ts'
+import { identifierKey, ipKey } from '../core/limiters.ts'
+import { mutate, recorded } from '../core/mutate.ts'
+import { Uuid } from '../core/wire.ts'
+import { brokenConstraint } from '../db/failure.ts'
+import { refusal, ServiceError } from '../errors.ts'
+import { type RouteContext, route } from '../http/route.ts'
+import { claimInvite, lockMatchingInvite } from '../invites/invites.ts'
+import { endForeignSession, startSession } from '../sessions/sessions.ts'
+import { isSignupOpen } from '../settings/settings.ts'
+import { insertAccount } from './accounts.ts'
+import { Email, Password, Username } from './formats.ts'
+
+const auth = { account: 'none', actor: 'none' } as const
+type Context = RouteContext<typeof auth>
+type Applicant = { username: string; email: string | null; password_hash: string }
+
+const charged = ['no_matching_invite', 'signup_conflict']
+
+/** `POST /signup`: an account by a matching invite, or for anybody while signup is open (contract 2, section 8). */
+export const signup = route({
+  doc: 'Make an account, with an invite that matches or while signup is open; answers with a session cookie.',
+  method: 'POST',
+  path: '/signup',
+  auth,
+  checksOrigin: true,
+  enabled: ({ config }) => config.signup,
+  input: z.strictObject({ username: Username, password: Password, email: Email.nullish() }),
+  output: z.object({
+    ok: z.literal(true),
+    account: z.object({ id: Uuid, username: z.string() }),
+    actor: z.object({ id: Uuid }),
+  }),
+  errors: ['rate_limited', 'busy', 'no_matching_invite', 'signup_conflict'],
+  async handler({ username, password, email = null }, context) {
+    const { app, carriers, ip } = context
+    let floor: Promise<void> | undefined
+    let isMadeOpenly = false
+    try {
+      const made = await app.limiters.attempt(charged, async (hold) => {
+        await hold('signup_ip', ipKey(ip))
+        await hold('signup_username', identifierKey(username))
+        const wasOpen = await isSignupOpen(app.db)
+        if (wasOpen) await hold('signup_open_ip', ipKey(ip), () => isMadeOpenly)
+        floor = failureFloor(app.config)
+        // Hashed before the outcome is known, so that no refusal is quicker than another.
+        const password_hash = await app.passwords.hash(password)
+        const made = await makeAccount(context, { username, email, password_hash }, wasOpen)
+        isMadeOpenly = made.open_signup
+        return made
+      })
+      const { account_id, actor_id, cookie } = made
+      await endForeignSession(app, account_id, carriers, ip)
+      return {
+        body: { ok: true as const, account: { id: account_id, username }, actor: { id: actor_id } },
+        cookie,
+      }
+    } catch (error) {
+      // Outside the attempt: the refusal is charged at once, not only when the floor has passed.
+      if (error instanceof ServiceError && charged.includes(error.data.reason)) await floor
+      throw error
+    }
+  },
+})
+
+/** One transaction, so that whatever refuses or undoes it leaves the invite claimable. */
+async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant, wasOpen: boolean) {
+  const { username } = applicant
+  const nobody = callerEnvelope({ account: null }, ip)
+  return await mutate(app, 'signup', nobody, async ({ db, audit, afterCommit }) => {
+    // Only open when both reads say so: the first one held the slot that open signups are counted by.
+    const open_signup = wasOpen && (await isSignupOpen(db))
+    const refuse = (reason: 'no_matching_invite' | 'signup_conflict') =>
+      recorded('signup', refusal(reason), { reason, open_signup })
+
+    const invite = open_signup ? undefined : await lockMatchingInvite(db, applicant)
+    if (!open_signup && !invite) throw refuse('no_matching_invite')
+    const created_by = invite?.created_by ?? null
+    const made = await insertAccount(db, { ...applicant, created_by }).catch((error: unknown) => {
+      throw isTaken(error) ? refuse('signup_conflict') : error
+    })
+    const { account_id, actor_id } = made
+    if (invite) await claimInvite(db, invite.id, account_id)
+    const { session_id, cookie } = await startSession(app, db, account_id, carriers)
+    const claimed = invite && { invite_id: invite.id }
+    audit('signup', { session_id, open_signup, ...claimed }, { account_id, actor_id })
+    afterCommit(() => app.limiters.clear('signup_username', [identifierKey(username)]))
+    return { account_id, actor_id, cookie, open_signup }
+  })
+}
+
+/** Username and e-mail are not told apart. */
+const isTaken = (error: unknown): boolean =>
+  (error instanceof ServiceError && error.data.reason === 'username_taken') ||
+  brokenConstraint(error) === 'account_email_key'

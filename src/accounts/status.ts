@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { Uuid } from '../core/wire.ts'
+import { refusal } from '../errors.ts'
+import { route } from '../http/route.ts'
+import { RoleGrantSummary } from '../roles/grants.ts'
+import { SessionAccount } from './accounts.ts'
+
+/** `GET /status`: who am I, or 401 with a hint while the bootstrap is open (contract 2, section 8). */
+export const status = route({
+  doc: 'The account, its actor and role grants; 401 with `bootstrap_available` while nobody has bootstrapped.',
+  method: 'GET',
+  path: '/status',
+  auth: { account: 'none', actor: 'none' },
+  anyQuery: true,
+  output: z.object({
+    account: SessionAccount,
+    actor: z.object({ id: Uuid, name: z.string() }).nullable(),
+    role_grants: z.array(RoleGrantSummary),
+  }),
+  errors: ['authentication_required'],
+  async handler(_input, { app, carriers, query, ip }) {
+    const caller = await app.callers.read(carriers, true, ip)
+    if (!caller) {
+      const isOpen = await app.bootstrap.isAvailable()
+      throw refusal('authentication_required', isOpen ? { bootstrap_available: true } : {})
+    }
+    const candidates = caller.candidates ?? []
+    const named = query.get('acting')
+    const wanted = named === null ? undefined : Uuid.safeParse(named)
+    const actor =
+      wanted === undefined
+        ? candidates.length === 1 && candidates[0]
+        : candidates.find(({ id }) => wanted.success && id === wanted.data)
+    return {
+      body: {
+        account: caller.account,
+        actor: actor ? { id: actor.id, name: actor.name } : null,
+        role_grants: actor ? actor.role_grants : [],
+      },
+    }
+  },
+})

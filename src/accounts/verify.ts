@@ -1,0 +1,14 @@
+import { route } from '../http/route.ts'
+
+/** `GET /verify`: the probe of a reverse proxy's auth sub-request (contract 1, section 15.2). */
+export const verify = route({
+  doc: 'Answer 200 with an empty body for a valid credential; headers name the account.',
+  method: 'GET',
+  path: '/verify',
+  auth: { account: 'required', actor: 'none' },
+  anyQuery: true,
+  handler: async (_input, { account }) => ({
+    body: null,
+    headers: { 'x-svc-account-id': account.id, 'x-svc-username': account.username },
+  }),
+})

@@ -1,0 +1,65 @@
+import { z } from 'zod'
+import { fold } from '../accounts/formats.ts'
+import { query } from '../core/action.ts'
+import { Int, Uuid } from '../core/wire.ts'
+import { type Sql, sql } from '../db/db.ts'
+import { hasPrefix } from '../db/prefix.ts'
+import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from './actors.ts'
+
+/** SPEC's `ACTOR_SEARCH_LIMIT_MAX`. */
+export const ACTOR_SEARCH_LIMIT_MAX = 50
+const limitDefault = 20
+const queryMax = 50
+const scopesMax = 100
+
+/** 1 to 50 code points after trimming. */
+const Query = z
+  .string()
+  .trim()
+  .superRefine((text, context) => {
+    const length = [...text].length
+    if (length === 0) context.addIssue({ code: 'custom', params: { code: 'too_small' }, message: '' })
+    if (length > queryMax) context.addIssue({ code: 'custom', params: { code: 'too_big' }, message: '' })
+  })
+
+export const actor_search = query({
+  doc: 'Actors whose name begins with the text, whatever its case: of some scopes, or of all as admin.',
+  auth: { account: 'required', actor: 'none' },
+  rate_limit: 'account',
+  rate_limit_group: 'lookup',
+  input: z.strictObject({
+    query: Query,
+    scope_ids: z.array(Uuid).max(scopesMax).optional(),
+    limit: Int(1, ACTOR_SEARCH_LIMIT_MAX).nullish(),
+  }),
+  output: z.object({ actors: z.array(ActorLabel) }),
+  errors: ['actor_search_scope_required'],
+  async handler({ query, scope_ids = [], limit }, { account, db, fail }) {
+    const isGlobal = scope_ids.length === 0
+    const found = sql`
+      select ${labelColumns}, actor.name_key from ${liveActors}
+      where ${hasPrefix(sql`actor.name_key`, fold(query))}
+        and ${isGlobal ? sql`(select is_admin from caller)` : inScopes(scope_ids)}
+      order by actor.name_key, actor.id limit ${sql.raw(limit ?? limitDefault)}`
+    if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).map(toLabel) }
+    // One statement decides and searches, so that nobody searches with a right that has just ended.
+    const rows = await db.rows<LabelRow & { is_admin: boolean }>(sql`
+      with caller as materialized (select ${isAdmin(account.id)} as is_admin)
+      select caller.is_admin, found.* from caller left join (${found}) found on true
+      order by found.name_key, found.id`)
+    if (!rows[0]?.is_admin) throw fail('actor_search_scope_required')
+    return { actors: rows.filter(({ id }) => id !== null).map(toLabel) }
+  },
+})
+
+const active = sql`g.revoked_at is null and g.closed_at is null
+  and (g.expires_at is null or g.expires_at > now())`
+
+const inScopes = (scope_ids: readonly string[]): Sql => sql`exists (
+  select from role_grant g
+  where g.actor_id = actor.id and g.scope_id = any(${[...new Set(scope_ids)]}::uuid[]) and ${active})`
+
+/** Some live actor of the account holds a global admin grant. */
+const isAdmin = (account_id: string): Sql => sql`exists (
+  select from ${liveActors} join role_grant g on g.actor_id = actor.id
+  where account.id = ${account_id}::uuid and g.role = 'admin' and g.scope_id is null and ${active})`

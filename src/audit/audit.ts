@@ -1,0 +1,38 @@
+import type { EventMetadata, EventType } from '../events.ts'
+
+/** One row of the audit log as it is written; ids of stored rows only (contract 3, section 8.2). */
+export type AuditRow = {
+  event_type: string
+  outcome: 'success' | 'failure'
+  actor_id: string | null
+  account_id: string | null
+  target_actor_id: string | null
+  target_account_id: string | null
+  ip: string | null
+  metadata: Record<string, unknown> | null
+}
+
+/** Who acted on whom. The caller's own columns come from the request unless an event names others. */
+export type Envelope = Pick<
+  AuditRow,
+  'actor_id' | 'account_id' | 'target_actor_id' | 'target_account_id' | 'ip'
+>
+
+/** Records the success row of an effect; it is written in the mutation's own transaction. */
+export type Audit = <K extends EventType>(
+  event_type: K,
+  metadata: EventMetadata<K>,
+  envelope?: Partial<Envelope>,
+) => void
+
+/** The envelope of a request: the caller, and nobody acted upon. */
+export const callerEnvelope = (
+  caller: { account: { id: string } | null; actor?: { id: string } | null },
+  ip: string | null,
+): Envelope => ({
+  actor_id: caller.actor?.id ?? null,
+  account_id: caller.account?.id ?? null,
+  target_actor_id: null,
+  target_account_id: null,
+  ip,
+})

@@ -1,0 +1,149 @@
+import type { Account, Actor, Credential, RoleGrant } from '../core/action.ts'
+import { batched } from '../core/batch.ts'
+import { type Database, type Sql, sql } from '../db/db.ts'
+import type { Carriers } from './carriers.ts'
+import { type DaemonTokenState, isDaemonToken } from './daemon-token.ts'
+import { sha256Hex } from './secrets.ts'
+import { readScope } from './token-scope.ts'
+
+/** A live actor of the account with its active grants, oldest actor first. */
+export type Candidate = Actor & { role_grants: RoleGrant[] }
+
+export type Caller = {
+  account: Account
+  credential: Credential
+  /** Read only where an actor axis asks for it. */
+  candidates: Candidate[] | null
+}
+
+export type CallerReader = {
+  /**
+   * Credential → account, with its actors and their active grants where `withActors`, in one statement
+   * shared by all requests of this turn. Null: no acceptable credential. Never cached. A valid daemon token
+   * beats a valid session, which beats a bearer; a losing bearer is not looked up (contract 1, section 7.1).
+   */
+  read(carriers: Carriers, withActors: boolean, ip: string): Promise<Caller | null>
+}
+
+export type CallerReaderOptions = {
+  daemon?: DaemonTokenState
+  /** Hears of each use of a token; must not wait for anything. */
+  onTokenUse?: (token_id: string, ip: string) => void
+}
+
+type Row = Account & {
+  key: string
+  expires_at: string | null
+  id_of_credential: string
+  scope?: unknown
+  candidates?: Candidate[]
+}
+
+const grantKeys = [
+  'id',
+  'actor_id',
+  'role',
+  'scope_kind',
+  'scope_id',
+  'created_at',
+  'expires_at',
+  'granted_by',
+]
+const grantPairs = grantKeys.map(
+  (key) => `'${key}', ${key.endsWith('_at') ? `iso_timestamp(g.${key})` : `g.${key}`}`,
+)
+
+/** The active grants of `actor` as JSON, oldest first; `iso_timestamp` gives timestamps their wire form. */
+export const activeGrants = sql`coalesce((
+    select json_agg(json_build_object(${sql.raw(grantPairs.join(', '))}) order by g.created_at, g.id)
+    from role_grant g
+    where g.actor_id = actor.id and g.revoked_at is null and g.closed_at is null
+      and (g.expires_at is null or g.expires_at > now())
+  ), '[]'::json)`
+
+const candidates = sql`, coalesce((
+    select json_agg(json_build_object('id', actor.id, 'name', actor.name, 'role_grants', ${activeGrants})
+      order by actor.created_at, actor.id)
+    from actor where actor.account_id = account.id and actor.deleted_at is null
+  ), '[]'::json) as candidates`
+
+const account = sql`account.id, account.username, account.email, account.email_verified, account.created_at`
+
+/**
+ * One probe of each unique index per key: with a plain join, the planner may read both tables whole, and a
+ * kept plan stays with that when they have grown.
+ */
+const keyed = (table: Sql, key: Sql, keys: string[], columns: Sql, isLive: Sql, extra: Sql): Sql => sql`
+  select asked.key, c.id as id_of_credential, c.expires_at ${columns}, ${account} ${extra}
+  from unnest(${keys}::text[]) as asked (key)
+    cross join lateral (
+      select id, account_id, expires_at ${columns} from ${table} where ${key} = asked.key offset 0
+    ) c
+    cross join lateral (
+      select id, username, email, email_verified, created_at, deleted_at from account
+      where id = c.account_id offset 0
+    ) account
+  where ${isLive} and account.deleted_at is null`
+
+const sessions = (ids: string[], extra: Sql): Sql =>
+  keyed(sql`auth_session`, sql`id`, ids, sql.empty, sql`c.expires_at > now()`, extra)
+
+const tokens = (hashes: string[], extra: Sql): Sql => {
+  const isLive = sql`(c.expires_at is null or c.expires_at > now())`
+  return keyed(sql`api_token`, sql`token_hash`, hashes, sql`, scope`, isLive, extra)
+}
+
+/** The keeper account of the moment: the lowest id that holds an active global keeper grant on a live actor. */
+const keeper = (_keys: string[], extra: Sql): Sql => sql`
+  select 'keeper' as key, null as id_of_credential, null as expires_at, ${account} ${extra}
+  from account where account.id = (
+    select owner.id
+    from role_grant g join actor on actor.id = g.actor_id join account owner on owner.id = actor.account_id
+    where g.role = 'keeper' and g.scope_id is null and g.revoked_at is null and g.closed_at is null
+      and (g.expires_at is null or g.expires_at > now())
+      and actor.deleted_at is null and owner.deleted_at is null
+    order by owner.id limit 1)`
+
+export function createCallerReader(
+  db: Database,
+  { daemon, onTokenUse }: CallerReaderOptions = {},
+): CallerReader {
+  const reader = (query: (keys: string[], extra: Sql) => Sql) => {
+    const load = (extra: Sql) => async (keys: string[]) =>
+      new Map((await db.point<Row>(query(keys, extra))).map((row) => [row.key, row]))
+    const alone = batched(load(sql.empty))
+    const withCandidates = batched(load(candidates))
+    return (key: string, withActors: boolean) => (withActors ? withCandidates : alone)(key)
+  }
+  const bySession = reader(sessions)
+  const byToken = reader(tokens)
+  const byDaemon = reader(keeper)
+
+  return {
+    read: async ({ cookie, bearer, daemon: presented }, withActors, ip) => {
+      if (presented !== undefined && isDaemonToken(daemon, presented)) {
+        const row = await byDaemon('keeper', withActors)
+        if (row) return toCaller(row, 'daemon_token', { kind: 'full' })
+      }
+      if (cookie.state === 'good') {
+        const row = await bySession(cookie.sessionId, withActors)
+        if (row) return toCaller(row, 'session', { kind: 'full' })
+      }
+      if (bearer === undefined) return null
+      const row = await byToken(sha256Hex(bearer), withActors)
+      const scope = row && readScope(row.scope)
+      if (!row || !scope) return null
+      onTokenUse?.(row.id_of_credential, ip)
+      return toCaller(row, 'api_token', scope)
+    },
+  }
+}
+
+function toCaller(row: Row, type: Credential['type'], scope: Credential['scope']): Caller {
+  const { id, username, email, email_verified, created_at } = row
+  return {
+    account: { id, username, email, email_verified, created_at },
+    credential: { type, id: row.id_of_credential, scope, expires_at: row.expires_at },
+    candidates: row.candidates ?? null,
+  }
+}

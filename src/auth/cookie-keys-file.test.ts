@@ -1,0 +1,72 @@
+import { chmod, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { keptCookieKeys, newCookieKey } from './cookie-keys-file.ts'
+
+let dir: string
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'ck-keys-'))
+})
+afterEach(() => rm(dir, { recursive: true }))
+
+const path = () => join(dir, 'cookie_keys')
+const refused = { reason: 'configuration', exitCode: 78 }
+
+async function keep(content: string, mode = 0o600): Promise<void> {
+  await writeFile(path(), content)
+  await chmod(path(), mode)
+}
+
+it('the first start makes one random key, every later one reads it', async () => {
+  const [key, ...more] = await keptCookieKeys(dir)
+  expect(key).toMatch(/^[A-Za-z0-9_-]{43}$/)
+  expect(more).toEqual([])
+  expect((await stat(path())).mode & 0o7777).toBe(0o600)
+  expect(await readFile(path(), 'utf8')).toBe(`${key}\n`)
+  expect(await keptCookieKeys(dir)).toEqual([key])
+})
+
+it('several first starts agree on one key', async () => {
+  const rings = await Promise.all(Array.from({ length: 10 }, () => keptCookieKeys(dir)))
+  expect(new Set(rings.flat()).size).toBe(1)
+})
+
+it('the file takes the same list as the variable', async () => {
+  const [a, b] = [newCookieKey(), newCookieKey()]
+  await keep(` ${a} ,,${b},\n`, 0o400)
+  expect(await keptCookieKeys(dir)).toEqual([a, b])
+})
+
+const key = 'k'.repeat(43)
+it.each([
+  ['mode 0644', key, 0o644],
+  ['no content', '', 0o600],
+  ['only commas', ',,', 0o600],
+  ['a short key', `${key},${'s'.repeat(31)}`, 0o600],
+  ['a key twice', `${key},${key}`, 0o600],
+  ['more than 4 KiB', 'k'.repeat(5000), 0o600],
+])('a file with %s ends the start and stays as it is', async (_, content, mode) => {
+  await keep(content, mode)
+  const error: Error = await keptCookieKeys(dir).then(
+    () => expect.unreachable(),
+    (failure) => failure,
+  )
+  expect(error).toMatchObject(refused)
+  expect(error.message).toContain(path())
+  expect(error.message).not.toMatch(/k{20}|s{20}/)
+  expect(await readFile(path(), 'utf8')).toBe(content)
+  expect((await stat(path())).mode & 0o7777).toBe(mode)
+})
+
+it('a symbolic link ends the start, also one to nothing', async () => {
+  const target = join(dir, 'elsewhere')
+  await symlink(target, path())
+  await expect(keptCookieKeys(dir)).rejects.toMatchObject(refused)
+  await expect(stat(target)).rejects.toThrow(/ENOENT/)
+})
+
+it('a data dir that cannot be made ends the start', async () => {
+  await keep(key)
+  await expect(keptCookieKeys(join(path(), 'data'))).rejects.toMatchObject(refused)
+})

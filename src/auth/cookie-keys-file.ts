@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { checkCookieKeys } from '../config/kinds.ts'
+import { createPrivateFile, readPrivateFile } from '../core/private-file.ts'
+import { StartError } from '../errors.ts'
+
+/**
+ * The key ring kept at `<data dir>/cookie_keys` for an embedded database (contract 1, section 16): made
+ * once with one random key, then only read; same list as `CELLKEEP_COOKIE_KEYS`. A root process makes the
+ * data dir first: this would make it 0700, which the database's own user cannot pass.
+ * Rejects with a configuration StartError (78) when the file is unusable; never overwrites it.
+ */
+export async function keptCookieKeys(dataDir: string): Promise<string[]> {
+  const path = join(dataDir, 'cookie_keys')
+  let file = await readPrivateFile(path)
+  if ('missing' in file) {
+    await createPrivateFile(path, `${newCookieKey()}\n`).catch((error: NodeJS.ErrnoException) => {
+      throw new StartError(
+        'configuration',
+        `${path} cannot be made (${error.code}). Let this user write to the data dir, or set CELLKEEP_DATA_DIR.`,
+        78,
+      )
+    })
+    file = await readPrivateFile(path)
+  }
+  if ('problem' in file) throw unusable(path, file.problem)
+  const ring = file.content
+    .split(',')
+    .map((key) => key.trim())
+    .filter((key) => key !== '')
+  const broken = checkCookieKeys(ring)
+  if (broken !== undefined) throw unusable(path, broken)
+  return ring
+}
+
+/** 43 base64url characters of 32 random bytes. */
+export const newCookieKey = (): string => randomBytes(32).toString('base64url')
+
+const unusable = (path: string, problem: string): StartError =>
+  new StartError(
+    'configuration',
+    `The cookie keys at ${path} cannot be used: the file ${problem}. Repair it, or move it away to get a new ` +
+      'key; that ends every browser session.',
+    78,
+  )

@@ -1,0 +1,143 @@
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { sessionIdOf } from './secrets.ts'
+
+/** Signs with the first key of a ring and verifies with every one; gives no key away. */
+export interface Mac {
+  /** HMAC-SHA256 of the text, 43 base64url characters. */
+  sign(text: string): string
+  /** Index of the key that made `mac`, or -1. Compares texts, so another spelling of the bytes fails. */
+  verify(text: string, mac: string): number
+}
+
+export interface KeyRing extends Mac {
+  /** A Mac of its own keys, one per key of the ring, for a use that must not mix with cookies. */
+  derive(purpose: string): Mac
+}
+
+/** The cookie keys, newest first (contract 2, section 5); their form is checked by the configuration. */
+export function createKeyRing(keys: readonly string[]): KeyRing {
+  if (keys.length === 0) throw new RangeError('The cookie key ring needs at least one key.')
+  const ring = keys.map((key) => createSecretKey(key, 'utf8'))
+  return {
+    ...createMac(ring),
+    derive: (purpose) =>
+      createMac(ring.map((key) => createSecretKey(digest(key, `derive:${purpose}`), 'utf8'))),
+  }
+}
+
+const digest = (key: KeyObject, text: string): string =>
+  createHmac('sha256', key).update(text).digest('base64url')
+
+function createMac(keys: readonly KeyObject[]): Mac {
+  const first = keys[0] as KeyObject
+  return {
+    sign: (text) => digest(first, text),
+    verify(text, mac) {
+      const given = Buffer.from(mac)
+      return keys.findIndex((key) => {
+        const own = Buffer.from(digest(key, text))
+        return own.length === given.length && timingSafeEqual(own, given)
+      })
+    },
+  }
+}
+
+export type SessionCookieOptions = {
+  /** False only where the configuration permits it: a loopback host. */
+  secure: boolean
+  /** Names the cookie `__Host-svc_session`, which browsers tie to the host. */
+  hostPrefix: boolean
+  /** Server clock in milliseconds. */
+  now?: () => number
+}
+
+/** What a request's Cookie header says; a `bad` cookie counts as absent and is cleared by the reply. */
+export type CookieReading = { state: 'none' } | { state: 'bad' } | Good
+type Good = {
+  state: 'good'
+  sessionId: string
+  /** Unix seconds: the row's expiry, floored. */
+  expires: number
+}
+
+export interface SessionCookie {
+  name: string
+  /** The Set-Cookie value for a new session; `expiresAt` is the row's, as an ISO string. */
+  issue(token: string, expiresAt: string): string
+  /** The Set-Cookie value that removes the cookie. */
+  clear(): string
+  /** Reads the Cookie header of a request; the first cookie of this name counts. */
+  read(cookieHeader: string | undefined): CookieReading
+}
+
+/** Session lifetime and cookie Max-Age in seconds: 30 days, never extended. */
+export const sessionLifetimeSeconds = 2_592_000
+
+const envelope = /^([A-Za-z0-9_-]{43})\.([1-9][0-9]{0,11})\.([A-Za-z0-9_-]{43})$/
+
+/** The session cookie `<token>.<expires>.<mac>` (contract 2, section 5; contract 1, section 7.2). */
+export function createSessionCookie(mac: Mac, options: SessionCookieOptions): SessionCookie {
+  const { secure, hostPrefix, now = Date.now } = options
+  const name = `${hostPrefix ? '__Host-' : ''}svc_session`
+  const attributes = `Path=/; HttpOnly; ${secure ? 'Secure; ' : ''}SameSite=Strict`
+  const signed = (token: string, expires: string): string => `svc_session:${token}.${expires}`
+  const check = remembered((value): Good | undefined => {
+    const [, token, expires, given] = envelope.exec(value) ?? []
+    if (token === undefined || expires === undefined || given === undefined) return undefined
+    if (mac.verify(signed(token, expires), given) < 0) return undefined
+    return { state: 'good', sessionId: sessionIdOf(token), expires: Number(expires) }
+  })
+  return {
+    name,
+    issue(token, expiresAt) {
+      const expires = String(Math.floor(Date.parse(expiresAt) / 1000))
+      const value = `${token}.${expires}.${mac.sign(signed(token, expires))}`
+      return `${name}=${value}; Max-Age=${sessionLifetimeSeconds}; ${attributes}`
+    },
+    clear: () => `${name}=; Max-Age=0; ${attributes}`,
+    read(cookieHeader) {
+      const value = firstCookie(cookieHeader, name)
+      if (value === undefined) return { state: 'none' }
+      const found = check(value)
+      return found === undefined || found.expires * 1000 <= now() ? { state: 'bad' } : found
+    },
+  }
+}
+
+const rememberedMax = 1000
+
+/**
+ * Keeps what the latest good values say: it never changes, and to check a signature again is a tenth of a
+ * request's work. Whether the session still lives is asked of the database, every time.
+ */
+function remembered(check: (value: string) => Good | undefined): typeof check {
+  let latest = new Map<string, Good>()
+  let before = latest
+  return (value) => {
+    const known = latest.get(value)
+    if (known) return known
+    const found = before.get(value) ?? check(value)
+    if (found === undefined) return undefined
+    if (latest.size === rememberedMax) {
+      before = latest
+      latest = new Map()
+    }
+    // A copy: a slice would hold on to the whole Cookie header.
+    latest.set(Buffer.from(value).toString(), found)
+    return found
+  }
+}
+
+/**
+ * Skips spaces and tabs only and matches the name exactly: browsers let a sibling host set a cookie whose
+ * name begins with other white space, and trimming that would hand it the `__Host-` name.
+ */
+function firstCookie(header: string | undefined, name: string): string | undefined {
+  if (header === undefined) return undefined
+  for (const pair of header.split(';')) {
+    let start = 0
+    while (pair[start] === ' ' || pair[start] === '\t') start++
+    if (pair.startsWith(`${name}=`, start)) return pair.slice(start + name.length + 1)
+  }
+  return undefined
+}

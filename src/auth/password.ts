@@ -1,0 +1,113 @@
+import { hash as argonHash, verify as argonVerify, parseOptions } from '@node-rs/argon2'
+import { refusal } from '../errors.ts'
+import { randomToken } from './secrets.ts'
+
+/** How often a password is verified while the stored hash changes under it (contract 2, section 4). */
+export const verificationsMax = 3
+
+export type PasswordsOptions = {
+  /** Hashes computed at once; each takes a thread of the libuv pool, which has UV_THREADPOOL_SIZE (4). */
+  concurrency: number
+  /** Jobs that may wait beyond those; more are refused as `busy`. */
+  queueMax: number
+  /** Memory in KiB, passes, lanes. */
+  argon2: { memory: number; time: number; parallelism: number }
+}
+
+export interface Passwords {
+  /** A PHC string: Argon2id, 16-byte salt, 32-byte output. Rejects with `busy` (503) when the queue is full. */
+  hash(password: string): Promise<string>
+  /**
+   * Costs exactly one verification whatever is stored: undefined (no such account) and a malformed hash
+   * are verified against a dummy, then false. Rejects with `busy` (503) when the queue is full.
+   */
+  verify(storedHash: string | undefined, password: string): Promise<boolean>
+  /** True when the hash was made with other parameters than the configured ones. */
+  isOutdated(storedHash: string): boolean
+  /** Whether a job given now would be taken. */
+  hasRoom(): boolean
+  /** Jobs that wait for a thread. */
+  readonly depth: number
+}
+
+/** Password hashing behind one bounded queue (contract 2, section 4); resolves once the dummy hash exists. */
+export async function createPasswords({
+  concurrency,
+  queueMax,
+  argon2,
+}: PasswordsOptions): Promise<Passwords> {
+  const settings = {
+    memoryCost: argon2.memory,
+    timeCost: argon2.time,
+    parallelism: argon2.parallelism,
+    outputLen: 32,
+  }
+  const queue = createQueue(concurrency, queueMax)
+  const dummy = await argonHash(randomToken(), settings)
+  const current = parseOptions(dummy)
+
+  return {
+    hash: (password) => queue.run(() => argonHash(password, settings)),
+    verify: (storedHash, password) =>
+      queue.run(async () => {
+        const usable = storedHash !== undefined && isUsable(storedHash, settings)
+        const matches = await argonVerify(usable ? storedHash : dummy, password)
+        return usable && matches
+      }),
+    isOutdated(storedHash) {
+      const made = parse(storedHash)
+      if (made === undefined) return true
+      return (Object.keys(current) as (keyof Parameters)[]).some((key) => made[key] !== current[key])
+    },
+    hasRoom: queue.hasRoom,
+    get depth() {
+      return queue.depth
+    },
+  }
+}
+
+type Parameters = ReturnType<typeof parseOptions>
+
+function parse(storedHash: string): Parameters | undefined {
+  try {
+    return parseOptions(storedHash)
+  } catch {
+    return undefined
+  }
+}
+
+/** Past these a stored hash counts as corrupt: computing it would take the process's memory or a thread for long. */
+const costMax = { memoryCost: 1_048_576, timeCost: 64, parallelism: 64 }
+
+function isUsable(storedHash: string, configured: typeof costMax): boolean {
+  const made = parse(storedHash)
+  if (made === undefined) return false
+  const keys = ['memoryCost', 'timeCost', 'parallelism'] as const
+  return keys.every((key) => made[key] <= Math.max(costMax[key], configured[key]))
+}
+
+/** Runs jobs first come, first served, at most `concurrency` at once and `queueMax` waiting. */
+function createQueue(concurrency: number, queueMax: number) {
+  const waiting: (() => void)[] = []
+  let running = 0
+  const hasRoom = (): boolean => running < concurrency || waiting.length < queueMax
+  return {
+    hasRoom,
+    get depth() {
+      return waiting.length
+    },
+    async run<T>(job: () => Promise<T>): Promise<T> {
+      if (!hasRoom()) throw refusal('busy', { retry_after: 1 })
+      if (running < concurrency) running++
+      else await new Promise<void>((start) => waiting.push(start))
+      try {
+        return await job()
+      } finally {
+        // The slot goes straight to the next in line, so that a newcomer cannot take it first.
+        const next = waiting.shift()
+        if (next === undefined) running--
+        else next()
+      }
+    },
+  }
+}

@@ -1,0 +1,267 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import type pg from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { emptyDatabase, type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
+import { sql } from '../db/db.ts'
+import { migrate, migrationNames } from '../db/migrate.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { writeBackup } from './backup.ts'
+import { backedUpTables } from './format.ts'
+import { restoreBackup } from './restore.ts'
+
+let dir: string
+let test: TestService
+let ada: TestAccount
+let whole: string
+const source = (): pg.ClientConfig => ({ connectionString: test.databaseUrl })
+const awkward = 'quotes " \' \\ $1 \u2028 \u0001 \t\n# {"end":true} é 🙂'
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'ck-bak-'))
+  test = await testService({ bootstrap: 'live', bootstrap_token_path: join(dir, 'token') })
+  const { operations } = test.service
+  const by = { via: 'testing' }
+  await operations.createAccount({ username: 'keeper', password: 'a long password', keeper: true }, by)
+  ada = await test.account({ username: 'ada', email: 'é@x.io', roles: ['admin'] })
+  const { cell } = await ada.client.cell_create({
+    data: { text: awkward, number: 12345678901234567890n.toString(), nested: [null, { '': [] }] },
+    visibility: 'public',
+  })
+  await test.cellGrant(cell.id, 'viewer', { actor_id: ada.actor_id })
+  await operations.createInvite({ email: 'b@x.io' }, by)
+  await operations.setSettings({ open_signup: true }, by)
+  await ada.client.account_token_create({ scope: { kind: 'read_only' }, lifetime: { kind: 'eternal' } })
+  const { db } = test.service.app
+  // A number that no double holds, the two tables that name each other, and rows with and without a number.
+  await db.run(sql`update cell set data = jsonb_set(data, '{number}', '12345678901234567890.123456789')`)
+  await db.run(sql`
+    with offer as (
+      insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, message, expires_at, accepted_at)
+      values (${ada.actor_id}::uuid, ${ada.id}::uuid, ${ada.id}::uuid, 'admin', ${awkward}, now(), now())
+      returning offer_id
+    )
+    update role_grant set source_offer_id = offer_id from offer where actor_id = ${ada.actor_id}::uuid`)
+  await db.run(sql`
+    update role_grant_offer set resulting_role_grant_id = role_grant.id from role_grant
+    where source_offer_id = offer_id`)
+  await db.run(sql`select audit_number(5)`)
+  whole = join(dir, 'whole')
+  await writeBackup(source(), { file: whole, version: '1.2.3' })
+})
+afterAll(async () => {
+  await test.close()
+  await rm(dir, { recursive: true })
+})
+
+const targets: FreshDatabase[] = []
+afterEach(async () => {
+  for (const target of targets.splice(0)) await target.drop()
+})
+async function target(make: () => Promise<FreshDatabase> = emptyDatabase): Promise<FreshDatabase> {
+  const made = await make()
+  targets.push(made)
+  return made
+}
+
+/** Every row of every table, as text. */
+async function content(client: Pick<pg.Client, 'query'>): Promise<Record<string, unknown[]>> {
+  const tables: Record<string, unknown[]> = {}
+  for (const table of backedUpTables()) {
+    const { rows } = await client.query(`select t::text as row from ${table} t order by 1`)
+    tables[table] = rows.map(({ row }) => row)
+  }
+  return tables
+}
+
+async function sourceContent(): Promise<Record<string, unknown[]>> {
+  const { db } = test.service.app
+  return await content({
+    query: async (text: string) => ({ rows: await db.rows(sql`${sql.raw(text)}`) }),
+  } as unknown as pg.Client)
+}
+
+const lines = async (file: string) =>
+  gunzipSync(await readFile(file))
+    .toString('utf8')
+    .split('\n')
+async function changed(name: string, change: (text: string[]) => string[]): Promise<string> {
+  const file = join(dir, name)
+  await writeFile(file, gzipSync(change(await lines(whole)).join('\n')))
+  return file
+}
+
+describe('restoreBackup', () => {
+  it('brings every row of every table back as it was, into an empty database', async () => {
+    const to = await target()
+    const done = await restoreBackup(to.connection, whole)
+    expect(done).toMatchObject({ applied: [], created_at: expect.stringMatching(/^\d{4}-.*Z$/) })
+    const client = await to.open()
+    const [before, after] = [await sourceContent(), await content(client)]
+    expect(after).toEqual(before)
+    // Of what is equal, as little as possible is equal because it is empty.
+    const empty = Object.keys(before).filter((table) => before[table]?.length === 0)
+    expect(empty.sort()).toEqual(['cell_field', 'cell_item'])
+    expect(done.rows).toBe(Object.values(before).flat().length)
+  })
+
+  it('leaves the same schema, references and numbering behind', async () => {
+    const [to, fresh] = [await target(), await target(migratedDatabase)]
+    await restoreBackup(to.connection, whole)
+    const catalogue = `
+      select conname, pg_get_constraintdef(oid) as text, convalidated from pg_constraint
+      where connamespace = 'public'::regnamespace order by 1, 2`
+    const [restored, made] = [await to.open(), await fresh.open()]
+    expect((await restored.query(catalogue)).rows).toEqual((await made.query(catalogue)).rows)
+    const { rows } = await restored.query('select max(written)::int as last from audit_log')
+    await restored.query(`select audit_insert('[{"event_type":"login","outcome":"success"}]')`)
+    const next = await restored.query('select max(written)::int as last from audit_log')
+    expect(next.rows[0].last).toBe(rows[0].last + 1)
+  })
+
+  it('takes a migrated database in which nobody is yet, and what was seeded or refused there gives way', async () => {
+    const to = await target(migratedDatabase)
+    const client = await to.open()
+    await client.query(`select audit_insert('[{"event_type":"bootstrap","outcome":"failure"}]')`)
+    await restoreBackup(to.connection, whole)
+    expect(await content(client)).toEqual(await sourceContent())
+  })
+
+  it.each([
+    ['accounts', `insert into account (username, password_hash) values ('x-y', 'x')`],
+    ['cells', `insert into cell (data, data_bytes) values ('{}', 2)`],
+  ])('refuses a database that holds %s, and changes nothing', async (_what, insert) => {
+    const to = await target(migratedDatabase)
+    const client = await to.open()
+    await client.query(insert)
+    const before = await content(client)
+    await expect(restoreBackup(to.connection, whole)).rejects.toMatchObject({
+      reason: 'database_not_empty',
+      exitCode: 1,
+    })
+    expect(await content(client)).toEqual(before)
+  })
+
+  it('applies the steps that came after the backup', async () => {
+    const [last, ...earlier] = migrationNames().reverse()
+    const old = await target()
+    const names = earlier.reverse()
+    await migrate(old.connection, { upTo: names.at(-1) as string })
+    const client = await old.open()
+    await client.query(`insert into account (username, password_hash) values ('of-old', 'x')`)
+    const file = join(dir, 'old')
+    await writeBackup(old.connection, { file, version: '0.0.1' })
+    const to = await target()
+    expect(await restoreBackup(to.connection, file)).toMatchObject({ applied: [last] })
+    const restored = await to.open()
+    expect((await restored.query('select username from account')).rows).toEqual([{ username: 'of-old' }])
+    expect((await restored.query('select name from schema_migration order by name')).rows).toHaveLength(
+      names.length + 1,
+    )
+
+    // A database that is ahead of the backup would never see those steps run over its rows.
+    const ahead = await target(migratedDatabase)
+    await expect(restoreBackup(ahead.connection, file)).rejects.toMatchObject({
+      reason: 'database_newer_than_backup',
+    })
+  })
+
+  it.each<[string, (text: string[]) => string[], string]>([
+    [
+      'of a newer version',
+      (text) => text.map((line) => line.replace('"0001_accounts"', '"0000_unknown"')),
+      'backup_of_newer_version',
+    ],
+    ['without its end', (text) => text.slice(0, -2), 'backup_damaged'],
+    ['without a row', (text) => text.filter((line) => !line.includes('"username":"ada"')), 'backup_damaged'],
+    [
+      'with a table that does not exist',
+      (text) => text.map((line) => line.replace('"table":"cell"', '"table":"pg_class"')),
+      'backup_damaged',
+    ],
+    [
+      'with a column that does not exist',
+      (text) => text.map((line) => line.replace('"columns":["id"', '"columns":["id\\"; --"')),
+      'backup_damaged',
+    ],
+    ['that is another file', () => ['{}'], 'backup_unreadable'],
+    ['that is empty', () => [], 'backup_unreadable'],
+  ])('refuses a file %s, and nothing is restored', async (what, change, reason) => {
+    const to = await target()
+    const file = await changed(what.replaceAll(' ', '-'), change)
+    await expect(restoreBackup(to.connection, file)).rejects.toMatchObject({ reason, exitCode: 1 })
+    const client = await to.open()
+    const { rows } = await client.query(`select to_regclass('account') as made`)
+    if (rows[0].made) expect((await client.query('select 1 from account')).rows).toEqual([])
+  })
+
+  it('refuses a file that is cut, not zipped, or not there', async () => {
+    const to = await target()
+    const bytes = await readFile(whole)
+    await writeFile(join(dir, 'cut'), bytes.subarray(0, bytes.length - 20))
+    await writeFile(join(dir, 'plain'), gunzipSync(bytes))
+    for (const name of ['cut', 'plain', 'none'])
+      await expect(restoreBackup(to.connection, join(dir, name))).rejects.toMatchObject({
+        reason: 'backup_unreadable',
+      })
+  })
+})
+
+describe('writeBackup', () => {
+  it('is for its owner only, says what made it, and holds nothing twice', async () => {
+    expect((await stat(whole)).mode & 0o777).toBe(0o600)
+    const [first = '', ...rest] = await lines(whole)
+    expect(JSON.parse(first.slice(1))).toMatchObject({
+      cellkeep_backup: 1,
+      version: '1.2.3',
+      migrations: migrationNames(),
+    })
+    expect(rest.filter((line) => line.startsWith('#{"table"'))).toHaveLength(backedUpTables().length)
+  })
+
+  it('overwrites nothing, and leaves nothing behind when it fails', async () => {
+    const file = join(dir, 'mine')
+    await writeFile(file, 'mine')
+    await expect(writeBackup(source(), { file, version: '1' })).rejects.toMatchObject({
+      reason: 'backup_unwritable',
+    })
+    expect(await readFile(file, 'utf8')).toBe('mine')
+    const nowhere = join(dir, 'no', 'where')
+    await expect(writeBackup(source(), { file: nowhere, version: '1' })).rejects.toMatchObject({
+      reason: 'backup_unwritable',
+    })
+
+    const broken = await target(migratedDatabase)
+    const client = await broken.open()
+    await client.query('alter table cell rename to elsewhere')
+    await client.query(`create view cell as select id, 1 / (visibility = 'x')::int as bad from elsewhere`)
+    await client.query(`insert into elsewhere (data, data_bytes) values ('{}', 2)`)
+    const half = join(dir, 'half')
+    await expect(writeBackup(broken.connection, { file: half, version: '1' })).rejects.toThrow(
+      'division by zero',
+    )
+    await expect(stat(half)).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
+  it('shows one moment, whatever is written meanwhile', async () => {
+    const before = await sourceContent()
+    const file = join(dir, 'moment')
+    let isDone = false
+    const backup = writeBackup(source(), { file, version: '1' }).finally(() => {
+      isDone = true
+    })
+    while (!isDone) await ada.client.cell_create({ data: {} })
+    await backup
+    const to = await target()
+    await restoreBackup(to.connection, file)
+    const client = await to.open()
+    // Each cell came with its audit row in one transaction.
+    const { rows } = await client.query(`
+      select (select count(*) from cell)::int as cells,
+        (select count(*) from audit_log where event_type = 'cell_create')::int as events`)
+    expect(rows[0].cells).toBe(rows[0].events)
+    expect(rows[0].cells).toBeGreaterThanOrEqual((before.cell ?? []).length)
+  })
+})

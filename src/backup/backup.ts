@@ -1,0 +1,109 @@
+import { open, rm } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import type pg from 'pg'
+import { migrate } from '../db/migrate.ts'
+import { StartError } from '../errors.ts'
+import {
+  backedUpTables,
+  type End,
+  type Header,
+  marker,
+  openBackupConnection,
+  quoted,
+  storedColumns,
+  type TableStart,
+} from './format.ts'
+
+export type BackedUp = { tables: number; rows: number; bytes: number }
+
+/**
+ * Writes one consistent dump of the service's tables, as of one moment and beside whatever runs (contract 2,
+ * section 19): mode 0600, an existing file is refused, a failed one removed. Also of a schema with pending
+ * steps, so that a backup can come before an upgrade. Rejects with StartError.
+ */
+export async function writeBackup(
+  connection: pg.ClientConfig,
+  { file, version }: { file: string; version: string },
+): Promise<BackedUp> {
+  await migrate(connection, { mode: 'check' }).catch((error) => {
+    if (!(error instanceof StartError) || error.reason !== 'migration_pending') throw error
+  })
+  const client = await openBackupConnection(connection)
+  try {
+    await client.query('begin isolation level repeatable read read only')
+    const migrations = await recordedMigrations(client)
+    const handle = await open(file, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EEXIST' ? 'it exists already; a backup overwrites nothing' : error.message
+      throw new StartError('backup_unwritable', `${file} cannot be written: ${why}.`, 1)
+    })
+    try {
+      await handle.chmod(0o600)
+      const count = { tables: 0, rows: 0 }
+      const created_at = new Date().toISOString()
+      const header: Header = { cellkeep_backup: 1, version, created_at, migrations }
+      const target = handle.createWriteStream({ flush: true })
+      await pipeline(Readable.from(dump(client, header, count), { objectMode: false }), createGzip(), target)
+      return { ...count, bytes: target.bytesWritten }
+    } catch (error) {
+      await handle.close().catch(() => undefined)
+      await rm(file, { force: true })
+      throw error
+    }
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+async function recordedMigrations(client: pg.Client): Promise<string[]> {
+  const { rows: found } = await client.query(`select to_regclass('schema_migration') as id`)
+  if (found[0].id === null)
+    throw new StartError(
+      'nothing_to_back_up',
+      'The database has no schema yet: there is nothing to back up.',
+      1,
+    )
+  const { rows } = await client.query<{ name: string }>('select name from schema_migration order by name')
+  return rows.map(({ name }) => name)
+}
+
+async function* dump(
+  client: pg.Client,
+  header: Header,
+  count: { tables: number; rows: number },
+): AsyncGenerator<string> {
+  const own = (line: Header | TableStart | End): string => `${marker}${JSON.stringify(line)}\n`
+  yield own(header)
+  for (const table of backedUpTables()) {
+    const columns = await storedColumns(client, table)
+    // A table of a step that is still pending.
+    if (columns.length === 0) continue
+    yield own({ table, columns })
+    count.tables += 1
+    for await (const lines of rowsOf(client, table, columns)) {
+      count.rows += lines.length
+      yield `${lines.join('\n')}\n`
+    }
+  }
+  yield own({ end: true, rows: count.rows })
+}
+
+/** About this much is held at a time, however large single rows are. */
+const portionBytes = 1_000_000
+
+async function* rowsOf(client: pg.Client, table: string, columns: string[]): AsyncGenerator<string[]> {
+  const list = columns.map(quoted).join(', ')
+  await client.query(
+    `declare rows no scroll cursor for select row_to_json(t)::text as line from (select ${list} from ${quoted(table)}) t`,
+  )
+  for (let most = 10; ; ) {
+    const { rows } = await client.query<{ line: string }>(`fetch ${most} from rows`)
+    if (rows.length === 0) break
+    const lines = rows.map(({ line }) => line)
+    yield lines
+    const mean = lines.reduce((sum, line) => sum + line.length, 0) / lines.length
+    most = Math.max(1, Math.min(5000, Math.floor(portionBytes / mean)))
+  }
+  await client.query('close rows')
+}

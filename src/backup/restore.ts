@@ -1,0 +1,183 @@
+import type pg from 'pg'
+import { migrate, migrationNames } from '../db/migrate.ts'
+import { StartError } from '../errors.ts'
+import {
+  backedUpTables,
+  type End,
+  type Header,
+  linesOf,
+  marker,
+  openBackupConnection,
+  quoted,
+  storedColumns,
+  type TableStart,
+} from './format.ts'
+
+export type Restored = {
+  rows: number
+  /** When the backup was made. */
+  created_at: string
+  /** The steps that the schema of the backup lacked. */
+  applied: string[]
+}
+
+/**
+ * Loads a backup into a database without accounts and cells, in one transaction: first the schema that the
+ * backup was made of, then its rows, then the pending steps (contract 2, section 19). Rejects with StartError.
+ */
+export async function restoreBackup(connection: pg.ClientConfig, file: string): Promise<Restored> {
+  const lines = linesOf(file)
+  try {
+    const header = headerOf((await lines.next()).value, file)
+    await migrate(connection, { upTo: header.migrations.at(-1) as string }).catch((error) => {
+      throw error instanceof StartError && error.reason === 'binary_older_than_db' ? newerThan(file) : error
+    })
+    const rows = await inTransaction(connection, (client) => load(client, lines, file))
+    const { applied } = await migrate(connection)
+    return { rows, created_at: header.created_at, applied }
+  } finally {
+    await lines.return(undefined)
+  }
+}
+
+function headerOf(line: string | undefined, file: string): Header {
+  const header = ownLine<Header>(line ?? '')
+  if (header?.cellkeep_backup !== 1 || !header.migrations?.[0])
+    throw refuse('backup_unreadable', `${file} is no backup of Cellkeep.`)
+  const known = migrationNames()
+  if (header.migrations.some((name, index) => name !== known[index]))
+    throw refuse(
+      'backup_of_newer_version',
+      `${file} was made by version ${header.version}, whose schema this version does not know: install that one or a later one.`,
+    )
+  return header
+}
+
+const newerThan = (file: string): StartError =>
+  refuse(
+    'database_newer_than_backup',
+    `The schema of the database is newer than that of ${file}: restore into an empty database (move the directory \`db\` of the data dir away, or create another one).`,
+  )
+
+async function inTransaction<T>(
+  connection: pg.ClientConfig,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = await openBackupConnection(connection)
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    await client.query('analyze').catch(() => undefined)
+    return result
+  } finally {
+    // Ends a transaction left open by a failure, too.
+    await client.end().catch(() => undefined)
+  }
+}
+
+async function load(client: pg.Client, lines: AsyncGenerator<string>, file: string): Promise<number> {
+  const tables = backedUpTables()
+  const all = tables.map(quoted)
+  await requireEmpty(client, all)
+  // Two tables name each other, so that no order of loading suits; judged once, at the end.
+  const references = await dropReferences(client, tables)
+  for (const table of all) await client.query(`delete from ${table}`)
+  const rows = await insertAll(client, lines, tables, file)
+  for (const { table, name, definition } of references)
+    await client.query(`alter table ${table} add constraint ${name} ${definition}`)
+  await restartIdentities(client, tables)
+  return rows
+}
+
+async function requireEmpty(client: pg.Client, tables: readonly string[]): Promise<void> {
+  await client.query(`lock table ${tables.join(', ')} in access exclusive mode`)
+  const { rows } = await client.query(
+    'select exists (select from account) as accounts, exists (select from cell) as cells',
+  )
+  if (rows[0].accounts || rows[0].cells)
+    throw refuse(
+      'database_not_empty',
+      'The database holds accounts or cells already, and a restore never mixes: name an empty one.',
+    )
+}
+
+type Reference = { table: string; name: string; definition: string }
+
+async function dropReferences(client: pg.Client, tables: readonly string[]): Promise<Reference[]> {
+  const { rows } = await client.query<Reference>(
+    `select conrelid::regclass::text as table, quote_ident(conname) as name, pg_get_constraintdef(oid) as definition
+     from pg_constraint where contype = 'f' and conrelid = any($1::regclass[]) order by 1, 2`,
+    [tables.map(quoted)],
+  )
+  for (const { table, name } of rows) await client.query(`alter table ${table} drop constraint ${name}`)
+  return rows
+}
+
+const portionBytes = 1_000_000
+
+async function insertAll(
+  client: pg.Client,
+  lines: AsyncGenerator<string>,
+  tables: readonly string[],
+  file: string,
+): Promise<number> {
+  let insert: string | undefined
+  let total = 0
+  let portion: string[] = []
+  let bytes = 0
+  const flush = async (): Promise<void> => {
+    if (portion.length > 0) await client.query(insert as string, [`[${portion.join(',')}]`])
+    portion = []
+    bytes = 0
+  }
+  for await (const line of lines) {
+    if (!line.startsWith(marker)) {
+      if (insert === undefined) break
+      portion.push(line)
+      bytes += line.length
+      total += 1
+      if (bytes > portionBytes) await flush()
+      continue
+    }
+    await flush()
+    const own = ownLine<TableStart | End>(line)
+    if (own && 'end' in own) {
+      if (own.rows === total) return total
+      break
+    }
+    if (!own || !tables.includes(own.table)) break
+    const stored = await storedColumns(client, own.table)
+    if (!own.columns.every((column) => stored.includes(column))) break
+    const list = own.columns.map(quoted).join(', ')
+    const table = quoted(own.table)
+    insert = `insert into ${table} (${list}) overriding system value
+      select ${list} from json_populate_recordset(null::${table}, $1::json)`
+  }
+  throw refuse('backup_damaged', `${file} is damaged or incomplete; nothing was restored.`)
+}
+
+/** The next row gets a number above those that were loaded. */
+async function restartIdentities(client: pg.Client, tables: readonly string[]): Promise<void> {
+  const { rows } = await client.query<{ table: string; column: string }>(
+    `select attrelid::regclass::text as table, quote_ident(attname) as column from pg_attribute
+     where attidentity <> '' and attrelid = any($1::regclass[])`,
+    [tables.map(quoted)],
+  )
+  for (const { table, column } of rows)
+    await client.query(
+      `select setval(pg_get_serial_sequence($1, $2), (select coalesce(max(${column}), 0) + 1 from ${table}), false)`,
+      [table, column.replaceAll('"', '')],
+    )
+}
+
+function ownLine<T>(line: string): T | undefined {
+  if (!line.startsWith(marker)) return undefined
+  try {
+    return JSON.parse(line.slice(marker.length)) as T
+  } catch {
+    return undefined
+  }
+}
+
+const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)

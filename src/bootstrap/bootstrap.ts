@@ -1,0 +1,97 @@
+import { z } from 'zod'
+import { insertAccount } from '../accounts/accounts.ts'
+import { Password, Username } from '../accounts/formats.ts'
+import { callerEnvelope } from '../audit/audit.ts'
+import { ipKey } from '../core/limiters.ts'
+import { mutate } from '../core/mutate.ts'
+import { Text, Uuid } from '../core/wire.ts'
+import { refusal, ServiceError } from '../errors.ts'
+import { type RouteContext, route } from '../http/route.ts'
+import { endForeignSession, startSession } from '../sessions/sessions.ts'
+import { closeBootstrap, takeBootstrapLock } from './lock.ts'
+
+const auth = { account: 'none', actor: 'none' } as const
+type Context = RouteContext<typeof auth>
+
+const charged = ['invalid_token', 'token_file_missing', 'username_taken']
+
+/** `POST /bootstrap`: the one-time token makes the keeper account, once (contract 2, section 9). */
+export const bootstrap = route({
+  doc: 'Exchange the bootstrap token for the first account, with the roles keeper and admin, and a session.',
+  method: 'POST',
+  path: '/bootstrap',
+  auth,
+  checksOrigin: true,
+  enabled: ({ bootstrap }) => bootstrap.mode === 'live',
+  input: z.strictObject({ token: Text(4096).min(1), username: Username, password: Password }),
+  output: z.object({
+    ok: z.literal(true),
+    account: z.object({ id: Uuid, username: z.string() }),
+    actor: z.object({ id: Uuid }),
+  }),
+  errors: [
+    'already_bootstrapped',
+    'rate_limited',
+    'token_file_missing',
+    'invalid_token',
+    'busy',
+    'username_taken',
+  ],
+  async handler({ token, username, password }, context) {
+    const { app, carriers, ip } = context
+    if (await app.bootstrap.isDone()) throw refusal('already_bootstrapped')
+    return await app.limiters.attempt(charged, async (hold) => {
+      await hold('bootstrap_ip', ipKey(ip))
+      try {
+        const fault = await tokenFault(context, token)
+        // The file also goes when another request has just used it, on this node or on another.
+        if (fault) throw refusal((await app.bootstrap.isDone()) ? 'already_bootstrapped' : fault)
+        const password_hash = await app.passwords.hash(password)
+        const made = await createKeeper(context, token, username, password_hash)
+        await app.bootstrap.discard()
+        await endForeignSession(app, made.account_id, carriers, ip)
+        const { account_id, actor_id, cookie } = made
+        return {
+          body: { ok: true as const, account: { id: account_id, username }, actor: { id: actor_id } },
+          cookie,
+        }
+      } catch (error) {
+        await recordRefusal(context, error)
+        throw error
+      }
+    })
+  },
+})
+
+async function tokenFault({ app }: Context, token: string) {
+  const compared = await app.bootstrap.compare(token)
+  if (compared === 'missing') return 'token_file_missing'
+  return compared === 'different' ? 'invalid_token' : null
+}
+
+/** All or nothing, under the lock row: of parallel attempts exactly one makes an account. */
+async function createKeeper(context: Context, token: string, username: string, password_hash: string) {
+  const { app, carriers, ip } = context
+  const nobody = callerEnvelope({ account: null }, ip)
+  return await mutate(app, 'bootstrap', nobody, async ({ db, audit }) => {
+    await takeBootstrapLock(db)
+    const fault = await tokenFault(context, token)
+    if (fault) throw refusal(fault)
+    const made = await insertAccount(db, { username, email: null, password_hash, created_by: null })
+    const role_grant_ids = await closeBootstrap(db, made.actor_id)
+    const session = await startSession(app, db, made.account_id, carriers)
+    const { account_id, actor_id } = made
+    audit('bootstrap', { session_id: session.session_id, role_grant_ids }, { account_id, actor_id })
+    return { ...made, cookie: session.cookie }
+  })
+}
+
+async function recordRefusal({ app, ip }: Context, error: unknown): Promise<void> {
+  if (!(error instanceof ServiceError) || !charged.includes(error.data.reason)) return
+  await app.audit.failure({
+    event_type: 'bootstrap',
+    outcome: 'failure',
+    ...callerEnvelope({ account: null }, ip),
+    metadata: { reason: error.data.reason },
+  })
+}

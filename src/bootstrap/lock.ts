@@ -1,0 +1,23 @@
+import { type Queryable, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { insertGrant } from '../roles/grants.ts'
+
+const firstRoles = ['keeper', 'admin']
+
+/**
+ * The bootstrap lock row (contract 3, section 7.1, lock 1), before any other lock: of everybody who would
+ * make the first keeper one gets past it, the others are refused with `already_bootstrapped`.
+ */
+export async function takeBootstrapLock(db: Queryable): Promise<void> {
+  const lock = await db.first<{ bootstrapped: boolean }>(sql`
+    select bootstrapped from bootstrap_lock where id = 1 for update`)
+  if (!lock || lock.bootstrapped) throw refusal('already_bootstrapped')
+}
+
+/** Makes a new actor the keeper and an admin, and closes the bootstrap for ever; the ids of the grants. */
+export async function closeBootstrap(db: Queryable, actor_id: string): Promise<string[]> {
+  const role_grant_ids: string[] = []
+  for (const role of firstRoles) role_grant_ids.push((await insertGrant(db, { actor_id, role })).id)
+  await db.run(sql`update bootstrap_lock set bootstrapped = true where id = 1`)
+  return role_grant_ids
+}

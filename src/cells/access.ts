@@ -1,0 +1,55 @@
+import { type Sql, sql } from '../db/sql.ts'
+
+/**
+ * THE access rule of cells (contract 4, section 4.1), evaluated inside every statement that reads or writes
+ * a cell for a caller, at that statement's time. There is no second copy in TypeScript.
+ */
+
+/** A role grant counts while it is neither ended nor expired at the time of the running statement. */
+const activeGrant = sql`g.revoked_at is null and g.closed_at is null
+  and (g.expires_at is null or g.expires_at > statement_timestamp())`
+
+/**
+ * The caller as a common table expression: `with ${me(actor_id)} select … from cell c, me`. Its `principals`
+ * are the keys under which cell grants admit the actor; an anonymous caller has none.
+ */
+export const me = (actor_id: string | null): Sql => sql`me as materialized (
+  select caller.id as actor_id,
+    coalesce(bool_or(g.role = 'admin' and g.scope_id is null), false) as is_admin,
+    array_remove(
+      array['a:' || caller.id] || array_agg(distinct 'r:*:' || g.role)
+        || array_agg(distinct 'r:' || g.scope_id || ':' || g.role),
+      null
+    ) as principals
+  from (select ${actor_id}::uuid as id) caller left join role_grant g on g.actor_id = caller.id and ${activeGrant}
+  group by caller.id
+)`
+
+/**
+ * What to select from for the grants `g` of the cell with this alias that admit the caller. Each is probed by
+ * its whole key: given `cell_id = …` the planner takes any index that begins with it, and then one cell with
+ * ten thousand grants has all of them read for every caller.
+ */
+export const admitting = (alias: string): Sql => sql`unnest(me.principals) as k (principal) join lateral (
+  select * from cell_grant where (cell_id, principal) >= (${sql.raw(alias)}.id, k.principal)
+  order by cell_id, principal limit 1
+) g on g.cell_id = ${sql.raw(alias)}.id and g.principal = k.principal`
+
+/** The tiers over the cell with this alias; each needs `me` in the statement and is never null. */
+export function tiers(alias: string): { live: Sql; held: Sql; view: Sql; edit: Sql; manage: Sql } {
+  const c = sql.raw(alias)
+  const live = sql`${c}.deleted_at is null`
+  const owner = sql`coalesce(${c}.created_by = me.actor_id, false)`
+  const held = sql`exists (select from ${admitting(alias)})`
+  const editing = sql`exists (select from ${admitting(alias)} where g.level = 'editor')`
+  return {
+    live,
+    held,
+    view: sql`(${live} and (me.is_admin or ${c}.visibility = 'public' or ${owner} or ${held}))`,
+    edit: sql`(${live} and (me.is_admin or (${c}.created_by is not null and (${owner} or ${editing}))))`,
+    manage: sql`(${live} and (me.is_admin or ${owner}))`,
+  }
+}
+
+/** The tiers over `cell c`. */
+export const tier = tiers('c')

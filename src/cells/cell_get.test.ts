@@ -1,0 +1,239 @@
+import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { cellRow, endCellGrant, endRole, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
+import { rpc, send } from '../../test/helpers/http.ts'
+import { reasonOf } from '../../test/helpers/outcome.ts'
+import { sql } from '../db/db.ts'
+import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+let test: TestService
+let ada: TestAccount
+let bob: TestAccount
+beforeAll(async () => {
+  test = await testService()
+  ;[ada, bob] = await Promise.all([test.account(), test.account()])
+})
+afterAll(() => test.close())
+
+const call = (params: object, cookie?: string) =>
+  rpc(
+    test.url,
+    { jsonrpc: '2.0', id: 1, method: 'cell_get', params },
+    { 'x-request-id': 'same', ...(cookie !== undefined && { cookie }) },
+  )
+
+it('answers the cell with its edges and what the caller may do, and leaves no audit row', async () => {
+  const { cell } = await ada.client.cell_create({ data: { a: 1 }, kind: 'k' })
+  const answer = await scenario(test, () => ada.client.cell_get({ id: cell.id.toUpperCase() }))
+  expect(answer).toEqual({
+    cell,
+    fields: [],
+    fields_truncated: false,
+    items: [],
+    items_truncated: false,
+    can_edit: true,
+    can_grant: true,
+  })
+})
+
+it('finds by path, byte for byte, and by GET', async () => {
+  const id = await cellRow(test, { path: 'Café', visibility: 'public' })
+  expect((await bob.client.cell_get({ path: 'Café' })).cell.id).toBe(id)
+  for (const path of ['café', 'Cafe\u0301', 'Café ', 'Caf%'])
+    expect(await reasonOf(bob.client.cell_get({ path }))).toBe('cell_not_found')
+  const params = encodeURIComponent(JSON.stringify({ path: 'Café' }))
+  const { json } = await send(test.url, { path: `/api/rpc?method=cell_get&id=1&params=${params}` })
+  expect(json).toMatchObject({ result: { cell: { id } } })
+})
+
+it.each<[object, string]>([
+  [{}, 'cell_get_requires_id_or_path'],
+  [{ id: '11111111-1111-4111-8111-111111111111', path: 'x' }, 'cell_get_requires_id_or_path'],
+  [{ id: null }, 'invalid_params'],
+  [{ path: null }, 'invalid_params'],
+  [{ id: 'x', path: 'x' }, 'invalid_params'],
+  [{ id: '11111111-1111-4111-8111-111111111111', fields: true }, 'invalid_params'],
+  [{ path: '' }, 'invalid_params'],
+  [{ path: 'x'.repeat(257) }, 'invalid_params'],
+  [{ path: '\0' }, 'invalid_params'],
+])('%j is refused: %s', async (input, reason) => {
+  expect(await reasonOf(test.client().cell_get(input))).toBe(reason)
+})
+
+describe('what the caller may not see', () => {
+  const unknown = '11111111-1111-4111-8111-111111111111'
+  const bare = ({ status, headers, text }: Awaited<ReturnType<typeof call>>) => {
+    const { date: _, ...rest } = headers
+    return { status, rest, text }
+  }
+
+  it('answers like what does not exist, byte for byte: hidden, deleted, and ids of other things', async () => {
+    const { cell } = await ada.client.cell_create({ data: { a: 1 } })
+    const { id: grant_id } = await test.cellGrant(cell.id, 'viewer', { actor_id: ada.actor_id })
+    const audit = await test.service.app.db.first<{ id: string }>(sql`select id from audit_log limit 1`)
+    const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
+    for (const cookie of [undefined, bob.cookie]) {
+      const missing = bare(await call({ id: unknown }, cookie))
+      expect(missing).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
+      for (const id of [cell.id, deleted, ada.actor_id, bob.actor_id, ada.id, grant_id, audit?.id])
+        expect(bare(await call({ id }, cookie))).toEqual(missing)
+    }
+  })
+
+  it('by path too', async () => {
+    await cellRow(test, { path: 'hidden', created_by: ada.actor_id })
+    await cellRow(test, { path: 'gone', visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
+    const missing = bare(await call({ path: 'missing' }, bob.cookie))
+    expect(bare(await call({ path: 'hidden' }, bob.cookie))).toEqual(missing)
+    expect(bare(await call({ path: 'gone' }, bob.cookie))).toEqual(missing)
+  })
+})
+
+describe('the actor', () => {
+  it('is resolved strictly: several and none named is no fall-back to public cells', async () => {
+    const both = await test.account()
+    const second = await test.actor(both.id, 'second')
+    const { cell } = await both.client.cell_create({ data: {}, acting: both.actor_id })
+    const open = await cellRow(test, { visibility: 'public' })
+    expect(await reasonOf(both.client.cell_get({ id: open }))).toBe('actor_required')
+    expect(await reasonOf(both.client.cell_get({ id: cell.id, acting: second }))).toBe('cell_not_found')
+    expect((await both.client.cell_get({ id: cell.id, acting: both.actor_id })).cell.id).toBe(cell.id)
+  })
+
+  it('without a valid session is nobody', async () => {
+    const { cell } = await ada.client.cell_create({ data: {}, visibility: 'public' })
+    const answer = await test.client('cellkeep_session=forged').cell_get({ id: cell.id })
+    expect(answer).toMatchObject({ can_edit: false, can_grant: false })
+  })
+})
+
+describe('what the caller may do', () => {
+  const flags = async (client: TestAccount['client'], id: string) => {
+    const { can_edit, can_grant } = await client.cell_get({ id })
+    return { can_edit, can_grant }
+  }
+  it('is told as true or false to everybody', async () => {
+    const [viewer, editor, root] = await Promise.all([
+      test.account(),
+      test.account(),
+      test.account({ roles: ['admin'] }),
+    ])
+    const { cell } = await ada.client.cell_create({ data: {}, visibility: 'public' })
+    await test.cellGrant(cell.id, 'viewer', { actor_id: viewer.actor_id })
+    await test.cellGrant(cell.id, 'editor', { actor_id: editor.actor_id })
+    const nothing = { can_edit: false, can_grant: false }
+    expect(await flags(test.client(), cell.id)).toEqual(nothing)
+    expect(await flags(bob.client, cell.id)).toEqual(nothing)
+    expect(await flags(viewer.client, cell.id)).toEqual(nothing)
+    expect(await flags(editor.client, cell.id)).toEqual({ can_edit: true, can_grant: false })
+    expect(await flags(ada.client, cell.id)).toEqual({ can_edit: true, can_grant: true })
+    expect(await flags(root.client, cell.id)).toEqual({ can_edit: true, can_grant: true })
+  })
+
+  it('ends with the grant, at the next call', async () => {
+    const { cell } = await ada.client.cell_create({ data: {} })
+    const holder = await test.account()
+    await test.cellGrant(cell.id, 'editor', { actor_id: holder.actor_id })
+    await test.cellGrant(cell.id, 'viewer', { role: 'team', scope_id: null })
+    await test.roleGrant({ actor_id: holder.actor_id, role: 'team' })
+    expect(await flags(holder.client, cell.id)).toEqual({ can_edit: true, can_grant: false })
+    await endCellGrant(test, cell.id, holder.actor_id)
+    expect(await flags(holder.client, cell.id)).toEqual({ can_edit: false, can_grant: false })
+    await endRole(test, holder.actor_id, 'team')
+    expect(await reasonOf(holder.client.cell_get({ id: cell.id }))).toBe('cell_not_found')
+  })
+
+  it('ends when a role grant expires', async () => {
+    const { cell } = await ada.client.cell_create({ data: {} })
+    const holder = await test.account()
+    await test.cellGrant(cell.id, 'viewer', { role: 'guest', scope_id: null })
+    await test.roleGrant({ actor_id: holder.actor_id, role: 'guest', expires_at: '2099-01-01T00:00:00Z' })
+    expect(await flags(holder.client, cell.id)).toEqual({ can_edit: false, can_grant: false })
+    await test.service.app.db.run(sql`
+      update role_grant set expires_at = now() where actor_id = ${holder.actor_id}`)
+    expect(await reasonOf(holder.client.cell_get({ id: cell.id }))).toBe('cell_not_found')
+  })
+})
+
+describe('edges', () => {
+  const open = { visibility: 'public' } as const
+
+  it('are listed in byte order, with exactly their keys', async () => {
+    const [parent, child] = [await cellRow(test, open), await cellRow(test, open)]
+    for (const position of ['V', 'a', 'B', '9', '90', '8z']) await itemRow(test, parent, position, child)
+    for (const name of ['b', 'a_b', 'ab', 'a', 'a1']) await fieldRow(test, parent, name, child)
+    const { fields, items } = await test.client().cell_get({ id: parent })
+    expect(items.map(({ position }) => position)).toEqual(['8z', '9', '90', 'B', 'V', 'a'])
+    expect(fields.map(({ name }) => name)).toEqual(['a', 'a1', 'a_b', 'ab', 'b'])
+    const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    expect(items[0]).toEqual({ parent_id: parent, position: '8z', child_id: child, created_at })
+    expect(fields[0]).toEqual({ source_id: parent, name: 'a', target_id: child, created_at })
+  })
+
+  it('lead to cells that the caller sees, and to no others', async () => {
+    const parent = await cellRow(test, open)
+    const own = await cellRow(test, { created_by: bob.actor_id })
+    const shared = await cellRow(test, { created_by: ada.actor_id })
+    await test.cellGrant(shared, 'viewer', { actor_id: bob.actor_id })
+    const foreign = await cellRow(test, { created_by: ada.actor_id })
+    const system = await cellRow(test, {})
+    const deleted = await cellRow(test, { ...open, deleted_at: '2026-01-01T00:00:00Z' })
+    const seen = await cellRow(test, open)
+    const targets = { own, shared, foreign, system, deleted, seen, self: parent }
+    for (const [name, id] of Object.entries(targets)) {
+      await fieldRow(test, parent, name, id)
+      await itemRow(test, parent, name, id)
+    }
+    const names = async (client: TestAccount['client']) => {
+      const { fields, items } = await client.cell_get({ id: parent })
+      expect(items.map(({ position }) => position)).toEqual(fields.map(({ name }) => name))
+      return fields.map(({ name }) => name)
+    }
+    const root = await test.account({ roles: ['admin'] })
+    expect(await names(test.client())).toEqual(['seen', 'self'])
+    expect(await names(bob.client)).toEqual(['own', 'seen', 'self', 'shared'])
+    expect(await names(ada.client)).toEqual(['foreign', 'seen', 'self', 'shared'])
+    expect(await names(root.client)).toEqual(['foreign', 'own', 'seen', 'self', 'shared', 'system'])
+  })
+
+  it('are cut at 500 after the hidden ones are gone, and the flag tells of a visible 501st only', async () => {
+    const parent = await cellRow(test, open)
+    const [seen, hidden] = [await cellRow(test, open), await cellRow(test, {})]
+    await test.service.app.db.run(sql`
+      insert into cell_item (parent_id, position, child_id)
+      select ${parent}::uuid, '0' || lpad(i::text, 6, '0'), ${hidden}::uuid from generate_series(1, 10000) i
+      union all select ${parent}::uuid, '1' || lpad(i::text, 6, '0'), ${seen}::uuid from generate_series(1, 500) i
+      union all select ${parent}::uuid, '2' || lpad(i::text, 6, '0'), ${hidden}::uuid from generate_series(1, 10) i`)
+    await test.service.app.db.run(sql`
+      insert into cell_field (source_id, name, target_id)
+      select ${parent}::uuid, 'f' || lpad(i::text, 6, '0'), ${seen}::uuid from generate_series(1, 501) i`)
+    const answer = await test.client().cell_get({ id: parent })
+    expect(answer).toMatchObject({ items_truncated: false, fields_truncated: true })
+    expect([answer.items.length, answer.fields.length]).toEqual([500, 500])
+    expect(answer.items[0]?.position).toBe('1000001')
+    expect(answer.fields.at(-1)?.name).toBe('f000500')
+    await itemRow(test, parent, '3', seen)
+    await test.service.app.db.run(sql`delete from cell_field where name = 'f000300'`)
+    expect(await test.client().cell_get({ id: parent })).toMatchObject({
+      items: { length: 500 },
+      items_truncated: true,
+      fields: { length: 500 },
+      fields_truncated: false,
+    })
+  })
+})
+
+it('anonymous reads have a budget per address; a session spares it, an invalid one does not', async () => {
+  const small = await testService({ limit_cell_read: '3/900' })
+  const account = await small.account()
+  const id = await cellRow(small, { visibility: 'public' })
+  const reasons: string[] = []
+  for (const client of [small.client(), account.client, small.client('cellkeep_session=x'), small.client()])
+    reasons.push(await reasonOf(client.cell_get({ id })))
+  expect(reasons).toEqual(['ok', 'ok', 'ok', 'ok'])
+  // One budget for both methods; input that is refused is not charged.
+  expect(await reasonOf(small.client().cell_get({}))).toBe('cell_get_requires_id_or_path')
+  expect(await reasonOf(small.client().cell_get({ id }))).toBe('rate_limited')
+  expect(await reasonOf(small.client().cell_list())).toBe('rate_limited')
+  expect(await reasonOf(account.client.cell_list())).toBe('ok')
+  await small.close()
+})

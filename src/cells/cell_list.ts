@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import { query } from '../core/action.ts'
+import { issue } from '../core/issues.ts'
+import { CursorText, Int, Uuid } from '../core/wire.ts'
+import { refusal } from '../errors.ts'
+import { holdsAdmin } from '../roles/grants.ts'
+import { Cell, KindFilter, Path, Visibility } from './cells.ts'
+import { CellGrant } from './grants.ts'
+import { type ListInput, listStatement } from './list-page.ts'
+
+const idsMax = 200
+const limitMax = 200
+const limitDefault = 50
+
+const input = z.strictObject({
+  ids: z.array(Uuid).max(idsMax).optional(),
+  kind: KindFilter.optional(),
+  visibility: Visibility.optional(),
+  created_by: Uuid.optional(),
+  path_prefix: Path.optional(),
+  shared_with: z.literal('me').optional(),
+  order_by: z.enum(['created_at', 'updated_at']).default('created_at'),
+  order_direction: z.enum(['asc', 'desc']).default('desc'),
+  limit: Int(1, limitMax).nullish(),
+  cursor: CursorText,
+})
+
+export const cell_list = query({
+  doc: 'The cells that the caller may view and that pass every filter, a page at a time, in a stable order.',
+  auth: { account: 'optional', actor: 'optional' },
+  rate_limit: 'ip',
+  rate_limit_group: 'cell_read',
+  input,
+  output: z.object({
+    cells: z.array(Cell),
+    next_cursor: z.string().nullable(),
+    cell_grants: z.record(Uuid, z.array(CellGrant)).optional(),
+  }),
+  errors: ['cell_list_created_by_requires_auth', 'cell_list_shared_with_requires_auth'],
+  refine({ cursor, limit, ...sent }, { actor, app, fail }) {
+    const { kind, visibility, created_by, path_prefix, shared_with, order_by, order_direction } = sent
+    const ids = sent.ids && [...new Set(sent.ids)].sort()
+    const filters = { ids, kind, visibility, created_by, path_prefix, shared_with }
+    const bound = { ...filters, order_by, order_direction, actor_id: actor?.id ?? null }
+    const binding = `cell_list ${JSON.stringify(bound)}`
+    const after = cursor === null || cursor === undefined ? null : app.cursors.read(binding, cursor)
+    if (after === undefined)
+      throw refusal('invalid_params', { issues: [issue(['cursor'], 'invalid_cursor')] })
+    if (!actor && created_by !== undefined) throw fail('cell_list_created_by_requires_auth')
+    if (!actor && shared_with !== undefined) throw fail('cell_list_shared_with_requires_auth')
+    const list: ListInput = { ...bound, limit: limit ?? (ids?.length || limitDefault) }
+    return { list, after: after as [string, string] | null, binding }
+  },
+  async handler({ list, after, binding }, { app, role_grants, db }) {
+    const isShared = list.shared_with !== undefined
+    if (list.ids?.length === 0) return { cells: [], next_cursor: null, ...(isShared && { cell_grants: {} }) }
+    const rows = await db.rows<Row>(listStatement(list, after, holdsAdmin(role_grants)))
+    const last = rows.at(-1)
+    const next_cursor =
+      last && last.found > rows.length ? app.cursors.write(binding, [last.key, last.id]) : null
+    const cell_grants: Record<string, z.output<typeof CellGrant>[]> = {}
+    const cells = rows.map(({ key: _key, found: _found, grants, ...cell }) => {
+      if (grants) cell_grants[cell.id] = grants
+      return cell
+    })
+    return { cells, next_cursor, ...(isShared && { cell_grants }) }
+  },
+})
+
+/** A cell with its sort key, how many rows stood behind the page, and the grants that admit the caller. */
+type Row = Cell & { key: string; found: number; grants?: z.output<typeof CellGrant>[] }

@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import { mutation } from '../core/action.ts'
+import { issue } from '../core/issues.ts'
+import { Int, Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { holdsAdmin } from '../roles/grants.ts'
+import { me, tier } from './access.ts'
+import { Cell, cellColumns, cellWriteError, Path, Visibility } from './cells.ts'
+import { type CellData, checkData, compactBytes, Data, DataPatch, mergePatch, sameJson } from './data.ts'
+import { validated } from './hooks.ts'
+
+export const cell_update = mutation({
+  doc: 'Change data (whole or by merge patch), visibility or path. Without a difference nothing is written.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'cell_update',
+  input: z.strictObject({
+    cell_id: Uuid,
+    data: Data.optional(),
+    data_patch: DataPatch.optional(),
+    visibility: Visibility.optional(),
+    path: Path.nullable().optional(),
+    expected_version: Int(1, 2_147_483_647).optional(),
+  }),
+  output: z.object({ cell: Cell }),
+  errors: [
+    'cell_path_admin_only',
+    'cell_not_found',
+    'cell_visibility_manage_only',
+    'cell_version_conflict',
+    'cell_kind_in_data',
+    'cell_data_invalid',
+    'cell_path_taken',
+    'account_vanished',
+  ],
+  refine(input) {
+    if (input.data !== undefined && input.data_patch !== undefined)
+      throw refusal('invalid_params', { issues: [issue(['data_patch'], 'invalid_value')] })
+    return input
+  },
+  async handler(input, { app, actor, role_grants, db, audit, fail }) {
+    const { cell_id, expected_version } = input
+    if (typeof input.path === 'string' && !holdsAdmin(role_grants)) throw fail('cell_path_admin_only')
+    const { stored, manages, is_admin } = await lockEditable(db, actor.id, cell_id)
+    const { visibility = stored.visibility, path = stored.path } = input
+    if (visibility !== stored.visibility && !manages) throw fail('cell_visibility_manage_only')
+    if (path !== stored.path && !is_admin) throw fail('cell_path_admin_only')
+    if (expected_version !== undefined && expected_version !== stored.version)
+      throw fail('cell_version_conflict', { current_version: stored.version })
+
+    const merged = mergedData(stored, input)
+    const data = merged ? await validated(app, stored.kind, merged) : stored.data
+    const change = {
+      ...(!sameJson(data, stored.data) && { data }),
+      ...(visibility !== stored.visibility && { visibility }),
+      ...(path !== stored.path && { path }),
+    }
+    if (Object.keys(change).length === 0) return { cell: stored }
+    const field = input.data_patch ? 'data_patch' : 'data'
+    const cell = await write(db, actor.id, cell_id, change).catch((error) => {
+      throw cellWriteError(error, field)
+    })
+    if (!cell) {
+      // A right went away between the lock and the write: answer as the lock would answer now.
+      const now = await lockEditable(db, actor.id, cell_id)
+      if (change.visibility !== undefined && !now.manages) throw fail('cell_visibility_manage_only')
+      throw fail(change.path !== undefined && !now.is_admin ? 'cell_path_admin_only' : 'cell_not_found')
+    }
+    audit('cell_update', { cell_id })
+    return { cell }
+  },
+})
+
+type Change = { data?: CellData; visibility?: string; path?: string | null }
+
+/**
+ * Locks the cell where the caller may edit it (contract 4, section 4.3); a row that fails is never locked.
+ * After a wait for the lock, the row is the newest one but the rights are those of before the wait. Then it
+ * asks again, so that what was written after a right was revoked is not answered to its former holder.
+ */
+async function lockEditable(db: Queryable, actor_id: string, cell_id: string): Promise<Locked> {
+  const row = await db.first<Cell & Omit<Locked, 'stored'> & { version_before: number }>(sql`
+    with ${me(actor_id)}
+    select ${cellColumns}, ${tier.manage} as manages, me.is_admin,
+      (select before.version from cell before where before.id = c.id) as version_before
+    from cell c, me where c.id = ${cell_id}::uuid and ${tier.edit} for no key update of c`)
+  if (!row) throw refusal('cell_not_found')
+  const { manages, is_admin, version_before, ...stored } = row
+  if (version_before !== stored.version) return await lockEditable(db, actor_id, cell_id)
+  return { stored, manages, is_admin }
+}
+
+type Locked = { stored: Cell; manages: boolean; is_admin: boolean }
+
+/** The data as it would be after the call, or undefined where the call does not touch it. */
+function mergedData(
+  stored: Cell,
+  { data, data_patch }: { data?: CellData; data_patch?: CellData },
+): CellData | undefined {
+  const sent = data ?? data_patch
+  if (!sent) return undefined
+  if (Object.hasOwn(sent, 'kind')) throw refusal('cell_kind_in_data')
+  if (data) return data
+  const merged = mergePatch(stored.data, sent)
+  const problem = checkData(merged)
+  if (problem) throw refusal('invalid_params', { issues: [issue(['data_patch'], problem)] })
+  return merged
+}
+
+/** The write asks for the tier again: it begins after the lock is held, so no revoked right can land. */
+async function write(
+  db: Queryable,
+  actor_id: string,
+  cell_id: string,
+  change: Change,
+): Promise<Cell | undefined> {
+  const { data, visibility, path } = change
+  const sets = [
+    sql`version = c.version + 1, updated_by = ${actor_id}::uuid,
+      updated_at = greatest(statement_timestamp(), c.created_at)`,
+  ]
+  if (data) sets.push(sql`data = ${JSON.stringify(data)}::jsonb, data_bytes = ${compactBytes(data)}`)
+  if (visibility !== undefined) sets.push(sql`visibility = ${visibility}`)
+  if (path !== undefined) sets.push(sql`path = ${path}`)
+  return await db.first<Cell>(sql`
+    with ${me(actor_id)}
+    update cell c set ${sql.join(sets, ', ')}
+    from me where c.id = ${cell_id}::uuid and ${tier.edit}
+      ${visibility === undefined ? sql.empty : sql`and ${tier.manage}`}
+      ${path === undefined ? sql.empty : sql`and me.is_admin`}
+    returning ${cellColumns}`)
+}

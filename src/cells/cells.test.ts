@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { scenario, type TestService, testService } from '../testing/index.ts'
+
+let test: TestService
+beforeAll(async () => {
+  test = await testService()
+})
+afterAll(() => test.close())
+
+it('a cell lives through its verbs, each leaving one audit row', async () => {
+  const ada = await test.account()
+  const made = await scenario(test, () => ada.client.cell_create({ data: { label: 'x' } }), {
+    audit: [{ event_type: 'cell_create', actor_id: ada.actor_id, account_id: ada.id }],
+  })
+  const id = made?.cell.id as string
+  await scenario(test, () => ada.client.cell_get({ id }))
+  await scenario(test, () => ada.client.cell_update({ cell_id: id, data_patch: { label: 'y' } }), {
+    audit: [{ event_type: 'cell_update', metadata: { cell_id: id } }],
+  })
+  await scenario(test, () => ada.client.cell_update({ cell_id: id, data: { label: 'y' } }))
+  await scenario(test, () => ada.client.cell_delete({ cell_id: id }), {
+    audit: [{ event_type: 'cell_delete' }],
+  })
+  await scenario(test, () => ada.client.cell_delete({ cell_id: id }), { reason: 'cell_not_found' })
+  expect(await ada.client.cell_list()).toEqual({ cells: [], next_cursor: null })
+})

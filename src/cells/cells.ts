@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import { issue } from '../core/issues.ts'
+import { Uuid } from '../core/wire.ts'
+import { brokenConstraint } from '../db/failure.ts'
+import { sql } from '../db/sql.ts'
+import { refusal, type ServiceError } from '../errors.ts'
+import { type CellData, longerThan } from './data.ts'
+
+/** Wire form of a cell (contract 4, section 3.1); exactly these keys. */
+export const Cell = z.object({
+  id: Uuid,
+  kind: z.string().nullable(),
+  visibility: z.enum(['private', 'public']),
+  path: z.string().nullable(),
+  data: z.custom<CellData>(),
+  version: z.int(),
+  created_by: Uuid.nullable(),
+  updated_by: Uuid.nullable(),
+  created_at: z.string(),
+  updated_at: z.string().nullable(),
+})
+export type Cell = z.output<typeof Cell>
+
+/** The columns of `cell c` that are its wire form. */
+export const cellColumns = sql`c.id, c.kind, c.visibility, c.path, c.data, c.version, c.created_by, c.updated_by,
+  c.created_at, c.updated_at`
+
+export const Visibility = z.enum(['private', 'public'])
+
+const characters = (min: number, max: number) =>
+  z.string().superRefine((text, context) => {
+    if (text.length < min) context.addIssue({ code: 'custom', params: { code: 'too_small' }, message: '' })
+    if (longerThan(text, max)) context.addIssue({ code: 'custom', params: { code: 'too_big' }, message: '' })
+  })
+
+/** 1 to 256 characters without grammar; only admins write it. */
+export const Path = characters(1, 256)
+/** Up to 128 characters; the empty one has a reason of its own, decided by the verb. */
+export const Kind = characters(0, 128)
+export const KindFilter = characters(1, 128)
+
+/** The refusal behind a write that broke a rule of the table, or the error as it came. */
+export function cellWriteError(error: unknown, field: 'data' | 'data_patch'): ServiceError | unknown {
+  switch (brokenConstraint(error)) {
+    case 'cell_path':
+      return refusal('cell_path_taken')
+    case 'cell_data_text_size':
+      return refusal('invalid_params', { issues: [issue([field], 'too_big')] })
+    case 'cell_created_by_fkey':
+    case 'cell_updated_by_fkey':
+      return refusal('account_vanished')
+    default:
+      return error
+  }
+}

@@ -1,0 +1,321 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test as it } from 'vitest'
+import { cellRow } from '../../test/helpers/cell-rows.ts'
+import { reasonOf, tally } from '../../test/helpers/outcome.ts'
+import { type Rival, rival } from '../../test/helpers/race.ts'
+import { sql } from '../db/db.ts'
+import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+/** A call whose data says `wait` stops in its hook, with the cell locked, until the gate opens. */
+let gate = { entered: () => {}, opened: Promise.resolve() }
+
+let test: TestService
+let ada: TestAccount
+let editor: TestAccount
+let root: TestAccount
+let other: Rival
+beforeAll(async () => {
+  test = await testService({
+    hooks: {
+      async validateData(_kind: string | null, data: Record<string, unknown>) {
+        if (!data.wait) return data
+        gate.entered()
+        await gate.opened
+        return data
+      },
+    },
+  })
+  ;[ada, editor, root] = await Promise.all([
+    test.account(),
+    test.account(),
+    test.account({ roles: ['admin'] }),
+  ])
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  other = await rival(test.databaseUrl)
+})
+afterEach(() => other.close())
+
+type Changes = Omit<Parameters<TestAccount['client']['cell_update']>[0], 'cell_id'>
+const update = (account: TestAccount, cell_id: string, changes: Changes) =>
+  account.client.cell_update({ cell_id, ...changes })
+const stored = async (id: string) => (await root.client.cell_get({ id })).cell
+
+async function shared(data: object = {}): Promise<string> {
+  const cell_id = await cellRow(test, { data, created_by: ada.actor_id })
+  await test.cellGrant(cell_id, 'editor', { actor_id: editor.actor_id })
+  return cell_id
+}
+
+/** Begins an update that holds the lock of its cell until `open` is called. */
+async function held(account: TestAccount, cell_id: string, changes: Changes) {
+  const [entered, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  gate = { entered: entered.resolve, opened: opened.promise }
+  const data_patch = { wait: true, ...changes.data_patch }
+  const answer = reasonOf(update(account, cell_id, { ...changes, data_patch }))
+  await entered.promise
+  return { open: opened.resolve, answer }
+}
+
+/** The rival begins a revoke or downgrade as its verb will: under the lock of the cell. */
+async function beginRevoke(cell_id: string, how: string) {
+  await other.begin('select from cell where id = $1 for no key update', [cell_id])
+  await other.query(how, [cell_id, editor.actor_id])
+}
+const revoke = 'delete from cell_grant where cell_id = $1 and actor_id = $2'
+const downgrade = `update cell_grant set level = 'viewer' where cell_id = $1 and actor_id = $2`
+
+describe('an update against the end of the right to it', () => {
+  it.each([
+    ['revoke', revoke],
+    ['downgrade', downgrade],
+  ])('behind a %s it is refused and changes nothing', async (_what, how) => {
+    const cell_id = await shared()
+    await beginRevoke(cell_id, how)
+    const late = scenario(test, () => update(editor, cell_id, { data: { late: 1 } }), {
+      reason: 'cell_not_found',
+    })
+    const deletion = reasonOf(editor.client.cell_delete({ cell_id }))
+    await other.blocks(2)
+    await other.commit()
+    await late
+    expect(await deletion).toBe('cell_not_found')
+    expect(await stored(cell_id)).toMatchObject({ version: 1, data: {} })
+  })
+
+  it('before a revoke it is committed when the revoke is answered', async () => {
+    const cell_id = await shared()
+    const first = await held(editor, cell_id, {})
+    const revoked = beginRevoke(cell_id, revoke).then(other.commit)
+    await other.blocks(1)
+    first.open()
+    expect(await first.answer).toBe('ok')
+    await revoked
+    expect(await stored(cell_id)).toMatchObject({ version: 2, data: { wait: true } })
+    expect(await reasonOf(update(editor, cell_id, {}))).toBe('cell_not_found')
+  })
+
+  it.each<[string, Changes]>([
+    ['nothing to change', {}],
+    ['a version that differs', { expected_version: 1 }],
+    ['another visibility', { visibility: 'public' }],
+    ['a patch to be merged', { data_patch: { late: 1 } }],
+  ])(
+    'behind a revoke and a later change of the owner it learns nothing of that: %s',
+    async (_what, changes) => {
+      const cell_id = await shared()
+      await beginRevoke(cell_id, revoke)
+      const owners = update(ada, cell_id, { data: { secret: 1 } })
+      await other.blocks(1)
+      const late = reasonOf(update(editor, cell_id, changes))
+      await other.blocks(2)
+      await other.commit()
+      expect((await owners).cell.version).toBe(2)
+      expect(await late).toBe('cell_not_found')
+      expect(await stored(cell_id)).toMatchObject({ version: 2, data: { secret: 1 } })
+    },
+  )
+
+  it('an editor who sends the stored visibility never undoes a change of it', async () => {
+    const early = await shared()
+    const first = await held(editor, early, { visibility: 'private' })
+    const owners = reasonOf(update(ada, early, { visibility: 'public' }))
+    await other.blocks(1)
+    first.open()
+    expect([await first.answer, await owners]).toEqual(['ok', 'ok'])
+    expect(await stored(early)).toMatchObject({ visibility: 'public', version: 3 })
+
+    const late = await shared()
+    const change = await held(ada, late, { visibility: 'public' })
+    const editors = reasonOf(update(editor, late, { visibility: 'private', data_patch: { a: 1 } }))
+    await other.blocks(1)
+    change.open()
+    expect([await change.answer, await editors]).toEqual(['ok', 'cell_visibility_manage_only'])
+    expect(await stored(late)).toMatchObject({ visibility: 'public', version: 2 })
+  })
+})
+
+describe('update against update', () => {
+  it('twenty with one expected_version: one wins, the others learn the new version', async () => {
+    const cell_id = await shared()
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        (n % 2 ? ada : editor).client.try.cell_update({ cell_id, data: { n }, expected_version: 1 }),
+      ),
+    )
+    const refused = answers.filter((answer) => !answer.ok)
+    expect(refused).toHaveLength(19)
+    for (const answer of refused)
+      expect(answer).toMatchObject({
+        error: { reason: 'cell_version_conflict', data: { current_version: 2 } },
+      })
+    expect((await stored(cell_id)).version).toBe(2)
+  })
+
+  it('with none given all succeed, each is a version, and the last one wins whole', async () => {
+    const cell_id = await shared()
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => update(n % 2 ? ada : editor, cell_id, { data: { [`k${n}`]: n } })),
+    )
+    const versions = answers.map(({ cell }) => cell.version)
+    expect([...versions].sort((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+    const last = answers.find(({ cell }) => cell.version === 11)
+    expect(await stored(cell_id)).toEqual(last?.cell)
+  })
+
+  it('a hundred patches of different keys are all in it', async () => {
+    const cell_id = await shared()
+    const patches = Array.from({ length: 100 }, (_, n) =>
+      update(n % 2 ? ada : editor, cell_id, { data_patch: { [`k${n}`]: n } }),
+    )
+    expect(await tally(patches)).toEqual({ ok: 100 })
+    const cell = await stored(cell_id)
+    expect(cell.version).toBe(101)
+    expect(cell.data).toEqual(Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`k${n}`, n])))
+  })
+})
+
+describe('deletion', () => {
+  it('of ten at once one succeeds, and one audit row is left', async () => {
+    for (let round = 0; round < 5; round++) {
+      const cell_id = await shared()
+      await scenario(
+        test,
+        async () => {
+          const calls = Array.from({ length: 10 }, (_, n) =>
+            (n % 2 ? ada : root).client.cell_delete({ cell_id }),
+          )
+          expect(await tally(calls)).toEqual({ ok: 1, cell_not_found: 9 })
+        },
+        { audit: [{ event_type: 'cell_delete' }] },
+      )
+    }
+  })
+
+  it('an update behind it is refused', async () => {
+    const cell_id = await shared()
+    await other.begin('update cell set deleted_at = now() where id = $1', [cell_id])
+    const late = [update(ada, cell_id, { data: { a: 1 } }), update(root, cell_id, { path: 'behind' })]
+    const counted = tally(late)
+    await other.blocks(2)
+    await other.commit()
+    expect(await counted).toEqual({ cell_not_found: 2 })
+  })
+
+  it('against updates: before it, or refused; nothing comes after', async () => {
+    for (let round = 0; round < 10; round++) {
+      const cell_id = await shared()
+      const updates = Array.from({ length: 4 }, (_, n) => update(editor, cell_id, { data_patch: { n } }))
+      const [counts, deletion] = await Promise.all([
+        tally(updates),
+        reasonOf(ada.client.cell_delete({ cell_id })),
+      ])
+      expect(deletion).toBe('ok')
+      const row = await test.service.app.db.first<{ version: number }>(sql`
+        select version from cell where id = ${cell_id}`)
+      expect(row?.version).toBe(1 + (counts.ok ?? 0))
+      expect((counts.ok ?? 0) + (counts.cell_not_found ?? 0)).toBe(4)
+    }
+  })
+})
+
+describe('a path', () => {
+  it('wanted by many cells at once goes to one, whether created or updated', async () => {
+    for (let round = 0; round < 5; round++) {
+      const path = `wanted ${round}`
+      const ids = await Promise.all(Array.from({ length: 4 }, () => shared()))
+      const calls = [
+        ...ids.map((cell_id) => update(root, cell_id, { path })),
+        ...ids.map(() => root.client.cell_create({ data: {}, path })),
+      ]
+      expect(await tally(calls)).toEqual({ ok: 1, cell_path_taken: 7 })
+    }
+  })
+
+  it('two cells that swap theirs: never both, never an unexpected failure', async () => {
+    for (let round = 0; round < 10; round++) {
+      const [a, b] = [`a ${round}`, `b ${round}`]
+      const [one, two] = [await cellRow(test, { path: a }), await cellRow(test, { path: b })]
+      const counts = await tally([update(root, one, { path: b }), update(root, two, { path: a })])
+      expect(counts).toEqual({ cell_path_taken: 2 })
+    }
+  })
+})
+
+describe('the purge of the acting actor', () => {
+  it.each<[string, (account: TestAccount, cell_id: string) => Promise<unknown>]>([
+    ['creates', ({ client }) => client.cell_create({ data: {} })],
+    ['updates', (account, cell_id) => update(account, cell_id, { data: { a: 1 } })],
+  ])('while it %s: account_vanished, nothing written', async (_what, act) => {
+    const leaving = await test.account()
+    const cell_id = await cellRow(test, { created_by: ada.actor_id })
+    await test.cellGrant(cell_id, 'editor', { actor_id: leaving.actor_id })
+    await other.begin('delete from actor where id = $1', [leaving.actor_id])
+    const call = scenario(test, () => act(leaving, cell_id), { reason: 'account_vanished' })
+    await other.blocks(1)
+    await other.commit()
+    await call
+    expect((await stored(cell_id)).version).toBe(1)
+  })
+
+  it('its cells are of the system then, and its last writes stay', async () => {
+    const leaving = await test.account()
+    const { cell } = await leaving.client.cell_create({ data: {} })
+    await leaving.client.cell_update({ cell_id: cell.id, data: { a: 1 } })
+    await test.service.app.db.run(sql`delete from account where id = ${leaving.id}`)
+    expect(await stored(cell.id)).toMatchObject({
+      created_by: null,
+      updated_by: null,
+      version: 2,
+      data: { a: 1 },
+    })
+  })
+})
+
+it('a slow hook holds up writers of its cell only, and no reader', async () => {
+  const [cell_id, free] = [await shared({ a: 1 }), await shared()]
+  const slow = await held(ada, cell_id, {})
+  expect((await editor.client.cell_get({ id: cell_id })).cell).toMatchObject({ data: { a: 1 }, version: 1 })
+  await update(editor, free, { data: { b: 1 } })
+  slow.open()
+  expect(await slow.answer).toBe('ok')
+})
+
+it('any mix of calls ends in known refusals, and the version counts the updates on record', async () => {
+  const ids = await Promise.all(Array.from({ length: 4 }, () => shared()))
+  let seed = 7
+  const random = (below: number): number => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
+    return Math.floor((seed / 2_147_483_648) * below)
+  }
+  const known = [
+    'ok',
+    'cell_version_conflict',
+    'cell_visibility_manage_only',
+    'cell_path_taken',
+    'cell_not_found',
+  ]
+  const worker = async () => {
+    for (let i = 0; i < 25; i++) {
+      const [account, cell_id] = [[ada, editor, root][random(3)] as TestAccount, ids[random(4)] as string]
+      const changes: Changes[] = [
+        { data_patch: { [`k${random(3)}`]: random(3) } },
+        { data: { n: random(3) }, expected_version: 1 + random(20) },
+        { visibility: random(2) ? 'public' : 'private' },
+        {},
+      ]
+      if (account === root) changes.push({ path: random(3) ? `mix ${random(2)}` : null })
+      expect(known).toContain(
+        await reasonOf(update(account, cell_id, changes[random(changes.length)] as Changes)),
+      )
+    }
+  }
+  await Promise.all(Array.from({ length: 16 }, worker))
+  for (const cell_id of ids) {
+    const row = await test.service.app.db.first(sql`
+      select (select version from cell where id = ${cell_id}) = 1 + count(*) as agrees
+      from audit_log
+      where event_type = 'cell_update' and outcome = 'success' and metadata ->> 'cell_id' = ${cell_id}`)
+    expect(row).toEqual({ agrees: true })
+  }
+})

@@ -1,0 +1,109 @@
+import { z } from 'zod'
+
+/** The free-form data of a cell and its rules (contract 4, section 3.2). */
+export type CellData = { [key: string]: unknown }
+
+/** Compact JSON, in UTF-8 bytes. */
+export const dataBytesMax = 262_144
+/** The data object itself is level 1; scalars add nothing. */
+const depthMax = 64
+const labelMax = 1024
+const summaryMax = 8192
+
+export const isData = (value: unknown): value is CellData =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export const compactBytes = (data: CellData): number => Buffer.byteLength(JSON.stringify(data))
+
+/** The text form of the database: it writes numbers out in full and a space after each comma and colon. */
+const textBytesMax = 524_288
+
+/**
+ * The rule that data breaks, or undefined: size, depth, finite numbers. Walks without recursion, since a
+ * hostile body may nest as deep as its size allows.
+ */
+export function checkData(data: CellData): 'too_big' | 'invalid_type' | undefined {
+  let level: object[] = [data]
+  let added = 0
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > depthMax) return 'too_big'
+    const next: object[] = []
+    for (const holder of level) {
+      const values = Object.values(holder)
+      added += Math.max(values.length - 1, 0) + (Array.isArray(holder) ? 0 : values.length)
+      for (const value of values) {
+        if (typeof value === 'number') {
+          if (!Number.isFinite(value)) return 'invalid_type'
+          added += writtenOut(value)
+        } else if (typeof value === 'object' && value !== null) next.push(value)
+      }
+    }
+    level = next
+  }
+  const bytes = compactBytes(data)
+  return bytes > dataBytesMax || bytes + added > textBytesMax ? 'too_big' : undefined
+}
+
+/** How much longer a number is without exponent than JSON writes it. */
+function writtenOut(value: number): number {
+  const [mantissa, power] = String(value).split('e')
+  if (mantissa === undefined || power === undefined) return 0
+  const exponent = Number(power)
+  const digits = mantissa.replace(/[-.]/g, '').length
+  const length = exponent < 0 ? 1 - exponent + digits : exponent + 1
+  return length + (value < 0 ? 1 : 0) - mantissa.length - power.length - 1
+}
+
+const refine = (texts: { isPatch: boolean }) => (value: unknown, context: z.core.$RefinementCtx<unknown>) => {
+  const report = (path: (string | number)[], code: string) =>
+    context.addIssue({ code: 'custom', path, params: { code }, message: '' })
+  if (!isData(value)) return report([], 'invalid_type')
+  for (const [key, max] of [
+    ['label', labelMax],
+    ['summary', summaryMax],
+  ] as const) {
+    if (!Object.hasOwn(value, key)) continue
+    const text = value[key]
+    if (texts.isPatch && text === null) continue
+    if (typeof text !== 'string') report([key], 'invalid_type')
+    else if (longerThan(text, max)) report([key], 'too_big')
+  }
+  const problem = checkData(value)
+  if (problem) report([], problem)
+}
+
+/** Passes the very object on: rebuilding it key by key would assign through `__proto__`. */
+export const Data = z.unknown().superRefine(refine({ isPatch: false })) as unknown as z.ZodType<
+  CellData,
+  CellData
+>
+/** An RFC 7396 merge patch over data; `label` and `summary` may be null, which removes them. */
+export const DataPatch = z.unknown().superRefine(refine({ isPatch: true })) as unknown as z.ZodType<
+  CellData,
+  CellData
+>
+
+/** Longer in code points; the cheap bound first. */
+export const longerThan = (text: string, max: number): boolean => text.length > max && [...text].length > max
+
+/** RFC 7396. Objects without a prototype, so that `__proto__` is an ordinary key. */
+export function mergePatch(target: unknown, patch: CellData): CellData {
+  const merged: CellData = Object.assign(Object.create(null), isData(target) ? target : {})
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete merged[key]
+    else merged[key] = isData(value) ? mergePatch(merged[key], value) : value
+  }
+  return merged
+}
+
+/** JSON equality: the order of keys does not count, `1` equals `1.0`. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const keys = Object.keys(a)
+  return (
+    keys.length === Object.keys(b).length &&
+    keys.every((key) => Object.hasOwn(b, key) && sameJson((a as CellData)[key], (b as CellData)[key]))
+  )
+}

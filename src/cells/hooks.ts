@@ -1,0 +1,78 @@
+import type { App } from '../core/app.ts'
+import { badText, issue } from '../core/issues.ts'
+import { refusal } from '../errors.ts'
+import { type CellData, Data } from './data.ts'
+
+/** What an embedder may decide about cells (contract 4, section 10). Hooks may run twice: a deadlock repeats the call. */
+export type CellHooks = {
+  /** Runs inside the transaction, for admins too; anything but `true` refuses. */
+  authorizeCreate?(
+    caller: { actor_id: string; account_id: string; is_admin: boolean },
+    input: {
+      operation: 'create' | 'clone'
+      kind: string | null
+      visibility: string
+      path: string | null
+      data: CellData
+      source_id: string | null
+    },
+  ): boolean | Promise<boolean>
+  /** Returns the data to store, or throws `CellDataIssues`. */
+  validateData?(kind: string | null, data: CellData): CellData | Promise<CellData>
+}
+
+/** What `validateData` throws: where the data is wrong and why, in words for the caller. */
+export class CellDataIssues extends Error {
+  readonly issues: readonly { path: (string | number)[]; message: string }[]
+  constructor(issues: readonly { path: (string | number)[]; message: string }[]) {
+    super('The data hook refused the data.')
+    this.issues = issues
+  }
+}
+
+/** Runs the data hook; what it returns must satisfy the rules of data again, and is stored as JSON has it. */
+export async function validated({ hooks }: App, kind: string | null, data: CellData): Promise<CellData> {
+  if (!hooks.validateData) return data
+  try {
+    const result = toData(await hooks.validateData(kind, structuredClone(data)))
+    if (result) return result
+    throw new CellDataIssues([{ path: [], message: 'The data hook returned data that cannot be stored.' }])
+  } catch (error) {
+    if (!(error instanceof CellDataIssues)) throw hookFailed('validateData', error)
+    throw refusal('cell_data_invalid', {
+      issues: error.issues.slice(0, 20).map(({ path, message }) => issue(path, 'custom', message)),
+    })
+  }
+}
+
+/** Asks the create hook, on a copy of the data: what it changes there would be stored unchecked. */
+export async function mayCreate(
+  { hooks }: App,
+  caller: Parameters<NonNullable<CellHooks['authorizeCreate']>>[0],
+  wanted: Parameters<NonNullable<CellHooks['authorizeCreate']>>[1],
+): Promise<boolean> {
+  if (!hooks.authorizeCreate) return true
+  try {
+    return (await hooks.authorizeCreate(caller, { ...wanted, data: structuredClone(wanted.data) })) === true
+  } catch (error) {
+    throw hookFailed('authorizeCreate', error)
+  }
+}
+
+/** Whatever a hook throws, a refusal or a database error of its own too, is not for the caller. */
+const hookFailed = (hook: keyof CellHooks, cause: unknown): Error =>
+  new Error(`The hook ${hook} failed.`, { cause })
+
+/** The data as JSON carries it; undefined where it cannot, or where a rule of data is broken. */
+function toData(result: unknown): CellData | undefined {
+  try {
+    const text = JSON.stringify(result, (_key, value: unknown) => {
+      if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('not a finite number')
+      return value
+    })
+    const { data } = Data.safeParse(JSON.parse(text))
+    return data && !Object.hasOwn(data, 'kind') && badText(data) === undefined ? data : undefined
+  } catch {
+    return undefined
+  }
+}

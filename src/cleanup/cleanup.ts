@@ -1,0 +1,87 @@
+import type { App } from '../core/app.ts'
+import { type Sql, sql } from '../db/db.ts'
+import { expireOffers } from './offers.ts'
+
+export type Cleaned = {
+  /** False: another runner is at it, and this call did nothing. */
+  ran: boolean
+  expired_offers: number
+  expired_sessions: number
+  expired_tokens: number
+}
+
+/** Rows of one transaction; short enough that no request waits for it. */
+export const batchRows = 1000
+
+/** How long an expired token stays listed, so that its owner sees why it stopped. */
+const tokenGraceDays = 30
+
+/**
+ * Removes what has expired, in batches that each commit (contract 2, section 16): one runner per database at
+ * a time, a second call does nothing. Nothing relies on it: an expired row has no authority anyway.
+ * `signal` ends it after the batch under way.
+ */
+export async function cleanUp(app: App, { signal }: { signal?: AbortSignal } = {}): Promise<Cleaned> {
+  const { db } = app
+  const none: Cleaned = { ran: false, expired_offers: 0, expired_sessions: 0, expired_tokens: 0 }
+  const done = await db.exclusively('cellkeep cleanup', async () => {
+    const repeat = async (batch: () => Promise<number>): Promise<number> => {
+      let total = 0
+      for (let count = batchRows; count === batchRows && !signal?.aborted; total += count)
+        count = await batch()
+      return total
+    }
+    return {
+      ran: true,
+      expired_sessions: await repeat(() => db.run(expired(sql`auth_session`, sql`expires_at <= now()`))),
+      expired_tokens: await repeat(() =>
+        db.run(
+          expired(sql`api_token`, sql`expires_at <= now() - ${sql.raw(`interval '${tokenGraceDays} days'`)}`),
+        ),
+      ),
+      // Last: where its audit rows cannot be written it fails, and with it nothing else.
+      expired_offers: await repeat(() => expireOffers(db, batchRows)),
+    }
+  })
+  return done ?? none
+}
+
+/** Rows that a running operation holds are left to the next run. */
+const expired = (table: Sql, when: Sql): Sql => sql`
+  delete from ${table} where id in (
+    select id from ${table} where ${when} order by expires_at limit ${sql.raw(batchRows)} for update skip locked
+  )`
+
+/**
+ * Runs the jobs every `cleanup_interval_s`, counted from the end of the run before; failures are logged.
+ * The answer ends them, once the batch under way is done.
+ */
+export function startCleanup(app: App): () => Promise<void> {
+  const seconds = app.config.cleanup_interval_s
+  if (seconds === null) return async () => {}
+  const ending = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  let running = Promise.resolve()
+  const run = async (): Promise<void> => {
+    try {
+      const { ran, ...counts } = await cleanUp(app, { signal: ending.signal })
+      if (Object.values(counts).some((count) => count > 0)) app.log.info(counts, 'expired rows removed')
+      else app.log.debug({ ran }, 'nothing to clean up')
+    } catch (error) {
+      app.log.error({ err: error }, 'the cleanup failed; the next one goes on where it ended')
+    }
+    wait()
+  }
+  const wait = (): void => {
+    if (ending.signal.aborted) return
+    timer = setTimeout(() => {
+      running = run()
+    }, seconds * 1000).unref()
+  }
+  wait()
+  return async () => {
+    ending.abort()
+    clearTimeout(timer)
+    await running
+  }
+}

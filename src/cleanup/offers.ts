@@ -1,0 +1,28 @@
+import { type Queryable, sql } from '../db/db.ts'
+import { pending } from '../roles/offers.ts'
+
+/**
+ * Stamps at most `most` lapsed offers as expired, each with its audit row in the same statement: if that
+ * insert fails, so does the stamp, and the next run tries again (contract 3, section 5). How many.
+ */
+export async function expireOffers(db: Queryable, most: number): Promise<number> {
+  const row = await db.first<{ stamped: number }>(sql`
+    with lapsed as (
+      select offer_id from role_grant_offer where ${pending} and expires_at <= now()
+      order by expires_at limit ${sql.raw(most)} for update skip locked
+    ), stamped as (
+      update role_grant_offer o set expired_at = now()
+      from lapsed where o.offer_id = lapsed.offer_id
+      returning o.*
+    ), entries as (
+      select count(*) as stamped, coalesce(json_agg(json_build_object(
+        'event_type', 'role_grant_offer_expire', 'outcome', 'success',
+        'actor_id', from_actor_id, 'account_id', from_account_id,
+        'target_actor_id', to_actor_id, 'target_account_id', to_account_id,
+        'metadata', json_build_object('offer_id', offer_id, 'role', role, 'scope_kind', scope_kind,
+          'scope_id', scope_id)) order by offer_id), '[]') as rows
+      from stamped
+    )
+    select stamped, audit_insert(rows) from entries`)
+  return (row as { stamped: number }).stamped
+}

@@ -1,0 +1,44 @@
+import type { AccountEntry } from '../accounts/admin_account_list.ts'
+import { aligned, type Columns, printable } from './output.ts'
+
+type Grant = AccountEntry['role_grants'][number]
+
+/** `admin`, or `teacher at classroom 2f…`, and until when. */
+const grantText = ({ role, scope_kind, scope_id, expires_at }: Grant): string =>
+  [role, scope_id && `at ${scope_kind} ${scope_id}`, expires_at && `until ${expires_at}`]
+    .filter(Boolean)
+    .join(' ')
+
+const stateOf = ({ account }: AccountEntry): string =>
+  account.deleted_at === null ? 'active' : `deleted ${account.deleted_at}`
+
+export const accountColumns: Columns<AccountEntry> = {
+  ACCOUNT: ({ account }) => account.id,
+  USERNAME: ({ account }) => account.username,
+  EMAIL: ({ account }) => account.email,
+  CREATED: ({ account }) => account.created_at,
+  STATE: stateOf,
+  ROLES: ({ role_grants }) => [...new Set(role_grants.map(({ role }) => role))].join(', '),
+}
+
+/** Everything an admin sees of an account, as text. */
+export function describeAccount(entry: AccountEntry): string {
+  const { account, actors, pending_offers } = entry
+  const verified = account.email_verified ? 'verified' : 'not verified'
+  const head = [
+    ['account', account.id],
+    ['username', account.username],
+    ['email', account.email === null ? '-' : `${account.email} (${verified})`],
+    ['created', account.created_at],
+    ['state', stateOf(entry)],
+  ]
+  const lines = actors.flatMap(({ id, name, role_grants }) => [
+    `actor ${id}  ${name}`,
+    ...role_grants.map((grant) => `  ${grantText(grant)}  (grant ${grant.id})`),
+  ])
+  const offers = pending_offers.map(
+    ({ role, from_username, expires_at }) =>
+      `offered ${role} by ${from_username ?? 'a removed account'} until ${expires_at}`,
+  )
+  return [aligned(head).trimEnd(), '', ...[...lines, ...offers].map(printable)].join('\n').trimEnd()
+}

@@ -1,0 +1,258 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Said, shell } from '../../test/helpers/shell.ts'
+import { sql } from '../db/db.ts'
+import { scenario, type TestService, testService } from '../testing/index.ts'
+
+const roles = [{ name: 'teacher', grant_paths: ['admin'] }]
+const scope_kinds = [{ name: 'classroom' }]
+const room = '22222222-2222-2222-2222-222222222222'
+const nobody = '11111111-1111-1111-1111-111111111111'
+const password = 'a long password'
+
+let cwd: string
+let test: TestService
+let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
+beforeAll(async () => {
+  cwd = await mkdtemp(join(tmpdir(), 'ck-cmd-'))
+  const weak = { env: 'development', argon2: '8,1,1' }
+  await writeFile(join(cwd, 'cellkeep.config.json'), JSON.stringify({ ...weak, roles, scope_kinds }))
+  test = await testService({ roles, scope_kinds })
+  cellkeep = shell({ CELLKEEP_DATABASE_URL: test.databaseUrl }, cwd)
+})
+afterAll(async () => {
+  await test.close()
+  await rm(cwd, { recursive: true })
+})
+
+/** Runs a command that is to succeed; its JSON lines. */
+const json = async (args: string[], input?: string): Promise<Record<string, unknown>[]> => {
+  const { code, stdout, stderr } = await cellkeep([...args, '--json'], input)
+  expect([code, stderr]).toEqual([0, ''])
+  return stdout === ''
+    ? []
+    : stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+}
+const one = async (args: string[], input?: string): Promise<Record<string, unknown>> =>
+  (await json(args, input))[0] as Record<string, unknown>
+const rows = (...types: string[]) => ({ audit: types.map((event_type) => ({ event_type, ip: null })) })
+
+describe('each command that changes something leaves exactly its row', () => {
+  const via = { metadata: { via: 'cli' } }
+
+  it('account', async () => {
+    const create = () =>
+      one(['account', 'create', '--username', 'Grace', '--email', 'g@x.io'], `${password}\n`)
+    const made = await scenario(test, create, { audit: [{ event_type: 'account_create', ...via }] })
+    const { id } = made.account as { id: string }
+    expect(made).toMatchObject({ account: { username: 'grace', email: 'g@x.io' }, role_grant_ids: [] })
+    await test.client().account.login({ username: 'grace', password })
+
+    const change = (words: string[], ...types: string[]) =>
+      scenario(test, () => one(['account', ...words]), rows(...types))
+    await scenario(
+      test,
+      () => one(['account', 'set-password', 'g@x.io'], 'another long one'),
+      rows('password_change'),
+    )
+    await test.client().account.login({ username: 'grace', password: 'another long one' })
+    expect(await change(['verify-email', 'grace'], 'account_update')).toMatchObject({ changed: true })
+    await change(['set-email', 'grace', 'new@x.io'], 'account_update')
+    await change(['set-email', id, '--none'], 'account_update')
+    expect(await one(['account', 'show', id])).toMatchObject({ account: { email: null } })
+    await change(['delete', 'grace'], 'account_delete', 'actor_delete')
+    expect((await json(['account', 'list'])).some((row) => JSON.stringify(row).includes(id))).toBe(false)
+    expect(
+      (await json(['account', 'list', '--deleted'])).some((row) => JSON.stringify(row).includes(id)),
+    ).toBe(true)
+    await change(['undelete', 'grace'], 'account_undelete', 'actor_undelete')
+    const { code, stderr } = await cellkeep(['account', 'purge', 'grace'])
+    expect([code, stderr]).toMatchObject([
+      1,
+      expect.stringMatching(/^purge_not_confirmed: .*\n {2}Add --confirm/),
+    ])
+    await change(['purge', 'grace', '--confirm'], 'account_purge', 'actor_purge')
+  })
+
+  it('actor', async () => {
+    const ada = await test.account()
+    const run = (words: string[], type: string) => scenario(test, () => one(['actor', ...words]), rows(type))
+    const made = (await run(['add', ada.username, '--name', 'At work'], 'actor_create')) as { id: string }
+    await run(['rename', made.id, '--name', 'Elsewhere'], 'actor_rename')
+    expect(await json(['actor', 'list', ada.id])).toMatchObject([{}, { name: 'Elsewhere', deleted_at: null }])
+    await run(['remove', made.id], 'actor_delete')
+    const { code, stderr } = await cellkeep(['actor', 'remove', ada.actor_id])
+    expect([code, stderr]).toMatchObject([1, expect.stringMatching(/^last_actor: /)])
+  })
+
+  it('session and token', async () => {
+    const ada = await test.account()
+    const { id: token_id } = await ada.client.account_token_create({
+      scope: { kind: 'full' },
+      lifetime: { kind: 'eternal' },
+    })
+    const [session] = await json(['session', 'list', ada.username])
+    expect(await json(['token', 'list', ada.username])).toMatchObject([{ id: token_id, scope: 'full' }])
+    const run = (words: string[], ...types: string[]) => scenario(test, () => one(words), rows(...types))
+    expect(await run(['session', 'revoke', String(session?.id)], 'session_revoke')).toMatchObject({
+      revoked: true,
+    })
+    expect(await run(['session', 'revoke', String(session?.id)])).toMatchObject({ revoked: false })
+    expect(await run(['token', 'revoke', token_id], 'token_revoke')).toMatchObject({ revoked: true })
+    expect(await run(['session', 'revoke-all', ada.username])).toMatchObject({ count: 0 })
+    await one(['session', 'revoke-all', '--everyone'])
+    const bob = await test.account()
+    expect(await run(['session', 'revoke-all', '--everyone'], 'session_revoke_all')).toEqual({
+      count: 1,
+      accounts: 1,
+    })
+    await expect(bob.client.account_verify()).rejects.toMatchObject({ reason: 'authentication_required' })
+    expect(await run(['token', 'revoke-all', '--everyone'])).toEqual({ count: 0, accounts: 0 })
+  })
+
+  it('role', async () => {
+    const ada = await test.account()
+    const run = (words: string[], ...types: string[]) =>
+      scenario(test, () => one(['role', ...words]), rows(...types))
+    const assign = ['assign', ada.username, 'teacher']
+    const at = ['--scope-kind', 'classroom', '--scope-id', room.toUpperCase()]
+    expect(await run([...assign, ...at], 'role_grant_create')).toMatchObject({ created: true })
+    expect(await run([...assign, ...at])).toMatchObject({ created: false })
+    expect(await run([...assign, '--expires-at', '2099-01-01T00:00:00Z'], 'role_grant_create')).toMatchObject(
+      {
+        expires_at: '2099-01-01T00:00:00.000Z',
+      },
+    )
+    await run(['revoke', ada.username, 'teacher'], 'role_grant_revoke')
+    const shown = await one(['account', 'show', ada.id])
+    expect(shown.role_grants).toMatchObject([{ scope_id: room }])
+    await run(['revoke', ada.username, 'teacher', ...at], 'role_grant_revoke')
+    const again = await cellkeep(['role', 'revoke', ada.username, 'teacher'])
+    expect([again.code, again.stderr]).toMatchObject([1, expect.stringMatching(/^role_grant_not_found: /)])
+  })
+
+  it('keeper', async () => {
+    const [ada, bob] = await Promise.all([test.account({ roles: ['keeper'] }), test.account()])
+    const move = () => one(['keeper', 'transfer', bob.username])
+    const moved = await scenario(test, move, rows('role_grant_create', 'role_grant_revoke'))
+    expect(moved).toMatchObject({ actor_id: bob.actor_id, revoked: [{ actor_id: ada.actor_id }] })
+    for (const words of [['assign'], ['revoke']]) {
+      const { code, stderr } = await cellkeep(['role', ...words, bob.username, 'keeper'])
+      expect([code, stderr]).toMatchObject([1, expect.stringMatching(/^role_grant_path_not_allowed: /)])
+    }
+  })
+
+  it('invite and settings', async () => {
+    const run = (words: string[], ...types: string[]) => scenario(test, () => one(words), rows(...types))
+    const made = await run(['invite', 'create', '--email', 'eve@x.io'], 'invite_create')
+    expect(await json(['invite', 'list'])).toMatchObject([
+      { id: made.id, email: 'eve@x.io', claimed_by: null },
+    ])
+    await run(['invite', 'delete', String(made.id)], 'invite_delete')
+    expect(await json(['invite', 'list'])).toEqual([])
+    const open = ['settings', 'set', 'open_signup', 'true']
+    expect(await run(open, 'app_settings_update')).toMatchObject({ open_signup: true })
+    expect(await run(open)).toMatchObject({ open_signup: true })
+    expect(await one(['settings', 'get'])).toMatchObject({ open_signup: true, updated_by: null })
+  })
+})
+
+describe('an account with several actors', () => {
+  it('is asked which one a role is for, and shows the choice', async () => {
+    const ada = await test.account()
+    const second = await test.actor(ada.id, 'Second\u202e')
+    for (const command of [
+      ['role', 'assign', ada.username, 'teacher'],
+      ['role', 'revoke', ada.username, 'teacher'],
+      ['keeper', 'transfer', ada.username],
+    ]) {
+      const { code, stderr } = await cellkeep(command)
+      expect(code).toBe(1)
+      expect(stderr.split('\n')).toEqual([
+        expect.stringMatching(/^actor_required: /),
+        '  Say which one acts:',
+        `  --actor ${ada.actor_id}  ${ada.username}`,
+        `  --actor ${second}  Second\\u202e`,
+        '',
+      ])
+    }
+    expect(await one(['role', 'assign', ada.username, 'teacher', '--actor', second])).toMatchObject({
+      actor_id: second,
+    })
+    const { stderr } = await cellkeep(['role', 'assign', ada.username, 'teacher', '--actor', nobody])
+    expect(stderr).toMatch(/^actor_not_found: /)
+  })
+})
+
+describe('what is said', () => {
+  it('tables stand in columns, names cannot steer the terminal, and a page goes on from the one before', async () => {
+    const ada = await test.account()
+    await test.service.app.db.run(
+      sql`update actor set name = 'evil' || chr(27) || '[2J' where id = ${ada.actor_id}::uuid`,
+    )
+    const { stdout } = await cellkeep(['actor', 'list', ada.username])
+    const [head = '', row = ''] = stdout.split('\n')
+    expect(row.indexOf('evil\\u001b[2J')).toBe(head.indexOf('NAME'))
+    await test.service.app.db.run(sql`
+      insert into account (username, password_hash) select 'page' || n, 'x' from generate_series(1, 250) n`)
+    const list = (await cellkeep(['account', 'list'])).stdout.trimEnd().split('\n')
+    const known = await test.service.app.db.rows(sql`select 1 from account where deleted_at is null`)
+    expect(list).toHaveLength(known.length + 1)
+    expect(list.every((line) => line.slice(36, 38) === '  ' || line.startsWith('ACCOUNT'))).toBe(true)
+    expect(await json(['account', 'list'])).toHaveLength(known.length)
+  })
+
+  it('refusals say the reason, what it means, and which input breaks which rule', async () => {
+    const refused = async (args: string[], input?: string) => {
+      const { code, stdout, stderr } = await cellkeep(args, input)
+      expect([code, stdout]).toEqual([1, ''])
+      return stderr
+    }
+    expect(await refused(['account', 'show', 'not-there'])).toBe(
+      'account_not_found: There is no such account, or not in the state asked for.\n' +
+        '  `cellkeep account list --deleted` shows them all.\n',
+    )
+    expect(await refused(['account', 'create', '--username', '1x'], 'short')).toBe(
+      [
+        'invalid_params: The input breaks its schema; `issues` lists where.',
+        '  username: Too small or too short.',
+        '  password: Too small or too short.',
+        '',
+      ].join('\n'),
+    )
+    expect(await refused(['invite', 'create'])).toMatch(/ {2}input: Give an email, a username or both\.\n/)
+  })
+
+  it('a password that does not come is wrong usage', async () => {
+    const { code, stderr } = await cellkeep(['account', 'create', '--username', 'somebody'])
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/standard input/)
+  })
+
+  it('unlock says that it cannot reach the memory of a server', async () => {
+    const ada = await test.account()
+    const { code, stdout, stderr } = await scenario(test, () => cellkeep(['account', 'unlock', ada.username]))
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toMatch(/Nothing was changed.*memory of each server.*30 minutes/)
+    expect((await cellkeep(['account', 'unlock', 'not-there'])).stderr).toMatch(/^account_not_found/)
+  })
+})
+
+it('cleanup says what it did', async () => {
+  await cellkeep(['cleanup'])
+  await test.account()
+  await test.service.app.db.run(sql`update auth_session set expires_at = now()`)
+  const { stdout } = await cellkeep(['cleanup'])
+  expect(stdout).toMatch(/^Removed \d+ sessions and 0 tokens; 0 offers expired\.\n$/)
+  expect(await one(['cleanup'])).toEqual({
+    ran: true,
+    expired_sessions: 0,
+    expired_tokens: 0,
+    expired_offers: 0,
+  })
+})

@@ -1,0 +1,120 @@
+import { readPrivateFile } from '../core/private-file.ts'
+import { type Database, openDatabase, sql } from '../db/db.ts'
+import { migrate, migrationNames } from '../db/migrate.ts'
+import { createReadiness } from '../db/ready.ts'
+import { StartError } from '../errors.ts'
+import type { Finding } from './doctor.ts'
+import type { Opened } from './with-service.ts'
+
+/** What is wrong with the schema; where nothing is, with what the database says of who may do what. */
+export async function databaseFindings(opened: Opened): Promise<Finding[]> {
+  const steps = await stepFindings(opened)
+  if (steps.length > 0) return steps
+  const { config, connection, log } = opened
+  const db = openDatabase({
+    connection,
+    poolMax: 2,
+    statementTimeoutMs: config.statement_timeout_ms,
+    onError: (error, what) => log.error({ err: error }, what),
+  })
+  try {
+    const drift = await driftFindings(db)
+    return drift.length > 0 ? drift : await authorityFindings(db, opened)
+  } finally {
+    await db.close()
+  }
+}
+
+async function stepFindings({ connection }: Opened): Promise<Finding[]> {
+  try {
+    await migrate(connection, { mode: 'check' })
+    return []
+  } catch (error) {
+    if (!(error instanceof StartError) || error.reason === 'db_unreachable') throw error
+    const pending = error.reason === 'migration_pending'
+    const [what = '', ...more] = error.message.split(/(?<=[.)]) /)
+    return [
+      {
+        finding: error.reason,
+        what: pending ? what : error.message,
+        remedy: pending ? more.join(' ') : 'Nothing may run on this database before that is settled.',
+      },
+    ]
+  }
+}
+
+async function driftFindings(db: Database): Promise<Finding[]> {
+  let missing: unknown
+  const log = {
+    error: (fields: { missing?: unknown }) => {
+      missing = fields.missing
+    },
+  }
+  const state = await createReadiness(db, migrationNames(), { log }).check()
+  if (state.ready) return []
+  return [
+    {
+      finding: state.reason,
+      what: `The database lacks what this version needs: ${Array.isArray(missing) ? missing.join(', ') : 'it cannot be read'}.`,
+      remedy: 'Somebody changed the schema by hand: undo that, or restore a backup into an empty database.',
+    },
+  ]
+}
+
+type State = { bootstrapped: boolean; accounts: boolean; keepers: string[]; admins: boolean }
+
+async function authorityFindings(db: Database, { config }: Opened): Promise<Finding[]> {
+  const { bootstrapped, accounts, keepers, admins } = (await db.first<State>(sql`
+    with held as (
+      select g.role, account.username, g.actor_id
+      from role_grant g join actor on actor.id = g.actor_id join account on account.id = actor.account_id
+      where g.role in ('keeper', 'admin') and g.scope_id is null and g.revoked_at is null and g.closed_at is null
+        and (g.expires_at is null or g.expires_at > now())
+        and actor.deleted_at is null and account.deleted_at is null
+    )
+    select (select bootstrapped from bootstrap_lock) as bootstrapped,
+      exists (select from account) as accounts,
+      array(select username from held where role = 'keeper' order by username) as keepers,
+      exists (select from held where role = 'admin') as admins`)) as State
+  const token = await readPrivateFile(config.bootstrap_token_path)
+  const path = config.bootstrap_token_path
+  const findings: Finding[] = []
+  const add = (finding: string, what: string, remedy: string): void =>
+    void findings.push({ finding, what, remedy })
+
+  if (!bootstrapped && !accounts) {
+    const usable = 'content' in token && config.bootstrap === 'live'
+    const byToken = usable
+      ? `Use the token in ${path}, as the start message shows`
+      : 'Run `cellkeep bootstrap-token reset` for a token'
+    add(
+      'not_bootstrapped',
+      'There is no account yet.',
+      `${byToken}, or run \`cellkeep account create --username NAME --keeper\`.`,
+    )
+    return findings
+  }
+  if (bootstrapped && !('missing' in token))
+    add(
+      'bootstrap_token_left',
+      `The bootstrap happened, but its token file ${path} is still there.`,
+      `Delete it: \`rm ${path}\`.`,
+    )
+  if (keepers.length === 0)
+    add(
+      'no_keeper',
+      'Nobody is the keeper.',
+      bootstrapped
+        ? 'Run `cellkeep keeper transfer REF`, with whom it shall be.'
+        : 'Run `cellkeep account create --username NAME --keeper`, or bootstrap with the token file.',
+    )
+  if (keepers.length > 1)
+    add(
+      'many_keepers',
+      `There are ${keepers.length} keepers: ${keepers.join(', ')}.`,
+      'Run `cellkeep keeper transfer REF`; then that one is the only keeper.',
+    )
+  if (!admins)
+    add('no_admin', 'Nobody is an admin.', 'Run `cellkeep role assign REF admin`, with whom it shall be.')
+  return findings
+}

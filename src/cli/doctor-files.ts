@@ -1,0 +1,54 @@
+import { lstat, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { readPrivateFile } from '../core/private-file.ts'
+import type { Finding } from './doctor.ts'
+
+/** What is wrong with the files of an installation and who may read them (contract 1, section 16). */
+export async function fileFindings(config: Config): Promise<Finding[]> {
+  const { data_dir, cookie_keys } = config
+  const findings = await openToOthers(data_dir)
+  // Keys that are given are used, whatever the file holds.
+  const kept = cookie_keys ? undefined : await readPrivateFile(join(data_dir, 'cookie_keys'))
+  if (kept && 'problem' in kept && !kept.missing)
+    findings.push({
+      finding: 'cookie_keys_unusable',
+      what: `The cookie keys at ${join(data_dir, 'cookie_keys')} cannot be used: the file ${kept.problem}.`,
+      remedy:
+        'Repair the file, with mode 0600. Moved away, the next start makes a new key, and every browser session ends.',
+    })
+  const keys = cookie_keys ?? (kept && 'content' in kept ? kept.content.split(',') : [])
+  if (keys.some(isWeak))
+    findings.push({
+      finding: 'cookie_key_weak',
+      what: 'A cookie key is made of few different characters; whoever guesses it signs cookies.',
+      remedy:
+        'Add one of `cellkeep keys generate` last on every server, then move it first, and drop the weak one.',
+    })
+  return findings
+}
+
+/** 32 random characters have about 25 different ones; a word that is repeated has its own few. */
+const isWeak = (key: string): boolean => new Set(key.trim()).size < 12
+
+async function openToOthers(dataDir: string): Promise<Finding[]> {
+  const findings: Finding[] = []
+  const check = async (path: string, mayPass: boolean): Promise<void> => {
+    const found = await lstat(path).catch(() => undefined)
+    if (!found || found.isSymbolicLink()) return
+    const open = found.mode & 0o077
+    // A root process lets the database's own user pass, and nothing more.
+    if (open === 0 || (mayPass && found.uid === 0 && (open & 0o066) === 0)) return
+    const right = mayPass && found.uid === 0 ? '711' : found.isDirectory() ? '700' : '600'
+    findings.push({
+      finding: 'open_to_others',
+      what: `${path} has mode ${(found.mode & 0o7777).toString(8).padStart(4, '0')}: others on this machine get in.`,
+      remedy: `Run \`chmod ${right} ${path}\`.`,
+    })
+  }
+  await check(dataDir, true)
+  const names = await readdir(dataDir).catch(() => [])
+  // `lib` holds links to the libraries of the database's programs only.
+  for (const name of names.sort()) if (name !== 'lib') await check(join(dataDir, name), false)
+  return findings
+}

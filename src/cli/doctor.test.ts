@@ -1,0 +1,168 @@
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { shell } from '../../test/helpers/shell.ts'
+import type { Environment } from '../config.ts'
+import { sql } from '../db/db.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+const key = 'Zq3vX9-kLm0_TtYw7bHs4nRd8pGf2cJa'
+let test: TestService
+let ada: TestAccount
+let cwd: string
+let dataDir: string
+beforeAll(async () => {
+  test = await testService()
+  ada = await test.account({ roles: ['keeper', 'admin'] })
+  await db(sql`update bootstrap_lock set bootstrapped = true`)
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  cwd = await mkdtemp(join(tmpdir(), 'ck-doc-'))
+  dataDir = join(cwd, '.cellkeep')
+  await mkdir(dataDir, { mode: 0o700 })
+})
+afterEach(() => rm(cwd, { recursive: true }))
+
+const db = (query: Parameters<typeof test.service.app.db.run>[0]) => test.service.app.db.run(query)
+const doctor = (env: Environment = {}, args: string[] = []) =>
+  shell(
+    { CELLKEEP_DATABASE_URL: test.databaseUrl, CELLKEEP_COOKIE_KEYS: key, ...env },
+    cwd,
+  )(['doctor', ...args])
+
+/** The findings, and that they decide the exit code. */
+async function found(env: Environment = {}): Promise<string[]> {
+  const { code, stdout, stderr } = await doctor(env, ['--json'])
+  const findings = stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+  expect(stderr).toBe('')
+  expect(code).toBe(findings.length > 0 ? 1 : 0)
+  for (const { what, remedy } of findings)
+    expect([what, remedy]).toEqual([expect.any(String), expect.any(String)])
+  return findings.map(({ finding }) => finding)
+}
+
+it('a sound installation has no findings', async () => {
+  expect(await found()).toEqual([])
+  expect(await doctor()).toMatchObject({ code: 0, stdout: 'Nothing is wrong.\n' })
+})
+
+it('each finding says what is wrong and what to do', async () => {
+  await db(sql`update role_grant set revoked_at = now() where role = 'keeper'`)
+  const { stdout } = await doctor()
+  await db(sql`update role_grant set revoked_at = null where role = 'keeper'`)
+  expect(stdout).toBe(
+    'no_keeper\n  Nobody is the keeper.\n  → Run `cellkeep keeper transfer REF`, with whom it shall be.\n\n',
+  )
+})
+
+describe('who may do what', () => {
+  it('no keeper, no admin: removed actors and expired grants do not count', async () => {
+    await db(sql`update actor set deleted_at = now() where id = ${ada.actor_id}::uuid`)
+    expect(await found()).toEqual(['no_keeper', 'no_admin'])
+    await db(sql`update actor set deleted_at = null where id = ${ada.actor_id}::uuid`)
+    await db(sql`update role_grant set expires_at = now() where role = 'admin'`)
+    expect(await found()).toEqual(['no_admin'])
+    await db(sql`update role_grant set expires_at = null where role = 'admin'`)
+  })
+
+  it('many keepers', async () => {
+    const bob = await test.account({ roles: ['keeper'] })
+    expect(await found()).toEqual(['many_keepers'])
+    expect((await doctor()).stdout).toContain(
+      `There are 2 keepers: ${[ada, bob].map((one) => one.username).join(', ')}.`,
+    )
+    await test.service.operations.transferKeeper({ actor_id: ada.actor_id }, { via: 'testing' })
+    expect(await found()).toEqual([])
+  })
+
+  it('a token file that is left over', async () => {
+    await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
+    expect(await found()).toEqual(['bootstrap_token_left'])
+  })
+
+  it('nobody has bootstrapped', async () => {
+    const fresh = await testService()
+    const at = (env = {}) => doctor({ CELLKEEP_DATABASE_URL: fresh.databaseUrl, ...env })
+    expect((await at()).stdout).toMatch(/^not_bootstrapped\n.*\n.*bootstrap-token reset/)
+    await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
+    expect((await at()).stdout).toMatch(/^not_bootstrapped\n.*\n.*Use the token in .*bootstrap_token/)
+    await fresh.account()
+    expect((await at()).stdout).toMatch(/^no_keeper\n.*\n.*account create --username NAME --keeper/)
+    await fresh.close()
+  })
+})
+
+describe('the schema', () => {
+  it('pending steps and drift, each instead of what could not be read then', async () => {
+    const old = await testService()
+    const at = { CELLKEEP_DATABASE_URL: old.databaseUrl }
+    const run = old.service.app.db.run
+    await run(sql`alter table account rename column email_key to elsewhere`)
+    expect(await found(at)).toEqual(['schema_drift'])
+    expect((await doctor(at)).stdout).toContain('column account.email_key')
+    await run(sql`alter table account rename column elsewhere to email_key`)
+    await run(sql`alter table account add column more text`)
+    expect(await found(at)).toEqual(['not_bootstrapped'])
+    await run(sql`delete from schema_migration where name = (select max(name) from schema_migration)`)
+    expect(await found(at)).toEqual(['migration_pending'])
+    expect((await doctor(at)).stdout).toMatch(/lacks \d{4}_\w+\.\n {2}→ Run `cellkeep migrate`/)
+    await run(sql`update schema_migration set name = '0001_other' where name like '0001%'`)
+    expect(await found(at)).toEqual(['migration_name_divergence'])
+    await old.close()
+  })
+
+  it('no database yet', async () => {
+    expect(await found({ CELLKEEP_DATABASE_URL: '' })).toEqual(['no_database'])
+  })
+})
+
+describe('the configuration', () => {
+  it.each([
+    [{ CELLKEEP_COOKIE_SECURE: 'false' }, ['cookie_insecure']],
+    [{ CELLKEEP_ENV: 'development' }, ['development']],
+    [{ CELLKEEP_PROT: '1' }, ['configuration']],
+    [{ CELLKEEP_ALLOWED_ORIGINS: 'https://a.example,http://b.example:*' }, ['origin_without_tls']],
+    [{ CELLKEEP_ALLOWED_ORIGINS: 'http://localhost:3000,http://[::1]:1' }, []],
+    [{ CELLKEEP_COOKIE_KEYS: 'password'.repeat(4) }, ['cookie_key_weak']],
+    [{ CELLKEEP_COOKIE_KEYS: `${key},${'0'.repeat(40)}` }, ['cookie_key_weak']],
+  ])('%j', async (env, findings) => {
+    expect(await found(env)).toEqual(findings)
+  })
+
+  it('what breaks a rule ends it with 78', async () => {
+    expect((await doctor({ CELLKEEP_PORT: 'x' })).code).toBe(78)
+  })
+
+  it('shows no secret', async () => {
+    const { stdout } = await doctor({ CELLKEEP_COOKIE_KEYS: 'password'.repeat(4) })
+    expect(stdout).not.toContain('password')
+  })
+})
+
+describe('the data dir', () => {
+  const open = ['open_to_others']
+  it.each<[string, () => Promise<unknown>, string[]]>([
+    ['itself', () => chmod(dataDir, 0o755), open],
+    ['a file for all to read', () => writeFile(join(dataDir, 'cookie_keys'), key, { mode: 0o644 }), open],
+    ['a database for the group', () => mkdir(join(dataDir, 'db'), { mode: 0o750 }), open],
+    ['a file of its own', () => writeFile(join(dataDir, 'cookie_keys'), key, { mode: 0o600 }), []],
+    ['links to libraries', () => mkdir(join(dataDir, 'lib'), { mode: 0o755 }), []],
+    ['a link', () => symlink('/tmp', join(dataDir, 'socket')), []],
+    ['nothing there yet', () => rm(dataDir, { recursive: true }), []],
+  ])('%s', async (_what, prepare, findings) => {
+    await prepare()
+    expect(await found()).toEqual(findings)
+  })
+
+  it('may be passed, and no more, where root made it for the database’s own user', async () => {
+    await chmod(dataDir, 0o711)
+    expect(await found()).toEqual(process.getuid?.() === 0 ? [] : open)
+    await chmod(dataDir, 0o733)
+    expect(await found()).toEqual(open)
+  })
+})

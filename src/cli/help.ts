@@ -1,0 +1,69 @@
+import type { Command, CommandIo, Subcommand } from './command.ts'
+import { aligned } from './output.ts'
+
+type Groups = Readonly<Record<string, readonly Command[]>>
+
+/** `help`, `help COMMAND`, `help COMMAND WORD`: how the product is run, learnt from the shell alone. */
+export function help(groups: Groups, [name, word]: readonly string[], io: CommandIo): number {
+  if (name === undefined) {
+    io.stdout.write(overview(groups))
+    return 0
+  }
+  const command = Object.values(groups)
+    .flat()
+    .find((one) => one.name === name)
+  const found = word === undefined ? command : command?.commands?.find((one) => one.name === word)
+  if (!found) {
+    io.stderr.write(
+      `There is no command "${[name, word].filter(Boolean).join(' ')}"; \`cellkeep help\` lists them.\n`,
+    )
+    return 2
+  }
+  io.stdout.write(describe(found))
+  return 0
+}
+
+function describe(command: Command | Subcommand): string {
+  const { usage, summary, details } = command
+  const commands = 'commands' in command ? command.commands : undefined
+  const parts = [
+    summary,
+    commands
+      ? commands.map((one) => `  cellkeep ${one.usage}\n      ${one.summary}`).join('\n')
+      : `Usage: cellkeep ${usage}`,
+    details,
+  ]
+  return `${parts.filter(Boolean).join('\n\n')}\n`
+}
+
+function overview(groups: Groups): string {
+  const sections = Object.entries(groups).map(([title, commands]) => {
+    const rows = commands.map(({ name, summary }) => [`  ${name.padEnd(16)}`, summary])
+    return `${title}\n${aligned(rows)}`
+  })
+  return `Cellkeep keeps accounts, their roles, their content and one audit log, in one service.
+
+Usage: cellkeep COMMAND ...        \`cellkeep help COMMAND\` explains one and shows examples.
+
+${sections.join('\n')}
+First steps
+  cellkeep start                                     a server with a database of its own, on 127.0.0.1:4040
+  cellkeep account create --username ada --keeper    the first account, beside it in another shell
+  cellkeep invite create --email grace@example.org   who signs up with this address may
+  cellkeep account show grace@example.org            who she is, what she may do
+  cellkeep doctor                                    what is wrong here, and what to do about it
+
+People and scripts
+  An account signs in, with sessions (browsers) and API tokens (scripts), and acts through its actors, one
+  unless you add more. Actors hold roles: \`admin\` manages accounts, the one \`keeper\` cannot be deleted,
+  others are your application's own. Whatever changes is in the audit log; what a command does has \`via: cli\` there.
+
+How commands work
+  They read the same configuration as the server (CELLKEEP_* variables and cellkeep.config.{ts,mjs,js,json} in
+  the working directory; \`cellkeep config\` shows it), and work beside a running server as well as without.
+  --json          one JSON object per line, for scripts
+  passwords       are asked for, or read from standard input; never from arguments or variables
+  exit codes      0 done, 1 refused (the reason is on standard error), 2 wrong usage, 3 no database or not its
+                  schema, 78 wrong configuration
+`
+}

@@ -1,0 +1,110 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Said, shell } from '../../test/helpers/shell.ts'
+import { sql } from '../db/db.ts'
+import { scenario, testService } from '../testing/index.ts'
+
+let cwd: string
+let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
+beforeAll(async () => {
+  cwd = await mkdtemp(join(tmpdir(), 'ck-main-'))
+  // Nothing here may come so far as to look for it.
+  cellkeep = shell({ CELLKEEP_DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }, cwd)
+})
+afterAll(() => rm(cwd, { recursive: true }))
+
+describe('help', () => {
+  it('names every command, on one screen of 100 columns or a little more', async () => {
+    const { code, stdout } = await cellkeep(['help'])
+    expect(code).toBe(0)
+    expect(await cellkeep([])).toEqual({ code, stdout, stderr: '' })
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThan(130)
+    const named = [...stdout.matchAll(/^ {2}([a-z-]+) {2,}[A-Z]/gm)].map(([, name = '']) => name)
+    expect(named).toEqual(expect.arrayContaining(['start', 'account', 'invite', 'role', 'doctor', 'restore']))
+    for (const name of named) {
+      const own = await cellkeep(['help', name])
+      expect([own.code, own.stdout]).toEqual([0, expect.stringContaining(`cellkeep ${name}`)])
+      expect(await cellkeep([name, '--help'])).toEqual(own)
+      for (const [, word = ''] of own.stdout.matchAll(
+        new RegExp(`^ {2}cellkeep ${name} ([a-z-]+)(?= |$)`, 'gm'),
+      ))
+        expect((await cellkeep(['help', name, word])).stdout).toContain(`Usage: cellkeep ${name} ${word}`)
+    }
+  })
+
+  it('shows commands that exist', async () => {
+    const { stdout } = await cellkeep(['help'])
+    for (const [, line = ''] of stdout.matchAll(/^ {2}cellkeep (\S+ \S+)/gm)) {
+      const [name = '', word = ''] = line.trim().split(' ')
+      const { code } = await cellkeep(['help', name, ...(/^[a-z]/.test(word) ? [word] : [])])
+      expect([line, code]).toEqual([line, 0])
+    }
+  })
+})
+
+describe('wrong usage is exit code 2 and says how it goes', () => {
+  it.each([
+    [['account', 'create'], /--username.*\nUsage: cellkeep account create --username NAME/],
+    [['account', 'show'], /missing.*\nUsage: cellkeep account show REF/],
+    [['account', 'show', 'a', 'b'], /too many/],
+    [['account', 'show', 'a', '--nothing'], /--nothing/],
+    [['account', 'set-email', 'a'], /--none/],
+    [['account', 'set-email', 'a', 'b@c.d', '--none'], /--none/],
+    [['account', 'nothing'], /no command "account nothing"/],
+    [['account'], /Usage: cellkeep account create/],
+    [['session', 'revoke-all'], /--everyone/],
+    [['session', 'revoke-all', 'a', '--everyone'], /--everyone/],
+    [['settings', 'set', 'open_signup', 'yes'], /true or false/],
+    [['nothing'], /no command "nothing"/],
+    [['help', 'nothing'], /no command "nothing"/],
+    [['backup'], /Usage: cellkeep backup FILE/],
+  ])('%j', async (args, said) => {
+    const { code, stdout, stderr } = await cellkeep(args)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(said)
+  })
+})
+
+describe('exit code 3', () => {
+  it('a schema that is not this version’s: nothing is written', async () => {
+    const old = await testService()
+    const at = shell({ CELLKEEP_DATABASE_URL: old.databaseUrl }, cwd)
+    await old.service.app.db.run(
+      sql`delete from schema_migration where name = (select max(name) from schema_migration)`,
+    )
+    const { code, stderr } = await scenario(old, () => at(['settings', 'set', 'open_signup', 'true']))
+    expect(code).toBe(3)
+    expect(stderr).toMatch(/cellkeep migrate/)
+    expect((await at(['migrate', '--check'])).code).toBe(3)
+    expect(await old.service.operations.getSettings()).toMatchObject({ open_signup: false })
+    expect(await at(['migrate'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^applied \d{4}_/) })
+    expect(await at(['migrate', '--check'])).toMatchObject({ code: 0, stdout: 'The schema is current.\n' })
+    await old.close()
+  })
+
+  it('no database', async () => {
+    const CELLKEEP_DATABASE_URL = 'postgres://nobody@127.0.0.1:1/none'
+    const at = shell({ CELLKEEP_DATABASE_URL, CELLKEEP_COOKIE_KEYS: 'k'.repeat(43) }, cwd)
+    for (const words of [['account', 'list'], ['doctor'], ['backup', 'x'], ['migrate']]) {
+      const { code, stderr } = await at(words)
+      expect([words, code]).toEqual([words, 3])
+      expect(stderr).toMatch(/cannot be reached/)
+    }
+  })
+
+  it('no embedded database yet: none is made by looking', async () => {
+    const empty = await mkdtemp(join(tmpdir(), 'ck-none-'))
+    const { code, stderr } = await shell({}, empty)(['account', 'list'])
+    expect(code).toBe(3)
+    expect(stderr).toMatch(/cellkeep start/)
+    await rm(empty, { recursive: true })
+  })
+})
+
+it('configuration that breaks a rule is exit code 78', async () => {
+  const { code, stderr } = await shell({ CELLKEEP_DATABASE_URL: 'mysql://x' }, cwd)(['account', 'list'])
+  expect(code).toBe(78)
+  expect(stderr).toMatch(/CELLKEEP_DATABASE_URL/)
+})

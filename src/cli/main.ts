@@ -1,0 +1,80 @@
+import { ServiceError, StartError } from '../errors.ts'
+import { account } from './account.ts'
+import { actor } from './actor.ts'
+import { audit } from './audit.ts'
+import { backup } from './backup.ts'
+import { bootstrapToken } from './bootstrap-token.ts'
+import { cleanup } from './cleanup.ts'
+import type { CommandIo } from './command.ts'
+import { config } from './config.ts'
+import { doctor } from './doctor.ts'
+import { help } from './help.ts'
+import { invite } from './invite.ts'
+import { keeper } from './keeper.ts'
+import { keys } from './keys.ts'
+import { migrate } from './migrate.ts'
+import { refusalText } from './refusal.ts'
+import { restore } from './restore.ts'
+import { role } from './role.ts'
+import { session } from './session.ts'
+import { settings } from './settings.ts'
+import { start } from './start.ts'
+import { token } from './token.ts'
+import { version } from './version.ts'
+
+/** Every command, in the groups that the help shows. */
+const groups = {
+  'Run it': [start, config, keys, doctor, audit],
+  People: [account, actor, invite, settings],
+  'What they may': [role, keeper, session, token, bootstrapToken],
+  'The database': [migrate, backup, restore, cleanup],
+}
+const commands = Object.values(groups).flat()
+
+/** The command line of the product: sets the exit code, never ends the process by itself. */
+export async function run(argv: readonly string[]): Promise<void> {
+  const { stdin, stdout, stderr, env } = process
+  let isCut = false
+  stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    // A reader that goes away, as `head` does, is no failure; a full disk is one.
+    if (code === 'EPIPE' || isCut) return
+    isCut = true
+    stderr.write(`The output could not be written: ${message}\n`)
+  })
+  const code = await execute(argv, { stdin, stdout, stderr, env, cwd: process.cwd() })
+  process.exitCode = code || Number(isCut)
+}
+
+export async function execute([name = 'help', ...args]: readonly string[], io: CommandIo): Promise<number> {
+  if (['help', '--help', '-h'].includes(name)) return help(groups, args, io)
+  if (['version', '--version', '-v'].includes(name)) {
+    io.stdout.write(`${version}\n`)
+    return 0
+  }
+  const command = commands.find((one) => one.name === name)
+  if (!command) {
+    io.stderr.write(`There is no command "${name}"; \`cellkeep help\` lists them.\n`)
+    return 2
+  }
+  const asksHelp = args.findIndex((arg) => arg === '--help' || arg === '-h')
+  if (asksHelp >= 0) return help(groups, [name, ...args.slice(0, asksHelp)], io)
+  try {
+    return await command.run(args, io)
+  } catch (error) {
+    if (error instanceof StartError) {
+      io.stderr.write(`${error.message}\n`)
+      return error.exitCode
+    }
+    if (error instanceof ServiceError) {
+      io.stderr.write(refusalText(error))
+      return error.data.reason === 'service_unavailable' ? 3 : 1
+    }
+    // Not thrown on: whoever listens for uncaught exceptions by now would turn it into exit code 0.
+    io.stderr.write(
+      `Cellkeep failed unexpectedly; this is a defect of it or of the config file.\n${stackOf(error)}\n`,
+    )
+    return 1
+  }
+}
+
+const stackOf = (error: unknown): string => (error instanceof Error && error.stack) || String(error)

@@ -1,0 +1,90 @@
+import type { CommandIo } from './command.ts'
+
+/** What a command says on standard output: text for eyes, or with `--json` one JSON object per line. */
+export type Output = {
+  readonly json: boolean
+  /** One result; `text` is a sentence, or labelled values one below the other. */
+  result(result: Record<string, unknown>, text: string | Record<string, Cell>): void
+  /** Rows as they come, page by page; `none` is said where there is none. */
+  table<T>(
+    pages: AsyncIterable<readonly T[]> | readonly T[],
+    columns: Columns<T>,
+    none: string,
+  ): Promise<void>
+}
+
+type Cell = string | number | boolean | null
+export type Columns<T> = Readonly<Record<string, (row: T) => Cell>>
+
+export function createOutput({ stdout }: Pick<CommandIo, 'stdout'>, json: boolean): Output {
+  const line = (value: unknown): void => void stdout.write(`${JSON.stringify(value)}\n`)
+  return {
+    json,
+    result: (result, text) => {
+      if (json) line(result)
+      else if (typeof text === 'string') stdout.write(`${text}\n`)
+      else stdout.write(aligned(Object.entries(text).map(([label, cell]) => [label, shown(cell)])))
+    },
+    table: async (pages, columns, none) => {
+      const titles = Object.keys(columns)
+      const reads = Object.values(columns)
+      let widths: number[] | undefined
+      for await (const page of 'length' in pages ? [pages] : pages) {
+        if (json) page.forEach(line)
+        if (json || page.length === 0) continue
+        const rows = page.map((row) => reads.map((read) => shown(read(row))))
+        const isFirst = widths === undefined
+        widths = columnWidths(isFirst ? [titles, ...rows] : rows, widths)
+        stdout.write(aligned(isFirst ? [titles, ...rows] : rows, widths))
+      }
+      if (!json && widths === undefined) stdout.write(`${none}\n`)
+    },
+  }
+}
+
+/** Columns as wide as their longest cell, at least `widths`; the last one is not padded. */
+export function aligned(rows: readonly (readonly string[])[], widths?: readonly number[]): string {
+  const wide = columnWidths(rows, widths)
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(wide[column] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}
+
+/** A value of unusual length takes its line alone. */
+const widest = 64
+
+function columnWidths(rows: readonly (readonly string[])[], least: readonly number[] = []): number[] {
+  return (rows[0] ?? []).map((_, column) =>
+    Math.max(
+      least[column] ?? 0,
+      ...rows.map((row) => row[column]?.length ?? 0).filter((length) => length <= widest),
+    ),
+  )
+}
+
+const shown = (cell: Cell): string => (cell === null || cell === '' ? '-' : printable(String(cell)))
+
+/** Names are their owners' to choose: nothing in them may begin a line of its own or steer the terminal. */
+export const printable = (text: string): string =>
+  text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (character) => {
+    const code = character.codePointAt(0)?.toString(16).padStart(4, '0')
+    return `\\u${code}`
+  })
+
+/** Every page of an operator call that answers in pages. */
+export async function* pagesOf<T>(
+  read: (cursor: string | null) => Promise<{ rows: readonly T[]; next_cursor: string | null }>,
+): AsyncIterable<readonly T[]> {
+  for (let cursor: string | null = null; ; ) {
+    const { rows, next_cursor }: { rows: readonly T[]; next_cursor: string | null } = await read(cursor)
+    yield rows
+    if (next_cursor === null) return
+    cursor = next_cursor
+  }
+}

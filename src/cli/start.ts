@@ -1,0 +1,172 @@
+import { keptCookieKeys } from '../auth/cookie-keys-file.ts'
+import { loadConfig } from '../config/file.ts'
+import { isLoopbackHost } from '../config/ip.ts'
+import { shownSettings } from '../config/show.ts'
+import { type ParsedConfig, withDataDir } from '../config.ts'
+import { createLog, type Log, mute, type Output, standardOutput } from '../core/log.ts'
+import { textLines } from '../core/log-text.ts'
+import { type Embedded, startEmbedded } from '../db/embedded.ts'
+import { StartError } from '../errors.ts'
+import { aborted, type Serving, serve } from '../http/serve.ts'
+import { composeService, type Service } from '../service.ts'
+import { type Command, type CommandIo, wrongUsage } from './command.ts'
+import { version } from './version.ts'
+
+/** `cellkeep start`: the server, until a signal ends it (contract 1, sections 15.5 and 16). */
+export const start: Command = {
+  name: 'start',
+  usage: 'start',
+  summary: 'Runs the server, on an embedded PostgreSQL unless CELLKEEP_DATABASE_URL names one.',
+  async run(args, io) {
+    if (args.length > 0) return wrongUsage(start, io)
+    const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
+    const out = standardOutput()
+    const { log_level, log_format } = loaded.config
+    const log = createLog(log_level, log_format === 'text' ? textLines(out) : out)
+    const stack = new CleanupStack(log)
+    const stopped = stopSignal(log, out)
+    try {
+      const { parsed, embedded } = await openDataDir(loaded, log, io, stopped.lost)
+      if (embedded) stack.add('database', () => embedded.close(), { mustEnd: true })
+      const service = await composeService(parsed, {
+        connection: embedded?.connection ?? { connectionString: parsed.config.database_url as string },
+        cookieKeys: parsed.config.cookie_keys ?? (await keptCookieKeys(parsed.config.data_dir)),
+        log,
+      })
+      stack.add('service', () => service.close())
+      const serving = await serve(service)
+      log.info(
+        { version, settings: Object.fromEntries(shownSettings(parsed).map((one) => [one.key, one.value])) },
+        'started',
+      )
+      const message = await startMessage(service, serving)
+      // On a terminal the message comes last, where it is seen.
+      out.flushSync()
+      io.stderr.write(message)
+      const exitCode = await stopped.signal
+      log.info('stopping')
+      await serving.leave()
+      stack.limit = AbortSignal.timeout(service.app.config.shutdown_timeout_ms)
+      const isAnswered = await serving.drain(stack.limit)
+      const isClosed = await stack.unwind()
+      if (!isAnswered || !isClosed) log.error('the time for the shutdown ran out; what was running was cut')
+      log.info('stopped')
+      return isAnswered && isClosed ? exitCode : 1
+    } catch (error) {
+      // Ctrl-C also reaches the programs that a first start runs; their end is no failure to report.
+      if (stopped.isAsked() && error instanceof StartError) return 0
+      throw error
+    } finally {
+      await stack.unwind()
+      // Whatever a config file or a request that was cut left behind must not keep the process.
+      setTimeout(() => process.exit(), lingerMs).unref()
+      out.flushSync()
+    }
+  },
+}
+
+/** The embedded database, where no other is named; its data dir may be another than the configured one. */
+async function openDataDir(
+  parsed: ParsedConfig,
+  log: Log,
+  io: CommandIo,
+  onLost: (error: Error) => void,
+): Promise<{ parsed: ParsedConfig; embedded?: Embedded }> {
+  const { database_url, data_dir, postgres_bin } = parsed.config
+  if (database_url !== null) return { parsed }
+  const embedded = await startEmbedded({
+    dataDir: data_dir,
+    dataDirIsDefault: parsed.sources.data_dir === 'default',
+    postgresBin: postgres_bin ?? undefined,
+    role: 'serve',
+    log,
+    onNotice: (text) => io.stderr.write(`${text}\n`),
+    onLost,
+  })
+  return { parsed: withDataDir(parsed, embedded.dataDir), embedded }
+}
+
+/** Resolves at SIGTERM, SIGINT or SIGHUP with exit code 0, or with 75 when the data dir was lost; a second signal ends at once. */
+function stopSignal(log: Log, out: Output) {
+  const { promise, resolve } = Promise.withResolvers<number>()
+  let asked = false
+  const onSignal = (): void => {
+    if (asked) process.exit(1)
+    asked = true
+    resolve(0)
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+  // The terminal was closed, which must not leave a database behind.
+  process.on('SIGHUP', () => {
+    if (process.stdout.isTTY) mute(out)
+    onSignal()
+  })
+  // A request must never end the process, whatever it finds.
+  process.on('unhandledRejection', (error) => log.error({ err: error }, 'a rejection was handled nowhere'))
+  process.on('uncaughtException', (error) => log.error({ err: error }, 'an exception was caught nowhere'))
+  return {
+    signal: promise,
+    isAsked: () => asked,
+    lost: (error: Error): void => {
+      log.error({ err: error }, 'the data dir was lost to another process')
+      resolve(75)
+    },
+  }
+}
+
+/** How long a stopped process may take to end by itself. */
+const lingerMs = 200
+
+type Step = { name: string; run: () => Promise<void>; mustEnd: boolean }
+
+/** Last in, first out; a failing step is logged and the rest still runs. */
+class CleanupStack {
+  /** Once it aborts, steps that need not end are left behind. */
+  limit: AbortSignal | undefined
+  readonly #steps: Step[] = []
+  readonly #log: Log
+  constructor(log: Log) {
+    this.#log = log
+  }
+  add(name: string, run: () => Promise<void>, { mustEnd = false } = {}): void {
+    this.#steps.push({ name, run, mustEnd })
+  }
+  /** False when a step was left behind; the next call finds nothing to do. */
+  async unwind(): Promise<boolean> {
+    let isComplete = true
+    for (let step = this.#steps.pop(); step; step = this.#steps.pop()) {
+      const { name, run, mustEnd } = step
+      const ended = run().then(
+        () => true,
+        (error) => {
+          this.#log.error({ err: error }, `closing the ${name} failed`)
+          return true
+        },
+      )
+      const isEnded = mustEnd || !this.limit ? await ended : await Promise.race([ended, aborted(this.limit)])
+      isComplete &&= isEnded
+    }
+    return isComplete
+  }
+}
+
+async function startMessage({ app }: Service, { url }: Serving): Promise<string> {
+  const { config, bootstrap } = app
+  const lines = [`Cellkeep ${version} listens on ${url}`, `  data dir: ${config.data_dir}`]
+  if (await bootstrap.isAvailable()) {
+    lines.push(
+      '',
+      `  There is no account yet. The token in ${bootstrap.path} makes the first one:`,
+      '',
+      `    curl ${url}${config.account_path}/bootstrap -c cookies.txt -H 'Content-Type: application/json' \\`,
+      `      -d "{\\"token\\": \\"$(cat '${bootstrap.path}')\\", \\"username\\": \\"ada\\", \\"password\\": \\"choose a long one\\"}"`,
+    )
+  }
+  if (config.cookie_secure && isLoopbackHost(config.host))
+    lines.push(
+      '',
+      '  A browser that stores no Secure cookie over plain http needs CELLKEEP_COOKIE_SECURE=false.',
+    )
+  return `${lines.join('\n')}\n\n`
+}

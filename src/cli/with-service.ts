@@ -1,0 +1,99 @@
+import type pg from 'pg'
+import { newCookieKey } from '../auth/cookie-keys-file.ts'
+import { loadConfig } from '../config/file.ts'
+import { type Config, type ParsedConfig, withDataDir } from '../config.ts'
+import type { App } from '../core/app.ts'
+import { createLog, type Log } from '../core/log.ts'
+import { textLines } from '../core/log-text.ts'
+import type { Operator } from '../core/operate.ts'
+import { startEmbedded } from '../db/embedded.ts'
+import { existingDataDir } from '../db/embedded-place.ts'
+import { StartError } from '../errors.ts'
+import { bindOperations, type Operations } from '../operations.ts'
+import { composeApp } from '../service.ts'
+import type { CommandIo } from './command.ts'
+
+/** Stands in the audit rows of every command. */
+export const cli: Operator = { via: 'cli' }
+
+export type Opened = { parsed: ParsedConfig; config: Config; connection: pg.ClientConfig; log: Log }
+
+/**
+ * Runs a command on the configured database. An embedded one is joined where it runs and started where it
+ * does not (contract 1, section 16); the last to leave stops it, also when a signal ends the command. Where
+ * there is none yet it is only made for a command that says `makes`.
+ */
+export async function withDatabase<T>(
+  io: CommandIo,
+  work: (opened: Opened) => Promise<T>,
+  { makes = false } = {},
+): Promise<T> {
+  const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
+  const log = createLog('warn', textLines(io.stderr))
+  const { database_url, data_dir, postgres_bin } = parsed.config
+  if (database_url !== null) {
+    const connection = { connectionString: database_url }
+    return await work({ parsed, config: parsed.config, connection, log })
+  }
+  const place = { dataDir: data_dir, dataDirIsDefault: parsed.sources.data_dir === 'default' }
+  if (!makes && (await existingDataDir(place)) === undefined)
+    throw new StartError(
+      'no_database',
+      `There is no database in ${data_dir} yet: \`cellkeep start\` makes one. For another place set CELLKEEP_DATA_DIR, for a PostgreSQL server CELLKEEP_DATABASE_URL.`,
+      3,
+    )
+  const opening = startEmbedded({
+    ...place,
+    postgresBin: postgres_bin ?? undefined,
+    role: 'command',
+    log,
+    onNotice: (text) => io.stderr.write(`${text}\n`),
+  })
+  const unhook = closeOnSignal(() => opening.then((embedded) => embedded.close()))
+  try {
+    const { connection, dataDir } = await opening
+    const moved = withDataDir(parsed, dataDir)
+    return await work({ parsed: moved, config: moved.config, connection, log })
+  } finally {
+    await opening.then((embedded) => embedded.close()).catch(() => {})
+    unhook()
+  }
+}
+
+export type CommandService = { app: App; config: Config; operations: Operations }
+
+/**
+ * Runs a command with everything a service has but without serving. A schema that is not the one of this
+ * version ends it with exit code 3, and nothing is written.
+ */
+export const withService = <T>(io: CommandIo, work: (service: CommandService) => Promise<T>): Promise<T> =>
+  withDatabase(io, async ({ parsed, config, connection, log }) => {
+    // Commands check no cookie: the ring only signs the cursors that pages of this process are asked with.
+    const around = { connection, cookieKeys: [newCookieKey()], log }
+    const { app, close } = await composeApp(parsed, around, 'check')
+    try {
+      return await work({ app, config, operations: bindOperations(app) })
+    } finally {
+      await close()
+    }
+  })
+
+/** A signal must not leave the database running without anybody who would stop it. */
+function closeOnSignal(close: () => Promise<void>): () => void {
+  const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+  let isClosing = false
+  const hooks = Object.entries(signals).map(([signal, code]) => {
+    const end = (): void => {
+      if (isClosing) process.exit(code)
+      isClosing = true
+      void close()
+        .catch(() => {})
+        .finally(() => process.exit(code))
+    }
+    process.on(signal, end)
+    return () => process.off(signal, end)
+  })
+  return () => {
+    for (const unhook of hooks) unhook()
+  }
+}

@@ -1,0 +1,28 @@
+/** The name that was probably meant: at most two typing mistakes away; undefined when none is near. */
+export function closest(name: string, names: readonly string[]): string | undefined {
+  let best: string | undefined
+  let fewest = 3
+  for (const candidate of names) {
+    const count = mistakes(name, candidate)
+    if (count < fewest) {
+      best = candidate
+      fewest = count
+    }
+  }
+  return best
+}
+
+/** Levenshtein distance; a difference in length alone already settles most pairs. */
+function mistakes(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}

@@ -1,0 +1,51 @@
+/**
+ * What the environment cannot hold: registries, hooks and actions, from a config file or the library
+ * options (contract 1, section 16). Their content is checked where it is used.
+ */
+export type DeclarationOptions = {
+  readonly [K in keyof typeof containers]?: (typeof containers)[K]['value']
+}
+
+type Container<T> = { rule: string; fits(value: unknown): boolean; value?: T }
+
+const list: Container<readonly unknown[]> = { rule: 'a list', fits: Array.isArray }
+const record: Container<Readonly<Record<string, unknown>>> = { rule: 'an object', fits: isPlainObject }
+const callback: Container<(...args: never[]) => unknown> = {
+  rule: 'a function',
+  fits: (value) => typeof value === 'function',
+}
+
+const containers = {
+  roles: list,
+  scope_kinds: list,
+  grant_paths: list,
+  credential_types: list,
+  audit_events: record,
+  hooks: record,
+  actions: record,
+  authorize_offer: callback,
+  self_service_roles: list,
+}
+
+/** Parts the declarations from the settings; `label` names a key for the problems. */
+export function readDeclarations(options: Readonly<Record<string, unknown>>, label: (key: string) => string) {
+  const declarations: Record<string, unknown> = {}
+  const problems: string[] = []
+  const rest: Record<string, unknown> = Object.create(null)
+  for (const [key, value] of Object.entries(options)) {
+    if (!Object.hasOwn(containers, key)) rest[key] = value
+    else if (value !== undefined) {
+      const { rule, fits } = containers[key as keyof typeof containers]
+      if (fits(value)) declarations[key] = value
+      else problems.push(`${label(key)} must be ${rule}`)
+    }
+  }
+  return { declarations: declarations as DeclarationOptions, problems, rest }
+}
+
+/** True for `{…}`, also from another realm; false for arrays, promises and class instances. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}

@@ -1,0 +1,84 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { extname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import {
+  ConfigError,
+  type ConfigFile,
+  type ConfigOptions,
+  type Environment,
+  envName,
+  type ParsedConfig,
+  parseConfig,
+} from '../config.ts'
+import { isPlainObject } from './declarations.ts'
+
+/** The configuration of a process: loads the config file, then reads everything. Throws ConfigError. */
+export async function loadConfig(input: {
+  env: Environment
+  cwd: string
+  mode: 'server' | 'command'
+}): Promise<ParsedConfig> {
+  return parseConfig({ ...input, file: await loadConfigFile(input) })
+}
+
+/**
+ * The file that `CELLKEEP_CONFIG` names, else `cellkeep.config.{ts,mjs,js,json}` in the working directory;
+ * undefined when there is none. Throws ConfigError when it does not load or exports no object.
+ */
+export async function loadConfigFile(input: {
+  env: Environment
+  cwd: string
+}): Promise<ConfigFile | undefined> {
+  const path = findFile(input)
+  if (path === undefined) return undefined
+  const options = extname(path) === '.json' ? await readJson(path) : (await importModule(path)).default
+  if (!isPlainObject(options)) throw new ConfigError([`${path} must have an object as its default export`])
+  return { path, options }
+}
+
+/** Types a config file: `export default defineConfig({ port: 8080 })`. */
+export const defineConfig = (options: ConfigOptions): ConfigOptions => options
+
+const named = ['ts', 'mjs', 'js', 'json'].map((extension) => `cellkeep.config.${extension}`)
+const loadable = new Set(['.ts', '.mts', '.mjs', '.js', '.cjs', '.json'])
+
+function findFile({ env, cwd }: { env: Environment; cwd: string }): string | undefined {
+  const asked = env[envName('config')]
+  if (!asked) return named.map((name) => join(cwd, name)).find((path) => existsSync(path))
+  const path = resolve(cwd, asked)
+  if (!existsSync(path)) throw new ConfigError([`${envName('config')} names ${path}, which does not exist`])
+  if (!loadable.has(extname(path))) {
+    throw new ConfigError([`${envName('config')} must name a file that ends in ${[...loadable].join(', ')}`])
+  }
+  return path
+}
+
+async function readJson(path: string): Promise<unknown> {
+  const text = await readFile(path, 'utf8').catch((error) => {
+    throw notLoaded(path, error.code, error)
+  })
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''))
+  } catch (error) {
+    // Neither message nor cause: the parser quotes the text around the mistake, which may be a secret.
+    const [place] = /\(line \d+ column \d+\)/.exec(String(error)) ?? []
+    throw notLoaded(path, place ? `not valid JSON ${place}` : 'not valid JSON')
+  }
+}
+
+/** The module, not its default export: returning that from here would await a promise. */
+async function importModule(path: string): Promise<{ default?: unknown }> {
+  try {
+    return await import(pathToFileURL(path).href)
+  } catch (error) {
+    const [line] = String(error).split('\n')
+    throw notLoaded(path, line ?? '', error)
+  }
+}
+
+function notLoaded(path: string, why: string, cause?: unknown): ConfigError {
+  const error = new ConfigError([`${path} does not load: ${why}`])
+  error.cause = cause
+  return error
+}

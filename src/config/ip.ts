@@ -1,0 +1,94 @@
+import { isIPv4, isIPv6 } from 'node:net'
+
+/** IP addresses and networks as text (contract 1, section 2.3); pure, so that the configuration can check them. */
+
+/**
+ * The one spelling of an address: dotted IPv4, RFC 5952 lower case for IPv6, an IPv4-mapped address as
+ * IPv4. Undefined for anything else, also for an address with a zone, port or brackets.
+ */
+export function canonicalIp(text: string): string | undefined {
+  if (isIPv4(text)) return text
+  const words = ipv6Words(text)
+  return words && (mappedIpv4(words) ?? formatIpv6(words))
+}
+
+/** The eight 16-bit words of an IPv6 address; undefined when `text` is none or carries a zone. */
+export function ipv6Words(text: string): number[] | undefined {
+  if (!isIPv6(text) || text.includes('%')) return undefined
+  const [head = '', tail] = text.split('::')
+  const first = wordsOf(head)
+  if (tail === undefined) return first
+  const last = wordsOf(tail)
+  return [...first, ...Array<number>(8 - first.length - last.length).fill(0), ...last]
+}
+
+/** RFC 5952: lower case, no leading zeros, the first longest run of two or more zero words as `::`. */
+export function formatIpv6(words: readonly number[]): string {
+  let start = -1
+  let length = 1
+  for (let i = 0; i < words.length; i++) {
+    let end = i
+    while (words[end] === 0) end++
+    if (end - i > length) {
+      start = i
+      length = end - i
+    }
+    if (end > i) i = end
+  }
+  const text = (part: readonly number[]): string => part.map((word) => word.toString(16)).join(':')
+  if (start < 0) return text(words)
+  return `${text(words.slice(0, start))}::${text(words.slice(start + length))}`
+}
+
+export type Network = { family: 'ipv4' | 'ipv6'; address: string; prefix: number }
+
+/** An address or CIDR network without host bits, canonical; a string is the rule that the entry breaks. */
+export function parseNetwork(entry: string): Network | string {
+  const [text = '', prefixText, ...more] = entry.split('/')
+  const address = canonicalIp(text)
+  if (address === undefined || more.length > 0) return 'must be an IP address or a CIDR network'
+  const family = isIPv4(address) ? 'ipv4' : 'ipv6'
+  const bits = family === 'ipv4' ? 32 : 128
+  const mappedBits = family === 'ipv4' && text.includes(':') ? 96 : 0
+  if (prefixText === undefined) return { family, address, prefix: bits }
+  const prefix = /^(0|[1-9]\d{0,2})$/.test(prefixText) ? Number(prefixText) - mappedBits : -1
+  if (prefix < 0 || prefix > bits) {
+    return `must have a prefix length from ${mappedBits} to ${bits + mappedBits}`
+  }
+  const hostBits = (1n << BigInt(bits - prefix)) - 1n
+  if ((numeric(address) & hostBits) !== 0n) return 'must not have host bits set below its prefix length'
+  return { family, address, prefix }
+}
+
+/** The rule that a network breaks, as "must …"; undefined for a good one. */
+export function checkNetwork(entry: string): string | undefined {
+  const parsed = parseNetwork(entry)
+  return typeof parsed === 'string' ? parsed : undefined
+}
+
+/** True for `localhost`, `127.0.0.0/8` and `::1` in any spelling: nobody else reaches such a listener. */
+export function isLoopbackHost(host: string): boolean {
+  const address = canonicalIp(host)
+  if (address === undefined) return host.toLowerCase() === 'localhost'
+  return address === '::1' || (isIPv4(address) && address.startsWith('127.'))
+}
+
+function numeric(address: string): bigint {
+  if (isIPv4(address)) return address.split('.').reduce((sum, part) => (sum << 8n) | BigInt(part), 0n)
+  return (ipv6Words(address) ?? []).reduce((sum, word) => (sum << 16n) | BigInt(word), 0n)
+}
+
+function mappedIpv4(words: readonly number[]): string | undefined {
+  if (words[5] !== 0xffff || words.slice(0, 5).some((word) => word !== 0)) return undefined
+  const [high = 0, low = 0] = words.slice(6)
+  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
+}
+
+function wordsOf(part: string): number[] {
+  if (part === '') return []
+  return part.split(':').flatMap((group) => {
+    if (!group.includes('.')) return [Number.parseInt(group, 16)]
+    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number)
+    return [(a << 8) | b, (c << 8) | d]
+  })
+}

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError, type Environment, parseConfig } from '../config.ts'
+
+const cwd = '/nonexistent'
+const key = 'k'.repeat(43)
+const url = 'postgres://user:hunter2hunter2@db.example/app'
+
+const parse = (env: Environment, options?: Record<string, unknown>) =>
+  parseConfig({
+    env,
+    cwd,
+    mode: 'server',
+    ...(options && { file: { path: '/x/cellkeep.config.json', options } }),
+  })
+
+function problemsOf(act: () => unknown): readonly string[] {
+  try {
+    act()
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+  return []
+}
+const problems = (env: Environment) => problemsOf(() => parse(env))
+
+describe('several settings', () => {
+  it('every problem is listed at once', () => {
+    const found = problems({ CELLKEEP_HOST: '0.0.0.0', CELLKEEP_DATABASE_URL: url, CELLKEEP_PORT: 'x' })
+    expect(found.map((problem) => problem.split(' ')[0])).toEqual([
+      'CELLKEEP_PORT',
+      'CELLKEEP_ALLOWED_ORIGINS',
+      'CELLKEEP_COOKIE_KEYS',
+    ])
+  })
+
+  it('a broken value is not reported as missing too', () => {
+    expect(problems({ CELLKEEP_HOST: '0.0.0.0', CELLKEEP_ALLOWED_ORIGINS: ',' })).toHaveLength(1)
+    expect(problems({ CELLKEEP_DATABASE_URL: url, CELLKEEP_COOKIE_KEYS: 'x' })).toHaveLength(1)
+  })
+
+  const rules: [rule: string, env: Environment, fine: Environment][] = [
+    ['origins off loopback', { CELLKEEP_HOST: '::' }, { CELLKEEP_HOST: '127.9.9.9' }],
+    ['cookie keys with PostgreSQL', { CELLKEEP_DATABASE_URL: url }, { CELLKEEP_COOKIE_KEYS: key }],
+    [
+      'insecure cookie off loopback',
+      { CELLKEEP_HOST: 'app', CELLKEEP_ALLOWED_ORIGINS: 'http://app', CELLKEEP_COOKIE_SECURE: 'false' },
+      { CELLKEEP_HOST: 'LOCALHOST', CELLKEEP_COOKIE_SECURE: 'false' },
+    ],
+    [
+      'host prefix of an insecure cookie',
+      { CELLKEEP_COOKIE_HOST_PREFIX: 'true', CELLKEEP_COOKIE_SECURE: 'false' },
+      { CELLKEEP_COOKIE_HOST_PREFIX: 'true' },
+    ],
+    ['metrics on the main port', { CELLKEEP_METRICS_PORT: '4040' }, { CELLKEEP_METRICS_PORT: '4041' }],
+    [
+      'weak hash: memory',
+      { CELLKEEP_ARGON2: '19455,2,1' },
+      { CELLKEEP_ARGON2: '8,1,1', CELLKEEP_ENV: 'development' },
+    ],
+    ['weak hash: passes', { CELLKEEP_ARGON2: '65536,1,1' }, { CELLKEEP_ARGON2: '19456,2,1' }],
+    ['rpc = ws', { CELLKEEP_RPC_PATH: '/api/ws' }, { CELLKEEP_RPC_PATH: '/api/ws2' }],
+    ['account = rpc', { CELLKEEP_ACCOUNT_PATH: '/api/rpc' }, { CELLKEEP_ACCOUNT_PATH: '/api' }],
+    ['stream = ws', { CELLKEEP_AUDIT_STREAM_PATH: '/api/ws' }, { CELLKEEP_AUDIT_STREAM_PATH: '/api/events' }],
+    [
+      'rpc on an account route',
+      { CELLKEEP_RPC_PATH: '/api/account/login' },
+      { CELLKEEP_RPC_PATH: '/api/account/rpc' },
+    ],
+    ['rpc on health', { CELLKEEP_RPC_PATH: '/health/live' }, { CELLKEEP_RPC_PATH: '/healthy' }],
+    ['ws on readiness', { CELLKEEP_WS_PATH: '/ready' }, { CELLKEEP_WS_PATH: '/ready2' }],
+    [
+      'account under the console',
+      { CELLKEEP_ACCOUNT_PATH: '/admin/account' },
+      { CELLKEEP_ACCOUNT_PATH: '/administration' },
+    ],
+  ]
+  it.each(rules)('%s is refused', (_, env, fine) => {
+    expect(problems(env)).toHaveLength(1)
+    expect(problems(fine)).toEqual([])
+  })
+
+  it('a command needs neither origins nor cookie keys, yet checks what is given', () => {
+    const env = { CELLKEEP_HOST: '0.0.0.0', CELLKEEP_DATABASE_URL: url }
+    const { config } = parseConfig({ env, cwd, mode: 'command' })
+    expect(config).toMatchObject({ database_url: url, cookie_keys: null, allowed_origins: [] })
+    const bad = { ...env, CELLKEEP_COOKIE_KEYS: 'x' }
+    expect(problemsOf(() => parseConfig({ env: bad, cwd, mode: 'command' }))).toHaveLength(1)
+  })
+})
+
+describe('warnings', () => {
+  it('name unknown variables and the one that was probably meant', () => {
+    const { warnings } = parse({ CELLKEEP_PROT: '1', CELLKEEP_SERVICE_HOST: 'x', OTHER: '1' })
+    expect(warnings).toEqual([
+      'CELLKEEP_PROT is not a setting; did you mean CELLKEEP_PORT?',
+      'CELLKEEP_SERVICE_HOST is not a setting',
+    ])
+  })
+
+  it('tell of settings that this version does not use', () => {
+    expect(parse({ CELLKEEP_WS: 'true' }, { admin_ui: false }).warnings).toEqual([
+      'CELLKEEP_WS is set, but this version does not use it yet',
+      'admin_ui (in /x/cellkeep.config.json) is set, but this version does not use it yet',
+    ])
+  })
+
+  it('tell of IP limiters that are off, of others not', () => {
+    const { warnings } = parse({ CELLKEEP_LIMIT_LOGIN_IP: 'off', CELLKEEP_LIMIT_LOGIN_ACCOUNT: 'off' })
+    expect(warnings).toEqual(['CELLKEEP_LIMIT_LOGIN_IP is off: attempts from one address are not limited'])
+  })
+})

@@ -1,0 +1,115 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { isLoopbackHost } from './ip.ts'
+import { type Config, type Key, settings } from './table.ts'
+
+/** What the rules know besides the values. */
+export type RuleContext = {
+  /** How the reader knows the setting: variable, or key and file. */
+  label(key: Key): string
+  isGiven(key: Key): boolean
+  /** Given, but with a value that broke its own rule; the default stands in for it. */
+  isBroken(key: Key): boolean
+  /** True for a process that serves; a command needs neither origins nor cookie keys. */
+  serves: boolean
+}
+
+/** The rules that look at several settings or at the machine; each string is one problem. */
+export function brokenRules(config: Config, context: RuleContext): string[] {
+  const { label, isGiven, isBroken, serves } = context
+  const has = (key: Key): boolean => config[key] !== null || isBroken(key)
+  const problems: string[] = []
+  const loopback = isLoopbackHost(config.host)
+
+  if (serves && !loopback && !isGiven('allowed_origins')) {
+    problems.push(
+      `${label('allowed_origins')} is required when ${label('host')} is not a loopback address: ` +
+        'list the origins that browsers use, like https://app.example',
+    )
+  }
+  if (serves && has('database_url') && !has('cookie_keys')) {
+    problems.push(
+      `${label('cookie_keys')} is required with ${label('database_url')}: ` +
+        'make a key with `cellkeep keys generate` and give the same to every node',
+    )
+  }
+  if (!config.cookie_secure && !loopback) {
+    problems.push(`${label('cookie_secure')} may be false only when ${label('host')} is a loopback address`)
+  }
+  if (!config.cookie_secure && config.cookie_host_prefix) {
+    problems.push(`${label('cookie_host_prefix')} may not be true when ${label('cookie_secure')} is false`)
+  }
+  if (config.metrics_port === config.port) {
+    problems.push(`${label('metrics_port')} must not be the same as ${label('port')}`)
+  }
+  if (config.limit_store === 'postgres') {
+    problems.push(`${label('limit_store')} must be memory: postgres is not available in this version yet`)
+  }
+  if (config.env !== 'development' && isWeakerHash(config)) {
+    problems.push(`${label('argon2')} may be below its default only when ${label('env')} is development`)
+  }
+  if (config.postgres_bin !== null && !holdsPostgres(config.postgres_bin)) {
+    problems.push(`${label('postgres_bin')} must be ${settings.postgres_bin.kind.rule}`)
+  }
+  return [...problems, ...collidingMounts(config, context)]
+}
+
+/** Start warnings for IP limiters that are off (contract 1, section 9.1, rule 8). */
+export function openIpLimiters(config: Config, label: (key: Key) => string): string[] {
+  return ipLimiters
+    .filter((key) => config[key] === null && !('pending' in settings[key]))
+    .map((key) => `${label(key)} is off: attempts from one address are not limited`)
+}
+
+const ipLimiters = [
+  'limit_login_ip',
+  'limit_signup_ip',
+  'limit_signup_open_ip',
+  'limit_bootstrap_ip',
+  'limit_cell_read',
+  'limit_discovery',
+] as const
+
+const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
+const accountRoutes = ['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup']
+
+/** Paths are matched whole, so two mounts collide where one of them would answer the other's path. */
+function collidingMounts(config: Config, { label, isGiven }: RuleContext): string[] {
+  const problems: string[] = []
+  const own = new Map<string, Key>()
+  for (const key of mounts) {
+    const path = config[key]
+    const owner = own.get(path)
+    if (owner) problems.push(`${label(key)} must not be the same path as ${label(owner)}`)
+    else own.set(path, key)
+  }
+  const routes = accountRoutes.map((route) => `${config.account_path}/${route}`)
+  for (const key of mounts) {
+    if (key !== 'account_path' && routes.includes(config[key])) {
+      problems.push(`${label(key)} must not be the path of a route under ${label('account_path')}`)
+    }
+    // A stream left at its default lies under the account path, which is judged itself.
+    if (key === 'audit_stream_path' && !isGiven(key)) continue
+    const answers = key === 'account_path' ? [config[key], ...routes] : [config[key]]
+    const fixed = ['/health', '/ready', '/admin'].find((path) =>
+      answers.some((answer) => isFixed(answer, path)),
+    )
+    if (fixed)
+      problems.push(`${label(key)} must not be ${fixed} or below it, which the server itself answers`)
+  }
+  return problems
+}
+
+const isFixed = (path: string, fixed: string): boolean => path === fixed || path.startsWith(`${fixed}/`)
+
+function isWeakerHash({ argon2 }: Config): boolean {
+  const usual = settings.argon2.default as Config['argon2']
+  return (
+    argon2.memoryCost < usual.memoryCost ||
+    argon2.timeCost < usual.timeCost ||
+    argon2.parallelism < usual.parallelism
+  )
+}
+
+const holdsPostgres = (directory: string): boolean =>
+  ['postgres', 'initdb'].every((name) => existsSync(join(directory, name)))

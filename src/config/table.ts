@@ -1,0 +1,280 @@
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { checkNetwork, isLoopbackHost } from './ip.ts'
+import {
+  argon2Cost,
+  type Broken,
+  checkCookieKeys,
+  databaseUrl,
+  each,
+  flag,
+  hostName,
+  ipAddress,
+  limit,
+  list,
+  matching,
+  oneOf,
+  orOff,
+  orUnset,
+  orZero,
+  path,
+  port,
+  whole,
+} from './kinds.ts'
+import { checkOriginPattern } from './origins.ts'
+import { setting } from './setting.ts'
+
+/**
+ * Every setting (contract 1, section 16), in the order of the docs. The key is the name in the config file
+ * and the library options; the environment says `CELLKEEP_` and the key in upper case.
+ */
+const serving = {
+  env: setting(oneOf('production', 'development'), {
+    default: 'production',
+    doc: 'Development adds the debug header and permits weaker password hashing.',
+  }),
+  host: setting(hostName(), {
+    default: '127.0.0.1',
+    doc: 'Where the server listens; `0.0.0.0` or `::` for everywhere.',
+  }),
+  port: setting(port(), { default: 4040, doc: 'TCP port; 0 takes a free one.' }),
+  config: setting(orUnset(path()), {
+    default: null,
+    shown: '`cellkeep.config.{ts,mjs,js,json}` in the working directory, if present',
+    doc: 'The config file. Environment only: the file cannot name itself.',
+  }),
+  data_dir: setting(path(), {
+    default: '.cellkeep',
+    doc: 'Everything local: the embedded database, `cookie_keys`, `bootstrap_token`.',
+  }),
+  body_limit: setting(whole(65_536, 16_777_216, 'bytes'), {
+    default: 1_048_576,
+    doc: 'Largest request body.',
+  }),
+  request_timeout_ms: setting(whole(1000, 600_000), {
+    default: 30_000,
+    doc: 'Time for one whole request to arrive.',
+  }),
+  shutdown_delay_ms: setting(whole(0, 60_000), {
+    default: 0,
+    doc: 'On SIGTERM: how long readiness already says no while requests are still served.',
+  }),
+  shutdown_timeout_ms: setting(whole(1000, 300_000), {
+    default: 10_000,
+    doc: 'Bound of the shutdown after that; then everything is cut.',
+  }),
+  log_level: setting(oneOf('debug', 'info', 'warn', 'error', 'silent'), {
+    default: 'info',
+    doc: 'Least level logged.',
+  }),
+  log_format: setting(oneOf('json', 'text'), {
+    default: 'json',
+    doc: 'JSON lines for machines, text for eyes.',
+  }),
+  metrics_port: setting(orOff(whole(1, 65_535)), {
+    default: null,
+    pending: true,
+    doc: 'Port of the Prometheus listener; never the main port.',
+  }),
+  metrics_host: setting(ipAddress(), {
+    default: '127.0.0.1',
+    pending: true,
+    doc: 'Address of that listener.',
+  }),
+}
+
+const database = {
+  database_url: setting(orUnset(databaseUrl()), {
+    default: null,
+    shown: 'an embedded PostgreSQL under `<data dir>/db`',
+    secret: true,
+    doc: 'A PostgreSQL 15 to 18 of your own.',
+  }),
+  postgres_bin: setting(orUnset(path('a directory with postgres and initdb')), {
+    default: null,
+    shown: 'the bundled binaries, else those found on the machine (15 or newer)',
+    doc: 'PostgreSQL binaries for the embedded database.',
+  }),
+  database_pool_max: setting(whole(2, 200), { default: 10, doc: 'Most pooled connections of one process.' }),
+  statement_timeout_ms: setting(whole(100, 30_000), {
+    default: 10_000,
+    doc: 'Time limit of one SQL statement.',
+  }),
+  migrate: setting(oneOf('auto', 'check'), {
+    default: 'auto',
+    doc: '`auto` applies pending migrations at start, `check` refuses to start with any.',
+  }),
+}
+
+const browser = {
+  cookie_keys: setting(
+    orUnset(list('a comma list of one or more different keys, each at least 32 characters', checkCookieKeys)),
+    {
+      default: null,
+      shown: 'embedded database: made once, kept at `<data dir>/cookie_keys`; PostgreSQL: required',
+      secret: true,
+      doc: 'The first key signs session cookies, all verify. `cellkeep keys generate` makes one.',
+    },
+  ),
+  cookie_host_prefix: setting(flag(), { default: false, doc: 'Names the cookie `__Host-svc_session`.' }),
+  cookie_secure: setting(flag(), {
+    default: true,
+    doc: 'False drops `Secure` from the cookie; only with a loopback host.',
+  }),
+  allowed_origins: setting(
+    list('a comma list of one or more patterns like https://*.app.example:8443', each(checkOriginPattern, 1)),
+    {
+      default: ({ host }) => (isLoopbackHost(host) ? loopbackOrigins : []),
+      shown: 'loopback host: `http://localhost:*,http://127.0.0.1:*,http://[::1]:*`; otherwise required',
+      doc: 'Origins that browsers may call from. `*` is one DNS label, `:*` any port or none.',
+    },
+  ),
+  cors: setting(flag(), { default: false, doc: 'Sends CORS headers to allowed origins.' }),
+  trusted_proxies: setting(list('a comma list of IP addresses and CIDR networks', each(checkNetwork)), {
+    default: [],
+    shown: 'none',
+    doc: 'Proxies whose `X-Forwarded-For` is believed.',
+  }),
+}
+
+const mountRule = 'a path like /api/rpc of lower-case letters, digits, _ and -, without a trailing slash'
+const mount = () => matching(mountRule, /^(\/[a-z0-9_-]+)+$/)
+
+const features = {
+  rpc_path: setting(mount(), { default: '/api/rpc', doc: 'Path of JSON-RPC.' }),
+  account_path: setting(mount(), { default: '/api/account', doc: 'Prefix of the account routes.' }),
+  ws_path: setting(mount(), { default: '/api/ws', pending: true, doc: 'Path of the WebSocket.' }),
+  audit_stream_path: setting(mount(), {
+    default: ({ account_path }) => `${account_path}/audit/stream`,
+    shown: '`<account path>/audit/stream`',
+    pending: true,
+    doc: 'Path of the audit stream.',
+  }),
+  ws: setting(flag(), { default: true, pending: true, doc: 'The WebSocket.' }),
+  audit_stream: setting(flag(), { default: true, library: false, pending: true, doc: 'The audit stream.' }),
+  openrpc: setting(oneOf('public', 'off'), {
+    default: 'public',
+    pending: true,
+    doc: 'Discovery of the methods.',
+  }),
+  admin_ui: setting(flag(), { default: true, pending: true, doc: 'The admin console under `/admin`.' }),
+  app_settings: setting(flag(), {
+    default: true,
+    library: false,
+    doc: 'The methods `app_settings_*`.',
+  }),
+  bootstrap: setting(oneOf('live', 'disabled'), {
+    default: 'live',
+    library: 'disabled',
+    doc: 'The route that makes the first account from the token file.',
+  }),
+  bootstrap_token_path: setting(path(), {
+    default: ({ data_dir }) => join(data_dir, 'bootstrap_token'),
+    shown: '`<data dir>/bootstrap_token`',
+    doc: 'The token file of the bootstrap.',
+  }),
+  signup: setting(flag(), { default: true, doc: 'The signup route.' }),
+}
+
+const perAccount = () => orOff(whole(1, 1000))
+
+const accounts = {
+  max_sessions: setting(perAccount(), {
+    default: 5,
+    doc: 'Sessions per account; the oldest ends for a new one.',
+  }),
+  max_tokens: setting(perAccount(), { default: 10, doc: 'API tokens per account, likewise.' }),
+  max_actors: setting(perAccount(), { default: 50, doc: 'Actors per account.' }),
+  login_fail_floor_ms: setting(whole(-1, 10_000), {
+    default: 250,
+    doc: 'Least time of a failed login; 0 or negative: no floor.',
+  }),
+  login_fail_jitter_ms: setting(whole(0, 10_000), { default: 25, doc: 'Random time on top of it; 0: none.' }),
+  hash_concurrency: setting(whole(1, 64), {
+    default: () => Math.min(4, availableParallelism()),
+    shown: 'CPU count, at most 4',
+    doc: 'Password hashes computed at a time.',
+  }),
+  hash_queue_max: setting(whole(0, 10_000), {
+    default: 64,
+    doc: 'Hashes that may wait; more answer 503 `busy`.',
+  }),
+  argon2: setting(argon2Cost(), {
+    default: { memoryCost: 19_456, timeCost: 2, parallelism: 1 },
+    doc: 'Argon2id cost; none of the three below the default except in development.',
+  }),
+  cleanup_interval_s: setting(orZero(orOff(whole(10, 86_400))), {
+    default: 600,
+    library: null,
+    doc: 'How often expired rows are removed.',
+  }),
+  audit_retention_days: setting(orOff(whole(1, 36_500)), {
+    default: null,
+    pending: true,
+    doc: 'Age at which audit rows go.',
+  }),
+  cell_tombstone_retention_days: setting(orOff(whole(1, 36_500)), {
+    default: null,
+    pending: true,
+    doc: 'Age at which deleted cells go for good.',
+  }),
+}
+
+const allowance = (max: number, seconds: number, doc: string, pending?: true) =>
+  setting(orOff(limit()), { default: { max, seconds }, doc, ...(pending && { pending }) })
+
+const limits = {
+  limit_store: setting(oneOf('memory', 'postgres'), {
+    default: 'memory',
+    doc: 'Where limiters count; `postgres` is not available in this version yet and refused.',
+  }),
+  limit_login_ip: allowance(5, 900, 'Failed logins per IP.'),
+  limit_login_account: allowance(10, 1800, 'Failed logins per account and per name tried.'),
+  limit_bootstrap_ip: allowance(5, 900, 'Failed bootstraps per IP.'),
+  limit_signup_ip: allowance(5, 900, 'Refused signups per IP.'),
+  limit_signup_username: allowance(10, 1800, 'Refused signups per username.'),
+  limit_signup_open_ip: allowance(10, 3600, 'Successful open signups per IP.'),
+  limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
+  limit_account: allowance(1200, 900, 'Token creation and account deletion per account.'),
+  limit_admin_write: allowance(1200, 900, 'Administrative changes per account.'),
+  limit_role_revoke: allowance(1200, 900, 'Role grant revocations per account.', true),
+  limit_role_write: allowance(1200, 900, 'Offers and role assignments per account.', true),
+  limit_admin_read: allowance(1200, 900, 'Administrative lists per account.'),
+  limit_cell_create: allowance(1200, 900, 'Cells created per account.'),
+  limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
+  limit_discovery: allowance(600, 900, 'Discovery calls per IP.', true),
+  max_connections: setting(whole(1, 1_000_000), {
+    default: 10_000,
+    pending: true,
+    doc: 'Sockets plus streams.',
+  }),
+  ws_per_account: setting(whole(1, 10_000), { default: 50, pending: true, doc: 'Sockets per account.' }),
+  sse_per_credential: setting(whole(1, 1000), { default: 10, pending: true, doc: 'Streams per credential.' }),
+}
+
+/** The sections of the docs. */
+export const groups = [
+  { title: 'Server', settings: serving },
+  { title: 'Database', settings: database },
+  { title: 'Cookies, origins, proxies', settings: browser },
+  { title: 'Paths and features', settings: features },
+  { title: 'Accounts, passwords, cleanup', settings: accounts },
+  { title: 'Limits', settings: limits },
+] as const
+
+export const settings = { ...serving, ...database, ...browser, ...features, ...accounts, ...limits }
+
+export type Key = keyof typeof settings
+export const keys = Object.keys(settings) as Key[]
+
+/** All settings by key, parsed. Null is `off`, or unset where nothing stands for the setting. */
+export type Config = {
+  readonly [K in Key]: Exclude<ReturnType<(typeof settings)[K]['kind']['parse']>, Broken>
+}
+
+/** What a config file or `createService` may say of settings; `config` belongs to the environment alone. */
+export type SettingOptions = {
+  readonly [K in Exclude<Key, 'config'>]?: (typeof settings)[K]['kind']['option']
+}
+
+const loopbackOrigins = ['http://localhost:*', 'http://127.0.0.1:*', 'http://[::1]:*']

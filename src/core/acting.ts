@@ -1,0 +1,29 @@
+import type { Caller, Candidate } from '../auth/caller.ts'
+import { refusal } from '../errors.ts'
+import type { AuthSpec } from './action.ts'
+import { issue } from './issues.ts'
+import { Uuid } from './wire.ts'
+
+/**
+ * The acting actor (contract 1, section 8.3): the one named, the only one, or a refusal that lists the
+ * choice. `acting` is the raw input value; undefined means not sent. Null: no actor is resolved.
+ */
+export function resolveActor(auth: AuthSpec, caller: Caller | null, acting: unknown): Candidate | null {
+  if (auth.actor === 'none') return null
+  const named = acting === undefined ? undefined : Uuid.safeParse(acting)
+  if (named && !named.success)
+    throw refusal('invalid_params', {
+      issues: [issue(['acting'], typeof acting === 'string' ? 'invalid_format' : 'invalid_type')],
+    })
+  if (!caller) return null
+  const candidates = caller.candidates ?? []
+  if (candidates.length === 0) throw refusal('no_actors_on_account')
+  if (named) {
+    const chosen = candidates.find((candidate) => candidate.id === named.data)
+    if (!chosen) throw refusal('actor_not_on_account')
+    return chosen
+  }
+  if (candidates.length > 1)
+    throw refusal('actor_required', { available: candidates.map(({ id, name }) => ({ id, name })) })
+  return candidates[0] as Candidate
+}

@@ -1,0 +1,107 @@
+import { callerEnvelope } from '../audit/audit.ts'
+import type { Caller } from '../auth/caller.ts'
+import type { Carriers } from '../auth/carriers.ts'
+import { refusal } from '../errors.ts'
+import { resolveActor } from './acting.ts'
+import type { App } from './app.ts'
+import type { WiredAction } from './boot.ts'
+import { guardCredential, guardRole } from './guards.ts'
+import { badText, type Issue, issue, toIssues } from './issues.ts'
+import { fail, mutate } from './mutate.ts'
+
+/** One RPC call, whatever carried it: HTTP POST or GET, a batch entry, `service.call`. */
+export type Call = {
+  method: string
+  /** Undefined: absent. */
+  params: unknown
+  /** Set where GET params could not be parsed; reported as their schema failure, after the guards. */
+  paramsIssue?: Issue
+  /** False when the raw text proves that no string can be ill-formed, so the walk is saved. */
+  mayHoldBadText: boolean
+  viaGet: boolean
+  carriers: Carriers
+  ip: string
+  request_id: string
+  /** Filled for the log line of the request. */
+  trace: { account_id?: string }
+}
+
+/**
+ * The one way to a handler: guards in the order of contract 1, section 8.1, coarse to fine. `finish` makes
+ * the answer of the result; inside the transaction, so that a result without an answer is rolled back.
+ */
+export async function dispatch<T = unknown>(
+  app: App,
+  call: Call,
+  finish: (result: unknown) => T = (result) => result as T,
+): Promise<T> {
+  // 1. the method exists and is wired
+  const action = app.actions.get(call.method)
+  if (!action) throw refusal('method_not_found')
+
+  // 2. GET never mutates
+  if (call.viaGet && action.side_effects) throw refusal('invalid_request', { detail: 'get_not_allowed' })
+
+  // 3. credential presence, 4. its type, 5. its scope
+  const { auth } = action
+  const isPublic = auth.account === 'none'
+  const caller = isPublic ? null : await app.callers.read(call.carriers, auth.actor !== 'none', call.ip)
+  if (caller) call.trace.account_id = caller.account.id
+  guardCredential(auth, caller, action)
+
+  // 6. the acting actor
+  const actor = resolveActor(auth, caller, actingOf(call.params))
+
+  // 7. its role
+  guardRole(auth, actor?.role_grants ?? [])
+
+  // 8. the input
+  const context = contextOf(app, call, caller, actor)
+  const input = parse(action, call, context)
+
+  // 9. the limiters
+  await charge(app, action, call, caller)
+
+  // 10. the handler, a mutation inside its transaction
+  if (!action.event) return finish(await action.handler(input as never, { ...context, db: app.db } as never))
+  return await mutate(app, action.event, callerEnvelope(context, call.ip), async (work) =>
+    finish(await action.handler(input as never, { ...context, ...work } as never)),
+  )
+}
+
+const actingOf = (params: unknown): unknown =>
+  typeof params === 'object' && params !== null && Object.hasOwn(params, 'acting')
+    ? (params as { acting: unknown }).acting
+    : undefined
+
+function contextOf(app: App, call: Call, caller: Caller | null, actor: ReturnType<typeof resolveActor>) {
+  return {
+    app,
+    ip: call.ip,
+    request_id: call.request_id,
+    account: caller?.account ?? null,
+    credential: caller?.credential ?? null,
+    actor: actor && { id: actor.id, name: actor.name },
+    role_grants: actor?.role_grants ?? [],
+    fail,
+  }
+}
+
+function parse(action: WiredAction, call: Call, context: ReturnType<typeof contextOf>): unknown {
+  const issues = (found: Issue[]) => refusal('invalid_params', { issues: found })
+  if (call.paramsIssue) throw issues([call.paramsIssue])
+  const bad = call.mayHoldBadText ? badText(call.params) : undefined
+  if (bad) throw issues([issue(bad, 'invalid_format')])
+  const parsed = action.params.safeParse(call.params ?? {})
+  if (!parsed.success) throw issues(toIssues(parsed.error))
+  return action.refine ? action.refine(parsed.data as never, context as never) : parsed.data
+}
+
+/** Per IP first; an anonymous-only budget (`ip` where a credential is optional) spares everyone signed in. */
+async function charge(app: App, action: WiredAction, call: Call, caller: Caller | null): Promise<void> {
+  const { rate_limit: axis, rate_limit_group: group = action.method, auth } = action
+  if (!axis) return
+  if (axis !== 'account' && !(auth.account === 'optional' && caller))
+    await app.limiters.takeIp(group, call.ip)
+  if (axis !== 'ip' && caller) await app.limiters.take(group, caller.account.id)
+}

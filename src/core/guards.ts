@@ -1,0 +1,41 @@
+import type { Caller } from '../auth/caller.ts'
+import { refusal } from '../errors.ts'
+import type { AuthSpec, TokenScope } from './action.ts'
+
+/** The guards that need no body: presence, credential type, token scope (contract 1, section 8.1, steps 3 to 5). */
+export function guardCredential(
+  auth: AuthSpec,
+  caller: Caller | null,
+  target: { scope: string; method?: string; side_effects?: boolean },
+): void {
+  if (!caller) {
+    if (auth.account === 'required') throw refusal('authentication_required')
+    return
+  }
+  const { credential_types: types } = auth
+  if (types && !types.includes(caller.credential.type))
+    throw refusal('credential_type_required', { required_credential_types: types })
+  if (!reaches(caller.credential.scope, auth, target))
+    throw refusal('token_scope_required', { required_scope: target.scope })
+}
+
+/** What a token scope reaches (contract 1, section 8.4); a `required_scope` of a consumer's own takes `full`. */
+function reaches(
+  scope: TokenScope,
+  auth: AuthSpec,
+  target: { method?: string; side_effects?: boolean },
+): boolean {
+  if (scope.kind === 'full') return true
+  if (target.method === undefined || auth.required_scope) return false
+  return scope.kind === 'read_only' ? target.side_effects === false : scope.methods.includes(target.method)
+}
+
+/** Step 7: any of the roles, as an active global grant of the acting actor. */
+export function guardRole(
+  auth: AuthSpec,
+  grants: readonly { role: string; scope_id: string | null }[],
+): void {
+  if (!auth.roles) return
+  if (!grants.some((grant) => grant.scope_id === null && auth.roles?.includes(grant.role)))
+    throw refusal('insufficient_permissions', { required_roles: auth.roles })
+}

@@ -1,0 +1,12 @@
+import type { z } from 'zod'
+import { refusal } from '../errors.ts'
+import { badText, issue, toIssues } from './issues.ts'
+
+/** The input of an operator or library call, parsed; refused as dispatch would: `invalid_params`. */
+export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
+  const bad = badText(input)
+  if (bad) throw refusal('invalid_params', { issues: [issue(bad, 'invalid_format')] })
+  const parsed = schema.safeParse(input)
+  if (!parsed.success) throw refusal('invalid_params', { issues: toIssues(parsed.error) })
+  return parsed.data
+}

@@ -1,0 +1,141 @@
+import type { z } from 'zod'
+
+/**
+ * Issues of a refused input (contract 1, section 4.2) and the checks on raw JSON that come before
+ * any schema. An issue never holds a submitted value; keys in its path are cut and cleaned.
+ */
+
+const messages = {
+  invalid_type: 'Missing or of the wrong type.',
+  too_small: 'Too small or too short.',
+  too_big: 'Too big or too long.',
+  invalid_format: 'Not in the expected format.',
+  invalid_value: 'Not one of the accepted values.',
+  unrecognized_keys: 'Unknown key.',
+  invalid_union: 'Fits none of the accepted shapes.',
+  invalid_cursor: 'Not a cursor of this list; start again without one.',
+  custom: 'Refused by a rule of this field.',
+  unknown_scope_kind: 'Unknown kind of scope.',
+  invite_identifier_required: 'Give an email, a username or both.',
+} as const
+
+export type IssueCode = keyof typeof messages
+export type IssuePath = (string | number)[]
+export type Issue = { path: IssuePath; code: IssueCode; message: string }
+
+const issuesMax = 20
+const keyLengthMax = 64
+
+/** One issue by hand; the message is fixed per code, only `custom` may bring its own. */
+export function issue(
+  path: readonly PropertyKey[],
+  code: IssueCode,
+  message: string = messages[code],
+): Issue {
+  return { path: path.map(toSegment), code, message: code === 'custom' ? message : messages[code] }
+}
+
+/**
+ * The issues of a schema failure, 20 at most. A custom issue with `params: { code }` takes that code
+ * when it is one of the contract's; otherwise it is `custom` with the schema's own message.
+ */
+export function toIssues(error: { readonly issues: readonly z.core.$ZodIssue[] }): Issue[] {
+  return error.issues.slice(0, issuesMax).map((found) => toIssue(found, found.path))
+}
+
+function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
+  switch (found.code) {
+    case 'unrecognized_keys':
+      return issue([...path, ...found.keys.slice(0, 1)], 'unrecognized_keys')
+    case 'custom': {
+      const code: unknown = found.params?.code
+      return isIssueCode(code) ? issue(path, code, found.message) : issue(path, 'custom', found.message)
+    }
+    case 'invalid_key':
+    case 'invalid_element': {
+      const [inner] = found.issues
+      return inner === undefined ? issue(path, 'invalid_value') : toIssue(inner, [...path, ...inner.path])
+    }
+    case 'not_multiple_of':
+      return issue(path, 'invalid_value')
+    default:
+      return issue(path, isIssueCode(found.code) ? found.code : 'invalid_value')
+  }
+}
+
+const isIssueCode = (code: unknown): code is IssueCode =>
+  typeof code === 'string' && Object.hasOwn(messages, code)
+
+/** Keys come from the caller: a long one under many issues would swell the answer, a broken one spoil it. */
+function toSegment(key: PropertyKey): string | number {
+  if (typeof key === 'number') return key
+  return String(key).slice(0, keyLengthMax).toWellFormed().replaceAll('\0', '\ufffd')
+}
+
+const isBad = (text: string): boolean => !text.isWellFormed() || text.includes('\0')
+
+/**
+ * Path of the first string or key, in document order and at any depth, that holds U+0000 or a lone
+ * surrogate; undefined when there is none. Takes cyclic values too.
+ */
+export function badText(value: unknown): IssuePath | undefined {
+  if (typeof value === 'string') return isBad(value) ? [] : undefined
+  const seen = new Set<object>()
+  const open: Level[] = []
+  const enter = (inner: unknown): void => {
+    if (typeof inner !== 'object' || inner === null || seen.has(inner)) return
+    seen.add(inner)
+    open.push({ of: inner, keys: Array.isArray(inner) ? undefined : Object.keys(inner), next: 0 })
+  }
+  const path = (): IssuePath =>
+    open.map(({ keys, next }) => (keys === undefined ? next - 1 : (keys[next - 1] as string)))
+  enter(value)
+  for (let level = open.at(-1); level !== undefined; level = open.at(-1)) {
+    const { of, keys } = level
+    if (level.next >= (keys ?? (of as unknown[])).length) {
+      open.pop()
+      continue
+    }
+    const key = keys === undefined ? level.next : (keys[level.next] as string)
+    level.next++
+    const inner = (of as Record<PropertyKey, unknown>)[key]
+    if ((typeof key === 'string' && isBad(key)) || (typeof inner === 'string' && isBad(inner))) return path()
+    enter(inner)
+  }
+  return undefined
+}
+
+/** An array or object being walked; `keys` is undefined for an array. */
+type Level = { of: object; keys: string[] | undefined; next: number }
+
+const suspiciousEscape = /\\u(?:0000|d[89a-f])/i
+
+/**
+ * False when no string of this JSON text can fail `badText`, so the walk is needless. JSON forbids a raw
+ * U+0000 in a string and UTF-8 has no lone surrogates: only escapes bring them.
+ */
+export const mayHoldBadText = (rawJson: string): boolean =>
+  suspiciousEscape.test(rawJson) || !rawJson.isWellFormed()
+
+/** True when arrays and objects of this valid JSON text nest deeper than `max` levels. */
+export function tooDeep(rawJson: string, max: number): boolean {
+  // Each level takes an opening and a closing character, which settles most bodies at once.
+  if (rawJson.length <= 2 * max) return false
+  let depth = 0
+  let inString = false
+  for (let i = 0; i < rawJson.length; i++) {
+    const unit = rawJson.charCodeAt(i)
+    if (inString) {
+      if (unit === backslash) i++
+      else if (unit === quote) inString = false
+    } else if (unit === quote) inString = true
+    else if (unit === openBracket || unit === openBrace) {
+      if (++depth > max) return true
+    } else if (unit === closeBracket || unit === closeBrace) depth--
+  }
+  return false
+}
+
+const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [
+  0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d,
+]

@@ -1,0 +1,199 @@
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import {
+  failureRow,
+  type LabContext,
+  mutationLab,
+  successRow,
+  write,
+} from '../../test/helpers/mutation-lab.ts'
+import { sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+
+let lab: Awaited<ReturnType<typeof mutationLab>>
+beforeAll(async () => {
+  lab = await mutationLab()
+})
+afterAll(() => lab.close())
+beforeEach(() => lab.reset())
+
+/** What is left of a mutation that was undone by something unexpected. */
+const undone = { notes: [], audit: [failureRow], effects: [], runs: 1 }
+
+describe('a mutation', () => {
+  it('that commits leaves its writes, its success row and its effects', async () => {
+    expect(await lab.outcome(async ({ db }) => db.run(write('kept')))).toEqual({
+      status: 200,
+      reason: 'ok',
+      notes: ['kept'],
+      audit: [successRow],
+      effects: ['effect'],
+      runs: 1,
+    })
+  })
+
+  it('that refuses leaves nothing', async () => {
+    const refuses = async ({ db }: LabContext) => {
+      await db.run(write('lost'))
+      throw refusal('cell_not_found')
+    }
+    const nothing = { ...undone, audit: [] }
+    expect(await lab.outcome(refuses)).toEqual({ status: 404, reason: 'cell_not_found', ...nothing })
+  })
+
+  it('that fails leaves one failure row: its own, as recorded so far', async () => {
+    const fails = async ({ db }: LabContext) => {
+      await db.run(write('lost'))
+      throw new Error('unexpected')
+    }
+    expect(await lab.outcome(fails)).toEqual({ status: 500, reason: 'internal_error', ...undone })
+  })
+
+  it('whose failed statement was swallowed does not commit', async () => {
+    const swallows = async ({ db }: LabContext) => {
+      await db.run(write('lost'))
+      await db.run(sql`select 1 / 0`).catch(() => {})
+    }
+    expect(await lab.outcome(swallows)).toEqual({ status: 500, reason: 'internal_error', ...undone })
+  })
+
+  it('whose commit fails answers with an error and one failure row, without effects', async () => {
+    const refused = await lab.outcome(async ({ db }) => db.run(write('refuse')))
+    expect(refused).toEqual({ status: 500, reason: 'internal_error', ...undone })
+  })
+
+  it('that runs into the statement timeout is undone, and its connection goes on', async () => {
+    const sleeps = async ({ db }: LabContext) => {
+      await db.run(write('lost'))
+      await db.run(sql`select pg_sleep(5)`)
+    }
+    expect(await lab.outcome(sleeps)).toEqual({ status: 504, reason: 'timeout', ...undone })
+    expect(await lab.outcome(async ({ db }) => db.run(write('kept')))).toMatchObject({ status: 200 })
+  })
+})
+
+describe('a connection that ends', () => {
+  const lost = { status: 503, reason: 'service_unavailable', ...undone }
+  const kill = (pid: number) => lab.admin.query('select pg_terminate_backend($1, 5000)', [pid])
+  const pidOf = async ({ db }: LabContext) =>
+    ((await db.first<{ pid: number }>(sql`select pg_backend_pid() as pid`)) as { pid: number }).pid
+
+  it('between two statements undoes the mutation', async () => {
+    const killed = async (context: LabContext) => {
+      await context.db.run(write('lost'))
+      await kill(await pidOf(context))
+      await context.db.run(write('lost'))
+    }
+    expect(await lab.outcome(killed)).toEqual(lost)
+  })
+
+  it('during a statement undoes the mutation', async () => {
+    const killed = async (context: LabContext) => {
+      const pid = await pidOf(context)
+      await Promise.all([context.db.run(sql`select pg_sleep(5)`), kill(pid)])
+    }
+    expect(await lab.outcome(killed)).toEqual(lost)
+  })
+
+  it('between write and commit, seen by a statement, undoes the mutation and is known to', async () => {
+    const killed = async (context: LabContext) => {
+      await context.db.run(write('lost'))
+      await kill(await pidOf(context))
+      await context.db.run(sql`select`).catch(() => {})
+    }
+    expect(await lab.outcome(killed)).toEqual(lost)
+  })
+
+  it('while no statement is under way does not end the process', async () => {
+    const killed = async (context: LabContext) => {
+      await context.db.run(write('lost'))
+      await kill(await pidOf(context))
+      // The end arrived before the answer of `kill`; the driver reads it in one of the next turns.
+      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+    }
+    expect(await lab.outcome(killed)).toEqual(lost)
+  })
+
+  it('during COMMIT leaves an unknown outcome: no repeat, no failure row, no effects', async () => {
+    expect(await lab.outcome(async ({ db }) => db.run(write('die')))).toEqual({ ...lost, audit: [] })
+  })
+})
+
+/** Resolves once the connection waits for a lock, or has got it. */
+async function untilWaiting(pid: number): Promise<void> {
+  for (;;) {
+    const { rows } = await lab.admin.query(
+      'select state, wait_event_type from pg_stat_activity where pid = $1',
+      [pid],
+    )
+    if (rows[0]?.wait_event_type === 'Lock' || rows[0]?.state === 'idle') return
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+describe('a conflict', () => {
+  it('with another transaction is settled by one repeat, with effects and rows once', async () => {
+    await lab.admin.query(`insert into note values ('a'), ('b')`)
+    const rival = new pg.Client(lab.test.databaseUrl)
+    await rival.connect()
+    onTestFinished(() => rival.end())
+    const lock = (text: string) => `select from note where text = '${text}' for update`
+    const rivalPid = (await rival.query('select pg_backend_pid() as pid')).rows[0].pid as number
+    await rival.query(`begin; set local deadlock_timeout = '1min'; ${lock('b')}`)
+    let rivalDone: Promise<unknown> | undefined
+    const deadlocks = async ({ db }: LabContext) => {
+      await db.run(sql`set local deadlock_timeout = '20ms'`)
+      await db.run(sql.raw(lock('a')))
+      rivalDone ??= rival.query(`${lock('a')}; commit`)
+      // The server looks for a deadlock once per wait: the rival must wait before we do.
+      await untilWaiting(rivalPid)
+      await db.run(sql.raw(lock('b')))
+    }
+    expect(await lab.outcome(deadlocks)).toMatchObject({
+      status: 200,
+      audit: [successRow],
+      effects: ['effect'],
+      runs: 2,
+    })
+    await rivalDone
+  })
+
+  it.each([
+    ['in the handler', sql`do $$ begin raise sqlstate '40P01'; end $$`],
+    ['at commit', write('conflict')],
+  ])(
+    '%s that stays is answered 503 after one repeat, with the row of the last run',
+    async (_where, conflict) => {
+      expect(await lab.outcome(async ({ db }) => db.run(conflict))).toEqual({
+        status: 503,
+        reason: 'service_unavailable',
+        ...undone,
+        runs: 2,
+      })
+    },
+  )
+})
+
+describe('a transaction inside another', () => {
+  it('is refused with an exception, and the outer one is undone', async () => {
+    const nests = async ({ app, db }: LabContext) => {
+      await db.run(write('lost'))
+      await app.db.transaction(async (tx) => tx.run(write('inner')))
+    }
+    expect(await lab.outcome(nests)).toEqual({ status: 500, reason: 'internal_error', ...undone })
+    expect(lab.captured.text()).toContain('A transaction was begun inside another')
+  })
+
+  it('is one only while the outer runs', async () => {
+    const ended = Promise.withResolvers<void>()
+    let left: Promise<unknown> | undefined
+    const leaves = async ({ app, db }: LabContext) => {
+      left = ended.promise.then(() => app.db.transaction(async (tx) => tx.run(write('later'))))
+      await db.run(write('outer'))
+    }
+    expect(await lab.outcome(leaves)).toMatchObject({ status: 200, notes: ['outer'] })
+    ended.resolve()
+    await left
+    expect(await lab.notes()).toEqual(['outer', 'later'])
+  })
+})

@@ -1,0 +1,33 @@
+import type { Audit, Envelope } from '../audit/audit.ts'
+import type { EventType } from '../events.ts'
+import type { App } from './app.ts'
+import { mutate, type Work } from './mutate.ts'
+
+/**
+ * Who acts when there is no request: an operator command, or a consumer's library call that may name the
+ * actor on whose behalf it calls (contract 2, section 19; contract 3, section 6).
+ */
+export type Operator = {
+  /** `cli`, or the library caller's `^[a-z_]{1,32}$`; stands in the metadata of every row. */
+  via: string
+  actor_id?: string | null
+  account_id?: string | null
+  ip?: string | null
+}
+
+export type Operating = Work & {
+  audit: Audit
+  /** The metadata keys of rows without a request: `credential_type: null` and `via`. */
+  detail: { credential_type: null; via: string }
+}
+
+/** A mutation without a request: the same transaction, audit and effects as behind a method. */
+export function operate<T>(
+  app: App,
+  event: EventType,
+  { via, actor_id = null, account_id = null, ip = null }: Operator,
+  work: (tools: Operating) => Promise<T>,
+): Promise<T> {
+  const envelope: Envelope = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
+  return mutate(app, event, envelope, (tools) => work({ ...tools, detail: { credential_type: null, via } }))
+}

@@ -1,0 +1,230 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { clientWith } from '../../test/helpers/callers.ts'
+import { call, rpc } from '../../test/helpers/http.ts'
+import { reasonOf } from '../../test/helpers/outcome.ts'
+import type { Client } from '../client/client.ts'
+import { type Sql, sql } from '../db/db.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+/** Paging by what every list promises (contract 1, section 0), on the lists of admins over whole tables. */
+type PageInput = { limit?: number | null; cursor?: string | null; acting?: string }
+type Page = { ids: string[]; next_cursor: string | null }
+type List = {
+  method: 'admin_account_list' | 'admin_session_list'
+  read(client: Client, input: PageInput): Promise<Page>
+  /** Rows of one millisecond, `age` old. */
+  plant(count: number, age: string): Sql
+  remove(id: string): Sql
+  /** Every id, in the order of the list. */
+  ordered: Sql
+  /** A value of its filter other than the default. */
+  filter(owner: TestAccount): object
+}
+
+const lists: List[] = [
+  {
+    method: 'admin_account_list',
+    read: async (client, input) => {
+      const { accounts, next_cursor } = await client.admin_account_list(input)
+      return { ids: accounts.map(({ account }) => account.id), next_cursor }
+    },
+    plant: (count, age) => sql`
+      insert into account (username, password_hash, created_at)
+      select 'planted-' || gen_random_uuid(), 'x', now() - ${age}::interval from generate_series(1, ${count}::int)`,
+    remove: (id) => sql`delete from account where id = ${id}::uuid`,
+    ordered: sql`select id from account where deleted_at is null order by created_at, id`,
+    filter: () => ({ include_deleted: true }),
+  },
+  {
+    method: 'admin_session_list',
+    read: async (client, input) => {
+      const { sessions, next_cursor } = await client.admin_session_list(input)
+      return { ids: sessions.map(({ id }) => id), next_cursor }
+    },
+    plant: (count, age) => sql`
+      insert into auth_session (id, account_id, created_at, expires_at)
+      select encode(sha256(gen_random_uuid()::text::bytea), 'hex'), (select id from account order by created_at limit 1),
+        now() - ${age}::interval, now() + interval '1 day'
+      from generate_series(1, ${count}::int)`,
+    remove: (id) => sql`delete from auth_session where id = ${id}`,
+    ordered: sql`select id from auth_session where expires_at > now() order by created_at desc, id desc`,
+    filter: ({ id }) => ({ account_id: id }),
+  },
+]
+
+const oldKey = 'old-key-old-key-old-key-old-key-1'
+const newKey = 'new-key-new-key-new-key-new-key-2'
+let test: TestService
+let admin: TestAccount
+beforeAll(async () => {
+  test = await testService({ cookie_keys: [oldKey], limit_admin_read: 'off' })
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  await run(sql`delete from account`)
+  admin = await test.account({ roles: ['admin'] })
+})
+
+const run = (statement: Sql) => test.service.app.db.run(statement)
+const idsOf = async ({ ordered }: List): Promise<string[]> =>
+  (await test.service.app.db.rows<{ id: string }>(ordered)).map(({ id }) => id)
+const first = (list: List, limit = 1) => list.read(admin.client, { limit })
+/** The pages from the first to the last; `between` runs after each. */
+async function walk(list: List, limit: number | undefined, between?: (page: Page) => Promise<unknown>) {
+  const pages: string[][] = []
+  for (let cursor: string | null = null; ; ) {
+    const page: Page = await list.read(admin.client, { cursor, ...(limit !== undefined && { limit }) })
+    pages.push(page.ids)
+    await between?.(page)
+    if (page.next_cursor === null) return pages
+    cursor = page.next_cursor
+  }
+}
+const refusalOf = async (method: string, params: object) => {
+  const { status, json } = await rpc(test.url, call(method, params), { cookie: admin.cookie })
+  const { error } = json as { error?: { data: { reason: string; issues?: object[] } } }
+  return [status, error?.data.reason, error?.data.issues]
+}
+const badCursor = [
+  400,
+  'invalid_params',
+  [{ path: ['cursor'], code: 'invalid_cursor', message: expect.any(String) }],
+]
+
+describe.each(lists)('the pages of $method', (list) => {
+  it('of 7 show each of 300 rows of one millisecond once, in order', async () => {
+    await run(list.plant(300, '1 hour'))
+    const all = await idsOf(list)
+    expect(all.length).toBeGreaterThan(300)
+    const pages = await walk(list, 7)
+    expect(pages.flat()).toEqual(all)
+    expect(pages.slice(0, -1).every(({ length }) => length === 7)).toBe(true)
+  })
+
+  it('have 1 to 200 rows, 50 where nothing is said; a full last one has no cursor', async () => {
+    const [kept] = await idsOf(list)
+    await run(list.plant(399, '1 hour'))
+    const all = await idsOf(list)
+    expect(all).toHaveLength(400)
+    expect((await walk(list, 200)).map(({ length }) => length)).toEqual([200, 200])
+    expect((await walk(list, undefined)).map(({ length }) => length)).toEqual(Array(8).fill(50))
+    const nulls = await list.read(admin.client, { limit: null, cursor: null })
+    expect(nulls).toEqual(await list.read(admin.client, {}))
+    expect(nulls.ids).toEqual(all.slice(0, 50))
+    await run(list.remove(all.find((id) => id !== kept) as string))
+    expect((await walk(list, 200)).map(({ length }) => length)).toEqual([200, 199])
+  })
+
+  it.each([1, 200])(
+    'of %i lose and repeat none of the rows that stay, while others come and go',
+    async (limit) => {
+      const [kept] = await idsOf(list)
+      await run(list.plant(30, '1 hour'))
+      await run(list.plant(limit === 1 ? 10 : 400, '2 hours'))
+      const before = await idsOf(list)
+      const removed = new Set<string>()
+      const seen = await walk(list, limit, async ({ ids }) => {
+        if (removed.size > 16) return
+        // The last row of the page, of which the cursor was made, and one that is still to come.
+        const open = before.filter((id) => id !== kept && !ids.includes(id) && !removed.has(id))
+        for (const id of [ids.at(-1), open.at(-1)] as string[])
+          if (id !== kept) {
+            removed.add(id)
+            await run(list.remove(id))
+          }
+        await run(list.plant(1, '90 minutes'))
+      })
+      const flat = seen.flat()
+      expect(new Set(flat).size).toBe(flat.length)
+      const stayed = before.filter((id) => !removed.has(id))
+      expect(flat.filter((id) => stayed.includes(id))).toEqual(stayed)
+    },
+  )
+
+  it.each([
+    { limit: 0 },
+    { limit: 201 },
+    { limit: -1 },
+    { limit: 1.5 },
+    { limit: '7' },
+    { limit: 2 ** 53 },
+    { offset: 0 },
+  ])('cannot be asked for by %j', async (input) => {
+    expect((await refusalOf(list.method, input)).slice(0, 2)).toEqual([400, 'invalid_params'])
+  })
+
+  it('go on from the cursor that was given, and from no other text', async () => {
+    await run(list.plant(3, '1 hour'))
+    const { next_cursor } = await first(list)
+    const cursor = next_cursor as string
+    const changed = Array.from(cursor, (old, at) => {
+      const other = old === 'A' ? 'B' : 'A'
+      return cursor.slice(0, at) + other + cursor.slice(at + 1)
+    })
+    const texts = [
+      ...changed.filter((_, at) => at % 5 === 0 || at > cursor.length - 3),
+      cursor.slice(1),
+      cursor.slice(0, -1),
+      `${cursor}A`,
+      cursor.repeat(9).slice(0, 513),
+      '',
+      ' ',
+      `${cursor}=`,
+      Buffer.from('["2026-01-01T00:00:00.000Z","x"]').toString('base64url'),
+      7,
+      [],
+    ]
+    for (const text of texts)
+      expect([text, await refusalOf(list.method, { cursor: text })]).toEqual([text, badCursor])
+    expect((await list.read(admin.client, { cursor })).ids).toEqual((await idsOf(list)).slice(1))
+  })
+
+  it('go on for the method, actor and filter of their cursor only, whatever the limit', async () => {
+    await run(list.plant(3, '1 hour'))
+    const cursor = (await first(list)).next_cursor as string
+    for (const { method } of lists)
+      if (method !== list.method) expect(await refusalOf(method, { cursor })).toEqual(badCursor)
+    expect(await refusalOf(list.method, { cursor, ...list.filter(admin) })).toEqual(badCursor)
+    const other = await test.account({ roles: ['admin'] })
+    expect(await reasonOf(other.client[list.method]({ cursor }))).toBe('invalid_params')
+    const second = await test.actor(admin.id, 'second')
+    await test.roleGrant({ actor_id: second, role: 'admin' })
+    expect(await refusalOf(list.method, { cursor, acting: second })).toEqual(badCursor)
+    const own = await list.read(admin.client, { cursor, limit: 3, acting: admin.actor_id.toUpperCase() })
+    expect(own.ids).toHaveLength(3)
+  })
+
+  it('go on with another spelling of the same filter', async () => {
+    await run(list.plant(3, '1 hour'))
+    const spellings: Record<List['method'], object[]> = {
+      admin_account_list: [{}, { include_deleted: null }, { include_deleted: false }],
+      admin_session_list: [{ account_id: admin.id }, { account_id: admin.id.toUpperCase() }],
+    }
+    for (const from of spellings[list.method])
+      for (const to of spellings[list.method]) {
+        const page = { ...(await admin.client[list.method]({ ...from, limit: 1 })) }
+        expect(await refusalOf(list.method, { ...to, cursor: page.next_cursor })).toEqual([
+          200,
+          undefined,
+          undefined,
+        ])
+      }
+  })
+
+  it('go on after the keys were rotated, as long as the old one is in the ring', async () => {
+    await run(list.plant(3, '1 hour'))
+    const cursor = (await first(list)).next_cursor as string
+    for (const [cookie_keys, reason] of [
+      [[newKey, oldKey], 'ok'],
+      [[newKey], 'invalid_params'],
+    ] as const) {
+      await using node = await testService({ database_url: test.databaseUrl, cookie_keys: [...cookie_keys] })
+      const { client } = await node.account({ username: `admin-${reason.slice(0, 2)}`, roles: ['admin'] })
+      // The same actor on the other node: the daemon token of a keeper needs no cookie.
+      await test.roleGrant({ actor_id: admin.actor_id, role: 'keeper' })
+      expect(await reasonOf(client[list.method]({ cursor }))).toBe('invalid_params')
+      const same = clientWith(node, { 'x-daemon-token': node.daemonToken.current })
+      expect(await reasonOf(same[list.method]({ cursor }))).toBe(reason)
+    }
+  })
+})

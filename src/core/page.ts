@@ -1,0 +1,44 @@
+import { refusal } from '../errors.ts'
+import type { App } from './app.ts'
+import type { CursorKey } from './cursor.ts'
+import { issue } from './issues.ts'
+import { CursorText, Limit } from './wire.ts'
+
+/** The input keys of a paged list (contract 1, section 0). */
+export const pageInput = (max = 200, standard = 50) => ({ limit: Limit(max, standard), cursor: CursorText })
+
+export type Page = {
+  limit: number
+  /** The key of the last row of the page before; null on the first page. */
+  after: CursorKey | null
+  binding: string
+}
+
+/**
+ * Reads a page's cursor, which is bound to the method, the acting actor and every filter; a foreign or
+ * changed one is `invalid_cursor`. Belongs into `refine`, since it is judged with the schema.
+ */
+export function openPage(
+  app: App,
+  method: string,
+  bound: Readonly<Record<string, unknown>>,
+  { limit, cursor }: { limit: number; cursor?: string | null | undefined },
+): Page {
+  const binding = `${method} ${JSON.stringify(bound, Object.keys(bound).sort())}`
+  const after = cursor === null || cursor === undefined ? null : app.cursors.read(binding, cursor)
+  if (after === undefined) throw refusal('invalid_params', { issues: [issue(['cursor'], 'invalid_cursor')] })
+  return { limit, after, binding }
+}
+
+/** Cuts the one row more that was read, and makes the cursor that goes on after the last one kept. */
+export function closePage<T>(
+  app: App,
+  page: Page,
+  rows: readonly T[],
+  keyOf: (row: T) => CursorKey,
+): { rows: T[]; next_cursor: string | null } {
+  const kept = rows.slice(0, page.limit)
+  const last = kept.at(-1)
+  const hasMore = rows.length > page.limit && last !== undefined
+  return { rows: kept, next_cursor: hasMore ? app.cursors.write(page.binding, keyOf(last)) : null }
+}

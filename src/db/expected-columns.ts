@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { StartError } from '../errors.ts'
+import { migrationsDirectory } from './migrate.ts'
+
+/** Table → its columns. */
+export type ExpectedColumns = ReadonlyMap<string, readonly string[]>
+
+/**
+ * The columns that this version needs, read from the golden schema, which a test holds equal to a freshly
+ * migrated database. Rejects an empty map with a StartError: it would call every database ready.
+ */
+export function expectedColumns(file: string = join(migrationsDirectory, 'schema.sql')): ExpectedColumns {
+  const expected = new Map<string, string[]>()
+  for (const block of readText(file).matchAll(/^create table (\w+) \(\n(.*?)^\)/gms)) {
+    const [, table = '', body = ''] = block
+    expected.set(
+      table,
+      [...body.matchAll(/^ {2}"?(\w+)"? /gm)].map(([, column = '']) => column),
+    )
+  }
+  requireColumns(expected)
+  return expected
+}
+
+/** Refuses a map without a single column. */
+export function requireColumns(expected: ExpectedColumns): void {
+  if ([...expected.values()].some((columns) => columns.length > 0)) return
+  throw new StartError('schema_map_empty', 'No expected columns are known; install the package again.', 3)
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new StartError('schema_map_empty', `Cannot read ${file}; install the package again.`, 3, { cause })
+  }
+}

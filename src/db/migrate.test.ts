@@ -1,0 +1,204 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { emptyDatabase, emptyDatabaseWith, type FreshDatabase } from '../../test/fresh-database.ts'
+import { migrate, migrationNames, migrationsDirectory } from './migrate.ts'
+
+const names = migrationNames()
+
+async function empty(): Promise<FreshDatabase> {
+  const database = await emptyDatabase()
+  onTestFinished(database.drop)
+  return database
+}
+
+/** A copy of the package's migrations with further steps. */
+function directoryWith(steps: Record<string, string>): string {
+  const directory = mkdtempSync(join(tmpdir(), 'ck-migrations-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  cpSync(migrationsDirectory, directory, { recursive: true })
+  for (const [name, text] of Object.entries(steps)) writeFileSync(join(directory, `${name}.sql`), text)
+  return directory
+}
+
+async function tables(database: FreshDatabase): Promise<string[]> {
+  const client = await database.open()
+  const { rows } = await client.query<{ relname: string }>(
+    `select relname from pg_class where relnamespace = 'public'::regnamespace`,
+  )
+  return rows.map((row) => row.relname)
+}
+
+test('the names are the files in order', () => {
+  expect(names.slice(0, 4)).toEqual(['0001_accounts', '0002_roles', '0003_audit', '0004_cells'])
+  expect(names).toEqual([...names].sort())
+})
+
+test('a migration file of another form of name is refused, and so is a folder without any', () => {
+  expect(() => migrationNames(directoryWith({ '5_Later': '' }))).toThrow('5_Later.sql is not named like')
+  expect(() => migrationNames(tmpdir())).toThrow(expect.objectContaining({ reason: 'migrations_missing' }))
+  expect(() => migrationNames('/nowhere')).toThrow(
+    expect.objectContaining({ reason: 'migrations_missing', exitCode: 3 }),
+  )
+})
+
+test('an empty database gets every step in order, and a second run has nothing to do', async () => {
+  const database = await empty()
+  const seen: string[] = []
+  const logged: object[] = []
+  const log = { info: (fields: object) => void logged.push(fields) }
+  expect(await migrate(database.connection, { observe: (name) => seen.push(name), log })).toEqual({
+    applied: names,
+  })
+  expect(seen).toEqual(names)
+  expect(logged).toEqual(names.map((migration) => ({ migration })))
+  expect(await migrate(database.connection, { observe: (name) => seen.push(name) })).toEqual({ applied: [] })
+  expect(seen).toEqual(names)
+})
+
+test('ten processes that start at once on an empty database apply each step once', async () => {
+  const database = await empty()
+  const program = `
+    import { migrate } from ${JSON.stringify(new URL('./migrate.ts', import.meta.url).href)}
+    console.log(JSON.stringify((await migrate(${JSON.stringify(database.connection)})).applied))`
+  const run = promisify(execFile)
+  const started = Array.from({ length: 10 }, () =>
+    run(process.execPath, ['--input-type=module', '--eval', program]),
+  )
+  const applied = (await Promise.all(started)).map(({ stdout }) => JSON.parse(stdout) as string[])
+  expect(applied.filter((list) => list.length > 0)).toEqual([names])
+})
+
+test('ten connections that migrate at once apply each step once', async () => {
+  const database = await empty()
+  const runs = await Promise.all(Array.from({ length: 10 }, () => migrate(database.connection)))
+  expect(runs.flatMap((run) => run.applied)).toEqual(names)
+})
+
+test('a failing last step is named and leaves no table and no record; the fixed step then succeeds', async () => {
+  const database = await empty()
+  const directory = directoryWith({ '9999_last': 'create table last_thing (); select 1 / 0' })
+  await expect(migrate(database.connection, { directory })).rejects.toMatchObject({
+    reason: 'migration_failed',
+    exitCode: 3,
+    message: expect.stringMatching(/9999_last.*division by zero/),
+  })
+  expect(await tables(database)).toEqual([])
+  writeFileSync(join(directory, '9999_last.sql'), 'create table last_thing ()')
+  expect(await migrate(database.connection, { directory })).toEqual({ applied: [...names, '9999_last'] })
+})
+
+test('only the pending tail is applied', async () => {
+  const database = await empty()
+  await migrate(database.connection)
+  const directory = directoryWith({ '9998_next': 'create table next_thing ()', '9999_last': 'select 1' })
+  expect(await migrate(database.connection, { directory })).toEqual({ applied: ['9998_next', '9999_last'] })
+})
+
+test('a database that a newer version migrated is refused with the unknown names', async () => {
+  const database = await empty()
+  await migrate(database.connection, { directory: directoryWith({ '9999_newer': 'select 1' }) })
+  for (const mode of ['auto', 'check'] as const)
+    await expect(migrate(database.connection, { mode })).rejects.toMatchObject({
+      reason: 'binary_older_than_db',
+      exitCode: 3,
+      message: expect.stringContaining('9999_newer'),
+    })
+})
+
+test.each([
+  ['a hole in the records', `delete from schema_migration where name = '0002_roles'`, '0003_audit'],
+  ['a renamed step', `update schema_migration set name = '0002_role' where name = '0002_roles'`, '0002_role'],
+  [
+    'a foreign first step',
+    `update schema_migration set name = '0000_x' where name = '0001_accounts'`,
+    '0000_x',
+  ],
+])('%s is a divergence, and nothing is applied', async (_what, change, named) => {
+  const database = await empty()
+  await migrate(database.connection)
+  const client = await database.open()
+  await client.query(change)
+  const before = (await client.query('select * from schema_migration order by name')).rows
+  await expect(migrate(database.connection)).rejects.toMatchObject({
+    reason: 'migration_name_divergence',
+    exitCode: 3,
+    message: expect.stringContaining(named),
+  })
+  expect((await client.query('select * from schema_migration order by name')).rows).toEqual(before)
+})
+
+test('check mode refuses pending steps without writing, and passes a current database', async () => {
+  const database = await empty()
+  await expect(migrate(database.connection, { mode: 'check' })).rejects.toMatchObject({
+    reason: 'migration_pending',
+    exitCode: 3,
+    message: expect.stringMatching(/0001_accounts.*0004_cells.*cellkeep migrate/),
+  })
+  expect(await tables(database)).toEqual([])
+  await migrate(database.connection)
+  expect(await migrate(database.connection, { mode: 'check' })).toEqual({ applied: [] })
+})
+
+test('a database that does not answer is a refusal with exit code 3 that shows no password', async () => {
+  const connection = { host: '127.0.0.1', port: 1, user: 'u', password: 'secret-word', database: 'd' }
+  const error = await migrate(connection).catch((caught) => caught)
+  expect(error).toMatchObject({ reason: 'db_unreachable', exitCode: 3 })
+  expect(error.message).toContain('ECONNREFUSED')
+  expect(error.message).not.toContain('secret-word')
+  const database = await empty()
+  await expect(migrate({ ...database.connection, database: 'no_such' })).rejects.toMatchObject({
+    reason: 'db_unreachable',
+    message: expect.stringContaining('no_such'),
+  })
+})
+
+test('a connection lost inside a step ends in a refusal and leaves nothing', async () => {
+  const database = await empty()
+  const directory = directoryWith({ '9999_last': 'select pg_terminate_backend(pg_backend_pid())' })
+  await expect(migrate(database.connection, { directory })).rejects.toMatchObject({
+    reason: 'db_unreachable',
+    exitCode: 3,
+    message: expect.stringContaining('9999_last'),
+  })
+  expect(await tables(database)).toEqual([])
+})
+
+test('limits set for the database do not end a step', async () => {
+  const database = await empty()
+  const client = await database.open()
+  const name = database.connection.database
+  await client.query(`alter database ${name} set statement_timeout = '20ms'`)
+  await client.query(`alter database ${name} set lock_timeout = '1ms'`)
+  await client.query(`alter database ${name} set default_transaction_isolation = 'serializable'`)
+  const directory = directoryWith({ '9999_slow': 'select pg_sleep(0.05)' })
+  expect((await migrate(database.connection, { directory })).applied).toContain('9999_slow')
+})
+
+test('a failing lock is fatal', async () => {
+  const database = await empty()
+  const holder = await database.open()
+  await holder.query(`select pg_advisory_lock(hashtextextended('cellkeep migrate', 0))`)
+  const attempt = migrate(database.connection)
+  const waiting = `select pg_terminate_backend(pid) as ended from pg_stat_activity
+                    where application_name = 'cellkeep migrate' and datname = current_database()
+                      and wait_event_type = 'Lock'`
+  const refused = expect(attempt).rejects.toMatchObject({
+    message: expect.stringContaining('waiting for the turn'),
+  })
+  while ((await holder.query(waiting)).rows.length === 0);
+  await refused
+})
+
+test('a database that is not in UTF-8 is refused', async () => {
+  const database = await emptyDatabaseWith(`ck_latin_${process.pid}`, `encoding 'LATIN1' locale 'C'`)
+  onTestFinished(database.drop)
+  await expect(migrate(database.connection)).rejects.toMatchObject({
+    reason: 'db_unsuitable',
+    exitCode: 3,
+    message: expect.stringContaining('LATIN1'),
+  })
+})

@@ -1,0 +1,47 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { afterPrefix, hasPrefix } from './prefix.ts'
+import { sql } from './sql.ts'
+
+const inByteOrder = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b))
+/** Letters at the edges of UTF-8's lengths and of the surrogates, so that neighbours meet. */
+const edges = [
+  'a',
+  'b',
+  '\u007f',
+  '\u0080',
+  '\u07ff',
+  '\u0800',
+  '\ud7ff',
+  '\ue000',
+  '\uffff',
+  '\u{10000}',
+  '\u{10ffff}',
+]
+const text = fc.array(
+  fc.oneof(fc.constantFrom(...edges), fc.string({ unit: 'binary', minLength: 1, maxLength: 1 })),
+  {
+    maxLength: 4,
+  },
+)
+
+test('a text has a prefix exactly when it is not below it and below its end', () => {
+  fc.assert(
+    fc.property(text, text, (prefixLetters, letters) => {
+      const prefix = prefixLetters.join('')
+      const end = afterPrefix(prefix)
+      for (const one of [letters.join(''), prefix + letters.join('')]) {
+        const isWithin = inByteOrder(one, prefix) >= 0 && (end === undefined || inByteOrder(one, end) < 0)
+        expect(isWithin).toBe(one.startsWith(prefix))
+      }
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('a prefix of nothing but the last letter has no end', () => {
+  expect(afterPrefix('')).toBeUndefined()
+  expect(afterPrefix('\u{10ffff}\u{10ffff}')).toBeUndefined()
+  expect(hasPrefix(sql`name`, '\u{10ffff}')).toEqual(sql`name >= ${'\u{10ffff}'}`)
+  expect(hasPrefix(sql`name`, 'a\u{10ffff}')).toEqual(sql`name >= ${'a\u{10ffff}'} and name < ${'b'}`)
+})

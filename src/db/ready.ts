@@ -1,0 +1,88 @@
+import pg from 'pg'
+import { type Database, type Sql, sql } from './db.ts'
+import { type ExpectedColumns, expectedColumns, requireColumns } from './expected-columns.ts'
+
+export type ReadyState = { ready: true } | { ready: false; reason: 'schema_drift' | 'db_unreachable' }
+
+export type Readiness = { check(): Promise<ReadyState> }
+
+export type ReadinessOptions = {
+  /** Default: every table of the golden schema. */
+  expected?: ExpectedColumns
+  log?: { error(fields: object, text: string): void }
+  /** Milliseconds that never go back. */
+  now?: () => number
+}
+
+/** One check serves every probe that comes within this time (contract 1, section 15.1). */
+const intervalMs = 2_000
+const queryLimitMs = 2_000
+
+/**
+ * Says whether the database answers and has every column and migration that this version knows; more of
+ * either is no drift. What is missing stands in the log only, once per change. Throws a StartError when
+ * there is nothing to compare with.
+ */
+export function createReadiness(
+  db: Pick<Database, 'point'>,
+  names: readonly string[],
+  options: ReadinessOptions = {},
+): Readiness {
+  const { expected = expectedColumns(), log, now = () => performance.now() } = options
+  requireColumns(expected)
+  const query = missing(expected, names)
+  let last: { at: number; answer: Promise<ReadyState> } | undefined
+  let logged = ''
+
+  const report = (state: ReadyState, detail: Record<string, unknown>): ReadyState => {
+    const text = JSON.stringify([state, detail.missing])
+    if (!state.ready && text !== logged) log?.error({ ...state, ...detail }, 'the database is not ready')
+    logged = text
+    return state
+  }
+  const ask = async (): Promise<ReadyState> => {
+    try {
+      const rows = await within(queryLimitMs, db.point<{ missing: string }>(query))
+      if (rows.length === 0) return report({ ready: true }, {})
+      return report({ ready: false, reason: 'schema_drift' }, { missing: rows.map((row) => row.missing) })
+    } catch (err) {
+      // Class 42: the query names a table or column that is not there, or may not be read.
+      const drift = err instanceof pg.DatabaseError && err.code?.startsWith('42')
+      return report({ ready: false, reason: drift ? 'schema_drift' : 'db_unreachable' }, { err })
+    }
+  }
+
+  return {
+    check: () => {
+      if (last === undefined || now() - last.at >= intervalMs) last = { at: now(), answer: ask() }
+      return last.answer
+    },
+  }
+}
+
+/** Rows = what is missing. Tables are found through the search path, as every other statement finds them. */
+function missing(expected: ExpectedColumns, names: readonly string[]): Sql {
+  const columns = [...expected].flatMap(([table, of]) => of.map((column) => ({ table, column })))
+  return sql`
+    select 'column ' || table_name || '.' || column_name as missing
+      from unnest(${columns.map(({ table }) => table)}::text[], ${columns.map(({ column }) => column)}::text[])
+           as expected (table_name, column_name)
+     where not exists (
+             select from pg_attribute
+              where attrelid = to_regclass(table_name) and attname = column_name)
+     union all
+    select 'migration ' || known
+      from unnest(${[...names]}::text[]) known
+     where not exists (select from schema_migration where name = known)`
+}
+
+async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`no answer in ${limitMs} ms`)), limitMs)
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+    work.catch(() => undefined)
+  }
+}

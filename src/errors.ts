@@ -1,0 +1,174 @@
+/**
+ * Every reason the service answers with: code, HTTP status and meaning (contract 1, sections 4 and 5).
+ * A reason is the only thing that clients switch on; `message` is a fixed human text per code.
+ */
+
+/** Codes that an answer may carry, with their fixed text and HTTP status. */
+const codes = {
+  [-32700]: { name: 'parse_error', status: 400, message: 'The body is not valid JSON.' },
+  [-32600]: {
+    name: 'invalid_request',
+    status: 400,
+    message: 'The request is not a valid JSON-RPC 2.0 call.',
+  },
+  [-32601]: { name: 'method_not_found', status: 404, message: 'There is no such method.' },
+  [-32602]: { name: 'invalid_params', status: 400, message: 'The parameters are not valid.' },
+  [-32603]: { name: 'internal_error', status: 500, message: 'The service failed unexpectedly.' },
+  [-32001]: { name: 'unauthenticated', status: 401, message: 'A valid credential is required.' },
+  [-32002]: { name: 'forbidden', status: 403, message: 'The caller may not do this.' },
+  [-32003]: { name: 'not_found', status: 404, message: 'The thing asked for does not exist.' },
+  [-32004]: { name: 'conflict', status: 409, message: 'The present state does not allow this.' },
+  [-32005]: { name: 'validation_error', status: 422, message: 'The content was refused.' },
+  [-32006]: { name: 'rate_limited', status: 429, message: 'Too many attempts; retry later.' },
+  [-32007]: {
+    name: 'service_unavailable',
+    status: 503,
+    message: 'The service is not available; retry later.',
+  },
+  [-32008]: { name: 'timeout', status: 504, message: 'The operation took too long and was undone.' },
+  [-32009]: { name: 'queue_overflow', status: 429, message: 'Too many requests are in flight.' },
+  [-32010]: { name: 'request_cancelled', status: 499, message: 'The request was cancelled.' },
+} as const
+
+/** The fixed text of a code; a consumer's own code (-32099..-32000) has a general one. */
+export const codeMessage = (code: number): string =>
+  (codes as Record<number, { message: string }>)[code]?.message ?? 'The request was refused.'
+
+/** The HTTP status of a code; an unmapped code is 500 (contract 1, section 4.1). */
+export const codeStatus = (code: number): number =>
+  (codes as Record<number, { status: number }>)[code]?.status ?? 500
+
+/** True for a code that may be answered: those of the table and the consumer's own. */
+export const isErrorCode = (code: number): boolean =>
+  Object.hasOwn(codes, code) || (Number.isInteger(code) && code >= -32099 && code <= -32000)
+
+type Entry = { code: number; status?: number; doc: string }
+
+const reasons = {
+  parse_error: { code: -32700, doc: 'The body is not JSON.' },
+  invalid_request: { code: -32600, doc: 'The JSON-RPC envelope is wrong; `detail` names the rule.' },
+  method_not_found: { code: -32601, doc: 'The method is unknown or its feature is off.' },
+  invalid_params: { code: -32602, doc: 'The input breaks its schema; `issues` lists where.' },
+  internal_error: { code: -32603, doc: 'Unexpected failure; the log has the cause under the request id.' },
+  service_unavailable: { code: -32007, doc: 'The database or the limiter store cannot be reached.' },
+  timeout: { code: -32008, doc: 'A statement ran into its time limit; nothing was written.' },
+  rate_limited: { code: -32006, doc: 'A limiter refused the call; retry after `retry_after` seconds.' },
+  authentication_required: { code: -32001, doc: 'No valid credential came with the request.' },
+  account_vanished: { code: -32001, doc: 'The account or actor went away during the request.' },
+  credential_type_required: { code: -32002, doc: 'Another type of credential is needed.' },
+  token_scope_required: { code: -32002, doc: 'The scope of the API token does not reach this.' },
+  insufficient_permissions: { code: -32002, doc: 'The acting actor lacks the role.' },
+  actor_required: { code: -32602, doc: 'Several actors: name one of `available` as `acting`.' },
+  actor_not_on_account: { code: -32602, doc: '`acting` is no live actor of the account.' },
+  no_actors_on_account: { code: -32002, doc: 'The account has no live actor.' },
+
+  rate_limit_exceeded: { code: -32006, doc: 'REST form of `rate_limited`.' },
+  busy: { code: -32007, doc: 'The password-hash queue is full; retry after `retry_after` seconds.' },
+  shutting_down: { code: -32007, doc: 'The server is stopping; use another node or retry.' },
+  forbidden_origin: { code: -32002, doc: 'The Origin is not on the allow-list.' },
+  not_found: { code: -32003, doc: 'There is nothing at this path.' },
+  method_not_allowed: { code: -32600, status: 405, doc: 'The path exists, the verb does not; see `Allow`.' },
+  payload_too_large: { code: -32600, status: 413, doc: 'The body is larger than the limit.' },
+  unsupported_media_type: { code: -32600, status: 415, doc: 'The body must be application/json in UTF-8.' },
+  invalid_json_body: { code: -32700, doc: 'The REST body is not a JSON object.' },
+  invalid_request_body: { code: -32602, doc: 'The REST body breaks its schema; see `issues`.' },
+  invalid_query_params: { code: -32602, doc: 'The query breaks its schema; see `issues`.' },
+  schema_drift: { code: -32007, doc: 'Readiness: the database lacks a column or a migration.' },
+  db_unreachable: { code: -32007, doc: 'Readiness: the database does not answer.' },
+
+  invalid_credentials: { code: -32001, doc: 'Unknown account or wrong password.' },
+  already_bootstrapped: { code: -32002, doc: 'The one bootstrap has happened.' },
+  invalid_token: { code: -32001, doc: 'The bootstrap token is wrong.' },
+  token_file_missing: { code: -32003, doc: 'There is no usable bootstrap token file.' },
+  username_taken: { code: -32004, doc: 'An account has this username.' },
+  no_matching_invite: { code: -32002, doc: 'Signup is closed and no open invite matches.' },
+  signup_conflict: { code: -32004, doc: 'The username or the e-mail is taken.' },
+  account_not_found: { code: -32003, doc: 'There is no such account, or not in the state asked for.' },
+  cannot_delete_keeper: { code: -32002, doc: 'The account holds keeper; transfer it first.' },
+  cannot_delete_last_admin: { code: -32002, doc: 'It would leave the service without an admin.' },
+  purge_not_confirmed: { code: -32602, doc: 'A purge needs `confirm: true`.' },
+  unknown_method: { code: -32602, doc: 'The token scope names a method that does not exist; see `issues`.' },
+  invite_not_found: { code: -32003, doc: 'The invite is missing or claimed.' },
+  invite_duplicate: { code: -32004, doc: 'An open invite has this e-mail or username.' },
+  invite_account_exists_username: { code: -32004, doc: 'An account has this username.' },
+  invite_account_exists_email: { code: -32004, doc: 'An account has this e-mail.' },
+  actor_search_scope_required: { code: -32602, doc: 'Only an admin searches without `scope_ids`.' },
+  actor_not_found: { code: -32003, doc: 'There is no such live actor.' },
+  role_grant_not_found: { code: -32003, doc: 'The actor has no such active grant.' },
+  cannot_revoke_last_admin: { code: -32002, doc: 'It would leave the service without an admin.' },
+  role_grant_builtin_scoped: { code: -32602, doc: 'keeper and admin take no scope.' },
+  role_grant_scope_not_applicable: {
+    code: -32602,
+    doc: 'The role does not apply to this kind of scope.',
+  },
+
+  email_taken: { code: -32004, doc: 'Operator and library calls: an account has this e-mail.' },
+  last_actor: { code: -32004, doc: 'Operator and library calls: an account keeps one live actor.' },
+  actor_limit: {
+    code: -32004,
+    doc: 'Operator and library calls: the account has as many actors as allowed.',
+  },
+  role_grant_path_not_allowed: {
+    code: -32002,
+    doc: 'Operator and library calls: the role is not conferred this way.',
+  },
+
+  cell_not_found: { code: -32003, doc: 'The cell is missing, deleted or out of reach.' },
+  cell_path_admin_only: { code: -32002, doc: 'Only an admin writes `path`.' },
+  cell_visibility_manage_only: { code: -32002, doc: 'Only the owner or an admin changes `visibility`.' },
+  cell_create_forbidden: { code: -32002, doc: 'The create hook refused.' },
+  cell_kind_in_data: { code: -32602, doc: '`data` may not have a top-level key `kind`.' },
+  cell_kind_empty: { code: -32602, doc: '`kind` may be null, but not empty.' },
+  cell_data_invalid: { code: -32602, doc: 'The data hook refused; see `issues`.' },
+  cell_get_requires_id_or_path: { code: -32602, doc: 'Give exactly one of `id` and `path`.' },
+  cell_list_created_by_requires_auth: { code: -32602, doc: 'The filter `created_by` needs a credential.' },
+  cell_list_shared_with_requires_auth: { code: -32602, doc: 'The filter `shared_with` needs a credential.' },
+  cell_path_taken: { code: -32004, doc: 'Another live cell has this path.' },
+  cell_version_conflict: { code: -32004, doc: 'The cell is at `current_version`, not `expected_version`.' },
+} as const satisfies Record<string, Entry>
+
+export type Reason = keyof typeof reasons
+
+/** The catalogue as data, for docs and discovery. */
+export const catalogue: Readonly<Record<Reason, Entry>> = reasons
+
+/** `error.data` of an answer: the reason and what the catalogue lists beside it. */
+export type ErrorData = { reason: string; [key: string]: unknown }
+
+/**
+ * The only error class whose content reaches a caller; anything else thrown is `internal_error`.
+ * A consumer throws it with a code of its own from -32099..-32000.
+ */
+export class ServiceError extends Error {
+  readonly code: number
+  readonly status: number
+  readonly data: ErrorData
+
+  constructor(code: number, data: ErrorData, status: number = codeStatus(code)) {
+    super(data.reason)
+    this.name = 'ServiceError'
+    this.code = code
+    this.status = status
+    this.data = data
+  }
+}
+
+/** Builds the error of a catalogued reason. */
+export function refusal(reason: Reason, extra?: Record<string, unknown>): ServiceError {
+  const { code, status } = reasons[reason] as Entry
+  return new ServiceError(code, { reason, ...extra }, status)
+}
+
+/** Why a process or command cannot start; `message` tells the operator what to do next. Never on the wire. */
+export class StartError extends Error {
+  readonly reason: string
+  /** 75 data dir locked, 78 configuration, 3 database or schema, 1 anything else. */
+  readonly exitCode: number
+
+  constructor(reason: string, message: string, exitCode: number, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'StartError'
+    this.reason = reason
+    this.exitCode = exitCode
+  }
+}

@@ -1,0 +1,170 @@
+import { z } from 'zod'
+import { Uuid } from './core/wire.ts'
+
+/**
+ * Every audit event of the service with its metadata: ids and structural values only, never what a
+ * caller typed (contract 3, sections 8.3 and 8.5). `failure` is the metadata of a refused attempt.
+ */
+
+const id = z.string()
+const credentialType = { credential_type: z.string().nullable() }
+/** Stands in rows of operator and library calls, which have no caller. */
+const via = { via: z.string().optional() }
+const scope = { scope_kind: z.string().nullable(), scope_id: Uuid.nullable() }
+const cell = z.strictObject({ cell_id: Uuid })
+const endedAll = z.strictObject({ count: z.int(), ...credentialType, ...via })
+const endedCounts = { sessions_revoked: z.int(), tokens_revoked: z.int(), ...credentialType, ...via }
+const noAccount = z.strictObject({
+  reason: z.enum(['account_not_found']),
+  attempted_account_id: Uuid,
+  ...via,
+})
+const guarded = z.union([reasonOf('cannot_delete_keeper', 'cannot_delete_last_admin').extend(via), noAccount])
+const onlyVia = z.strictObject(via).nullable()
+
+export const events = {
+  login: { success: z.strictObject({ session_id: id }), failure: reasonOf('invalid_credentials') },
+  logout: { success: z.strictObject({ session_id: id }) },
+  bootstrap: {
+    success: z.strictObject({ session_id: id, role_grant_ids: z.array(Uuid) }),
+    failure: reasonOf('invalid_token', 'token_file_missing', 'username_taken'),
+  },
+  signup: {
+    success: z.strictObject({ session_id: id, open_signup: z.boolean(), invite_id: Uuid.optional() }),
+    failure: reasonOf('no_matching_invite', 'signup_conflict').extend({ open_signup: z.boolean() }),
+  },
+  password_change: {
+    success: z.strictObject(endedCounts),
+    failure: reasonOf('invalid_credentials', 'concurrent_change').extend(credentialType),
+  },
+  session_revoke: {
+    success: z.union([
+      z.strictObject({ session_id: id, ...credentialType, ...via }),
+      z.strictObject({ session_id: id, cause: z.enum(['cap', 'replaced']) }),
+    ]),
+  },
+  session_revoke_all: { success: endedAll, failure: noAccount },
+  token_create: {
+    success: z.strictObject({
+      token_id: id,
+      token_scope: z.enum(['full', 'read_only', 'methods']),
+      expires_at: z.string().nullable(),
+      ...credentialType,
+    }),
+  },
+  token_revoke: {
+    success: z.union([
+      z.strictObject({ token_id: id, ...credentialType, ...via }),
+      z.strictObject({ token_id: id, cause: z.enum(['cap']) }),
+    ]),
+  },
+  token_revoke_all: { success: endedAll, failure: noAccount },
+  account_create: { success: z.strictObject({ role_grant_ids: z.array(Uuid).optional(), ...via }) },
+  account_update: {
+    success: z.strictObject({ change: z.enum(['email', 'email_verified', 'unlock']), ...via }),
+  },
+  account_delete: { success: z.strictObject(endedCounts), failure: guarded },
+  account_undelete: {
+    success: z.strictObject({ actor_count: z.int(), ...credentialType, ...via }),
+    failure: noAccount,
+  },
+  account_purge: {
+    // The one place where names stand in the log: afterwards nothing else says whose ids these were.
+    success: z.strictObject({
+      username: z.string(),
+      email: z.string().nullable(),
+      ...credentialType,
+      ...via,
+    }),
+    failure: guarded,
+  },
+  actor_create: { success: onlyVia },
+  actor_rename: { success: onlyVia },
+  actor_delete: { success: onlyVia },
+  actor_undelete: { success: onlyVia },
+  actor_purge: { success: onlyVia },
+  invite_create: {
+    success: z.strictObject({ invite_id: Uuid, ...via }),
+    failure: reasonOf(
+      'invite_account_exists_username',
+      'invite_account_exists_email',
+      'invite_duplicate',
+    ).extend(via),
+  },
+  invite_delete: {
+    success: z.strictObject({ invite_id: Uuid, ...via }),
+    failure: reasonOf('invite_not_found').extend({ attempted_invite_id: Uuid, ...via }),
+  },
+  app_settings_update: {
+    success: z.strictObject({
+      setting: z.enum(['open_signup']),
+      old_value: z.boolean(),
+      new_value: z.boolean(),
+      ...via,
+    }),
+  },
+  role_grant_create: {
+    success: z.strictObject({
+      role: z.string(),
+      role_grant_id: Uuid,
+      ...scope,
+      expires_at: z.string().nullable(),
+      source: z.enum(['library', 'keeper_transfer']),
+      path: z.string().optional(),
+      extended: z.literal(true).optional(),
+      ...via,
+    }),
+  },
+  role_grant_revoke: {
+    success: z.strictObject({
+      role: z.string(),
+      role_grant_id: Uuid,
+      ...scope,
+      cause: z.enum(['library', 'keeper_transfer']),
+      ...via,
+    }),
+    failure: reasonOf('role_grant_path_not_allowed', 'cannot_revoke_last_admin').extend({
+      role: z.string(),
+      role_grant_id: Uuid,
+      ...via,
+    }),
+  },
+  // Made in the database itself, by src/cleanup/offers.ts.
+  role_grant_offer_expire: { success: z.strictObject({ offer_id: Uuid, role: z.string(), ...scope }) },
+  role_grant_offer_supersede: {
+    success: z.strictObject({
+      offer_id: Uuid,
+      role: z.string(),
+      ...scope,
+      reason: z.enum(['role_grant_revoked', 'grantor_lost_authority']),
+      cause_id: Uuid.nullable(),
+      ...via,
+    }),
+  },
+  cell_create: { success: cell },
+  cell_update: { success: cell },
+  cell_delete: { success: cell },
+  cell_grant_create: {
+    success: z.strictObject({
+      cell_id: Uuid,
+      grant_id: Uuid,
+      principal: z.union([
+        z.strictObject({ actor_id: Uuid }),
+        z.strictObject({ role: z.string(), scope_id: Uuid.nullable() }),
+      ]),
+      ...via,
+    }),
+  },
+} as const satisfies Record<string, { success: z.ZodType; failure?: z.ZodType }>
+
+export type EventType = keyof typeof events
+export type EventMetadata<K extends EventType> = z.input<(typeof events)[K]['success']>
+export type FailureMetadata<K extends EventType> = (typeof events)[K] extends {
+  failure: infer F extends z.ZodType
+}
+  ? z.input<F>
+  : never
+
+function reasonOf<const R extends string>(...reasons: R[]) {
+  return z.strictObject({ reason: z.enum(reasons) })
+}

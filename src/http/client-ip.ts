@@ -1,0 +1,57 @@
+import { BlockList } from 'node:net'
+import { canonicalIp, parseNetwork } from '../config/ip.ts'
+import { StartError } from '../errors.ts'
+
+/** True for the canonical address of a proxy whose `X-Forwarded-For` counts. */
+export type TrustedProxies = (ip: string) => boolean
+
+/**
+ * The address a request came from (contract 1, section 2.3), canonical. `forwarded` is every
+ * `X-Forwarded-For` line joined by commas; `onIgnored` hears of one sent by a peer without trust.
+ * Throws when the socket has no address: that request is an internal error, there is no shared key.
+ */
+export function clientIp(
+  socketAddress: string | undefined,
+  forwarded: string | undefined,
+  trusted: TrustedProxies,
+  onIgnored?: () => void,
+): string {
+  // A link-local peer may come with its zone, which says nothing to anybody else.
+  const peer = canonicalIp((socketAddress ?? '').replace(/%.*$/s, ''))
+  if (peer === undefined) throw new Error('The connection has no client address.')
+  if (forwarded === undefined) return peer
+  if (!trusted(peer)) {
+    onIgnored?.()
+    return peer
+  }
+  let leftmost: string | undefined
+  for (const entry of forwarded.split(',').reverse()) {
+    const ip = forwardedIp(entry)
+    if (ip === undefined) continue
+    if (!trusted(ip)) return ip
+    leftmost = ip
+  }
+  return leftmost ?? peer
+}
+
+/** Compiles the list of addresses and CIDR networks; throws a configuration StartError for a bad entry. */
+export function compileTrustedProxies(list: readonly string[]): TrustedProxies {
+  // One list per family: BlockList would let ::/0 cover IPv4 too.
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
+  for (const [index, entry] of list.entries()) {
+    const network = parseNetwork(entry)
+    if (typeof network === 'string') {
+      throw new StartError('configuration', `The list of trusted proxies: entry ${index + 1} ${network}.`, 78)
+    }
+    lists[network.family].addSubnet(network.address, network.prefix, network.family)
+  }
+  return (ip) => {
+    const family = ip.includes(':') ? 'ipv6' : 'ipv4'
+    return lists[family].check(ip, family)
+  }
+}
+
+function forwardedIp(entry: string): string | undefined {
+  const text = entry.trim()
+  return /^[0-9a-fA-F.:]+$/.test(text) ? canonicalIp(text) : undefined
+}

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { call, type Reply, rpc, send } from '../../test/helpers/http.ts'
+import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
+import { query } from '../core/action.ts'
+import { sql } from '../db/db.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+const open = { account: 'none', actor: 'none' } as const
+const actions = {
+  still: query({ doc: 'Needs no database.', auth: open, output: z.int(), handler: async () => 1 }),
+  sleeps: query({
+    doc: 'Is in the database for long.',
+    auth: open,
+    output: z.null(),
+    async handler(_input, { db }) {
+      await db.rows(sql`select pg_sleep(1.4)`)
+      return null
+    },
+  }),
+}
+
+let cluster: Awaited<ReturnType<typeof stoppableCluster>>
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  cluster = await stoppableCluster()
+  test = await testService({
+    database_url: cluster.url,
+    actions,
+    // A silent server is given up 5 s after this.
+    statement_timeout_ms: 1500,
+    bootstrap: 'live',
+    bootstrap_token_path: '/dev/null/none',
+  })
+  ada = await test.account()
+})
+afterAll(async () => {
+  await test.close()
+  await cluster.remove()
+})
+
+const signedIn = () => ({ cookie: ada.cookie })
+const rest = (path: string, method = 'GET', body?: unknown) =>
+  send(test.url, { path: `/api/account/${path}`, method, body, headers: signedIn() })
+const get = (method: string) =>
+  send(test.url, { path: `/api/rpc?method=${method}&id=7`, headers: signedIn() })
+const envelope = (id: unknown) => ({
+  jsonrpc: '2.0',
+  id,
+  error: {
+    code: -32007,
+    message: 'The service is not available; retry later.',
+    data: { reason: 'service_unavailable' },
+  },
+})
+const flat = { error: 'service_unavailable' }
+const login = { username: 'ada', password: 'whatever it is' }
+
+/** Every kind of request that needs the database, with the body it must get. */
+const asking: [what: string, ask: () => Promise<Reply>, body: unknown][] = [
+  ['an RPC read', () => rpc(test.url, call('account_session_list', {}, 'a'), signedIn()), envelope('a')],
+  ['an RPC read that resolves the actor', () => rpc(test.url, call('cell_list'), signedIn()), envelope(1)],
+  ['an anonymous RPC read', () => rpc(test.url, call('cell_list')), envelope(1)],
+  ['an RPC mutation', () => rpc(test.url, call('cell_create', { data: {} }), signedIn()), envelope(1)],
+  ['an RPC read by GET', () => get('account_session_list'), envelope(7)],
+  ['verify', () => rest('verify'), flat],
+  ['status', () => rest('status'), flat],
+  ['logout', () => rest('logout', 'POST'), flat],
+  ['login', () => rest('login', 'POST', login), flat],
+  ['password', () => rest('password', 'POST', {}), flat],
+  ['bootstrap', () => rest('bootstrap', 'POST', { token: 'x', ...login }), flat],
+]
+
+/** Asks everything at once; what it gets must be 503 and leave the cookie alone. */
+async function expectUnavailable(): Promise<void> {
+  const replies = await Promise.all(
+    asking.map(async ([what, ask, body]) => ({ what, reply: await ask(), body })),
+  )
+  for (const { what, reply, body } of replies) {
+    expect({ what, status: reply.status, body: reply.json }).toEqual({ what, status: 503, body })
+    expect(reply.headers).not.toHaveProperty('set-cookie')
+  }
+}
+
+async function expectAvailable(): Promise<void> {
+  await expect.poll(async () => (await rest('status')).status, { timeout: 10_000 }).toBe(200)
+  const replies = await Promise.all([
+    rpc(test.url, call('account_session_list'), signedIn()),
+    rpc(test.url, call('cell_create', { data: {} }), signedIn()),
+    rest('verify'),
+  ])
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200])
+}
+
+describe('while the database is stopped', () => {
+  beforeAll(() => cluster.stop())
+
+  it('every surface answers 503 in its own shape, and no cookie is cleared', expectUnavailable)
+
+  it('a batch has the refusal at the place of each entry, and goes on', async () => {
+    const { status, json } = await rpc(
+      test.url,
+      [call('cell_list', {}, 1), call('still', {}, 2), {}, call('account_verify', {}, 3)],
+      signedIn(),
+    )
+    expect(status).toBe(200)
+    expect(json).toMatchObject([envelope(1), { id: 2, result: 1 }, { error: { code: -32600 } }, envelope(3)])
+  })
+
+  it('what needs no database is answered', async () => {
+    expect((await send(test.url, { path: '/health' })).status).toBe(200)
+    expect((await rpc(test.url, call('still'), signedIn())).status).toBe(200)
+    expect((await rpc(test.url, call('nothing'), signedIn())).status).toBe(404)
+    expect((await rpc(test.url, call('account_verify'))).status).toBe(401)
+  })
+
+  it('readiness says so', async () => {
+    const ready = () => send(test.url, { path: '/ready' })
+    await expect
+      .poll(async () => (await ready()).json, { timeout: 5000 })
+      .toEqual({ error: 'db_unreachable' })
+    expect((await ready()).status).toBe(503)
+  })
+
+  it('and after it is back, everything goes on without a restart, sessions included', async () => {
+    await cluster.start()
+    await expectAvailable()
+    await expect
+      .poll(async () => (await send(test.url, { path: '/ready' })).json, { timeout: 5000 })
+      .toEqual({ ready: true })
+  })
+})
+
+describe('a database that goes away', () => {
+  beforeEach(expectAvailable)
+
+  it('in the middle of a statement is a 503 for who waits', async () => {
+    const waiting = rpc(test.url, call('sleeps'))
+    await expect
+      .poll(async () => (await test.service.app.db.point(sleepers)).length, { timeout: 5000 })
+      .toBe(1)
+    await cluster.stop()
+    expect(await waiting).toMatchObject({ status: 503, json: envelope(1) })
+    await cluster.start()
+  })
+
+  it('by falling silent is a 503 in the end, and nothing of it stays', async () => {
+    await cluster.freeze()
+    try {
+      await expectUnavailable()
+    } finally {
+      await cluster.thaw()
+    }
+    await expectAvailable()
+  })
+})
+
+const sleepers = sql`select from pg_stat_activity where query like '%pg_sleep(1.4)%' and state = 'active' and pid <> pg_backend_pid()`

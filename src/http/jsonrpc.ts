@@ -1,0 +1,144 @@
+import type { App } from '../core/app.ts'
+import { type Call, dispatch } from '../core/dispatch.ts'
+import { type Issue, issue, mayHoldBadText, tooDeep } from '../core/issues.ts'
+import { codeMessage, refusal, ServiceError } from '../errors.ts'
+import { asServiceError } from './boundary.ts'
+import { type EdgeReply, jsonReply, retryAfter } from './edge.ts'
+
+/** JSON-RPC 2.0 over HTTP (contract 1, section 3): one envelope validator for POST, batch and GET. */
+
+const nestingMax = 100
+const batchMax = 50
+
+type Id = string | number | null
+/** What a request brings besides its envelope. */
+export type Origin = Pick<Call, 'carriers' | 'ip' | 'request_id'> & {
+  trace: { account_id?: string; rpc_method?: string; reason?: string }
+}
+type Envelope = { id: Id; method: string; params: unknown }
+type Answer = { status: number; text: string; headers?: Record<string, string> }
+
+/** `isGone` tells between the entries of a batch that nobody waits for the rest. */
+export async function rpcPost(
+  app: App,
+  origin: Origin,
+  text: string | null,
+  isGone: () => boolean,
+): Promise<EdgeReply> {
+  const parsed = parseText(text)
+  if (parsed instanceof ServiceError) return toReply(refused(origin, null, parsed))
+  const mayHold = mayHoldBadText(text as string)
+  if (!Array.isArray(parsed.value)) return toReply(await answer(app, origin, parsed.value, mayHold))
+  if (parsed.value.length === 0) return toReply(refused(origin, null, invalid('empty_batch')))
+  if (parsed.value.length > batchMax) return toReply(refused(origin, null, invalid('batch_too_large')))
+  const replies: string[] = []
+  for (const entry of parsed.value) {
+    if (isGone()) break
+    replies.push((await answer(app, origin, entry, mayHold)).text)
+  }
+  return jsonReply(200, `[${replies.join(',')}]`)
+}
+
+export async function rpcGet(app: App, origin: Origin, query: string): Promise<EdgeReply> {
+  const keys = new URLSearchParams(query)
+  const [method, id] = [keys.get('method'), keys.get('id')]
+  if (!method) return toReply(refused(origin, null, invalid('missing_method')))
+  if (!id) return toReply(refused(origin, null, invalid('missing_id')))
+  const isTwice = (key: string): boolean => keys.getAll(key).length > 1
+  if (['method', 'id', 'params'].some(isTwice))
+    return toReply(refused(origin, isTwice('id') ? null : idOfText(id), invalid('duplicate_query_key')))
+  const text = keys.get('params') ?? ''
+  const { params, paramsIssue } = readParams(text)
+  if (!paramsIssue && tooDeep(text, nestingMax))
+    return toReply(refused(origin, idOfText(id), invalid('too_deep')))
+  return toReply(
+    await run(
+      app,
+      origin,
+      { id: idOfText(id), method, params },
+      { viaGet: true, mayHoldBadText: mayHoldBadText(text), ...(paramsIssue && { paramsIssue }) },
+    ),
+  )
+}
+
+/** The JSON text of GET; what is wrong with it is reported after the guards. */
+function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
+  if (text === '') return {}
+  try {
+    const params: unknown = JSON.parse(text)
+    if (params === null) return {}
+    return isObject(params) ? { params } : { paramsIssue: issue([], 'invalid_type') }
+  } catch {
+    return { paramsIssue: issue([], 'invalid_format') }
+  }
+}
+
+async function answer(app: App, origin: Origin, value: unknown, mayHold: boolean): Promise<Answer> {
+  const envelope = readEnvelope(value)
+  if ('refused' in envelope) return refused(origin, envelope.id, envelope.refused)
+  return await run(app, origin, envelope, { viaGet: false, mayHoldBadText: mayHold })
+}
+
+async function run(
+  app: App,
+  origin: Origin,
+  { id, method, params }: Envelope,
+  how: Pick<Call, 'viaGet' | 'mayHoldBadText' | 'paramsIssue'>,
+): Promise<Answer> {
+  origin.trace.rpc_method = app.actions.has(method) ? method : 'unknown'
+  try {
+    const text = await dispatch(app, { method, params, ...how, ...origin }, toText)
+    return { status: 200, text: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${text}}` }
+  } catch (error) {
+    return refused(origin, id, asServiceError(error, app.log, origin.request_id))
+  }
+}
+
+function toText(result: unknown): string {
+  const text = JSON.stringify(result)
+  if (text === undefined) throw new Error('the handler returned nothing that JSON can say')
+  return text
+}
+
+/** The checks of section 3.1 in table order; the id is echoed when it is a valid one. */
+export function readEnvelope(value: unknown): Envelope | { id: Id; refused: ServiceError } {
+  if (!isObject(value)) return { id: null, refused: invalid('not_an_object') }
+  const { jsonrpc, id: sentId, method, params } = value
+  const id = isId(sentId) ? sentId : null
+  if (jsonrpc !== '2.0') return { id, refused: invalid('version') }
+  if (id === null) return { id, refused: invalid('id') }
+  if (typeof method !== 'string') return { id, refused: invalid('method') }
+  if (params !== undefined && !isObject(params)) return { id, refused: invalid('params') }
+  return { id, method, params }
+}
+
+function parseText(text: string | null): { value: unknown } | ServiceError {
+  if (text === null) return refusal('parse_error')
+  try {
+    const value: unknown = JSON.parse(text)
+    return tooDeep(text, nestingMax) ? invalid('too_deep') : { value }
+  } catch {
+    return refusal('parse_error')
+  }
+}
+
+const invalid = (detail: string): ServiceError => refusal('invalid_request', { detail })
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isId = (id: unknown): id is string | number =>
+  typeof id === 'string' ||
+  (typeof id === 'number' && Number.isFinite(id) && !(Number.isInteger(id) && !Number.isSafeInteger(id)))
+
+const idOfText = (text: string): string | number =>
+  Number.isSafeInteger(Number(text)) && String(Number(text)) === text ? Number(text) : text
+
+/** The answer of an error, with its reason for the log line. */
+function refused(origin: Origin, id: Id, { code, status, data }: ServiceError): Answer {
+  origin.trace.reason = data.reason
+  const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: codeMessage(code), data } })
+  return { status, text, headers: retryAfter(data) }
+}
+
+const toReply = ({ status, text, headers }: Answer): EdgeReply => jsonReply(status, text, headers)

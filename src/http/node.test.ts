@@ -1,0 +1,175 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
+import { query } from '../core/action.ts'
+import { type TestService, testService } from '../testing/index.ts'
+import { nodeListener } from './node.ts'
+
+let hits = 0
+let held: (() => void)[] = []
+const actions = {
+  hit: query({
+    doc: 'Counts its calls.',
+    auth: { account: 'none', actor: 'none' },
+    output: z.int(),
+    handler: async () => ++hits,
+  }),
+  held: query({
+    doc: 'Waits until the test lets it go.',
+    auth: { account: 'none', actor: 'none' },
+    output: z.int(),
+    handler: async () => {
+      await new Promise<void>((resolve) => held.push(resolve))
+      return ++hits
+    },
+  }),
+}
+
+let test: TestService
+beforeAll(async () => {
+  test = await testService({ actions, request_timeout_ms: 1000 })
+})
+afterAll(() => test.close())
+afterEach(async () => {
+  hits = 0
+  held = []
+  // Whatever a connection sent, the next one is served.
+  expect((await send(test.url, { path: '/health' })).status).toBe(200)
+})
+
+const get = (path: string, ...headers: string[]) =>
+  `${[`GET ${path} HTTP/1.1`, 'Host: x', ...headers].join('\r\n')}\r\n\r\n`
+const post = (...headers: string[]) =>
+  `${['POST /api/rpc HTTP/1.1', 'Host: x', 'Content-Type: application/json', ...headers].join('\r\n')}\r\n\r\n`
+const hit = (method = 'hit') => get(`/api/rpc?method=${method}&id=1`)
+
+describe('bytes that are no request', () => {
+  it.each([
+    ['headers of 64 KiB', get('/health', `X: ${'x'.repeat(65_536)}`), 431],
+    ['a path of 64 KiB', get(`/${'x'.repeat(65_536)}`), 431],
+    ['thousands of header lines', get('/health', ...Array(20_000).fill('a:')), 431],
+    ['a bare CR in a header', get('/health', 'X-Daemon-Token: a\rb'), 400],
+    ['a NUL in a header', get('/health', 'X: a\0b'), 400],
+    ['a folded header', get('/health', 'X: a\r\n b'), 400],
+    ['a space before the colon', get('/health', 'Content-Length : 1'), 400],
+    ['a length and chunks', `${post('Content-Length: 5', 'Transfer-Encoding: chunked')}0\r\n\r\n`, 400],
+    ['chunks and a length', `${post('Transfer-Encoding: chunked', 'Content-Length: 5')}0\r\n\r\n`, 400],
+    ['two lengths', `${post('Content-Length: 1', 'Content-Length: 2')}xx`, 400],
+    ['a length that is no number', post('Content-Length: abc'), 400],
+    ['a negative length', post('Content-Length: -1'), 400],
+    ['a length past 64 bits', post('Content-Length: 99999999999999999999'), 400],
+    ['an unknown transfer coding', post('Transfer-Encoding: gzip'), 400],
+    ['a chunk size that is no number', `${post('Transfer-Encoding: chunked')}zz\r\n`, 400],
+    ['an unknown verb', 'BREW /health HTTP/1.1\r\nHost: x\r\n\r\n', 400],
+    ['HTTP/2 without a negotiation', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+    ['a TLS greeting', Buffer.from([22, 3, 1, 0, 5, 1, 0, 0, 1, 0]), 400],
+    ['no host', 'GET /health HTTP/1.1\r\n\r\n', 400],
+    ['a tunnel', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 400],
+  ])('%s: one answer, then the end of the connection', async (_what, bytes, status) => {
+    const received = await exchange(test.url, bytes, hit())
+    expect(statuses(received)).toEqual([status])
+    expect(received).toMatch(/\r\nConnection: close\r\n/i)
+    expect(hits).toBe(0)
+  })
+
+  it('behind a request that is being answered do not take its answer', async () => {
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    socket.write(`${hit('held')}${hit('held')}no request\r\n\r\n`)
+    await expect.poll(() => held.length).toBe(2)
+    for (const release of held) release()
+    expect(statuses(await closed)).toEqual([200, 200, 400])
+    expect(hits).toBe(2)
+  })
+
+  it('in a body end the request they belong to, behind the answers before it', async () => {
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    socket.write(`${hit('held')}${post('Transfer-Encoding: chunked')}zz\r\n`)
+    await expect.poll(() => held.length).toBe(1)
+    for (const release of held) release()
+    expect(statuses(await closed)).toEqual([200, 400])
+  })
+
+  it('a request that does not arrive in time is answered 408', async () => {
+    const slow = ['GET /health HTTP/1.1\r\nHost: x\r\n', `${post('Content-Length: 10')}{`]
+    const seen = await Promise.all(slow.map((bytes) => exchange(test.url, bytes)))
+    expect(seen.map(statuses)).toEqual([[408], [408]])
+  })
+})
+
+describe('requests that are unusual and right', () => {
+  const close = 'Connection: close'
+  it.each([
+    ['HTTP/1.0', 'GET /health HTTP/1.0\r\n\r\n', 200],
+    ['an expectation other than 100-continue', get('/health', 'Expect: tea', close), 200],
+    ['an upgrade that nobody takes', get('/health', 'Upgrade: websocket', 'Connection: upgrade, close'), 200],
+    ['an upgrade on no path', get('/api/ws', 'Upgrade: websocket', 'Connection: upgrade, close'), 404],
+    ['OPTIONS *', `OPTIONS * HTTP/1.1\r\nHost: x\r\n${close}\r\n\r\n`, 404],
+    ['an absolute target', get('http://x/health', close), 404],
+    ['a body on GET', `${get('/health', 'Content-Length: 2', close)}xx`, 200],
+    ['a length in two equal chunks', `${post('Transfer-Encoding: chunked', close)}0\r\n\r\n`, 400],
+    ['latin-1 in a header', get('/health', 'X: \u00e9', close), 200],
+  ])('%s', async (_what, bytes, status) => {
+    expect(statuses(await exchange(test.url, Buffer.from(bytes, 'latin1')))).toEqual([status])
+  })
+
+  it('random credentials are refused or ignored, and never a failure', async () => {
+    const random = [
+      '\u00ff\u00fe',
+      'a=b=c;;=;',
+      '%00',
+      'Bearer',
+      'Bearer ',
+      'Basic eDp5',
+      `"${'x'.repeat(4000)}"`,
+    ]
+    for (const value of random)
+      for (const name of ['Authorization', 'Cookie', 'X-Daemon-Token', 'Referer', 'Origin'])
+        for (const sent of [value, `svc_session=${value}`]) {
+          const bytes = Buffer.from(get('/api/account/status', `${name}: ${sent}`, close), 'latin1')
+          const [status] = statuses(await exchange(test.url, bytes))
+          expect([name, sent, status]).toEqual([name, sent, expect.toBeOneOf([400, 401, 403, 431])])
+        }
+  })
+})
+
+describe('a client that goes away', () => {
+  /** The service behind a server of the test's own, whose connections it can watch. */
+  async function watched() {
+    const server = createServer(nodeListener(test.service.handle))
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const accepted = once(server, 'connection')
+    const client = await open(url)
+    const [connection] = (await accepted) as [Socket]
+    connection.on('error', () => {})
+    const closed = new Promise((resolve) => connection.once('close', resolve))
+    return { client, closed }
+  }
+
+  it('in the middle of a body leaves nothing behind', async () => {
+    const { client, closed } = await watched()
+    client.write(`${post('Content-Length: 100')}{"half":`)
+    client.destroy()
+    await closed
+  })
+
+  it('in the middle of an answer does not disturb the call', async () => {
+    const { client, closed } = await watched()
+    client.write(hit('held'))
+    await expect.poll(() => held.length).toBe(1)
+    client.destroy()
+    await closed
+    for (const release of held) release()
+    await expect.poll(() => hits).toBe(1)
+  })
+})

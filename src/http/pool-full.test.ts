@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { call, dataOf, rpc, send } from '../../test/helpers/http.ts'
+import { mutation } from '../core/action.ts'
+import { sql } from '../db/db.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+const held: (() => void)[] = []
+const actions = {
+  holds: mutation({
+    doc: 'Keeps its connection until the test lets it go.',
+    auth: { account: 'required', actor: 'required' },
+    event: 'cell_update',
+    output: z.null(),
+    async handler() {
+      await new Promise<void>((resolve) => held.push(resolve))
+      return null
+    },
+  }),
+}
+
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  test = await testService({ actions, database_pool_max: 2 })
+  ada = await test.account()
+})
+afterAll(() => test.close())
+
+it('who gets no connection within 5 s is answered 503; session checks and health do not wait', async () => {
+  const headers = { cookie: ada.cookie }
+  const holding = [rpc(test.url, call('holds'), headers), rpc(test.url, call('holds'), headers)]
+  await expect.poll(() => held.length).toBe(2)
+  const late = [call('account_session_list'), call('cell_create', { data: {} })].map((body) =>
+    rpc(test.url, body, headers),
+  )
+  expect((await rpc(test.url, call('account_verify'), headers)).status).toBe(200)
+  expect((await send(test.url, { path: '/ready' })).status).toBe(200)
+  for (const refused of await Promise.all(late))
+    expect([refused.status, dataOf(refused)]).toEqual([503, { reason: 'service_unavailable' }])
+  for (const release of held) release()
+  expect((await Promise.all(holding)).map(({ status }) => status)).toEqual([200, 200])
+  expect((await rpc(test.url, call('account_session_list'), headers)).status).toBe(200)
+  // No transaction began, so none was rolled back.
+  expect(await test.service.app.db.rows(sql`select from audit_log where outcome = 'failure'`)).toEqual([])
+})

@@ -1,0 +1,80 @@
+import type { App } from '../core/app.ts'
+import { guardCredential } from '../core/guards.ts'
+import { badText, issue, mayHoldBadText, toIssues, tooDeep } from '../core/issues.ts'
+import { refusal } from '../errors.ts'
+import { readJsonText } from './body.ts'
+import { asServiceError } from './boundary.ts'
+import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './edge.ts'
+import type { Origin } from './jsonrpc.ts'
+import type { Route } from './route.ts'
+
+const nestingMax = 100
+
+/** The pipeline of a REST route: the guards of contract 1, section 8.1, before any body is read. */
+export async function runRoute(
+  app: App,
+  route: Route,
+  request: EdgeRequest,
+  origin: Origin,
+): Promise<EdgeReply> {
+  const { sessionCookie } = app
+  try {
+    // 3. presence, 4. type, 5. scope
+    const caller =
+      route.auth.account === 'none' ? null : await app.callers.read(origin.carriers, false, origin.ip)
+    if (caller) origin.trace.account_id = caller.account.id
+    guardCredential(route.auth, caller, { scope: `surface:${route.path.slice(1)}` })
+
+    // 6. the query
+    const query = new URLSearchParams(request.query)
+    if (!route.anyQuery) refuseQuery(query)
+
+    // 8. content type, JSON, schema
+    const input = route.input ? await readInput(app, route, request) : undefined
+
+    // 9. and 10. the limiters are the handler's: what becomes a charge depends on its outcome
+    const context = {
+      app,
+      query,
+      carriers: origin.carriers,
+      ip: origin.ip,
+      request_id: origin.request_id,
+      account: caller?.account ?? null,
+      credential: caller?.credential ?? null,
+    }
+    const reply = await route.handler(input as never, context as never)
+    const headers = { ...reply.headers, ...(reply.cookie && { 'set-cookie': reply.cookie }) }
+    if (reply.body === null) return emptyReply(headers)
+    return jsonReply(200, JSON.stringify(reply.body), headers)
+  } catch (error) {
+    const refused = asServiceError(error, app.log, origin.request_id)
+    origin.trace.reason = refused.data.reason
+    const clears = route.alwaysClears && refused.status === 401 && origin.carriers.cookie.state !== 'none'
+    return flatReply(refused.status, refused.data, clears ? { 'set-cookie': sessionCookie.clear() } : {})
+  }
+}
+
+function refuseQuery(query: URLSearchParams): void {
+  const [unknown] = query.keys()
+  if (unknown !== undefined)
+    throw refusal('invalid_query_params', { issues: [issue([unknown.slice(0, 64)], 'unrecognized_keys')] })
+}
+
+async function readInput(app: App, route: Route, request: EdgeRequest): Promise<unknown> {
+  const text = await readJsonText(request, app.config.body_limit)
+  const value = text === null || tooDeep(text, nestingMax) ? undefined : parseJson(text)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refusal('invalid_json_body')
+  const bad = mayHoldBadText(text as string) ? badText(value) : undefined
+  if (bad) throw refusal('invalid_request_body', { issues: [issue(bad, 'invalid_format')] })
+  const parsed = (route.input as NonNullable<Route['input']>).safeParse(value)
+  if (!parsed.success) throw refusal('invalid_request_body', { issues: toIssues(parsed.error) })
+  return parsed.data
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,81 @@
+import { type AddressInfo, Server as NetServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { StartError } from '../errors.ts'
+import type { Service } from '../service.ts'
+import { createNodeServer } from './node.ts'
+
+export type Serving = {
+  /** Where clients reach it, without a trailing slash. */
+  url: string
+  /** Readiness says no from now on; resolves after `shutdown_delay_ms` (contract 1, section 15.5, step 1). */
+  leave(): Promise<void>
+  /**
+   * Stops accepting and resolves to true when the running requests are answered (steps 2 to 4); to false when
+   * `limit` aborted before and cut them off.
+   */
+  drain(limit: AbortSignal): Promise<boolean>
+}
+
+/** Listens on the configured host and port. */
+export async function serve({ app, handle, leave }: Service): Promise<Serving> {
+  const { config } = app
+  const server = createNodeServer(handle, config)
+  let running = 0
+  let idle: () => void = () => {}
+  server.on('request', (_request, response) => {
+    running += 1
+    response.once('close', () => {
+      running -= 1
+      if (running === 0) idle()
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, config)))
+    server.listen(config.port, config.host, resolve)
+  })
+  return {
+    url: urlOf(server.address() as AddressInfo),
+    leave: async () => {
+      leave('leaving')
+      if (config.shutdown_delay_ms > 0) await delay(config.shutdown_delay_ms)
+    },
+    drain: async (limit) => {
+      leave('draining')
+      const drained = new Promise<true>((resolve) => {
+        idle = () => resolve(true)
+        if (running === 0) idle()
+      })
+      // The net server's own close: that of http would cut idle connections, whose next request is owed a 503.
+      NetServer.prototype.close.call(server)
+      const isClean = await Promise.race([drained, aborted(limit)])
+      server.closeAllConnections()
+      return isClean
+    },
+  }
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  if (['0.0.0.0', '::'].includes(address)) return `http://localhost:${port}`
+  return family === 'IPv6' ? `http://[${address}]:${port}` : `http://${address}:${port}`
+}
+
+/** Resolves to false when `signal` aborts, at once where it has. */
+export const aborted = (signal: AbortSignal): Promise<false> =>
+  new Promise((resolve) => {
+    const end = () => resolve(false)
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true })
+  })
+
+function cannotListen(
+  error: NodeJS.ErrnoException,
+  { host, port }: { host: string; port: number },
+): StartError {
+  const why =
+    error.code === 'EADDRINUSE'
+      ? 'something listens there already; stop it or set CELLKEEP_PORT'
+      : error.code === 'EACCES'
+        ? 'the system forbids it; choose a port above 1023 with CELLKEEP_PORT'
+        : `the system answered ${error.code}; check CELLKEEP_HOST and CELLKEEP_PORT`
+  return new StartError('cannot_listen', `Cannot listen on ${host}:${port}: ${why}.`, 1, { cause: error })
+}

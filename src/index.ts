@@ -1,0 +1,12 @@
+/** The public names of the library. */
+export type { Actions } from './actions.ts'
+export { CellDataIssues, type CellHooks } from './cells/hooks.ts'
+export { defineConfig } from './config/file.ts'
+export type { ConfigOptions } from './config.ts'
+export { mutation, query } from './core/action.ts'
+export type { Operator } from './core/operate.ts'
+export { sql } from './db/sql.ts'
+export { ServiceError, StartError } from './errors.ts'
+export { nodeListener } from './http/node.ts'
+export type { Operations } from './operations.ts'
+export { createService, type Service, type ServiceOptions } from './service.ts'

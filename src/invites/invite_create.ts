@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { Email, fold, Username } from '../accounts/formats.ts'
+import type { Audit } from '../audit/audit.ts'
+import { mutation } from '../core/action.ts'
+import { issue } from '../core/issues.ts'
+import { recorded } from '../core/mutate.ts'
+import { Timestamp } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { Invite, inviteColumns, type Via } from './invites.ts'
+
+const dayMs = 86_400_000
+const daysMax = 36_500
+
+/** A moment to come, by the clock of this server: it is judged with the schema, before any statement. */
+const ExpiresAt = Timestamp.check((payload) => {
+  if (payload.issues.length > 0) return
+  const { value: input } = payload
+  const [at, now] = [Date.parse(input), Date.now()]
+  const bound = { origin: 'date', inclusive: true, input } as const
+  if (at <= now) payload.issues.push({ ...bound, code: 'too_small', minimum: now + 1 })
+  else if (at > now + daysMax * dayMs)
+    payload.issues.push({ ...bound, code: 'too_big', maximum: now + daysMax * dayMs })
+})
+
+export const InviteInput = z.strictObject({
+  email: Email.nullish(),
+  username: Username.nullish(),
+  expires_at: ExpiresAt.nullish(),
+})
+
+export const invite_create = mutation({
+  doc: 'Invite by e-mail, username or both: who signs up with exactly these may, while signup is closed. No secret is sent.',
+  auth: { role: 'admin' },
+  event: 'invite_create',
+  rate_limit: 'account',
+  rate_limit_group: 'admin_write',
+  input: InviteInput,
+  output: z.object({ ok: z.literal(true), invite: Invite }),
+  errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],
+  refine: toNewInvite,
+  async handler(input, { actor, db, audit }) {
+    const invite = await insertInvite(db, audit, { ...input, created_by: actor.id })
+    return { ok: true as const, invite }
+  },
+})
+
+type NewInvite = Pick<Invite, 'email' | 'username' | 'expires_at'>
+
+/** Refuses an invite for nobody. */
+export function toNewInvite({
+  email = null,
+  username = null,
+  expires_at = null,
+}: z.output<typeof InviteInput>): NewInvite {
+  if (email === null && username === null)
+    throw refusal('invalid_params', { issues: [issue([], 'invite_identifier_required')] })
+  return { email, username, expires_at }
+}
+
+/** Makes an invite; expired ones with either identifier make room (contract 2, section 12). */
+export async function insertInvite(
+  db: Queryable,
+  audit: Audit,
+  { email, username, expires_at, created_by }: NewInvite & Pick<Invite, 'created_by'>,
+  via: Via = {},
+): Promise<Invite> {
+  const email_key = email === null ? null : fold(email)
+  // Locked in one order: two that renew the same pair of invites must not wait for each other.
+  await db.run(sql`
+    delete from invite where id in (
+      select id from invite
+      where claimed_at is null and (username = ${username} or email_key = ${email_key}) and expires_at <= now()
+      order by id for update)`)
+  const invite = await db.first<Invite>(sql`
+    insert into invite as i (email, email_key, username, expires_at, created_by)
+    values (${email}, ${email_key}, ${username}, ${expires_at}, ${created_by})
+    on conflict do nothing
+    returning ${inviteColumns}`)
+  // After the insert: it waits for a signup that claims the invite in its way, and then the account is there.
+  const taken = await db.first<{ username: boolean; email: boolean }>(sql`
+    select exists (select from account where username = ${username}) as username,
+      exists (select from account where email_key = ${email_key}) as email`)
+  const refuse = (reason: 'invite_duplicate' | `invite_account_exists_${'username' | 'email'}`) =>
+    recorded('invite_create', refusal(reason), { reason, ...via })
+  if (taken?.username) throw refuse('invite_account_exists_username')
+  if (taken?.email) throw refuse('invite_account_exists_email')
+  if (!invite) throw refuse('invite_duplicate')
+  audit('invite_create', { invite_id: invite.id, ...via })
+  return invite
+}

@@ -1,0 +1,43 @@
+import { z } from 'zod'
+import type { Audit } from '../audit/audit.ts'
+import { mutation } from '../core/action.ts'
+import { recorded } from '../core/mutate.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import type { Via } from './invites.ts'
+
+export const InviteDeleteInput = z.strictObject({ invite_id: Uuid })
+
+export const invite_delete = mutation({
+  doc: 'Delete an unclaimed invite, expired or not; a claimed one stays as a record.',
+  auth: { role: 'admin' },
+  event: 'invite_delete',
+  rate_limit: 'account',
+  rate_limit_group: 'admin_write',
+  input: InviteDeleteInput,
+  output: z.object({ ok: z.literal(true) }),
+  errors: ['invite_not_found'],
+  async handler({ invite_id }, { db, audit }) {
+    await removeInvite(db, audit, invite_id)
+    return { ok: true as const }
+  },
+})
+
+/** Of a deletion and a claim that race, the later one finds the row as the first one left it. */
+export async function removeInvite(
+  db: Queryable,
+  audit: Audit,
+  invite_id: string,
+  via: Via = {},
+): Promise<void> {
+  const deleted = await db.run(sql`
+    delete from invite where id = ${invite_id}::uuid and claimed_at is null`)
+  if (deleted === 0)
+    throw recorded('invite_delete', refusal('invite_not_found'), {
+      reason: 'invite_not_found',
+      attempted_invite_id: invite_id,
+      ...via,
+    })
+  audit('invite_delete', { invite_id, ...via })
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { query } from '../core/action.ts'
+import type { App } from '../core/app.ts'
+import { closePage, openPage, type Page, pageInput } from '../core/page.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { Invite, inviteColumns } from './invites.ts'
+
+/** An invite with the usernames behind its ids; null where that account is purged. */
+const InviteEntry = Invite.extend({
+  created_by_username: z.string().nullable(),
+  claimed_by_username: z.string().nullable(),
+})
+type InviteEntry = z.output<typeof InviteEntry>
+
+export const InvitePageInput = z.strictObject(pageInput())
+
+export const invite_list = query({
+  doc: 'All invites, newest first; claimed ones stay, and expired ones until they are deleted or replaced.',
+  auth: { role: 'admin' },
+  rate_limit: 'account',
+  rate_limit_group: 'admin_read',
+  input: InvitePageInput,
+  output: z.object({ invites: z.array(InviteEntry), next_cursor: z.string().nullable() }),
+  refine: (input, { app, actor }) => openPage(app, 'invite_list', { actor: actor.id }, input),
+  handler: (page, { app, db }) => readInvites(app, db, page),
+})
+
+/** One page of invites. */
+export async function readInvites(
+  app: App,
+  db: Pick<Queryable, 'rows'>,
+  page: Page,
+): Promise<{ invites: InviteEntry[]; next_cursor: string | null }> {
+  // The page is cut before the names are looked up, by the order of the index.
+  const entries = await db.rows<InviteEntry>(sql`
+    select ${inviteColumns}, inviter.username as created_by_username, claimant.username as claimed_by_username
+    from (
+      select * from invite ${beyond(page)} order by created_at desc, id desc limit ${sql.raw(page.limit + 1)}
+    ) i
+    left join actor on actor.id = i.created_by
+    left join account inviter on inviter.id = actor.account_id
+    left join account claimant on claimant.id = i.claimed_by
+    order by i.created_at desc, i.id desc`)
+  const { rows, next_cursor } = closePage(app, page, entries, ({ created_at, id }) => [created_at, id])
+  return { invites: rows, next_cursor }
+}
+
+const beyond = ({ after }: Page): Sql =>
+  after ? sql`where (created_at, id) < (${after[0]}::timestamptz, ${after[1]}::uuid)` : sql.empty

@@ -1,0 +1,104 @@
+import { z } from 'zod'
+import type { Audit } from '../audit/audit.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+
+/** Wire form of an active role grant (contract 2, section 2). */
+export const RoleGrantSummary = z.object({
+  id: Uuid,
+  actor_id: Uuid,
+  role: z.string(),
+  scope_kind: z.string().nullable(),
+  scope_id: Uuid.nullable(),
+  created_at: z.string(),
+  expires_at: z.string().nullable(),
+  granted_by: Uuid.nullable(),
+})
+
+/** True where the acting actor is a global admin, as its grants were when the request was admitted. */
+export const holdsAdmin = (grants: readonly { role: string; scope_id: string | null }[]): boolean =>
+  grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
+
+/** What a grant binds: a role, at a scope or globally, to an actor. */
+export type GrantInput = {
+  actor_id: string
+  role: string
+  scope_kind?: string | null
+  scope_id?: string | null
+  expires_at?: string | null
+  granted_by?: string | null
+}
+
+/** Inserts a grant on an actor that has no live one of this tuple; `expires_at` as stored. */
+export async function insertGrant(
+  db: Queryable,
+  grant: GrantInput,
+): Promise<{ id: string; expires_at: string | null }> {
+  const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null, granted_by = null } = grant
+  const row = await db.first<{ id: string; expires_at: string | null }>(sql`
+    insert into role_grant (actor_id, role, scope_kind, scope_id, expires_at, granted_by)
+    values (${actor_id}, ${role}, ${scope_kind}, ${scope_id}, ${expires_at}, ${granted_by})
+    returning id, expires_at`)
+  return row as NonNullable<typeof row>
+}
+
+export type Conferred = { role_grant_id: string; created: boolean; expires_at: string | null }
+
+/**
+ * Confers a role on a live actor (contract 3, section 2.2, G4 and G5): an expired row makes room for a new
+ * one; an active one keeps its id and may only be prolonged. Takes the account lock of the subject, under
+ * which all grants of an account change. Refuses with `actor_not_found` where the actor is not live.
+ */
+export async function conferGrant(
+  db: Queryable,
+  audit: Audit,
+  grant: GrantInput,
+  source: { source: 'library' | 'keeper_transfer'; path?: string; via?: string },
+): Promise<Conferred> {
+  const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null } = grant
+  const locked = await db.first<{ id: string }>(sql`
+    select id from account where id = (select account_id from actor where id = ${actor_id}::uuid)
+    for no key update`)
+  // In a statement of its own: whoever held the lock before may have removed the actor meanwhile.
+  const subject = await db.first<{ account_id: string }>(sql`
+    select account_id from actor join account on account.id = account_id
+    where actor.id = ${actor_id}::uuid and account.id = ${locked?.id ?? null}::uuid
+      and actor.deleted_at is null and account.deleted_at is null`)
+  if (!subject) throw refusal('actor_not_found')
+  const tuple = sql`actor_id = ${actor_id}::uuid and role = ${role}
+    and scope_kind is not distinct from ${scope_kind} and scope_id is not distinct from ${scope_id}::uuid
+    and revoked_at is null and closed_at is null`
+  await db.run(sql`update role_grant set closed_at = now() where ${tuple} and expires_at <= now()`)
+  const held = await db.first<{ id: string; expires_at: string | null; extended: boolean }>(sql`
+    with held as (select id, expires_at from role_grant where ${tuple}),
+    moved as (
+      update role_grant set expires_at = ${expires_at}::timestamptz
+      from held where role_grant.id = held.id and held.expires_at is not null
+        and (${expires_at}::timestamptz is null or ${expires_at}::timestamptz > held.expires_at)
+      returning role_grant.id, role_grant.expires_at
+    )
+    select held.id, moved.id is not null as extended,
+      case when moved.id is null then held.expires_at else moved.expires_at end as expires_at
+    from held left join moved using (id)`)
+  const live = held ?? (await insertGrant(db, grant))
+  const conferred = { role_grant_id: live.id, created: !held, expires_at: live.expires_at }
+  if (!held || held.extended) {
+    const { source: from, ...detail } = source
+    audit(
+      'role_grant_create',
+      {
+        role,
+        role_grant_id: live.id,
+        scope_kind,
+        scope_id,
+        expires_at: conferred.expires_at,
+        source: from,
+        ...(held && { extended: true as const }),
+        ...detail,
+      },
+      { target_actor_id: actor_id, target_account_id: subject.account_id },
+    )
+  }
+  return conferred
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { issue } from '../core/issues.ts'
+import { refusal } from '../errors.ts'
+import type { Registry, RoleSpec } from './registry.ts'
+
+/** A Name of contract 3, section 0, as input: a role, a grant path or a scope kind. */
+export const RoleName = z
+  .string()
+  .max(64)
+  .regex(/^[a-z]([a-z_]*[a-z])?$/)
+export const ScopeKind = RoleName
+
+/** Both null: global. */
+export type Scope = { scope_kind: string | null; scope_id: string | null }
+
+const builtin = ['keeper', 'admin']
+
+/**
+ * The scope input rule (contract 3, section 1): its first row, which belongs to the schema, at once, and
+ * the rest by `mustSuit`, once the role is known to be conferrable.
+ */
+export function checkScope(
+  registry: Registry,
+  { scope_kind, scope_id }: Scope,
+): { mustSuit(role: RoleSpec): void } {
+  const refuse = (key: keyof Scope, code: 'invalid_type' | 'unknown_scope_kind') =>
+    refusal('invalid_params', { issues: [issue([key], code)] })
+  if (scope_kind !== null && scope_id === null) throw refuse('scope_id', 'invalid_type')
+  if (scope_kind === null && scope_id !== null) throw refuse('scope_kind', 'invalid_type')
+  if (scope_kind !== null && !registry.isScopeKind(scope_kind))
+    throw refuse('scope_kind', 'unknown_scope_kind')
+  return {
+    mustSuit: ({ name, applicable_scope_kinds }) => {
+      if (scope_kind === null) return
+      if (builtin.includes(name)) throw refusal('role_grant_builtin_scoped')
+      if (applicable_scope_kinds && !applicable_scope_kinds.includes(scope_kind))
+        throw refusal('role_grant_scope_not_applicable')
+    },
+  }
+}

@@ -1,0 +1,15 @@
+import { password } from './accounts/password.ts'
+import { signup } from './accounts/signup.ts'
+import { status } from './accounts/status.ts'
+import { verify } from './accounts/verify.ts'
+import { bootstrap } from './bootstrap/bootstrap.ts'
+import type { Route } from './http/route.ts'
+import { login } from './sessions/login.ts'
+import { logout } from './sessions/logout.ts'
+
+/** The REST routes, below the account mount (`/api/account`). */
+export const routes = { login, logout, password, verify, status, bootstrap, signup }
+
+export type Routes = typeof routes
+
+export const routeList: readonly Route[] = Object.values(routes as unknown as Record<string, Route>)

@@ -1,0 +1,200 @@
+import type pg from 'pg'
+import { actions } from './actions.ts'
+import { createAuditWriter } from './audit/write.ts'
+import { createCallerReader } from './auth/caller.ts'
+import { readCarriers } from './auth/carriers.ts'
+import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
+import type { DaemonTokenState } from './auth/daemon-token.ts'
+import { createPasswords } from './auth/password.ts'
+import { createBootstrap } from './bootstrap/token-file.ts'
+import type { CellHooks } from './cells/hooks.ts'
+import { startCleanup } from './cleanup/cleanup.ts'
+import { type ConfigOptions, type ParsedConfig, resolveOptions } from './config.ts'
+import type { Action } from './core/action.ts'
+import type { App } from './core/app.ts'
+import { wireActions } from './core/boot.ts'
+import { createCursors } from './core/cursor.ts'
+import { dispatch } from './core/dispatch.ts'
+import { createLimiters } from './core/limiters.ts'
+import { createLog, type Log } from './core/log.ts'
+import { openDatabase } from './db/db.ts'
+import { migrate, migrationNames } from './db/migrate.ts'
+import { createReadiness } from './db/ready.ts'
+import { StartError } from './errors.ts'
+import { asServiceError } from './http/boundary.ts'
+import type { EdgeReply, EdgeRequest } from './http/edge.ts'
+import { type FetchInfo, fetchHandler } from './http/fetch.ts'
+import { createEdge, type Phase } from './http/server.ts'
+import { bindOperations, type Operations } from './operations.ts'
+import { createRegistry, type RegistryOptions } from './roles/registry.ts'
+import { createLastUsed } from './tokens/last-used.ts'
+
+/** One running service: the same whether it is embedded, tested or served. */
+export type Service = {
+  /** Answers a web-standard request; `info.address` is the peer's. */
+  fetch(request: Request, info: FetchInfo): Promise<Response>
+  /** Answers in the raw shape that `nodeListener` feeds. */
+  handle(request: EdgeRequest): Promise<EdgeReply>
+  /** Calls a method in process, through the same guards as over HTTP; rejects with `ServiceError`. */
+  call(
+    method: string,
+    params?: unknown,
+    caller?: { headers?: Record<string, string>; ip?: string },
+  ): Promise<unknown>
+  /** What operator commands do, without a credential and audited by `via` (contract 2, section 19). */
+  readonly operations: Operations
+  /** Applies pending migrations; the names applied. */
+  migrate(): Promise<string[]>
+  /** From now on readiness, then every request, is refused with `shutting_down`. */
+  leave(phase: 'leaving' | 'draining'): void
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+  /** For operator commands and tests, which call the verbs' own functions. */
+  readonly app: App
+}
+
+export type ServiceOptions = ConfigOptions & {
+  log?: Log
+  /** Sees every SQL statement; for tests that count and for tracing. */
+  onStatement?: (text: string) => void
+  /** The daemon token that acts as the keeper; made by the test kit only. */
+  daemon_token_state?: DaemonTokenState
+}
+
+/**
+ * Composes a service from options (the settings of docs/configuration.md in lower case without prefix,
+ * and roles, hooks, actions). Needs `database_url` and `cookie_keys`; reads no environment.
+ */
+export async function createService(options: ServiceOptions): Promise<Service> {
+  const { log, onStatement, daemon_token_state, ...settings } = options
+  const parsed = resolveOptions(settings)
+  const { database_url, cookie_keys, log_level } = parsed.config
+  if (database_url === null)
+    throw new StartError(
+      'configuration',
+      'createService needs database_url; the embedded database comes with `cellkeep start`.',
+      78,
+    )
+  return await composeService(parsed, {
+    connection: { connectionString: database_url },
+    cookieKeys: cookie_keys ?? [],
+    log: log ?? createLog(log_level),
+    ...(onStatement && { onStatement }),
+    ...(daemon_token_state && { daemonToken: daemon_token_state }),
+  })
+}
+
+/** What the configuration alone does not say. */
+export type Surroundings = {
+  connection: pg.ClientConfig
+  cookieKeys: readonly string[]
+  log: Log
+  onStatement?: (text: string) => void
+  daemonToken?: DaemonTokenState
+}
+
+/** The composition root: configuration and database become a service, migrated and ready to answer. */
+export async function composeService(parsed: ParsedConfig, around: Surroundings): Promise<Service> {
+  const { connection, log } = around
+  for (const warning of parsed.warnings) log.warn(warning)
+  const composed = await composeApp(parsed, around, parsed.config.migrate)
+  const { app } = composed
+  await app.bootstrap.prepare()
+  const phase: Phase = { now: 'serving' }
+  const handle = createEdge(app, createReadiness(app.db, migrationNames(), { log }), phase)
+  const endCleanup = startCleanup(app)
+  const close = async (): Promise<void> => {
+    await endCleanup()
+    await composed.close()
+  }
+  return {
+    app,
+    handle,
+    fetch: fetchHandler(handle),
+    call: (method, params, caller = {}) =>
+      dispatch(app, {
+        method,
+        params,
+        mayHoldBadText: true,
+        viaGet: false,
+        carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
+        ip: caller.ip ?? '127.0.0.1',
+        request_id: 'in-process',
+        trace: {},
+      }).catch((error) => {
+        throw asServiceError(error, log, 'in-process')
+      }),
+    operations: bindOperations(app),
+    migrate: async () => (await migrate(connection, { log })).applied,
+    leave: (next) => {
+      phase.now = next
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+/** What a service and an operator command work with; nothing of it answers, or runs, by itself. */
+export async function composeApp(
+  parsed: ParsedConfig,
+  around: Surroundings,
+  migrations: 'auto' | 'check',
+): Promise<{ app: App; close(): Promise<void> }> {
+  const { config, declarations } = parsed
+  const { connection, log } = around
+  const registry = createRegistry(declarations as RegistryOptions)
+  const own = (declarations.actions ?? {}) as Record<string, Action>
+  const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
+  if (twice)
+    throw new StartError(
+      'invalid_action',
+      `Action ${twice}: a built-in method has this name; rename yours.`,
+      78,
+    )
+  const wired = wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config)
+
+  await migrate(connection, { mode: migrations, log })
+  const db = openDatabase({
+    connection,
+    poolMax: config.database_pool_max,
+    statementTimeoutMs: config.statement_timeout_ms,
+    onError: (error, what) => log.error({ err: error }, what),
+    ...(around.onStatement && { onStatement: around.onStatement }),
+  })
+  const keyRing = createKeyRing(around.cookieKeys)
+  const { memoryCost, timeCost, parallelism } = config.argon2
+  const lastUsed = createLastUsed(db, log)
+  const app: App = {
+    config,
+    log,
+    db,
+    registry,
+    actions: wired,
+    hooks: (declarations.hooks ?? {}) as CellHooks,
+    callers: createCallerReader(db, {
+      ...(around.daemonToken && { daemon: around.daemonToken }),
+      onTokenUse: lastUsed.stamp,
+    }),
+    lastUsed,
+    audit: createAuditWriter(db, log),
+    passwords: await createPasswords({
+      concurrency: config.hash_concurrency,
+      queueMax: config.hash_queue_max,
+      argon2: { memory: memoryCost, time: timeCost, parallelism },
+    }),
+    keyRing,
+    sessionCookie: createSessionCookie(keyRing, {
+      secure: config.cookie_secure,
+      hostPrefix: config.cookie_host_prefix,
+    }),
+    cursors: createCursors(keyRing.derive('cursor')),
+    limiters: createLimiters(config),
+    bootstrap: createBootstrap(config, db, log),
+    offerPolicy: declarations.authorize_offer ? 'callback' : 'holders',
+  }
+  const close = async (): Promise<void> => {
+    await lastUsed.flush()
+    await db.close()
+  }
+  return { app, close }
+}

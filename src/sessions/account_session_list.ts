@@ -1,0 +1,20 @@
+import { z } from 'zod'
+import { query } from '../core/action.ts'
+import { sql } from '../db/db.ts'
+import { AuthSession } from './sessions.ts'
+
+/** Newest sessions shown; the cap keeps the usual number far below. */
+const shown = 50
+
+export const account_session_list = query({
+  doc: 'The unexpired sessions of the caller’s account, newest first.',
+  auth: { account: 'required', actor: 'none' },
+  output: z.object({ sessions: z.array(AuthSession) }),
+  async handler(_input, { account, db }) {
+    const sessions = await db.rows<z.output<typeof AuthSession>>(sql`
+      select id, account_id, created_at, expires_at from auth_session
+      where account_id = ${account.id}::uuid and expires_at > now()
+      order by created_at desc, id desc limit ${sql.raw(shown)}`)
+    return { sessions }
+  },
+})

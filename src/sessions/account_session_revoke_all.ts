@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { mutation } from '../core/action.ts'
+import { sql } from '../db/db.ts'
+
+export const account_session_revoke_all = mutation({
+  doc: 'End every session of the caller’s account, the present one included.',
+  auth: { account: 'required', actor: 'none', credential_types: ['session'] },
+  event: 'session_revoke_all',
+  output: z.object({ ok: z.literal(true), count: z.int() }),
+  errors: ['account_vanished'],
+  async handler(_input, { account, credential, db, audit, fail }) {
+    const locked = await db.run(sql`
+      select from account where id = ${account.id}::uuid and deleted_at is null for no key update`)
+    if (locked === 0) throw fail('account_vanished')
+    const count = await db.run(sql`
+      delete from auth_session where account_id = ${account.id}::uuid and expires_at > now()`)
+    if (count > 0)
+      audit(
+        'session_revoke_all',
+        { count, credential_type: credential.type },
+        { target_account_id: account.id },
+      )
+    return { ok: true as const, count }
+  },
+})

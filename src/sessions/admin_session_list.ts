@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { query } from '../core/action.ts'
+import type { App } from '../core/app.ts'
+import { closePage, openPage, type Page, pageInput } from '../core/page.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { AuthSession } from './sessions.ts'
+
+const AdminSession = AuthSession.extend({ username: z.string() })
+type AdminSession = z.output<typeof AdminSession>
+
+export const admin_session_list = query({
+  doc: 'Unexpired sessions, newest first, of one account or of all.',
+  auth: { role: 'admin' },
+  rate_limit: 'account',
+  rate_limit_group: 'admin_read',
+  input: z.strictObject({ account_id: Uuid.nullish(), ...pageInput() }),
+  output: z.object({ sessions: z.array(AdminSession), next_cursor: z.string().nullable() }),
+  refine(input, { app, actor }) {
+    const account_id = input.account_id ?? null
+    return { account_id, page: openPage(app, 'admin_session_list', { actor: actor.id, account_id }, input) }
+  },
+  handler: (input, { app, db }) => readSessions(app, db, input),
+})
+
+/** One page of unexpired sessions, newest first. */
+export async function readSessions(
+  app: App,
+  db: Pick<Queryable, 'rows'>,
+  { account_id, page }: { account_id: string | null; page: Page },
+): Promise<{ sessions: AdminSession[]; next_cursor: string | null }> {
+  const found = await db.rows<AdminSession>(sql`
+    select s.id, s.account_id, s.created_at, s.expires_at, account.username
+    from auth_session s join account on account.id = s.account_id
+    where s.expires_at > now()
+      ${account_id === null ? sql.empty : sql`and s.account_id = ${account_id}::uuid`}
+      ${page.after ? sql`and (s.created_at, s.id) < (${page.after[0]}::timestamptz, ${page.after[1]}::text)` : sql.empty}
+    order by s.created_at desc, s.id desc limit ${sql.raw(page.limit + 1)}`)
+  const { rows, next_cursor } = closePage(app, page, found, (row) => [row.created_at, row.id])
+  return { sessions: rows, next_cursor }
+}

@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { callerEnvelope } from '../audit/audit.ts'
+import { mutate } from '../core/mutate.ts'
+import { sql } from '../db/db.ts'
+import { route } from '../http/route.ts'
+
+/** `POST /logout`: ends the presented session and clears its cookie (contract 2, section 8). */
+export const logout = route({
+  doc: 'End the present session and clear its cookie.',
+  method: 'POST',
+  path: '/logout',
+  auth: { account: 'required', actor: 'none', credential_types: ['session'] },
+  alwaysClears: true,
+  output: z.object({ ok: z.literal(true), username: z.string() }),
+  async handler(_input, { app, account, credential, ip }) {
+    const session_id = credential.id as string
+    const envelope = { ...callerEnvelope({ account }, ip), target_account_id: account.id }
+    await mutate(app, 'logout', envelope, async ({ db, audit }) => {
+      const ended = await db.run(sql`
+        delete from auth_session where id = ${session_id} and account_id = ${account.id}::uuid`)
+      if (ended > 0) audit('logout', { session_id })
+    })
+    return { body: { ok: true as const, username: account.username }, cookie: app.sessionCookie.clear() }
+  },
+})

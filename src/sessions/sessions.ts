@@ -1,0 +1,121 @@
+import { z } from 'zod'
+import type { Audit, Envelope } from '../audit/audit.ts'
+import type { Carriers } from '../auth/carriers.ts'
+import { randomToken, sessionIdOf } from '../auth/secrets.ts'
+import type { App } from '../core/app.ts'
+import { mutate } from '../core/mutate.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+
+/** Wire form of a session (SPEC: Session). */
+export const AuthSession = z.object({
+  id: z.string(),
+  account_id: Uuid,
+  created_at: z.string(),
+  expires_at: z.string(),
+})
+
+/** A session lives 30 days from its creation; nothing prolongs it (contract 2, section 5). */
+export const sessionDays = 30
+
+export type StartedSession = {
+  session_id: string
+  account_id: string
+  /** The `Set-Cookie` value; send it only after the commit. */
+  cookie: string
+  /** The other sessions that ended for it. */
+  ended: { session_id: string; cause: 'cap' | 'replaced' }[]
+}
+
+/**
+ * Opens a session inside the caller's transaction, which holds the account lock: ends the session whose
+ * cookie came along, when it is the account's own, and the oldest beyond the cap (contract 2, section 5).
+ */
+export async function startSession(
+  app: App,
+  db: Queryable,
+  account_id: string,
+  presented: Carriers,
+): Promise<StartedSession> {
+  const token = randomToken()
+  const session_id = sessionIdOf(token)
+  const old = presentedId(presented)
+  const cap = app.config.max_sessions
+  const row = await db.first<{ expires_at: string; replaced: string[]; evicted: string[] }>(sql`
+    with replaced as (
+      delete from auth_session where id = ${old} and account_id = ${account_id}::uuid and expires_at > now()
+      returning id
+    ), evicted as (
+      delete from auth_session where id in (
+        select id from auth_session
+        where account_id = ${account_id}::uuid and expires_at > now() and id is distinct from ${old}
+        order by created_at desc, id desc
+        offset ${cap === null ? null : cap - 1} limit ${cap === null ? 0 : null}
+      ) returning id
+    ), made as (
+      insert into auth_session (id, account_id, created_at, expires_at)
+      values (${session_id}, ${account_id}::uuid, now(), now() + ${sql.raw(`interval '${sessionDays} days'`)})
+      returning expires_at
+    )
+    select made.expires_at,
+      array(select id from replaced) as replaced, array(select id from evicted order by id) as evicted
+    from made`)
+  const { expires_at, replaced, evicted } = row as NonNullable<typeof row>
+  return {
+    session_id,
+    account_id,
+    cookie: app.sessionCookie.issue(token, expires_at),
+    ended: [
+      ...replaced.map((id) => ({ session_id: id, cause: 'replaced' as const })),
+      ...evicted.map((id) => ({ session_id: id, cause: 'cap' as const })),
+    ],
+  }
+}
+
+/** The rows of the sessions that ended for a new one: subject and owner are the same account. */
+export function auditEnded(audit: Audit, { account_id, ended }: StartedSession): void {
+  for (const one of ended) audit('session_revoke', one, ownSession(account_id))
+}
+
+const ownSession = (account_id: string): Partial<Envelope> => ({
+  actor_id: null,
+  account_id,
+  target_account_id: account_id,
+})
+
+/**
+ * A browser that signs in over another account's live session ends that one, in a transaction of its own:
+ * the two accounts are never locked together, so two browsers that swap accounts cannot deadlock.
+ */
+export async function endForeignSession(
+  app: App,
+  account_id: string,
+  presented: Carriers,
+  ip: string,
+): Promise<void> {
+  const old = presentedId(presented)
+  if (old === null) return
+  const none: Envelope = {
+    actor_id: null,
+    account_id: null,
+    target_actor_id: null,
+    target_account_id: null,
+    ip,
+  }
+  try {
+    await mutate(app, 'session_revoke', none, async ({ db, audit }) => {
+      const ended = await db.first<{ account_id: string }>(sql`
+        delete from auth_session where id = ${old} and account_id <> ${account_id}::uuid and expires_at > now()
+        returning account_id`)
+      if (ended) audit('session_revoke', { session_id: old, cause: 'replaced' }, ownSession(ended.account_id))
+    })
+  } catch (error) {
+    app.log.error(
+      { err: error },
+      'the session of a replaced cookie could not be ended; it lives until it expires',
+    )
+  }
+}
+
+const presentedId = ({ cookie }: Carriers): string | null =>
+  cookie.state === 'good' ? cookie.sessionId : null

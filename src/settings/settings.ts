@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import type { Config } from '../config.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+
+/** Wire form of the one row of settings (contract 2, section 2). */
+export const AppSettings = z.object({
+  open_signup: z.boolean(),
+  updated_at: z.string().nullable(),
+  updated_by: Uuid.nullable(),
+  updated_by_username: z.string().nullable(),
+})
+export type AppSettings = z.output<typeof AppSettings>
+
+/** Whether the methods exist; the row counts for signup either way. */
+export const hasSettingsMethods = ({ app_settings }: Config): boolean => app_settings
+
+export async function readSettings(db: Pick<Queryable, 'first'>): Promise<AppSettings> {
+  const row = await db.first<AppSettings>(sql`
+    select s.open_signup, s.updated_at, s.updated_by, account.username as updated_by_username
+    from app_settings s left join actor on actor.id = s.updated_by
+    left join account on account.id = actor.account_id
+    where s.id = 1`)
+  return row as AppSettings
+}
+
+/** Whether anybody may sign up, as of now: never kept between two requests (SPEC: closed by default). */
+export async function isSignupOpen(db: Pick<Queryable, 'first'>): Promise<boolean> {
+  const row = await db.first<{ open_signup: boolean }>(sql`select open_signup from app_settings where id = 1`)
+  return row?.open_signup === true
+}

@@ -1,0 +1,76 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { expect, test } from 'vitest'
+import { postmasterPid, serves } from '../db/postgres-process.ts'
+import { cloneDatabase, sharedCluster, startCluster } from './cluster.ts'
+
+const query = async (connection: pg.ClientConfig, text: string) => {
+  const client = new pg.Client(connection)
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+test('many copies of one template are made at once and are apart from each other', async () => {
+  const { connection, template } = await sharedCluster()
+  const copies = await Promise.all(Array.from({ length: 6 }, () => cloneDatabase(connection, template)))
+  await Promise.all(
+    copies.map((copy, index) => query(copy.connection, `create table t as select ${index} as n`)),
+  )
+  const seen = await Promise.all(copies.map((copy) => query(copy.connection, 'select n from t')))
+  expect(seen).toEqual(copies.map((_, index) => [{ n: index }]))
+  await Promise.all(copies.map((copy) => copy.drop()))
+  const left = await query(
+    connection,
+    `select datname from pg_database where datname = '${copies[0]?.connection.database}'`,
+  )
+  expect(left).toEqual([])
+})
+
+test('a copy is dropped while connections to it are open', async () => {
+  const { connection, template } = await sharedCluster()
+  const copy = await cloneDatabase(connection, template)
+  const client = new pg.Client(copy.connection)
+  const ended = new Promise((resolve) => client.on('error', resolve))
+  await client.connect()
+  await copy.drop()
+  expect(await ended).toMatchObject({ code: '57P01' })
+})
+
+test('a cluster dies with its process, even when that is killed', async () => {
+  const script = `import { startCluster } from ${JSON.stringify(new URL('./cluster.ts', import.meta.url).href)}
+    const { connection } = await startCluster()
+    console.log(connection.host)
+    setInterval(() => {}, 1000)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [host] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string]
+  const dir = host.trim()
+  const server = await postmasterPid(join(dir, 'db'))
+  expect(server).toBeGreaterThan(0)
+  child.kill('SIGKILL')
+  await expect.poll(() => access(dir).catch(({ code }) => code), { timeout: 15_000 }).toBe('ENOENT')
+  expect(await serves(server as number, join(dir, 'db'))).toBe(false)
+})
+
+test('a process that forgets its cluster ends, and the cluster with it', async () => {
+  const script = `import { startCluster } from ${JSON.stringify(new URL('./cluster.ts', import.meta.url).href)}
+    console.log((await startCluster()).connection.host)`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+  await expect.poll(() => access(stdout.trim()).catch(({ code }) => code), { timeout: 15_000 }).toBe('ENOENT')
+})
+
+test('a stopped cluster leaves no directory', async () => {
+  const { connection, stop } = await startCluster()
+  expect(await query(connection, 'select current_user as name')).toEqual([{ name: 'cellkeep' }])
+  await stop()
+  await expect(access(connection.host as string)).rejects.toMatchObject({ code: 'ENOENT' })
+})

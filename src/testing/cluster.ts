@@ -1,0 +1,171 @@
+import { spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import pg from 'pg'
+import { temporaryDirectory } from '../db/embedded-socket.ts'
+import { databaseUser } from '../db/embedded-user.ts'
+import { migrate, migrationNames, migrationsDirectory } from '../db/migrate.ts'
+import { findBinaries } from '../db/postgres-binaries.ts'
+import { connectionTo, initDatabase, startPostgres } from '../db/postgres-process.ts'
+
+/** A throwaway PostgreSQL: nothing of it survives its process. */
+export type TestCluster = {
+  /** The superuser in the database `postgres`. */
+  connection: pg.ClientConfig
+  stop(): Promise<void>
+}
+
+/** Nothing is kept, so nothing is flushed; statistics change no test's plan half-way. */
+const throwaway = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  autovacuum: 'off',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  max_connections: '300',
+  shared_buffers: '128MB',
+}
+
+/** Starts a cluster of its own; `CELLKEEP_POSTGRES_BIN` chooses the version. It ends with this process at the latest. */
+export async function startCluster(): Promise<TestCluster> {
+  const user = await databaseUser('')
+  const dir = await temporaryDirectory('ck-', user)
+  const watchdog = spawn('/bin/sh', ['-c', watch, 'sh', dir], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+    cwd: '/',
+  })
+  const ended = once(watchdog, 'exit')
+  const stop = async (): Promise<void> => {
+    watchdog.ref()
+    watchdog.stdin.end()
+    await ended
+  }
+  try {
+    const postgresBin = process.env.CELLKEEP_POSTGRES_BIN || undefined
+    const binaries = await findBinaries({
+      postgresBin,
+      libDir: join(dir, 'lib'),
+      user,
+      onNotice: console.warn,
+    })
+    const db = join(dir, 'db')
+    await initDatabase(binaries, db, user, ['--no-sync'])
+    const server = { binaries, db, socketDir: dir, logFile: join(dir, 'log'), user, settings: throwaway }
+    const { client } = await startPostgres(server)
+    await client.end()
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  watchdog.unref()
+  // A pipe to a child is a socket, which alone would keep the process from ending.
+  ;(watchdog.stdin as unknown as Socket).unref()
+  return { connection: connectionTo(dir, 'postgres'), stop }
+}
+
+/**
+ * The cluster of this test run: the one that `CELLKEEP_TEST_DATABASE_URL` names (vitest's global setup sets it),
+ * else one that this process starts at the first call.
+ */
+export async function sharedCluster(): Promise<{ connection: pg.ClientConfig; template: string }> {
+  shared ??= open()
+  return shared
+}
+
+let shared: Promise<{ connection: pg.ClientConfig; template: string }> | undefined
+
+async function open() {
+  const url = process.env.CELLKEEP_TEST_DATABASE_URL
+  const connection = url ? fromUrl(url) : (await startCluster()).connection
+  return { connection, template: await migratedTemplate(connection) }
+}
+
+/** Copies a template into a database of a random name; many at once are fine. */
+export async function cloneDatabase(
+  connection: pg.ClientConfig,
+  template: string,
+): Promise<{ connection: pg.ClientConfig; drop(): Promise<void> }> {
+  const database = `cellkeep_${randomBytes(8).toString('hex')}`
+  await asAdmin(connection, (admin) => admin.query(`create database ${database} template ${template}`))
+  return {
+    connection: { ...connection, database },
+    drop: () =>
+      asAdmin(connection, (admin) => admin.query(`drop database if exists ${database} with (force)`)),
+  }
+}
+
+/**
+ * The database with every migration applied, made once per cluster and set of migrations. Nobody can connect to
+ * it afterwards, so that copying it never finds it in use.
+ */
+export async function migratedTemplate(connection: pg.ClientConfig): Promise<string> {
+  const template = `cellkeep_template_${await migrationsDigest()}`
+  await asAdmin(connection, async (admin) => {
+    await admin.query('select pg_advisory_lock(hashtext($1))', [template])
+    const { rows } = await admin.query('select datallowconn from pg_database where datname = $1', [template])
+    if (rows[0]?.datallowconn === false) return
+    await admin.query(`drop database if exists ${template} with (force)`)
+    await admin.query(`create database ${template}`)
+    await migrate({ ...connection, database: template })
+    await admin.query(`alter database ${template} allow_connections false`)
+  })
+  return template
+}
+
+/** The admin connection as the value of `CELLKEEP_TEST_DATABASE_URL`. */
+export function toUrl({ host, port, user, database }: pg.ClientConfig): string {
+  const url = new URL(`postgres://${user}@localhost/${database}`)
+  url.search = new URLSearchParams({ host: host ?? '', port: String(port) }).toString()
+  return url.href
+}
+
+/** Settings one by one, so that a copy of them with another `database` is another database. */
+function fromUrl(text: string): pg.ClientConfig {
+  const url = new URL(text)
+  const password = decodeURIComponent(url.password)
+  return {
+    host: url.searchParams.get('host') ?? url.hostname,
+    port: Number(url.searchParams.get('port') ?? (url.port || 5432)),
+    user: decodeURIComponent(url.username),
+    ...(password && { password }),
+    database: decodeURIComponent(url.pathname.slice(1)) || 'postgres',
+  }
+}
+
+async function asAdmin(
+  connection: pg.ClientConfig,
+  work: (admin: pg.Client) => Promise<unknown>,
+): Promise<void> {
+  const admin = new pg.Client(connection)
+  await admin.connect()
+  try {
+    await work(admin)
+  } finally {
+    await admin.end()
+  }
+}
+
+async function migrationsDigest(): Promise<string> {
+  const hash = createHash('sha256')
+  for (const name of migrationNames())
+    hash.update(name).update(await readFile(join(migrationsDirectory, `${name}.sql`)))
+  return hash.digest('hex').slice(0, 12)
+}
+
+/**
+ * Waits for the end of its input, which is the end of this process however it came, then ends the server and
+ * removes the directory. `-QUIT`: nothing is worth a checkpoint.
+ */
+const watch = `
+cat >/dev/null
+read -r pid <"$1/db/postmaster.pid" && kill -QUIT "$pid" && for i in $(seq 200); do
+  kill -0 "$pid" || break
+  sleep 0.05
+done
+rm -rf -- "$1"
+`

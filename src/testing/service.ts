@@ -1,0 +1,145 @@
+import type { AddressInfo } from 'node:net'
+import type { Actions } from '../actions.ts'
+import { type CellGrant, type Principal, upsertCellGrant } from '../cells/grants.ts'
+import { type Client, createClient } from '../client/client.ts'
+import { silentLog } from '../core/log.ts'
+import { operate } from '../core/operate.ts'
+import { createNodeServer } from '../http/node.ts'
+import { type Conferred, conferGrant, type GrantInput } from '../roles/grants.ts'
+import { createService, type Service, type ServiceOptions } from '../service.ts'
+import { startSession } from '../sessions/sessions.ts'
+import { cloneDatabase, sharedCluster, toUrl } from './cluster.ts'
+import { type TestDaemonToken, testDaemonToken } from './daemon-token.ts'
+
+/** Cheap hashing and no failure floor; everything else is as in production. */
+const testDefaults = {
+  env: 'development',
+  argon2: '8,1,1',
+  login_fail_floor_ms: 0,
+  login_fail_jitter_ms: 0,
+  cookie_keys: ['test-key-test-key-test-key-test-key-1'],
+} as const
+
+/** With `database_url` it is one more node on that database, such as `databaseUrl` of another test service. */
+export type TestOptions = ServiceOptions
+
+export type TestAccount<A = Actions> = {
+  id: string
+  /** Its first actor. */
+  actor_id: string
+  username: string
+  password: string
+  /** The `Cookie` header of its session. */
+  cookie: string
+  /** A client that is signed in as this account. */
+  client: Client<A>
+}
+
+export type TestService<A = Actions> = {
+  service: Service
+  /** Where it listens, on a free port of the loopback. */
+  url: string
+  databaseUrl: string
+  /** A client without a credential, or with the given cookie. */
+  client(cookie?: string): Client<A>
+  /** What the service validates daemon tokens by; `rotate()` makes a new one and keeps the one before. */
+  daemonToken: TestDaemonToken
+  /** A client that presents the daemon token, the current one unless another is given. */
+  daemonClient(token?: string): Client<A>
+  /** An account with one actor, signed in; `roles` are conferred globally. */
+  account(input?: {
+    username?: string
+    password?: string
+    email?: string
+    roles?: string[]
+  }): Promise<TestAccount<A>>
+  /** One more actor on an account. */
+  actor(account_id: string, name: string): Promise<string>
+  /** Confers a role, keeper included and whatever its grant paths, by the function behind `grantRole`. */
+  roleGrant(grant: GrantInput): Promise<Conferred>
+  /** Gives a principal a level on a cell, by the function behind `cell_grant_create`. */
+  cellGrant(cell_id: string, level: 'viewer' | 'editor', principal: Principal): Promise<CellGrant>
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Starts a service on a database of its own, cloned from a migrated template in some milliseconds. */
+export async function testService<A = Actions>(options: TestOptions = {}): Promise<TestService<A>> {
+  const { databaseUrl, drop } = await databaseOf(options)
+  const daemonToken = testDaemonToken()
+  const service = await createService({
+    log: silentLog,
+    ...testDefaults,
+    daemon_token_state: daemonToken,
+    ...options,
+    database_url: databaseUrl,
+  })
+  const { app } = service
+  const server = createNodeServer(service.handle, app.config)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const clientWith = (headers: Record<string, string>): Client<A> =>
+    createClient<A>({
+      url,
+      rpcPath: app.config.rpc_path,
+      accountPath: app.config.account_path,
+      headers,
+    })
+  const client = (cookie?: string): Client<A> => clientWith(cookie === undefined ? {} : { cookie })
+  let made = 0
+  let closed: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    server.close()
+    server.closeAllConnections()
+    await service.close()
+    await drop()
+  }
+
+  const test: TestService<A> = {
+    service,
+    url,
+    databaseUrl,
+    client,
+    daemonToken,
+    daemonClient: (token = daemonToken.current) => clientWith({ 'x-daemon-token': token }),
+    account: async ({ username = `user${++made}`, password = 'a long password', email, roles = [] } = {}) => {
+      const { account, actor } = await service.operations.createAccount(
+        { username, password, email: email ?? null },
+        operator,
+      )
+      for (const role of roles) await test.roleGrant({ actor_id: actor.id, role })
+      const session = await app.db.transaction((db) =>
+        startSession(app, db, account.id, { cookie: { state: 'none' } }),
+      )
+      const cookie = session.cookie.slice(0, session.cookie.indexOf(';'))
+      return { id: account.id, actor_id: actor.id, username, password, cookie, client: client(cookie) }
+    },
+    actor: async (account_id, name) => (await service.operations.addActor({ account_id, name }, operator)).id,
+    roleGrant: (grant) =>
+      operate(app, 'role_grant_create', operator, ({ db, audit }) =>
+        conferGrant(db, audit, grant, { source: 'library', via }),
+      ),
+    cellGrant: (cell_id, level, principal) =>
+      operate(app, 'cell_grant_create', operator, ({ db, audit }) =>
+        upsertCellGrant(db, audit, { cell_id, level, principal, granted_by: null }, { via }),
+      ),
+    close: () => {
+      closed ??= close()
+      return closed
+    },
+    [Symbol.asyncDispose]: () => test.close(),
+  }
+  return test
+}
+
+async function databaseOf({ database_url }: TestOptions) {
+  if (database_url) return { databaseUrl: database_url, drop: async () => {} }
+  const cluster = await sharedCluster()
+  const { connection, drop } = await cloneDatabase(cluster.connection, cluster.template)
+  return { databaseUrl: toUrl(connection), drop }
+}
+
+/** The metadata key of rows written without a request. */
+const via = 'testing'
+
+const operator = { via }

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { randomToken, sha256Hex } from '../auth/secrets.ts'
+import { ScopeInput, scopeLabel, storedScope } from '../auth/token-scope.ts'
+import { mutation } from '../core/action.ts'
+import { issue } from '../core/issues.ts'
+import { Int } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { TokenName } from './tokens.ts'
+
+const daysMax = 36_500
+
+export const account_token_create = mutation({
+  doc: 'Make an API token for scripts; its secret is in this answer and nowhere else. The oldest beyond the cap end.',
+  auth: { account: 'required', actor: 'none', credential_types: ['session'] },
+  event: 'token_create',
+  rate_limit: 'account',
+  rate_limit_group: 'account',
+  input: z.strictObject({
+    name: TokenName.default('CLI token'),
+    scope: ScopeInput,
+    lifetime: z.discriminatedUnion('kind', [
+      z.strictObject({ kind: z.literal('eternal') }),
+      z.strictObject({ kind: z.literal('ttl'), days: Int(1, daysMax) }),
+    ]),
+  }),
+  output: z.object({
+    ok: z.literal(true),
+    token: z.string(),
+    id: z.string(),
+    name: z.string(),
+    scope: z.string(),
+    expires_at: z.string().nullable(),
+  }),
+  errors: ['unknown_method', 'account_vanished', 'authentication_required'],
+  refine(input, { app, fail }) {
+    if (input.scope.kind !== 'methods') return input
+    const issues = input.scope.methods.flatMap((method, index) =>
+      app.actions.has(method) ? [] : [issue(['scope', 'methods', index], 'invalid_value')],
+    )
+    if (issues.length > 0) throw fail('unknown_method', { issues: issues.slice(0, 20) })
+    return input
+  },
+  async handler({ name, scope, lifetime }, { app, account, credential, db, audit, fail }) {
+    const locked = await db.first(sql`
+      select id from account where id = ${account.id}::uuid and deleted_at is null for no key update`)
+    if (!locked) throw fail('account_vanished')
+    const isLive = await db.first(sql`
+      select 1 from auth_session
+      where id = ${credential.id} and account_id = ${account.id}::uuid and expires_at > now()`)
+    if (!isLive) throw fail('authentication_required')
+
+    const token = `secret_svc_token_${randomToken()}`
+    const id = `tok_${randomBytes(9).toString('base64url')}`
+    const stored = storedScope(scope)
+    const days = lifetime.kind === 'ttl' ? lifetime.days : null
+    const { expires_at, evicted } = await insertToken(db, account.id, app.config.max_tokens, {
+      id,
+      name,
+      token_hash: sha256Hex(token),
+      scope: stored,
+      days,
+    })
+    audit('token_create', {
+      token_id: id,
+      token_scope: scope.kind,
+      expires_at,
+      credential_type: credential.type,
+    })
+    for (const token_id of evicted)
+      audit('token_revoke', { token_id, cause: 'cap' }, { target_account_id: account.id })
+    return { ok: true as const, token, id, name, scope: scopeLabel(JSON.parse(stored)), expires_at }
+  },
+})
+
+type NewToken = { id: string; name: string; token_hash: string; scope: string; days: number | null }
+
+/** Inserts under the account lock; expired tokens take no slot, the new one never goes. */
+async function insertToken(
+  db: Queryable,
+  account_id: string,
+  cap: number | null,
+  { id, name, token_hash, scope, days }: NewToken,
+): Promise<{ expires_at: string | null; evicted: string[] }> {
+  const row = await db.first<{ expires_at: string | null; evicted: string[] }>(sql`
+    with evicted as (
+      delete from api_token where id in (
+        select id from api_token
+        where account_id = ${account_id}::uuid and (expires_at is null or expires_at > now())
+        order by created_at desc, id desc
+        offset ${cap === null ? null : cap - 1} limit ${cap === null ? 0 : null}
+      ) returning id
+    ), made as (
+      insert into api_token (id, account_id, name, token_hash, scope, created_at, expires_at)
+      values (${id}, ${account_id}::uuid, ${name}, ${token_hash}, ${scope}::jsonb, now(),
+        now() + make_interval(secs => ${days}::float8 * 86400))
+      returning expires_at
+    )
+    select made.expires_at, array(select id from evicted order by id) as evicted from made`)
+  return row as NonNullable<typeof row>
+}

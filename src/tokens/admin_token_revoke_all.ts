@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { type Detail, noAccount } from '../accounts/ending.ts'
+import { lockAccounts } from '../accounts/locks.ts'
+import type { Audit } from '../audit/audit.ts'
+import { mutation } from '../core/action.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+
+export const admin_token_revoke_all = mutation({
+  doc: 'End every API token of an account, expired ones included.',
+  auth: { role: 'admin' },
+  event: 'token_revoke_all',
+  rate_limit: 'account',
+  rate_limit_group: 'admin_write',
+  input: z.strictObject({ account_id: Uuid }),
+  output: z.object({ ok: z.literal(true), count: z.int() }),
+  errors: ['account_not_found'],
+  async handler({ account_id }, { credential, db, audit }) {
+    const count = await endTokens(db, audit, account_id, { credential_type: credential.type })
+    return { ok: true as const, count }
+  },
+})
+
+/** Ends every token of a live account, under its lock; how many. */
+export async function endTokens(
+  db: Queryable,
+  audit: Audit,
+  account_id: string,
+  detail: Detail,
+): Promise<number> {
+  const account = (await lockAccounts(db, [account_id])).get(account_id)
+  if (!account || account.deleted_at !== null) throw noAccount('token_revoke_all', account_id, detail)
+  const count = await db.run(sql`delete from api_token where account_id = ${account_id}::uuid`)
+  if (count > 0) audit('token_revoke_all', { count, ...detail }, { target_account_id: account_id })
+  return count
+}

@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { actions } from '../src/actions.ts'
+import type { Action } from '../src/core/action.ts'
+import { catalogue, isErrorCode } from '../src/errors.ts'
+import { events } from '../src/events.ts'
+import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
+import { call, dataOf, type Reply, reasonOf, rpc, send } from './helpers/http.ts'
+
+/** Rules that every method keeps, whatever it does; a new method is held to them by being in the table. */
+
+let test: TestService
+/** Passes every guard of the built-in methods, with one actor. */
+let account: TestAccount
+/** The same with two actors. */
+let several: TestAccount
+beforeAll(async () => {
+  test = await testService({ app_settings: true })
+  account = await keeper()
+  several = await keeper()
+  await test.actor(several.id, 'second')
+})
+afterAll(() => test.close())
+
+const all = Object.entries(actions as Record<string, Action>).map(([method, action]) => ({
+  ...action,
+  method,
+  input: action.input as z.ZodObject,
+}))
+/** The others end at the guard that asks for another credential, before their input is looked at. */
+const bySession = all.filter(({ auth }) => auth.credential_types?.includes('session') ?? true)
+const open = all.filter(({ auth }) => auth.account !== 'required')
+const guarded = all.filter(({ auth }) => auth.account === 'required')
+const acting = bySession.filter(({ auth }) => auth.actor !== 'none')
+const writing = all.filter(({ side_effects }) => side_effects)
+const reading = all.filter(({ side_effects }) => !side_effects)
+const noInput = all.filter(({ input }) => Object.keys(input.shape).length === 0)
+
+const keeper = (): Promise<TestAccount> => test.account({ roles: ['admin', 'keeper'] })
+const post = (method: string, params?: unknown, account?: TestAccount): Promise<Reply> =>
+  rpc(test.url, call(method, params), account && { cookie: account.cookie })
+const get = (method: string, params: unknown, account?: TestAccount): Promise<Reply> =>
+  send(test.url, {
+    path: `/api/rpc?method=${method}&id=1&params=${encodeURIComponent(JSON.stringify(params))}`,
+    headers: account ? { cookie: account.cookie } : {},
+  })
+const refusal = (path: (string | number)[], code: string) => ({
+  reason: 'invalid_params',
+  issues: [{ path, code, message: expect.any(String) }],
+})
+
+describe.each(all)('the declaration of $method', (action) => {
+  it('has every field of the specification', () => {
+    expect(action).toMatchObject({
+      kind: 'request_response',
+      initiator: 'frontend',
+      async: true,
+      auth: { account: expect.any(String), actor: expect.any(String) },
+      side_effects: expect.any(Boolean),
+      description: expect.stringMatching(/^[A-Z].{10,200}\.$/s),
+    })
+    expect(action.input).toBeInstanceOf(z.ZodObject)
+    expect(action.output).toBeInstanceOf(z.ZodType)
+  })
+
+  it('is wired under its own name, with acting exactly where an actor is resolved', () => {
+    const wired = test.service.app.actions.get(action.method)
+    expect(wired).toMatchObject({ method: action.method, scope: `rpc:${action.method}` })
+    const { properties } = z.toJSONSchema(wired?.params as z.ZodType, { io: 'input', unrepresentable: 'any' })
+    expect('acting' in (properties ?? {})).toBe(action.auth.actor !== 'none')
+  })
+
+  it('lists reasons of the catalogue, each once, whose code may be answered', () => {
+    const reasons: readonly string[] = action.error_reasons
+    expect(new Set(reasons).size).toBe(reasons.length)
+    for (const reason of reasons) {
+      expect(catalogue).toHaveProperty(reason)
+      expect(isErrorCode(catalogue[reason as keyof typeof catalogue].code)).toBe(true)
+    }
+  })
+
+  it('names the audit event of its transaction exactly when it has side effects', () => {
+    if (action.side_effects) expect(events).toHaveProperty(action.event as string)
+    else expect(action.event).toBeUndefined()
+  })
+
+  it('can be said in JSON Schema, input and output', () => {
+    for (const [schema, io] of [[action.input, 'input'] as const, [action.output, 'output'] as const])
+      expect(z.toJSONSchema(schema, { io, unrepresentable: 'any' })).toBeTypeOf('object')
+  })
+})
+
+describe.each(guarded)('$method without a credential', ({ method, side_effects }) => {
+  it('is 401, whatever the params', async () => {
+    for (const params of [undefined, {}, { zz_unknown: 1 }, { acting: 'x' }, { acting: null }, { '\0': 1 }]) {
+      const reply = await post(method, params)
+      expect([reply.status, dataOf(reply)]).toEqual([401, { reason: 'authentication_required' }])
+      if (!side_effects) expect((await get(method, params ?? {})).status).toBe(401)
+    }
+    if (!side_effects)
+      expect((await send(test.url, { path: `/api/rpc?method=${method}&id=1&params=[` })).status).toBe(401)
+  })
+})
+
+describe.each(bySession)('the input of $method', ({ method, side_effects, input }) => {
+  it('knows no other keys, those of every object included', async () => {
+    const known = new Set(Object.keys(input.shape))
+    const others = ['zz_unknown', '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'Acting']
+    for (const key of others.filter((name) => !known.has(name))) {
+      // Written as text: a literal `__proto__` would set the prototype instead.
+      const text = `{"jsonrpc":"2.0","id":1,"method":"${method}","params":{"${key}":{"polluted":1}}}`
+      const reply = await rpc(test.url, text, { cookie: account.cookie })
+      expect([key, reply.status, reasonOf(reply)]).toEqual([key, 400, 'invalid_params'])
+      expect(dataOf(reply)?.issues).toContainEqual({
+        path: [key],
+        code: 'unrecognized_keys',
+        message: expect.any(String),
+      })
+    }
+    expect(Object.prototype).not.toHaveProperty('polluted')
+  })
+
+  it('refuses U+0000 and lone surrogates in every value and key, and never fails', async () => {
+    const keys = [...Object.keys(input.shape), 'zz_unknown']
+    for (const bad of ['a\0b', 'a\ud800b', '\udc00'])
+      for (const key of keys)
+        for (const [value, path] of [
+          [bad, [key]],
+          [[[bad]], [key, 0, 0]],
+          [{ x: { y: bad } }, [key, 'x', 'y']],
+        ] as const) {
+          const params = { [key]: value }
+          const expected = [400, refusal([...path], 'invalid_format')]
+          const reply = await post(method, params, account)
+          expect([reply.status, dataOf(reply)]).toEqual(expected)
+          if (side_effects) continue
+          const viaGet = await get(method, params, account)
+          expect([viaGet.status, dataOf(viaGet)]).toEqual(expected)
+        }
+    for (const key of ['\0', '\ud800'])
+      for (const params of [{ [key]: 1 }, { [keys[0] as string]: { [key]: 1 } }]) {
+        const reply = await post(method, params, account)
+        expect([reply.status, reasonOf(reply)]).toEqual([400, 'invalid_params'])
+      }
+  })
+
+  it('is never echoed by a refusal', async () => {
+    const marker = 'marker-of-the-caller'
+    for (const key of Object.keys(input.shape))
+      for (const value of [marker, [marker], { x: marker }, `${marker}\0`]) {
+        const reply = await post(method, { [key]: value }, account)
+        if (reply.status !== 200) expect(reply.text).not.toContain(marker)
+        expect([key, reply.status]).not.toEqual([key, 500])
+      }
+  })
+
+  it('of any type is refused or taken, and never fails', async () => {
+    const values = ['null', 'true', '0', '-1', '1.5', '1e400', '9007199254740993', '""', '[]', '{}', '[null]']
+    for (const key of Object.keys(input.shape))
+      for (const value of values) {
+        const text = `{"jsonrpc":"2.0","id":1,"method":"${method}","params":{"${key}":${value}}}`
+        const reply = await rpc(test.url, text, { cookie: account.cookie })
+        expect([key, value, reply.status]).toEqual([key, value, expect.toBeOneOf([200, 400, 403, 404])])
+      }
+  })
+})
+
+describe.each(acting)('acting of $method', ({ method, auth }) => {
+  it.each([null, '', 1, true, [], {}, 'x', '11111111-1111-1111-1111-11111111111', '\0'])(
+    '%j is malformed, with one actor or several',
+    async (value) => {
+      const code = typeof value === 'string' ? 'invalid_format' : 'invalid_type'
+      for (const caller of [account, several]) {
+        const reply = await post(method, { acting: value }, caller)
+        expect([reply.status, dataOf(reply)]).toEqual([400, refusal(['acting'], code)])
+      }
+      if (auth.account === 'optional')
+        expect(dataOf(await post(method, { acting: value }))).toEqual(refusal(['acting'], code))
+    },
+  )
+
+  it('must be chosen among several, before the input is looked at', async () => {
+    for (const params of [undefined, {}, { zz_unknown: 1 }])
+      expect(reasonOf(await post(method, params, several))).toBe('actor_required')
+  })
+})
+
+describe.each(writing)('$method by GET', ({ method }) => {
+  it('is refused before any guard', async () => {
+    for (const caller of [undefined, account])
+      for (const params of ['', '&params={}', '&params=[']) {
+        const reply = await send(test.url, {
+          path: `/api/rpc?method=${method}&id=1${params}`,
+          headers: caller ? { cookie: caller.cookie } : {},
+        })
+        expect([reply.status, dataOf(reply)]).toEqual([
+          400,
+          { reason: 'invalid_request', detail: 'get_not_allowed' },
+        ])
+      }
+  })
+})
+
+describe.each(reading)('$method by GET', ({ method, auth }) => {
+  it('answers as by POST', async () => {
+    for (const params of [{}, { zz_unknown: 1 }]) {
+      const replies = await Promise.all([get(method, params, account), post(method, params, account)])
+      expect(replies[0]?.json).toEqual(replies[1]?.json)
+    }
+    if (auth.account !== 'required')
+      expect((await get(method, {})).json).toEqual((await post(method, {})).json)
+  })
+})
+
+describe.each(noInput)('$method takes no input', ({ method }) => {
+  it('and succeeds without params and with none in them', async () => {
+    for (const params of [undefined, {}])
+      expect(reasonOf(await post(method, params, await keeper()))).toBe('ok')
+    expect(reasonOf(await post(method, { x: 1 }, await keeper()))).toBe('invalid_params')
+  })
+})
+
+describe.each(open)('$method', ({ method }) => {
+  it('answers the anonymous with something else than 401', async () => {
+    expect((await post(method, {})).status).not.toBe(401)
+  })
+})

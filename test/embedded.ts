@@ -1,0 +1,159 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { afterAll } from 'vitest'
+import { silentLog } from '../src/core/log.ts'
+import { type Embedded, type EmbeddedOptions, startEmbedded } from '../src/db/embedded.ts'
+import { postmasterPid, stopPostgres } from '../src/db/postgres-process.ts'
+
+export type Event = {
+  event: 'ready' | 'failed' | 'log' | 'notice' | 'lost'
+  connection: pg.ClientConfig
+  dataDir: string
+  reason: string
+  message: string
+  text: string
+}
+
+const script = fileURLToPath(new URL('./embedded-child.ts', import.meta.url))
+const run = promisify(execFile)
+export const isRoot = process.getuid?.() === 0
+
+/** A directory for data dirs; a database still running in it when the file ends is ended, and a failure. */
+export async function testDirectory(): Promise<string> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), 'ck-test-')))
+  // The database's user passes it where the test runs as root.
+  await chmod(dir, 0o711)
+  afterAll(async () => {
+    for (const close of open) await close()
+    const left: string[] = []
+    for (const name of await readdir(dir)) {
+      if ((await postmasterPid(join(dir, name, 'db'))) === undefined) continue
+      left.push(name)
+      await stopPostgres(join(dir, name, 'db'))
+    }
+    await rm(dir, { recursive: true, force: true })
+    if (left.length > 0) throw new Error(`A database was left running in ${left.join(', ')}`)
+  })
+  return dir
+}
+
+/** The version that the run is about; unset: the bundled one. */
+const postgresBin = process.env.CELLKEEP_POSTGRES_BIN || undefined
+
+/** What a failed test left open; a serving process would start its database again when it is stopped. */
+const open = new Set<() => Promise<unknown>>()
+
+/** Uses a data dir in this process. */
+export async function start(dataDir: string, role: EmbeddedOptions['role'] = 'serve'): Promise<Embedded> {
+  const embedded = await startEmbedded({ dataDir, role, postgresBin, log: silentLog })
+  open.add(embedded.close)
+  return embedded
+}
+
+type ChildOptions = Partial<EmbeddedOptions> & { dataDir: string; uid?: number }
+
+/** Starts a process that uses a data dir, and waits until it does or has failed. */
+export async function startChild(options: ChildOptions) {
+  const child = spawnChild(options)
+  const first = await child.saw(({ event }) => event === 'ready' || event === 'failed')
+  return { ...first, ...child }
+}
+
+export function spawnChild(options: ChildOptions) {
+  const child = spawn(
+    process.execPath,
+    [script, JSON.stringify({ role: 'serve', postgresBin, ...options })],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  )
+  const seen: Event[] = []
+  const waiting = new Set<() => void>()
+  const exited = once(child, 'exit').then(([code]) => code as number | null)
+  const notify = () => {
+    for (const check of waiting) check()
+  }
+  createInterface({ input: child.stdout })
+    .on('line', (text) => {
+      seen.push(JSON.parse(text))
+      notify()
+    })
+    .on('close', notify)
+  /** The first event that matches, of those printed and those to come. */
+  const saw = (matches: (event: Event) => boolean): Promise<Event> =>
+    new Promise((resolve, reject) => {
+      const check = () => {
+        const found = seen.find(matches)
+        if (found !== undefined) resolve(found)
+        else if (child.stdout.readableEnded) reject(new Error(`Only saw ${JSON.stringify(seen)}`))
+        else return
+        waiting.delete(check)
+      }
+      waiting.add(check)
+      check()
+    })
+  const kill = async (): Promise<void> => {
+    child.kill('SIGKILL')
+    await exited
+  }
+  open.add(kill)
+  return {
+    pid: child.pid as number,
+    seen,
+    saw,
+    exited,
+    /** Lets it leave the database, which a process that used it must do with success. */
+    close: async () => {
+      child.stdin.end()
+      const code = await exited
+      if (code !== 0 && seen.some(({ event }) => event === 'ready')) throw new Error(`It ended with ${code}`)
+    },
+    kill,
+  }
+}
+
+/** Rows of one statement on a connection of its own. */
+export async function query(connection: pg.ClientConfig, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(connection)
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+/** The server of a data dir and its children, as process numbers; empty where none runs. */
+export async function serverProcesses(dataDir: string): Promise<number[]> {
+  const server = await postmasterPid(join(dataDir, 'db'))
+  return server === undefined ? [] : [server, ...(await children(server))]
+}
+
+/** Those of the processes that are alive, dead ones that nobody buried left out. */
+export async function alive(pids: number[]): Promise<number[]> {
+  return (await processes()).filter(({ pid }) => pids.includes(pid)).map(({ pid }) => pid)
+}
+
+const children = async (parent: number) =>
+  (await processes()).filter(({ ppid }) => ppid === parent).map(({ pid }) => pid)
+
+async function processes(): Promise<{ pid: number; ppid: number }[]> {
+  const { stdout } = await run('ps', ['-A', '-o', 'pid=', '-o', 'ppid=', '-o', 'stat='])
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, , state]) => !state?.startsWith('Z'))
+    .map(([pid, ppid]) => ({ pid: Number(pid), ppid: Number(ppid) }))
+}
+
+/** A data dir with a database that was stopped properly, copied from one made once per file. */
+export const copyDataDir = (from: string, to: string) => run('cp', ['-a', from, to])

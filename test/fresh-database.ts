@@ -1,0 +1,61 @@
+import pg from 'pg'
+import { migrate } from '../src/db/migrate.ts'
+import { cloneDatabase, sharedCluster } from '../src/testing/cluster.ts'
+
+export type FreshDatabase = {
+  connection: pg.ClientConfig
+  /** A further connection; `drop` ends it. */
+  open(): Promise<pg.Client>
+  drop(): Promise<void>
+}
+
+/** An empty database, for tests of what makes the schema. */
+export async function emptyDatabase(): Promise<FreshDatabase> {
+  const cluster = await sharedCluster()
+  const { connection, drop } = await cloneDatabase(cluster.connection, 'template0')
+  return withClients(connection, drop)
+}
+
+/** A copy of the migrated template. */
+export async function migratedDatabase(): Promise<FreshDatabase> {
+  const cluster = await sharedCluster()
+  const { connection, drop } = await cloneDatabase(cluster.connection, cluster.template)
+  await migrate(connection)
+  return withClients(connection, drop)
+}
+
+/** An empty database made by `create database NAME <options>`, of other encoding or collation. */
+export async function emptyDatabaseWith(name: string, options: string): Promise<FreshDatabase> {
+  const { connection } = await sharedCluster()
+  await asAdmin(connection, `create database ${name} template template0 ${options}`)
+  const drop = () => asAdmin(connection, `drop database if exists ${name} with (force)`)
+  return withClients({ ...connection, database: name }, drop)
+}
+
+function withClients(connection: pg.ClientConfig, drop: () => Promise<void>): FreshDatabase {
+  const clients: pg.Client[] = []
+  return {
+    connection,
+    open: async () => {
+      const client = new pg.Client(connection)
+      client.on('error', () => undefined)
+      await client.connect()
+      clients.push(client)
+      return client
+    },
+    drop: async () => {
+      await Promise.all(clients.map((client) => client.end().catch(() => undefined)))
+      await drop()
+    },
+  }
+}
+
+async function asAdmin(connection: pg.ClientConfig, text: string): Promise<void> {
+  const admin = new pg.Client(connection)
+  await admin.connect()
+  try {
+    await admin.query(text)
+  } finally {
+    await admin.end()
+  }
+}

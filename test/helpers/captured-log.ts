@@ -1,0 +1,17 @@
+import { createLog, type Log } from '../../src/core/log.ts'
+
+/** A log as in production whose lines stay in memory. */
+export function capturedLog(): {
+  log: Log
+  /** Every line so far, parsed. */
+  lines(): Record<string, unknown>[]
+  /** Every line so far, as written. */
+  text(): string
+} {
+  const written: string[] = []
+  return {
+    log: createLog('debug', { write: (line: string) => void written.push(line) }),
+    lines: () => written.map((line) => JSON.parse(line)),
+    text: () => written.join(''),
+  }
+}

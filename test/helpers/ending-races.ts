@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict'
+import { sql } from '../../src/db/db.ts'
+import { type TestAccount, type TestService, testService } from '../../src/testing/index.ts'
+import {
+  admin,
+  adminCount,
+  call,
+  credentials,
+  leftOf,
+  login,
+  type Outcome,
+  offer,
+  oneEnds,
+  only,
+  operator,
+  race,
+  revoke,
+  rows,
+} from './race-tools.ts'
+
+/** One run, from an empty database to its assertions; a broken promise of the contract is thrown. */
+type Race = (world: TestService) => Promise<Outcome>
+
+/** A service in which nothing but the races themselves refuses anything. */
+export const raceWorld = (): Promise<TestService> =>
+  testService({
+    max_sessions: 'off',
+    ...Object.fromEntries(
+      ['login_ip', 'login_account', 'account', 'admin_write', 'cell_create'].map((name) => [
+        `limit_${name}`,
+        'off',
+      ]),
+    ),
+  })
+
+const full = { scope: { kind: 'full' }, lifetime: { kind: 'eternal' } }
+
+/** Races of accounts, credentials and grants that end (contract 2, section 14; contract 3, section 7.2 R32). */
+export const endingRaces: Record<string, Race> = {
+  'two admins delete each other': async (world) => {
+    const [ada, bob] = [await admin(world), await admin(world)]
+    const outcomes = await race([
+      call(world, ada, 'account_delete', { account_id: bob.id }),
+      call(world, bob, 'account_delete', { account_id: ada.id }),
+    ])
+    // Who is deleted before its own call is read is nobody.
+    return await oneEnds(world, outcomes, ['cannot_delete_last_admin', 'authentication_required'])
+  },
+
+  'two admins delete themselves': async (world) => {
+    const [ada, bob] = [await admin(world), await admin(world)]
+    const outcomes = await race([call(world, ada, 'account_delete'), call(world, bob, 'account_delete')])
+    return await oneEnds(world, outcomes, ['cannot_delete_last_admin'])
+  },
+
+  'four admins delete each other in a ring': async (world) => {
+    const ring: TestAccount[] = []
+    for (let i = 0; i < 4; i++) ring.push(await admin(world))
+    const outcomes = await race(
+      ring.map((one, i) => call(world, one, 'account_delete', { account_id: ring[(i + 1) % 4]?.id })),
+    )
+    only(outcomes, ['ok', 'cannot_delete_last_admin', 'authentication_required', 'account_not_found'])
+    assert.equal(await adminCount(world), 4 - outcomes.filter((one) => one === 'ok').length)
+    assert.notEqual(await adminCount(world), 0)
+    return `${outcomes.filter((one) => one === 'ok').length} of 4 end`
+  },
+
+  'an admin deletes the other while its own grant is revoked': async (world) => {
+    const [ada, bob] = [await admin(world), await admin(world)]
+    const outcomes = await race([
+      call(world, ada, 'account_delete', { account_id: bob.id }),
+      revoke(world, ada),
+    ])
+    return await oneEnds(world, outcomes, [
+      'cannot_delete_last_admin',
+      'cannot_revoke_last_admin',
+      'insufficient_permissions',
+    ])
+  },
+
+  'an admin deletes itself while the grant of the other is revoked': async (world) => {
+    const [ada, bob] = [await admin(world), await admin(world)]
+    const outcomes = await race([call(world, ada, 'account_delete'), revoke(world, bob)])
+    return await oneEnds(world, outcomes, ['cannot_delete_last_admin', 'cannot_revoke_last_admin'])
+  },
+
+  'both admin grants are revoked': async (world) => {
+    const [ada, bob] = [await admin(world), await admin(world)]
+    const outcomes = await race([revoke(world, ada), revoke(world, bob)])
+    return await oneEnds(world, outcomes, ['cannot_revoke_last_admin'])
+  },
+
+  'an admin actor is removed while the other admin is deleted or purged': async (world) => {
+    const [ada, bob] = [await admin(world), await admin(world)]
+    await world.actor(ada.id, 'spare')
+    const { removeActor, deleteAccount, purgeAccount } = world.service.operations
+    const target = { account_id: bob.id }
+    const outcomes = await race([
+      () => removeActor({ actor_id: ada.actor_id }, operator),
+      () =>
+        Math.random() < 0.5
+          ? deleteAccount(target, operator)
+          : purgeAccount({ ...target, confirm: true }, operator),
+    ])
+    return await oneEnds(world, outcomes, ['cannot_delete_last_admin'])
+  },
+
+  'an account is deleted while it signs in and makes tokens': async (world) => {
+    const ada = await world.account()
+    const [ended, ...made] = await race([
+      call(world, ada, 'account_delete'),
+      login(world, ada),
+      call(world, ada, 'account_token_create', full),
+      login(world, ada),
+      call(world, ada, 'account_token_create', full),
+    ])
+    assert.equal(ended, 'ok')
+    only(made, ['ok', 'invalid_credentials', 'account_vanished', 'authentication_required'])
+    assert.deepEqual(await credentials(world, ada), { sessions: 0, tokens: 0 })
+    return `${made.filter((one) => one === 'ok').length} of 4 made before`
+  },
+
+  'tokens are made beyond the cap': async (world) => {
+    const ada = await world.account()
+    const outcomes = await race(
+      Array.from({ length: 14 }, () => call(world, ada, 'account_token_create', full)),
+    )
+    only(outcomes, ['ok'])
+    assert.equal((await credentials(world, ada)).tokens, world.service.app.config.max_tokens)
+    return 'ten left'
+  },
+
+  'the password changes while tokens are made and sessions opened with the old one': async (world) => {
+    const ada = await world.account()
+    const [changed, ...made] = await race([
+      () =>
+        world
+          .client(ada.cookie)
+          .account.password({ current_password: ada.password, new_password: 'another password' }),
+      call(world, ada, 'account_token_create', full),
+      login(world, ada),
+      call(world, ada, 'account_token_create', full),
+      login(world, ada),
+    ])
+    assert.equal(changed, 'ok')
+    only(made, ['ok', 'invalid_credentials', 'authentication_required'])
+    assert.deepEqual(await credentials(world, ada), { sessions: 0, tokens: 0 })
+    return `${made.filter((one) => one === 'ok').length} of 4 made before`
+  },
+
+  'all sessions are ended while one of them makes a token': async (world) => {
+    const [ada, bob] = [await world.account(), await admin(world)]
+    const [ended, made] = await race([
+      call(world, bob, 'admin_session_revoke_all', { account_id: ada.id }),
+      call(world, ada, 'account_token_create', full),
+    ])
+    assert.equal(ended, 'ok')
+    only([made as string], ['ok', 'authentication_required'])
+    const written = await rows<{ event_type: string }>(
+      world,
+      sql`select event_type from audit_log
+        where event_type in ('token_create', 'session_revoke_all') and outcome = 'success'
+          and ${ada.id}::uuid in (account_id, target_account_id)
+        order by written`,
+    )
+    // Both write under the lock of the account, so the order of writing is that of the commits.
+    assert.deepEqual(
+      written.map(({ event_type }) => event_type),
+      made === 'ok' ? ['token_create', 'session_revoke_all'] : ['session_revoke_all'],
+      'no token is made by a dead session',
+    )
+    return made as string
+  },
+
+  'an account is deleted, undeleted and purged': async (world) => {
+    const [ada, bob] = [await world.account(), await admin(world)]
+    const of = { account_id: ada.id }
+    const outcomes = await race([
+      call(world, bob, 'account_delete', of),
+      call(world, bob, 'account_undelete', of),
+      call(world, bob, 'account_delete', of),
+      call(world, bob, 'account_undelete', of),
+      () => world.service.operations.purgeAccount({ ...of, confirm: true }, operator),
+    ])
+    assert.equal(outcomes.at(-1), 'ok')
+    only(outcomes, ['ok', 'account_not_found'])
+    assert.deepEqual(await leftOf(world, ada), [])
+    return `${outcomes.filter((one) => one === 'ok').length - 1} changes before`
+  },
+
+  'an account is purged in the middle of all it does and all that is done to it': async (world) => {
+    const [ada, bob] = [await admin(world), await admin(world)]
+    const token = (await bob.client.account_token_create(full as never)) as { id: string }
+    const own = (await ada.client.cell_create({ data: {} })).cell.id
+    const theirs = (await bob.client.cell_create({ data: {} })).cell.id
+    await world.cellGrant(theirs, 'editor', { actor_id: ada.actor_id })
+    const of = { account_id: ada.id }
+    const { purgeAccount, revokeSessions, addActor, grantRole } = world.service.operations
+    const grant = { actor_id: ada.actor_id, role: 'admin', path: 'admin' }
+    const [purged, ...others] = await race([
+      () => purgeAccount({ ...of, confirm: true }, operator),
+      login(world, ada),
+      call(world, ada, 'account_token_create', full),
+      call(world, ada, 'cell_create', { data: {} }),
+      call(world, ada, 'cell_update', { cell_id: own, data: { a: 1 } }),
+      call(world, ada, 'cell_update', { cell_id: theirs, data: { a: 1 } }),
+      call(world, ada, 'account_delete'),
+      call(world, ada, 'admin_session_revoke_all', { account_id: bob.id }),
+      call(world, ada, 'account_token_revoke', { token_id: token.id }),
+      call(world, bob, 'account_undelete', of),
+      call(world, bob, 'admin_token_revoke_all', of),
+      call(world, bob, 'admin_account_list'),
+      call(world, bob, 'actor_search', { query: 'u' }),
+      () => revokeSessions(of, operator),
+      () => addActor({ ...of, name: 'late' }, operator),
+      () => grantRole(grant, operator),
+      () => offer(world, bob, ada),
+      () => offer(world, ada, bob),
+    ])
+    assert.equal(purged, 'ok')
+    only(others, [
+      'ok',
+      'invalid_credentials',
+      'authentication_required',
+      'account_vanished',
+      'account_not_found',
+      // The account has a second actor from `addActor` on.
+      'actor_required',
+      'actor_not_found',
+      'cell_not_found',
+      'refused_by_constraint',
+      // A cell write and the purge of its own actor may deadlock twice (contract 3, section 7.1, lock 8).
+      'service_unavailable',
+    ])
+    assert.deepEqual(await leftOf(world, ada), [])
+    return `${others.filter((one) => one === 'ok').length} of ${others.length} before or beside it`
+  },
+}
+
+/** Empties the database and runs one race. */
+export async function runRace(world: TestService, name: string): Promise<Outcome> {
+  // Not truncate: new files for every index would take longer than the race.
+  for (const table of ['account', 'role_grant_offer', 'cell'])
+    await world.service.app.db.run(sql`delete from ${sql.raw(table)}`)
+  return await (endingRaces[name] as Race)(world)
+}

@@ -1,0 +1,94 @@
+import { once } from 'node:events'
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+/** What fetch would hide: the raw path, any verb, `Origin` and `Cookie`, headers sent twice. */
+export type Sent = {
+  method?: string
+  path: string
+  headers?: OutgoingHttpHeaders
+  /** A string goes with `Content-Length`, anything else as JSON. */
+  body?: unknown
+}
+
+export type Reply = {
+  status: number
+  headers: IncomingHttpHeaders
+  text: string
+  /** The parsed body; undefined where there is none. */
+  json: unknown
+}
+
+/** One request on a connection of its own. */
+export async function send(url: string, sent: Sent): Promise<Reply> {
+  const { method = 'GET', path, body } = sent
+  const payload = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
+  const headers = {
+    ...(payload !== undefined && { 'content-type': 'application/json' }),
+    ...(payload !== undefined && { 'content-length': Buffer.byteLength(payload) }),
+    ...sent.headers,
+  }
+  const outgoing = request(url, { method, path, headers, agent: false })
+  // A refused body may be cut off half-way; the answer is what counts.
+  outgoing.on('error', () => {})
+  outgoing.end(payload)
+  const [response] = await once(outgoing, 'response')
+  const received = await text(response)
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    text: received,
+    json: received === '' ? undefined : JSON.parse(received),
+  }
+}
+
+/** `POST /api/rpc` with the text as it is, or a value as JSON. */
+export const rpc = (url: string, body: unknown, headers?: OutgoingHttpHeaders): Promise<Reply> =>
+  send(url, { method: 'POST', path: '/api/rpc', body, ...(headers && { headers }) })
+
+/** A call as JSON-RPC asks for it. */
+export const call = (method: string, params?: unknown, id: unknown = 1) => ({
+  jsonrpc: '2.0',
+  id,
+  method,
+  params,
+})
+
+/** A bare connection. */
+export async function open(url: string): Promise<Socket> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Writes bytes on a bare connection and resolves to all that came back when the server has ended it. */
+export async function exchange(url: string, ...parts: (string | Buffer)[]): Promise<string> {
+  const socket = await open(url)
+  const closed = untilClosed(socket)
+  for (const part of parts) socket.write(part)
+  return await closed
+}
+
+/** Everything that the server sends until the connection is closed. */
+export async function untilClosed(socket: Socket): Promise<string> {
+  let received = ''
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    received += chunk
+  })
+  if (!socket.destroyed) await new Promise((resolve) => socket.once('close', resolve))
+  return received
+}
+
+/** The status lines in raw bytes, `100 Continue` included. */
+export const statuses = (received: string): number[] =>
+  [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
+
+/** `error.data` of a JSON-RPC reply; undefined for a result. */
+export const dataOf = ({ json }: Reply): Record<string, unknown> | undefined =>
+  (json as { error?: { data: Record<string, unknown> } }).error?.data
+
+/** The reason of a JSON-RPC reply, `ok` for a result. */
+export const reasonOf = (reply: Reply): unknown => dataOf(reply)?.reason ?? 'ok'

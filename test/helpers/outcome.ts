@@ -1,0 +1,17 @@
+/** `ok`, or the reason of the refusal; any other failure is thrown on. */
+export const reasonOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'ok',
+    (error: { reason?: string; data?: { reason?: string } }) => {
+      const reason = error.reason ?? error.data?.reason
+      if (reason === undefined) throw error
+      return reason
+    },
+  )
+
+/** How often each outcome came, such as `{ ok: 1, cell_version_conflict: 19 }`. */
+export async function tally(calls: Promise<unknown>[]): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const reason of await Promise.all(calls.map(reasonOf))) counts[reason] = (counts[reason] ?? 0) + 1
+  return counts
+}

@@ -1,0 +1,85 @@
+import pg from 'pg'
+
+type Sent = { text: string; values: unknown[] }
+type Node = {
+  'Node Type': string
+  'Relation Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  'Shared Hit Blocks': number
+  'Shared Read Blocks': number
+  Plans?: Node[]
+}
+
+/** What a statement did to answer; the worse of the plan for its values and the generic one. */
+export type Work = {
+  /** Pages of tables and indexes that it looked at. */
+  pages: number
+  /** Rows that scans of the table fetched, those included that a filter then dropped. */
+  rows: Record<string, number>
+  /** Tables read from end to end. */
+  scanned: string[]
+}
+
+/**
+ * Runs a call and looks at the plans of the last statement that it sent, as it was sent; not for writes,
+ * which would be done again.
+ */
+export async function workOf(databaseUrl: string, call: () => Promise<unknown>): Promise<Work> {
+  const { text, values } = await lastStatement(call)
+  const client = new pg.Client(databaseUrl)
+  await client.connect()
+  const work: Work = { pages: 0, rows: {}, scanned: [] }
+  try {
+    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+      await client.query(`set plan_cache_mode = ${mode}`)
+      await client.query(`prepare explained as ${text}`)
+      const given = values.length > 0 ? `(${values.map(literal).join(', ')})` : ''
+      const { rows } = await client.query(`explain (analyze, buffers, format json) execute explained${given}`)
+      await client.query('deallocate explained')
+      const root: Node = rows[0]['QUERY PLAN'][0].Plan
+      const counted: Record<string, number> = {}
+      count(root, counted, work.scanned)
+      work.pages = Math.max(work.pages, root['Shared Hit Blocks'] + root['Shared Read Blocks'])
+      for (const [table, n] of Object.entries(counted)) work.rows[table] = Math.max(work.rows[table] ?? 0, n)
+    }
+  } finally {
+    await client.end()
+  }
+  return work
+}
+
+/** Entries that a bitmap is made of count as rows of the table that it is for. */
+function count(node: Node, rows: Record<string, number>, scanned: string[], bitmapOf?: string): void {
+  const { 'Node Type': type, 'Actual Loops': loops, 'Rows Removed by Filter': removed = 0 } = node
+  const table = node['Relation Name'] ?? (type === 'Bitmap Index Scan' ? bitmapOf : undefined)
+  if (table !== undefined && loops > 0) {
+    if (type === 'Seq Scan' && !scanned.includes(table)) scanned.push(table)
+    rows[table] = Math.round((rows[table] ?? 0) + (node['Actual Rows'] + removed) * loops)
+  }
+  for (const inner of node.Plans ?? []) count(inner, rows, scanned, node['Relation Name'] ?? bitmapOf)
+}
+
+async function lastStatement(call: () => Promise<unknown>): Promise<Sent> {
+  const { prototype } = pg.Client
+  const query = prototype.query
+  let last: Sent | undefined
+  prototype.query = function (this: pg.Client, sent: Sent, ...rest: unknown[]) {
+    if (typeof sent === 'object') last = sent
+    return Reflect.apply(query, this, [sent, ...rest])
+  } as typeof query
+  try {
+    await call()
+  } finally {
+    prototype.query = query
+  }
+  if (last === undefined) throw new Error('The call sent no statement')
+  return last
+}
+
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return 'null'
+  const text = Array.isArray(value) ? `{${value.join(',')}}` : String(value)
+  return `'${text.replaceAll("'", "''")}'`
+}

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Sql, sql } from '../../src/db/db.ts'
+import { ServiceError } from '../../src/errors.ts'
+import type { TestAccount, TestService } from '../../src/testing/index.ts'
+
+/** What the races of `ending-races.ts` are made of: contenders, their start, and what holds afterwards. */
+
+/** What one run of a race came to, such as `ok / cannot_delete_last_admin`: for counting, not for judging. */
+export type Outcome = string
+
+export const operator = { via: 'race' }
+
+export const admin = (world: TestService): Promise<TestAccount> => world.account({ roles: ['admin'] })
+
+type Contender = () => Promise<unknown>
+
+export const call =
+  ({ service }: TestService, { cookie }: TestAccount, method: string, params?: object): Contender =>
+  () =>
+    service.call(method, params, { headers: { cookie } })
+
+export const login =
+  (world: TestService, { username, password }: TestAccount): Contender =>
+  () =>
+    world.client().account.login({ username, password })
+
+/** Revokes the one grant of an admin, which nobody else may have ended. */
+export const revoke =
+  (world: TestService, { actor_id }: TestAccount): Contender =>
+  async () => {
+    const [grant] = await rows<{ id: string }>(
+      world,
+      sql`select id from role_grant where actor_id = ${actor_id}::uuid and revoked_at is null`,
+    )
+    await world.service.operations.revokeRole({ actor_id, role_grant_id: grant?.id as string }, operator)
+  }
+
+/** An offer by SQL: nothing but the reference to its recipient holds it back. */
+export const offer = (world: TestService, from: TestAccount, to: TestAccount): Promise<unknown> =>
+  world.service.app.db.run(sql`
+    insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, expires_at)
+    select ${from.actor_id}::uuid, ${from.id}::uuid, ${to.id}::uuid, 'admin', now() + interval '1 day'`)
+
+/** Starts all in random order, a moment apart or at once; what each came to, `ok` or the reason. */
+export async function race(contenders: readonly Contender[]): Promise<string[]> {
+  const spread = Math.random() < 0.3 ? 0 : Math.random() * 6
+  return await Promise.all(
+    contenders.map(async (contender) => {
+      if (spread > 0) await delay(Math.random() * spread)
+      try {
+        await contender()
+        return 'ok'
+      } catch (error) {
+        return reasonOf(error)
+      }
+    }),
+  )
+}
+
+/** Only refusals are outcomes; whatever else is thrown is a failure of the service. */
+function reasonOf(error: unknown): string {
+  if (error instanceof ServiceError) return error.data.reason
+  const { reason, code } = error as { reason?: string; code?: string }
+  if (code === '23503') return 'refused_by_constraint'
+  if (reason === undefined) throw error
+  return reason
+}
+
+export function only(outcomes: readonly string[], allowed: readonly string[]): void {
+  for (const outcome of outcomes) assert.ok(allowed.includes(outcome), `${outcome} is no allowed outcome`)
+}
+
+export async function oneEnds(
+  world: TestService,
+  outcomes: readonly string[],
+  refusals: readonly string[],
+): Promise<Outcome> {
+  assert.equal(outcomes.filter((one) => one === 'ok').length, 1, `exactly one succeeds: ${outcomes}`)
+  only(outcomes, ['ok', ...refusals])
+  assert.equal(await adminCount(world), 1, 'one global admin remains')
+  return outcomes.join(' / ')
+}
+
+export const rows = <T>({ service }: TestService, statement: Sql): Promise<T[]> =>
+  service.app.db.rows<T>(statement)
+
+export async function adminCount(world: TestService): Promise<number> {
+  const admins = await rows(
+    world,
+    sql`select distinct account.id
+      from role_grant g join actor on actor.id = g.actor_id join account on account.id = actor.account_id
+      where g.role = 'admin' and g.scope_id is null and g.revoked_at is null and actor.deleted_at is null
+        and account.deleted_at is null`,
+  )
+  return admins.length
+}
+
+export async function credentials(
+  world: TestService,
+  { id }: TestAccount,
+): Promise<{ sessions: number; tokens: number }> {
+  const [counts] = await rows<{ sessions: number; tokens: number }>(
+    world,
+    sql`select (select count(*) from auth_session where account_id = ${id}::uuid) as sessions,
+      (select count(*) from api_token where account_id = ${id}::uuid) as tokens`,
+  )
+  return counts as { sessions: number; tokens: number }
+}
+
+/** Every row that is an account's own. */
+export const leftOf = (world: TestService, { id, actor_id }: TestAccount): Promise<unknown[]> =>
+  rows(
+    world,
+    sql`select 'account' from account where id = ${id}::uuid
+      union all select 'actor' from actor where account_id = ${id}::uuid
+      union all select 'session' from auth_session where account_id = ${id}::uuid
+      union all select 'token' from api_token where account_id = ${id}::uuid
+      union all select 'grant' from role_grant where actor_id = ${actor_id}::uuid
+      union all select 'offer' from role_grant_offer where to_account_id = ${id}::uuid
+      union all select 'cell' from cell where created_by = ${actor_id}::uuid`,
+  )

@@ -1,0 +1,42 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+
+/** The other side of a race: a connection of the test that holds locks until it commits. */
+export type Rival = {
+  query: pg.Client['query']
+  /** Resolves once so many other connections of the database wait for a lock. */
+  blocks(count: number): Promise<void>
+  /** Begins a transaction with this statement. */
+  begin(text: string, values?: unknown[]): Promise<void>
+  commit(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Opens a rival on the database of a test service. */
+export async function rival(databaseUrl: string): Promise<Rival> {
+  const client = new pg.Client(databaseUrl)
+  const observer = new pg.Client(databaseUrl)
+  await Promise.all([client.connect(), observer.connect()])
+  return {
+    query: client.query.bind(client),
+    blocks: async (count) => {
+      for (;;) {
+        const { rows } = await observer.query(`
+          select count(*)::int as waiting from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`)
+        if (rows[0].waiting >= count) return
+        await delay(2)
+      }
+    },
+    begin: async (text, values = []) => {
+      await client.query('begin')
+      await client.query(text, values)
+    },
+    commit: async () => {
+      await client.query('commit')
+    },
+    close: async () => {
+      await Promise.all([client.end(), observer.end()])
+    },
+  }
+}

@@ -1,0 +1,167 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { type Client, createClient } from '../../src/client/client.ts'
+import { postmasterPid, stopPostgres } from '../../src/db/postgres-process.ts'
+
+const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
+
+const running = new Map<ChildProcess, string>()
+
+/** A parent for working directories; what still runs in one of them when it is removed is killed. */
+export async function workspace(): Promise<{ make(name: string): Promise<string>; remove(): Promise<void> }> {
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'ck-run-')))
+  // The database's user passes it where the test runs as root.
+  await chmod(root, 0o711)
+  return {
+    make: async (name) => {
+      const dir = join(root, name)
+      await mkdir(dir)
+      return dir
+    },
+    remove: async () => {
+      for (const [child, cwd] of running)
+        if (cwd.startsWith(root)) {
+          child.kill('SIGKILL')
+          await once(child, 'close')
+        }
+      for (const name of await readdir(root))
+        await stopPostgres(join(root, name, '.cellkeep', 'db')).catch(() => {})
+      await rm(root, { recursive: true, force: true })
+    },
+  }
+}
+
+export type Ended = { code: number | null; stdout: string[]; stderr: string }
+
+export type ServerProcess = {
+  cwd: string
+  pid: number
+  /** From the start message. */
+  url: string
+  client: Client
+  stderr(): string
+  /** Every line of standard output so far, parsed. */
+  log(): Record<string, unknown>[]
+  /** The first line logged with this message, of those that stand there and those to come. */
+  logged(msg: string): Promise<Record<string, unknown>>
+  /** Sends the signal and waits for the end. */
+  end(signal: NodeJS.Signals): Promise<Ended>
+  signal(signal: NodeJS.Signals): void
+  ended: Promise<Ended>
+}
+
+export type Environment = Record<string, string>
+
+/** Runs `cellkeep <args>` to its end; `input` is what it reads on standard input. */
+export async function runCellkeep(
+  cwd: string,
+  args: string[],
+  env: Environment = {},
+  input = '',
+): Promise<Ended> {
+  const child = spawnCellkeep(cwd, args, env, 'pipe')
+  child.stdin?.end(input)
+  return watch(child).ended
+}
+
+/** `cellkeep start` on a free port; rejects with what it printed when it ends before it listens. */
+export async function startServer(cwd: string, env: Environment = {}): Promise<ServerProcess> {
+  const child = spawnCellkeep(cwd, ['start'], { CELLKEEP_PORT: '0', ...env })
+  const seen = watch(child)
+  const url = await seen.listening
+  return {
+    cwd,
+    pid: child.pid as number,
+    url,
+    client: createClient({ url }),
+    stderr: seen.stderr,
+    log: () => seen.lines().map((line) => JSON.parse(line)),
+    logged: async (msg) => JSON.parse(await seen.line((line) => JSON.parse(line).msg === msg)),
+    signal: (signal) => void child.kill(signal),
+    end: (signal) => {
+      child.kill(signal)
+      return seen.ended
+    },
+    ended: seen.ended,
+  }
+}
+
+/** The first account, made with the token file as its owner would. */
+export const firstAccount = { username: 'ada', password: 'correct horse battery' } as const
+
+/** Makes it; the client is then signed in. */
+export async function bootstrap({ cwd, client }: ServerProcess): Promise<void> {
+  const token = await readFile(join(cwd, '.cellkeep', 'bootstrap_token'), 'utf8')
+  await client.account.bootstrap({ token: token.trim(), ...firstAccount })
+}
+
+function spawnCellkeep(
+  cwd: string,
+  args: string[],
+  env: Environment,
+  stdin: 'ignore' | 'pipe' = 'ignore',
+): ChildProcess {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('CELLKEEP_'))
+  const child = spawn(process.execPath, [entry, ...args], {
+    cwd,
+    env: { ...Object.fromEntries(inherited), ...env },
+    stdio: [stdin, 'pipe', 'pipe'],
+  })
+  running.set(child, cwd)
+  child.once('close', () => running.delete(child))
+  return child
+}
+
+function watch(child: ChildProcess) {
+  const lines: string[] = []
+  let stderr = ''
+  const checks = new Set<() => void>()
+  const notify = () => {
+    for (const check of checks) check()
+  }
+  createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+    lines.push(line)
+    notify()
+  })
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+    notify()
+  })
+  let isEnded = false
+  const ended = once(child, 'close').then(([code]): Ended => {
+    isEnded = true
+    notify()
+    return { code, stdout: lines, stderr }
+  })
+  const wait = <T>(find: () => T | undefined): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const check = () => {
+        const found = find()
+        if (found !== undefined) resolve(found)
+        else if (isEnded) reject(new Error(`The process ended first.\n${stderr}\n${lines.join('\n')}`))
+        else return
+        checks.delete(check)
+      }
+      checks.add(check)
+      check()
+    })
+  const listening = wait(() => /listens on (http:\S+)\n.*\n\n$/s.exec(stderr)?.[1])
+  // Nobody waits for it where the process is meant to end.
+  listening.catch(() => {})
+  return {
+    lines: () => lines,
+    stderr: () => stderr,
+    ended,
+    listening,
+    line: (matches: (line: string) => boolean) => wait(() => lines.find(matches)),
+  }
+}
+
+/** The database of a working directory, as a process number. */
+export const databaseOf = (cwd: string): Promise<number | undefined> =>
+  postmasterPid(join(cwd, '.cellkeep', 'db'))

@@ -1,0 +1,21 @@
+import { Readable } from 'node:stream'
+import { execute } from '../../src/cli/main.ts'
+import type { Environment } from '../../src/config.ts'
+
+export type Said = { code: number; stdout: string; stderr: string }
+
+/** Runs `cellkeep …` in this process, as in a shell with this environment, working directory and input. */
+export const shell =
+  (env: Environment, cwd: string) =>
+  async (args: readonly string[], input = ''): Promise<Said> => {
+    let stdout = ''
+    let stderr = ''
+    const code = await execute(args, {
+      stdin: Readable.from(input === '' ? [] : [input]),
+      stdout: { write: (text) => (stdout += text) },
+      stderr: { write: (text) => (stderr += text) },
+      env,
+      cwd,
+    })
+    return { code, stdout, stderr }
+  }

@@ -1,0 +1,40 @@
+import { join } from 'node:path'
+import { databaseUser } from '../../src/db/embedded-user.ts'
+import { findBinaries } from '../../src/db/postgres-binaries.ts'
+import { disconnect, startPostgres, stopPostgres } from '../../src/db/postgres-process.ts'
+import { startCluster, toUrl } from '../../src/testing/cluster.ts'
+import { serverProcesses } from '../embedded.ts'
+
+/** A PostgreSQL of the test's own that it may stop, start again, and freeze. */
+export async function stoppableCluster() {
+  const cluster = await startCluster()
+  const dir = cluster.connection.host as string
+  const signal = async (name: NodeJS.Signals) => {
+    for (const pid of await serverProcesses(dir)) process.kill(pid, name)
+  }
+  return {
+    url: toUrl(cluster.connection),
+    /** Ends it as an operator would; connections are cut. */
+    stop: () => stopPostgres(join(dir, 'db')),
+    start: async () => {
+      const user = await databaseUser('')
+      const postgresBin = process.env.CELLKEEP_POSTGRES_BIN || undefined
+      const libDir = join(dir, 'lib')
+      const binaries = await findBinaries({ postgresBin, libDir, user, onNotice: console.warn })
+      const settings = { fsync: 'off', max_connections: '300' }
+      const server = {
+        binaries,
+        db: join(dir, 'db'),
+        socketDir: dir,
+        logFile: join(dir, 'log'),
+        user,
+        settings,
+      }
+      await disconnect(await startPostgres(server))
+    },
+    /** From now on it takes connections and bytes, and answers nothing. */
+    freeze: () => signal('SIGSTOP'),
+    thaw: () => signal('SIGCONT'),
+    remove: cluster.stop,
+  }
+}

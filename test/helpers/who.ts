@@ -1,0 +1,23 @@
+import { z } from 'zod'
+import { type AuthSpec, query } from '../../src/core/action.ts'
+
+/** Who the handler took the caller for. */
+export const Who = z.object({
+  account: z.string().nullable(),
+  actor: z.string().nullable(),
+  roles: z.array(z.string()),
+})
+
+/** A method with these axes that answers with its caller; its only input is an integer `n`. */
+export const who = <A extends AuthSpec>(auth: A) =>
+  query({
+    doc: 'Answers who the handler takes the caller for.',
+    auth,
+    input: z.strictObject({ n: z.int().optional() }),
+    output: Who,
+    handler: async (_input, { account, actor, role_grants }) => ({
+      account: account?.id ?? null,
+      actor: actor?.id ?? null,
+      roles: role_grants.map(({ role }) => role),
+    }),
+  })

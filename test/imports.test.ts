@@ -1,0 +1,136 @@
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+/**
+ * Imports point one way (DESIGN, section 3, rule 4). What counts is what is loaded: a type may come from
+ * anywhere, it is gone before the program runs.
+ */
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+type Import = { from: string; to: string; isType: boolean }
+
+const statement =
+  /^(?:import|export)\s+(type\s+)?([^'"`;]*?)\s*from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\(\s*'([^']+)'\s*\)/gm
+
+/** Every import of a file; targets inside the repository are paths from its root. */
+function importsOf(from: string): Import[] {
+  return [...readFileSync(join(root, from), 'utf8').matchAll(statement)].map((match) => {
+    const [, typeWord, clause = '', named, bare, dynamic] = match
+    const to = (named ?? bare ?? dynamic) as string
+    return {
+      from,
+      to: to.startsWith('.') ? relative(root, join(root, dirname(from), to)) : to,
+      isType: typeWord !== undefined || isAllTypes(clause),
+    }
+  })
+}
+
+/** `{ type A, type B }`: nothing is left of it at run time. */
+function isAllTypes(clause: string): boolean {
+  const names = /^\{([^}]*)\}$/
+    .exec(clause)?.[1]
+    ?.split(',')
+    .map((name) => name.trim())
+  return names?.filter(Boolean).every((name) => name.startsWith('type ')) ?? false
+}
+
+const files = globSync('src/**/*.ts', { cwd: root }).filter((file) => !file.endsWith('.test.ts'))
+const all = files.flatMap(importsOf)
+const local = all.filter(({ to }) => to.startsWith('src/'))
+const loaded = local.filter(({ isType }) => !isType)
+
+const features = [
+  'accounts',
+  'actors',
+  'audit',
+  'bootstrap',
+  'cells',
+  'invites',
+  'offers',
+  'roles',
+  'sessions',
+].concat(['settings', 'tokens', 'cleanup', 'backup'])
+
+/** From the ground up; a file belongs to the first pattern that matches. */
+const layers: [name: string, files: RegExp][] = [
+  ['errors and config', /^src\/(errors|config|config\/.*)\.ts$/],
+  ['db', /^src\/db\//],
+  // What features declare themselves with: the REST form, the audit events and the row they become.
+  ['core and auth', /^src\/((core|auth)\/.*|http\/route|events|audit\/audit)\.ts$/],
+  ['features', new RegExp(`^src/(${features.join('|')})/`)],
+  ['tables', /^src\/(actions|routes|operations)\.ts$/],
+  // Below the service: `createService` answers with `fetch`.
+  ['http', /^src\/http\/(?!serve\.ts|node\.ts)/],
+  ['service', /^src\/service\.ts$/],
+  ['entries', /^src\/(http\/(serve|node)|index|cli\/.*|testing\/.*|client\/.*)\.ts$/],
+]
+const layerOf = (file: string): number => layers.findIndex(([, pattern]) => pattern.test(file))
+const shown = ({ from, to }: Import): string => `${from} imports ${to}`
+
+describe('imports of src', () => {
+  it('were found at all', () => {
+    expect(files.length).toBeGreaterThan(50)
+    expect(loaded).toContainEqual({ from: 'src/service.ts', to: 'src/db/db.ts', isType: false })
+    expect(local).toContainEqual({ from: 'src/client/client.ts', to: 'src/actions.ts', isType: true })
+  })
+
+  it('every file has its layer', () => {
+    expect(files.filter((file) => layerOf(file) < 0)).toEqual([])
+  })
+
+  it('load nothing from a layer above', () => {
+    expect(loaded.filter(({ from, to }) => layerOf(to) > layerOf(from)).map(shown)).toEqual([])
+  })
+
+  it('the client takes only types from the rest', () => {
+    const taken = loaded.filter(({ from, to }) => /^src\/client\//.test(from) && !/^src\/client\//.test(to))
+    expect(taken.map(shown)).toEqual([])
+    expect(
+      all.filter(({ from, to, isType }) => /^src\/client\//.test(from) && !isType && !to.startsWith('src/')),
+    ).toEqual([])
+  })
+
+  it('a verb is loaded by its table alone, never by another feature', () => {
+    const tables = ['src/actions.ts', 'src/routes.ts']
+    const verbs = new Set(
+      loaded.filter(({ from, to }) => tables.includes(from) && layerOf(to) === 3).map(({ to }) => to),
+    )
+    expect(verbs.size).toBeGreaterThan(10)
+    const strangers = loaded.filter(
+      ({ from, to }) => verbs.has(to) && !tables.includes(from) && dirname(from) !== dirname(to),
+    )
+    expect(strangers.map(shown)).toEqual([])
+  })
+
+  it('packages are those that a consumer installs', () => {
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const installed = Object.keys(manifest.dependencies)
+    const packages = all.filter(
+      ({ to, isType }) => !isType && !to.startsWith('src/') && !to.startsWith('node:'),
+    )
+    expect(packages.filter(({ to }) => !installed.includes(to)).map(shown)).toEqual([])
+  })
+
+  it('nothing is loaded from outside src but the package itself', () => {
+    const outside = all.filter(({ to }) => to.startsWith('..') || /^(test|bench|scripts|examples)\//.test(to))
+    expect(outside.map(shown)).toEqual([])
+  })
+
+  it('no files load each other in a ring', () => {
+    const next = new Map(
+      files.map((file) => [file, loaded.filter(({ from }) => from === file).map(({ to }) => to)]),
+    )
+    const done = new Set<string>()
+    const rings: string[] = []
+    const walk = (file: string, path: string[]): void => {
+      if (path.includes(file)) rings.push([...path.slice(path.indexOf(file)), file].join(' → '))
+      else if (!done.has(file)) for (const to of next.get(file) ?? []) walk(to, [...path, file])
+      done.add(file)
+    }
+    for (const file of files) walk(file, [])
+    expect(rings).toEqual([])
+  })
+})

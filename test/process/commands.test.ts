@@ -1,0 +1,140 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  databaseOf,
+  type Ended,
+  runCellkeep,
+  type ServerProcess,
+  startServer,
+  workspace,
+} from '../helpers/server-process.ts'
+
+const space = await workspace()
+afterAll(() => space.remove())
+
+let cwd: string
+const cellkeep = (args: string[], input?: string, at = cwd): Promise<Ended> =>
+  runCellkeep(at, args, {}, input)
+const secret = 'a very long password'
+const status = (server: ServerProcess, cookie: string) =>
+  fetch(`${server.url}/api/account/status`, { headers: { cookie } }).then((response) => response.status)
+async function signIn(server: ServerProcess, username: string, password = secret): Promise<string> {
+  const response = await fetch(`${server.url}/api/account/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password }),
+  })
+  expect(response.status).toBe(200)
+  return response.headers.getSetCookie()[0]?.split(';')[0] as string
+}
+
+// Each command is a process, which on a busy machine takes seconds to start.
+const slow = { timeout: 60_000 }
+
+describe('beside a running server', slow, () => {
+  let server: ServerProcess
+  let database: number | undefined
+  beforeAll(async () => {
+    cwd = await space.make('beside')
+    server = await startServer(cwd)
+    database = await databaseOf(cwd)
+  })
+
+  test('the first account is made, and the token is void', async () => {
+    const token = join(cwd, '.cellkeep', 'bootstrap_token')
+    expect(existsSync(token)).toBe(true)
+    const before = await cellkeep(['doctor'])
+    expect([before.code, before.stdout[0]]).toEqual([1, 'not_bootstrapped'])
+    const { code, stderr } = await cellkeep(
+      ['account', 'create', '--username', 'ada', '--keeper'],
+      `${secret}\n`,
+    )
+    expect([code, stderr]).toEqual([0, ''])
+    expect(existsSync(token)).toBe(false)
+    await signIn(server, 'ada')
+    expect(await cellkeep(['doctor'])).toMatchObject({ code: 0, stdout: ['Nothing is wrong.'] })
+    const again = await cellkeep(['bootstrap-token', 'reset'])
+    expect([again.code, again.stderr]).toMatchObject([1, expect.stringMatching(/^already_bootstrapped: /)])
+  })
+
+  test('what a command ends is refused at the next request', async () => {
+    const cookie = await signIn(server, 'ada')
+    expect(await status(server, cookie)).toBe(200)
+    const { code, stdout } = await cellkeep(['session', 'revoke-all', 'ada'])
+    expect([code, stdout[0]]).toMatchObject([0, expect.stringMatching(/^\d sessions ended\.$/)])
+    expect(await status(server, cookie)).toBe(401)
+  })
+
+  test('a new password is read from standard input and stands nowhere', async () => {
+    const next = 'an even longer password'
+    const { code, stdout, stderr } = await cellkeep(['account', 'set-password', 'ada'], next)
+    expect([code, stdout.join('\n') + stderr]).toEqual([0, expect.not.stringContaining(next)])
+    await signIn(server, 'ada', next)
+    expect(server.stderr() + JSON.stringify(server.log())).not.toContain(next)
+    await cellkeep(['account', 'set-password', 'ada'], secret)
+  })
+
+  test('refusals are exit code 1, wrong usage 2', async () => {
+    expect(await cellkeep(['account', 'purge', 'ada', '--confirm'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^cannot_delete_keeper: .*\n {2}First `cellkeep keeper transfer/),
+    })
+    expect((await cellkeep(['account', 'purge'])).code).toBe(2)
+  })
+
+  test('a backup is complete, for its owner only, and overwrites nothing', async () => {
+    const run = () => cellkeep(['backup', 'all.ckb', '--json'])
+    const { code, stdout } = await run()
+    expect([code, JSON.parse(stdout[0] as string)]).toMatchObject([0, { file: join(cwd, 'all.ckb') }])
+    expect((await stat(join(cwd, 'all.ckb'))).mode & 0o777).toBe(0o600)
+    const bytes = await readFile(join(cwd, 'all.ckb'))
+    expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining('exists already') })
+    expect(await readFile(join(cwd, 'all.ckb'))).toEqual(bytes)
+  })
+
+  test('the database stays the server’s, and goes with it', async () => {
+    expect(await databaseOf(cwd)).toBe(database)
+    const { code } = await server.end('SIGTERM')
+    expect(code).toBe(0)
+    expect(await databaseOf(cwd)).toBeUndefined()
+  })
+})
+
+describe('without a server', slow, () => {
+  test('a command starts the database, and stops it', async () => {
+    const { code, stdout } = await cellkeep(['account', 'list'])
+    expect([code, stdout[1]]).toEqual([0, expect.stringContaining('ada')])
+    expect(await databaseOf(cwd)).toBeUndefined()
+  })
+
+  test('a signal while it waits for a password leaves no database behind', async () => {
+    const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
+    const child = spawn(process.execPath, [entry, 'account', 'set-password', 'ada'], {
+      cwd,
+      stdio: ['pipe', 'ignore', 'inherit'],
+    })
+    const ended = once(child, 'exit')
+    await expect.poll(() => databaseOf(cwd), { timeout: 10_000 }).toBeDefined()
+    // Until then it may still be opening it, which a signal waits for.
+    child.kill('SIGTERM')
+    expect(await ended).toEqual([143, null])
+    expect(await databaseOf(cwd)).toBeUndefined()
+  })
+
+  test('a backup comes back in another place, with its people but not their cookies', async () => {
+    const other = await space.make('other')
+    expect(await cellkeep(['restore', join(cwd, 'all.ckb')], '', other)).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
+    const server = await startServer(other)
+    await signIn(server, 'ada')
+    expect(await readdir(join(other, '.cellkeep'))).not.toContain('bootstrap_token')
+    expect((await server.end('SIGTERM')).code).toBe(0)
+  })
+})

@@ -1,0 +1,43 @@
+import { afterAll, expect, test, vi } from 'vitest'
+import { crashTest } from '../helpers/crash.ts'
+import { gatedConfig } from '../helpers/gate.ts'
+import { bootstrap, databaseOf, startServer, workspace } from '../helpers/server-process.ts'
+
+// Each test starts processes and databases, which takes what a busy machine gives them.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+// One working directory, so that every round also finds what the rounds before it wrote. Ten rounds of each
+// kind: `npm run durability`.
+const space = await workspace()
+const crash = await crashTest(await space.make('crash'))
+afterAll(() => crash.end().finally(() => space.remove()))
+
+test('after kill -9 of the server amid writes the next start adopts its database, with every acknowledged write', async () => {
+  await crash.round('server')
+})
+
+test('a server whose database is killed amid writes answers 503, starts it again, and has every acknowledged write', async () => {
+  const { refused } = await crash.round('database')
+  expect(refused).toBeGreaterThan(0)
+})
+
+test('after kill -9 of both amid writes the next start recovers every acknowledged write', async () => {
+  await crash.round('both')
+})
+
+test('a mutation whose database dies while its hook runs is refused with 503, and nothing escapes', async () => {
+  const cwd = await space.make('hook')
+  const gate = await gatedConfig(cwd)
+  const server = await startServer(cwd)
+  await bootstrap(server)
+  const outcome = server.client.try.cell_create({ data: { gate: true } })
+  await gate.entered
+  process.kill((await databaseOf(cwd)) as number, 'SIGKILL')
+  await server.logged('embedded database lost, starting it again')
+  gate.open()
+  expect(await outcome).toMatchObject({ ok: false, error: { status: 503, reason: 'service_unavailable' } })
+  gate.close()
+  const { code, stdout } = await server.end('SIGTERM')
+  expect(code).toBe(0)
+  expect(stdout.filter((line) => line.includes('caught nowhere'))).toEqual([])
+})

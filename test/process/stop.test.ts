@@ -1,0 +1,132 @@
+import { once } from 'node:events'
+import { Agent, get } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { gatedConfig } from '../helpers/gate.ts'
+import { ownPostgres } from '../helpers/own-postgres.ts'
+import { bootstrap, databaseOf, type Environment, startServer, workspace } from '../helpers/server-process.ts'
+
+// Each test starts processes and databases, which takes what a busy machine gives them.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const space = await workspace()
+afterAll(() => space.remove())
+let count = 0
+
+/** A server, signed in, with one mutation that waits inside its transaction. */
+async function serverWithRunningMutation(env: Environment, extra?: string) {
+  const cwd = await space.make(`stop-${++count}`)
+  const gate = await gatedConfig(cwd, extra)
+  const server = await startServer(cwd, env)
+  onTestFinished(async () => {
+    gate.close()
+    await server.end('SIGKILL')
+  })
+  await bootstrap(server)
+  const answer = server.client.cell_create({ data: { gate: true } }).catch((error: Error) => error)
+  await gate.entered
+  return { cwd, gate, server, answer }
+}
+
+test('at SIGTERM a running mutation is answered and kept with its audit row; later requests are refused', async () => {
+  const own = await ownPostgres()
+  const { gate, server, answer } = await serverWithRunningMutation(own.env)
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  expect(await ask(`${server.url}/ready`, agent)).toMatchObject({ status: 200 })
+
+  server.signal('SIGTERM')
+  await server.logged('stopping')
+  // On the connection that was open before, since no new one is accepted.
+  const refused = await ask(`${server.url}/api/account/status`, agent)
+  expect(refused).toEqual({ status: 503, connection: 'close', body: '{"error":"shutting_down"}' })
+  await expect(openSocket(server.url)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+
+  gate.open()
+  const created = await answer
+  expect(created).toMatchObject({ cell: { version: 1 } })
+  expect((await server.ended).code).toBe(0)
+  const client = await own.open()
+  const { rows } = await client.query(`
+    select c.id from cell c join audit_log a on a.metadata->>'cell_id' = c.id::text and a.outcome = 'success'`)
+  expect(rows).toEqual([{ id: (created as { cell: { id: string } }).cell.id }])
+})
+
+test('connections on which no request runs do not hold up a stop', async () => {
+  const { env } = await ownPostgres()
+  const cwd = await space.make('idle')
+  const server = await startServer(cwd, { ...env, CELLKEEP_SHUTDOWN_TIMEOUT_MS: '300000' })
+  const agent = new Agent({ keepAlive: true })
+  await ask(`${server.url}/health`, agent)
+  await openSocket(server.url)
+  await openSocket(server.url, 'GET /health HTTP/1.1\r\nHost: ')
+  expect((await server.end('SIGTERM')).code).toBe(0)
+})
+
+test('what runs longer than the limit is cut: exit code 1, nothing of it is kept, no database is left', async () => {
+  const { cwd, server, answer } = await serverWithRunningMutation({ CELLKEEP_SHUTDOWN_TIMEOUT_MS: '1000' })
+  expect(await databaseOf(cwd)).toBeGreaterThan(0)
+  expect((await server.end('SIGTERM')).code).toBe(1)
+  expect(await answer).toBeInstanceOf(Error)
+  expect(await databaseOf(cwd)).toBeUndefined()
+  const next = await startServer(cwd)
+  expect(await next.client.cell_list()).toMatchObject({ cells: [] })
+  await next.end('SIGTERM')
+})
+
+test('a client that never sends the rest of its body is cut at the limit', async () => {
+  const { env } = await ownPostgres()
+  const cwd = await space.make('never')
+  const server = await startServer(cwd, { ...env, CELLKEEP_SHUTDOWN_TIMEOUT_MS: '1000' })
+  const head = 'POST /api/rpc HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n'
+  // The answer 100 shows that the request runs.
+  const socket = await openSocket(server.url, `${head}Expect: 100-continue\r\n\r\n{`)
+  await once(socket, 'data')
+  expect((await server.end('SIGTERM')).code).toBe(1)
+})
+
+test('a second signal ends at once', async () => {
+  const { server } = await serverWithRunningMutation((await ownPostgres()).env)
+  server.signal('SIGTERM')
+  await server.logged('stopping')
+  expect((await server.end('SIGTERM')).code).toBe(1)
+})
+
+test('during the shutdown delay readiness says no and everything else is served', async () => {
+  const { env } = await ownPostgres()
+  const cwd = await space.make('delay')
+  const server = await startServer(cwd, { ...env, CELLKEEP_SHUTDOWN_DELAY_MS: '60000' })
+  server.signal('SIGINT')
+  await server.logged('stopping')
+  const ready = await fetch(`${server.url}/ready`)
+  expect([ready.status, await ready.json()]).toEqual([503, { error: 'shutting_down' }])
+  expect((await fetch(`${server.url}/health`)).status).toBe(200)
+  await bootstrap(server)
+  expect((await server.end('SIGINT')).code).toBe(1)
+})
+
+test('what a config file leaves running does not keep the process', async () => {
+  const { gate, server, answer } = await serverWithRunningMutation(
+    (await ownPostgres()).env,
+    'setInterval(() => {}, 1000)',
+  )
+  gate.open()
+  await answer
+  expect((await server.end('SIGTERM')).code).toBe(0)
+})
+
+async function ask(url: string, agent: Agent) {
+  const [response] = await once(get(url, { agent }), 'response')
+  let body = ''
+  for await (const chunk of response) body += chunk
+  return { status: response.statusCode, connection: response.headers.connection, body }
+}
+
+async function openSocket(url: string, text = ''): Promise<Socket> {
+  const { port, hostname } = new URL(url)
+  const socket = connect({ host: hostname, port: Number(port) })
+  onTestFinished(() => void socket.destroy())
+  await once(socket, 'connect')
+  socket.on('error', () => {})
+  if (text) await new Promise((resolve) => socket.write(text, resolve))
+  return socket
+}

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { z } from 'zod'
+import { catalogue } from '../src/errors.ts'
+import type { Route } from '../src/http/route.ts'
+import { routes } from '../src/routes.ts'
+import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
+import { type Reply, send } from './helpers/http.ts'
+import { tokenPlace } from './helpers/token-place.ts'
+
+/** Rules that every REST route keeps; a new route is held to them by being in the table. */
+
+const bootstrap_token_path = await tokenPlace()
+let test: TestService
+let account: TestAccount
+beforeAll(async () => {
+  test = await testService({
+    bootstrap: 'live',
+    bootstrap_token_path,
+    limit_login_ip: null,
+    limit_bootstrap_ip: null,
+  })
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  account = await test.account()
+})
+
+const all = Object.entries(routes).map(([name, route]) => ({ name, ...(route as unknown as Route) }))
+const guarded = all.filter(({ auth }) => auth.account === 'required')
+const strict = all.filter(({ anyQuery }) => !anyQuery)
+const taking = all.filter(({ input }) => input !== undefined)
+
+const ask = (
+  { path, method }: Pick<Route, 'path' | 'method'>,
+  sent: { body?: unknown; query?: string; anonymous?: boolean } = {},
+): Promise<Reply> =>
+  send(test.url, {
+    method,
+    path: `/api/account${path}${sent.query ?? ''}`,
+    body: sent.body,
+    headers: sent.anonymous ? {} : { cookie: account.cookie },
+  })
+
+it.each(all)(
+  '$name says what it is for, and lists reasons of the catalogue',
+  ({ doc, path, errors, auth }) => {
+    expect(doc).toMatch(/^[A-Z].{10,200}\.$/s)
+    expect(path).toMatch(/^\/[a-z_]+(\/[a-z_]+)*$/)
+    expect(Object.keys(auth)).toEqual(expect.arrayContaining(['account', 'actor']))
+    for (const reason of errors ?? []) expect(catalogue).toHaveProperty(reason)
+  },
+)
+
+it.each(guarded)('$name without a credential is 401, whatever comes with it', async (route) => {
+  for (const sent of [{}, { body: 'not JSON' }, { body: { zz_unknown: 1 } }, { query: '?zz=1' }]) {
+    const reply = await ask(route, { ...sent, anonymous: true })
+    expect([reply.status, reply.json]).toEqual([401, { error: 'authentication_required' }])
+  }
+})
+
+it.each(strict)('$name refuses a query key, before the body', async (route) => {
+  for (const query of ['?x=1', '?x', '?=', '?acting=1', '?%00=1']) {
+    const reply = await ask(route, { query, body: 'not JSON' })
+    expect([reply.status, reply.json]).toMatchObject([
+      400,
+      { error: 'invalid_query_params', issues: [{ code: 'unrecognized_keys' }] },
+    ])
+  }
+  expect((await ask(route, { query: '?' })).json).not.toMatchObject({ error: 'invalid_query_params' })
+})
+
+describe.each(taking)('the body of $name', (route) => {
+  const keys = Object.keys((route.input as z.ZodObject).shape)
+
+  it.each(['', ' ', '{', 'null', '1', '"x"', '[]', `{"a":${'['.repeat(100)}${']'.repeat(100)}}`])(
+    '%s is no JSON object',
+    async (body) => {
+      const reply = await ask(route, { body })
+      expect([reply.status, reply.json]).toEqual([400, { error: 'invalid_json_body' }])
+    },
+  )
+
+  it('knows no other keys, those of every object included', async () => {
+    for (const key of ['zz_unknown', '__proto__', 'constructor', 'toString']) {
+      const { status, json } = await ask(route, { body: `{"${key}":{"polluted":1}}` })
+      const { error, issues } = json as { error: string; issues: object[] }
+      expect([key, status, error]).toEqual([key, 400, 'invalid_request_body'])
+      expect(issues).toContainEqual({ path: [key], code: 'unrecognized_keys', message: expect.any(String) })
+    }
+    expect(Object.prototype).not.toHaveProperty('polluted')
+  })
+
+  it('takes no U+0000 and no lone surrogate, in values and keys', async () => {
+    for (const bad of ['a\0b', 'a\ud800b', '\udc00'])
+      for (const key of keys)
+        for (const [value, path] of [
+          [bad, [key]],
+          [{ x: [bad] }, [key, 'x', 0]],
+        ] as const) {
+          const reply = await ask(route, { body: { [key]: value } })
+          expect([reply.status, reply.json]).toEqual([
+            400,
+            {
+              error: 'invalid_request_body',
+              issues: [{ path: [...path], code: 'invalid_format', message: expect.any(String) }],
+            },
+          ])
+        }
+    for (const key of ['\0', '\ud800']) expect((await ask(route, { body: { [key]: 1 } })).status).toBe(400)
+  })
+
+  it('of any type is refused and never echoed', async () => {
+    const marker = 'marker-of-the-caller'
+    for (const key of keys)
+      for (const value of [null, true, 0, 1.5, [], {}, [marker], { x: marker }]) {
+        const reply = await ask(route, { body: { [key]: value } })
+        expect([key, reply.status]).toEqual([key, 400])
+        expect(reply.text).not.toContain(marker)
+      }
+  })
+})
