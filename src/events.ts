@@ -6,6 +6,13 @@ import { Uuid } from './core/wire.ts'
  * caller typed (contract 3, sections 8.3 and 8.5). `failure` is the metadata of a refused attempt.
  */
 
+/** Why an offer was superseded (contract 3, section 3.2). */
+export const supersedeReason = z.enum([
+  'sibling_accepted',
+  'role_grant_revoked',
+  'scope_destroyed',
+  'grantor_lost_authority',
+])
 const id = z.string()
 const credentialType = { credential_type: z.string().nullable() }
 /** Stands in rows of operator and library calls, which have no caller. */
@@ -136,7 +143,7 @@ export const events = {
       offer_id: Uuid,
       role: z.string(),
       ...scope,
-      reason: z.enum(['role_grant_revoked', 'grantor_lost_authority']),
+      reason: supersedeReason,
       cause_id: Uuid.nullable(),
       ...via,
     }),

@@ -26,6 +26,7 @@ import type { EdgeReply, EdgeRequest } from './http/edge.ts'
 import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { createEdge, type Phase } from './http/server.ts'
 import { bindOperations, type Operations } from './operations.ts'
+import { createHub } from './realtime/hub.ts'
 import { createRegistry, type RegistryOptions } from './roles/registry.ts'
 import { createLastUsed } from './tokens/last-used.ts'
 
@@ -177,6 +178,7 @@ export async function composeApp(
     }),
     lastUsed,
     audit: createAuditWriter(db, log),
+    hub: createHub(),
     passwords: await createPasswords({
       concurrency: config.hash_concurrency,
       queueMax: config.hash_queue_max,

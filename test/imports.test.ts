@@ -59,11 +59,11 @@ const layers: [name: string, files: RegExp][] = [
   ['errors and config', /^src\/(errors|config|config\/.*)\.ts$/],
   ['db', /^src\/db\//],
   // What features declare themselves with: the REST form, the audit events and the row they become.
-  ['core and auth', /^src\/((core|auth)\/.*|http\/route|events|audit\/audit)\.ts$/],
+  ['core and auth', /^src\/((core|auth)\/.*|http\/route|events|audit\/audit|realtime\/(hub|closings))\.ts$/],
   ['features', new RegExp(`^src/(${features.join('|')})/`)],
-  ['tables', /^src\/(actions|routes|operations)\.ts$/],
+  ['tables', /^src\/(actions|routes|operations|notifications)\.ts$/],
   // Below the service: `createService` answers with `fetch`.
-  ['http', /^src\/http\/(?!serve\.ts|node\.ts)/],
+  ['http', /^src\/(http\/(?!serve\.ts|node\.ts)|realtime\/)/],
   ['service', /^src\/service\.ts$/],
   ['entries', /^src\/(http\/(serve|node)|index|cli\/.*|testing\/.*|client\/.*)\.ts$/],
 ]

@@ -61,7 +61,7 @@ async function change(
   hash: string,
 ): Promise<{ sessions_revoked: number; tokens_revoked: number } | string> {
   const envelope = { ...callerEnvelope({ account }, ip), target_account_id: account.id }
-  return await mutate(app, 'password_change', envelope, async ({ db, audit, afterCommit }) => {
+  return await mutate(app, 'password_change', { envelope }, async ({ db, audit, afterCommit }) => {
     const locked = await db.first<{ password_hash: string }>(sql`
       select password_hash from account where id = ${account.id}::uuid and deleted_at is null for no key update`)
     if (!locked) throw refusal('account_vanished')

@@ -69,7 +69,7 @@ export const signup = route({
 async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant, wasOpen: boolean) {
   const { username } = applicant
   const nobody = callerEnvelope({ account: null }, ip)
-  return await mutate(app, 'signup', nobody, async ({ db, audit, afterCommit }) => {
+  return await mutate(app, 'signup', { envelope: nobody }, async ({ db, audit, afterCommit }) => {
     // Only open when both reads say so: the first one held the slot that open signups are counted by.
     const open_signup = wasOpen && (await isSignupOpen(db))
     const refuse = (reason: 'no_matching_invite' | 'signup_conflict') =>

@@ -73,7 +73,7 @@ async function tokenFault({ app }: Context, token: string) {
 async function createKeeper(context: Context, token: string, username: string, password_hash: string) {
   const { app, carriers, ip } = context
   const nobody = callerEnvelope({ account: null }, ip)
-  return await mutate(app, 'bootstrap', nobody, async ({ db, audit }) => {
+  return await mutate(app, 'bootstrap', { envelope: nobody }, async ({ db, audit }) => {
     await takeBootstrapLock(db)
     const fault = await tokenFault(context, token)
     if (fault) throw refusal(fault)

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Audit } from '../audit/audit.ts'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/db.ts'
 import type { Reason } from '../errors.ts'
@@ -79,7 +78,7 @@ type Common<A extends AuthSpec, E extends Reason> = CallerOf<A> & {
 export type QueryContext<A extends AuthSpec, E extends Reason> = Common<A, E> & {
   db: Pick<Database, 'rows' | 'first' | 'point'>
 }
-export type MutationContext<A extends AuthSpec, E extends Reason> = Common<A, E> & Work & { audit: Audit }
+export type MutationContext<A extends AuthSpec, E extends Reason> = Common<A, E> & Work
 
 export type Action<
   A extends AuthSpec = AuthSpec,

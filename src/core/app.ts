@@ -6,6 +6,7 @@ import type { Bootstrap } from '../bootstrap/token-file.ts'
 import type { CellHooks } from '../cells/hooks.ts'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/db.ts'
+import type { Hub } from '../realtime/hub.ts'
 import type { Registry } from '../roles/registry.ts'
 import type { LastUsed } from '../tokens/last-used.ts'
 import type { WiredAction } from './boot.ts'
@@ -24,6 +25,7 @@ export type App = {
   readonly callers: CallerReader
   readonly lastUsed: LastUsed
   readonly audit: AuditWriter
+  readonly hub: Hub
   readonly passwords: Passwords
   readonly keyRing: KeyRing
   readonly sessionCookie: SessionCookie

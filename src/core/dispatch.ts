@@ -22,6 +22,8 @@ export type Call = {
   carriers: Carriers
   ip: string
   request_id: string
+  /** The WebSocket message that asks; what it causes on its own socket follows its reply. */
+  origin?: object
   /** Filled for the log line of the request. */
   trace: { account_id?: string }
 }
@@ -64,8 +66,11 @@ export async function dispatch<T = unknown>(
 
   // 10. the handler, a mutation inside its transaction
   if (!action.event) return finish(await action.handler(input as never, { ...context, db: app.db } as never))
-  return await mutate(app, action.event, callerEnvelope(context, call.ip), async (work) =>
-    finish(await action.handler(input as never, { ...context, ...work } as never)),
+  return await mutate(
+    app,
+    action.event,
+    { envelope: callerEnvelope(context, call.ip), origin: call.origin },
+    async (work) => finish(await action.handler(input as never, { ...context, ...work } as never)),
   )
 }
 

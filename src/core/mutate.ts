@@ -2,6 +2,8 @@ import type { Audit, AuditRow, Envelope } from '../audit/audit.ts'
 import { isOutcomeUnknown, neverBegan, type Queryable } from '../db/db.ts'
 import { type Reason, refusal, ServiceError } from '../errors.ts'
 import type { EventType, FailureMetadata } from '../events.ts'
+import type { Notification, Notify } from '../notifications.ts'
+import { closingsOf } from '../realtime/closings.ts'
 import type { App } from './app.ts'
 
 /** Builds a refusal of the reasons that a declaration lists: `throw fail('cell_not_found')`. */
@@ -12,6 +14,9 @@ export const fail: Fail<Reason> = refusal
 /** What a mutation works with; `db` is its transaction. */
 export type Work = {
   db: Queryable
+  audit: Audit
+  /** Sends a notification to the sockets of an account, on every node, after the commit. */
+  notify: Notify
   /** Runs after a successful commit, isolated from its siblings; dropped on rollback (contract 1, section 10). */
   afterCommit(effect: () => void | Promise<void>): void
 }
@@ -33,27 +38,55 @@ export function recorded<K extends EventType>(
   return error
 }
 
+const committing = new WeakSet<ServiceError>()
+
+/** A refusal that commits what was done before it (contract 1, section 10, rule 1: an offer found without authority). */
+export function committed(error: ServiceError): ServiceError {
+  committing.add(error)
+  return error
+}
+
+/** Who mutates: the envelope of its rows, and the WebSocket call that asked, if one did. */
+export type Mutator = { envelope: Envelope; origin?: object | undefined }
+
 /**
  * One transaction with its audit rows: success rows inside it, and one failure row outside it when an
- * unexpected error or a failed commit undoes it (contract 3, section 8.4).
+ * unexpected error or a failed commit undoes it (contract 3, section 8.4). What it means for live connections
+ * is published after the commit.
  */
 export async function mutate<T>(
   app: App,
   event: EventType,
-  envelope: Envelope,
-  work: (tools: Work & { audit: Audit }) => Promise<T>,
+  { envelope, origin }: Mutator,
+  work: (tools: Work) => Promise<T>,
 ): Promise<T> {
   let rows: AuditRow[] = []
   try {
-    return await app.db.transaction(async (tx) => {
+    const outcome = await app.db.transaction(async (tx) => {
       rows = []
+      const notifications: Notification[] = []
       const audit: Audit = (event_type, metadata, own) => {
         rows.push({ event_type, outcome: 'success', ...envelope, ...own, metadata })
       }
+      const notify: Notify = (account_id, method, params) => {
+        notifications.push({ account_id, method, params })
+      }
       tx.beforeCommit(() => app.audit.statement(rows), app.audit.settle)
-      return await work({ db: tx, audit, afterCommit: tx.afterCommit })
+      tx.afterCommit(() => {
+        if (rows.length > 0 || notifications.length > 0)
+          app.hub.publish({ notifications, closings: closingsOf(rows), wroteAudit: rows.length > 0, origin })
+      })
+      try {
+        return { result: await work({ db: tx, audit, notify, afterCommit: tx.afterCommit }) }
+      } catch (error) {
+        if (error instanceof ServiceError && committing.has(error)) return { refused: error }
+        throw error
+      }
     })
+    if (outcome.refused) throw outcome.refused
+    return outcome.result as T
   } catch (error) {
+    if (error instanceof ServiceError && committing.has(error)) throw error
     const refused = error instanceof ServiceError ? failureRows.get(error) : undefined
     if (refused) {
       await app.audit.failure({

@@ -13,21 +13,28 @@ export type Operator = {
   actor_id?: string | null
   account_id?: string | null
   ip?: string | null
+  /**
+   * The transaction to work in: what a mutation's handler or `service.transaction` was given. Rows and
+   * notifications then wait for its commit, and vanish with its rollback.
+   */
+  within?: Work
 }
 
 export type Operating = Work & {
-  audit: Audit
   /** The metadata keys of rows without a request: `credential_type: null` and `via`. */
   detail: { credential_type: null; via: string }
 }
 
 /** A mutation without a request: the same transaction, audit and effects as behind a method. */
-export function operate<T>(
+export async function operate<T>(
   app: App,
   event: EventType,
-  { via, actor_id = null, account_id = null, ip = null }: Operator,
+  { via, actor_id = null, account_id = null, ip = null, within }: Operator,
   work: (tools: Operating) => Promise<T>,
 ): Promise<T> {
   const envelope: Envelope = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
-  return mutate(app, event, envelope, (tools) => work({ ...tools, detail: { credential_type: null, via } }))
+  const detail = { credential_type: null, via }
+  if (!within) return await mutate(app, event, { envelope }, (tools) => work({ ...tools, detail }))
+  const audit: Audit = (type, metadata, own) => within.audit(type, metadata, { ...envelope, ...own })
+  return await work({ ...within, audit, detail })
 }

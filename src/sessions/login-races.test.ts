@@ -118,10 +118,7 @@ describe('a stored hash that changes while its password is verified', () => {
 describe('an account deleted while its password is verified', () => {
   const during = async <T>({ id }: TestAccount, attempt: () => Promise<T>): Promise<T> => {
     await other.begin('update account set deleted_at = now() where id = $1', [id])
-    const answer = attempt()
-    await other.blocks(1)
-    await other.commit()
-    return await answer
+    return await other.release(attempt())
   }
 
   it('is one that the login does not know: 401, and no account in the audit row', async () => {

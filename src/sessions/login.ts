@@ -88,7 +88,7 @@ async function openSession(
   { id, identifier, verified, rehashed }: Verified,
 ): Promise<StartedSession | string | null> {
   const envelope = callerEnvelope({ account: { id } }, ip)
-  return await mutate(app, 'login', envelope, async ({ db, audit, afterCommit }) => {
+  return await mutate(app, 'login', { envelope }, async ({ db, audit, afterCommit }) => {
     const locked = await db.first<{ password_hash: string }>(sql`
       select password_hash from account where id = ${id}::uuid and deleted_at is null for no key update`)
     if (!locked) return null

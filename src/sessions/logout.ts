@@ -15,7 +15,7 @@ export const logout = route({
   async handler(_input, { app, account, credential, ip }) {
     const session_id = credential.id as string
     const envelope = { ...callerEnvelope({ account }, ip), target_account_id: account.id }
-    await mutate(app, 'logout', envelope, async ({ db, audit }) => {
+    await mutate(app, 'logout', { envelope }, async ({ db, audit }) => {
       const ended = await db.run(sql`
         delete from auth_session where id = ${session_id} and account_id = ${account.id}::uuid`)
       if (ended > 0) audit('logout', { session_id })

@@ -103,7 +103,7 @@ export async function endForeignSession(
     ip,
   }
   try {
-    await mutate(app, 'session_revoke', none, async ({ db, audit }) => {
+    await mutate(app, 'session_revoke', { envelope: none }, async ({ db, audit }) => {
       const ended = await db.first<{ account_id: string }>(sql`
         delete from auth_session where id = ${old} and account_id <> ${account_id}::uuid and expires_at > now()
         returning account_id`)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { AuditRow } from '../audit/audit.ts'
 import { sql } from '../db/db.ts'
 import { events } from '../events.ts'
+import { type Notification, notifications } from '../notifications.ts'
 import type { TestService } from './service.ts'
 
 /** What one call is expected to do; whatever is left out must not happen. */
@@ -10,6 +11,8 @@ export type ScenarioExpectation = {
   reason?: string
   /** The audit rows it leaves, in the order of writing. A row needs its type; other keys are compared when given. */
   audit?: (Partial<AuditRow> & { event_type: string })[]
+  /** The notifications it sends, in order. One needs its method; the other keys are compared when given. */
+  notify?: (Partial<Notification> & { method: string })[]
 }
 
 type Written = AuditRow & { written: number }
@@ -34,6 +37,8 @@ export async function scenario<T>(
   expected: ScenarioExpectation = {},
 ): Promise<T | undefined> {
   const before = await lastWritten(test)
+  const sent: Notification[] = []
+  const deaf = test.service.app.hub.listen(({ notifications }) => sent.push(...notifications))
   let result: T | undefined
   let reason: string | undefined
   try {
@@ -41,6 +46,8 @@ export async function scenario<T>(
   } catch (error) {
     reason = reasonOf(error)
     if (reason === undefined) throw error
+  } finally {
+    deaf()
   }
   assert.equal(reason, expected.reason, 'the reason of the refusal')
   const rows = await rowsAfter(test, before)
@@ -56,6 +63,7 @@ export async function scenario<T>(
       assert.deepEqual(row[key as keyof Written], value, `${row.event_type}.${key}`)
     checkShape(row)
   })
+  checkNotifications(sent, expected.notify ?? [])
   return result
 }
 
@@ -80,6 +88,18 @@ function checkShape(row: Written): void {
   const isRefusal = declared.failure !== undefined && metadata !== null && 'reason' in metadata
   const shape = isRefusal ? declared.failure : declared.success
   shape?.parse(metadata)
+}
+
+function checkNotifications(sent: Notification[], wanted: NonNullable<ScenarioExpectation['notify']>): void {
+  assert.deepEqual(
+    sent.map(({ method }) => method),
+    wanted.map(({ method }) => method),
+    'the notifications of the call, and no others',
+  )
+  sent.forEach((one, index) => {
+    assert.deepEqual({ ...one, ...wanted[index] }, one, `the notification ${one.method}`)
+    notifications[one.method].parse(one.params)
+  })
 }
 
 async function lastWritten({ service }: Pick<TestService, 'service'>): Promise<number> {

@@ -9,6 +9,11 @@ export type Rival = {
   /** Begins a transaction with this statement. */
   begin(text: string, values?: unknown[]): Promise<void>
   commit(): Promise<void>
+  /**
+   * Lets a call that waits for this transaction go on, by its commit, and answers as the call does. The call is
+   * awaited from the start: its refusal may come before this side has heard of its own commit.
+   */
+  release<T>(call: Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
@@ -17,23 +22,29 @@ export async function rival(databaseUrl: string): Promise<Rival> {
   const client = new pg.Client(databaseUrl)
   const observer = new pg.Client(databaseUrl)
   await Promise.all([client.connect(), observer.connect()])
+  const blocks = async (count: number): Promise<void> => {
+    for (;;) {
+      const { rows } = await observer.query(`
+        select count(*)::int as waiting from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`)
+      if (rows[0].waiting >= count) return
+      await delay(2)
+    }
+  }
+  const commit = async (): Promise<void> => {
+    await client.query('commit')
+  }
   return {
     query: client.query.bind(client),
-    blocks: async (count) => {
-      for (;;) {
-        const { rows } = await observer.query(`
-          select count(*)::int as waiting from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`)
-        if (rows[0].waiting >= count) return
-        await delay(2)
-      }
-    },
+    blocks,
     begin: async (text, values = []) => {
       await client.query('begin')
       await client.query(text, values)
     },
-    commit: async () => {
-      await client.query('commit')
+    commit,
+    release: async (call) => {
+      const [answer] = await Promise.all([call, blocks(1).then(commit)])
+      return answer
     },
     close: async () => {
       await Promise.all([client.end(), observer.end()])

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { Uuid } from './core/wire.ts'
+import { supersedeReason } from './events.ts'
+import { Offer } from './offers/offers.ts'
+
+const offer = z.strictObject({ offer: Offer })
+
+/**
+ * Every notification that sockets of an account receive, with its params (contract 3, section 7.3). The
+ * recipient account is where it is sent, and never in it.
+ */
+export const notifications = {
+  role_grant_offer_received: offer,
+  role_grant_offer_retracted: offer,
+  role_grant_offer_accepted: offer,
+  role_grant_offer_declined: offer,
+  role_grant_offer_supersede: z.strictObject({
+    offer: Offer,
+    reason: supersedeReason,
+    cause_id: Uuid.nullable(),
+  }),
+  role_grant_revoke: z.strictObject({
+    role_grant_id: Uuid,
+    role: z.string(),
+    scope_id: Uuid.nullable(),
+    reason: z.string().optional(),
+  }),
+} as const satisfies Record<string, z.ZodType>
+
+export type NotificationMethod = keyof typeof notifications
+export type NotificationParams<K extends NotificationMethod> = z.input<(typeof notifications)[K]>
+export type Notification<K extends NotificationMethod = NotificationMethod> = {
+  account_id: string
+  method: K
+  params: NotificationParams<K>
+}
+export type Notify = <K extends NotificationMethod>(
+  account_id: string,
+  method: K,
+  params: NotificationParams<K>,
+) => void

@@ -1,0 +1,53 @@
+import type { AuditRow } from '../audit/audit.ts'
+import type { CredentialType } from '../core/action.ts'
+
+/**
+ * What a committed change takes from live connections (contract 1, section 13).
+ * - `credentials`: own sockets 4001, and every other socket of the account 4006; streams of the credential end.
+ *   Only what is listed in `ended` is "own"; `ids` null: all of that type.
+ * - `account`: everything of the account goes.
+ * - `actor`: its streams are judged again; sockets stay, their next message is refused.
+ * - `keeper`: what the daemon token opened goes, whichever account it acted for.
+ */
+export type Closing =
+  | { kind: 'credentials'; account_id: string; ended: { type: CredentialType; ids: string[] | null }[] }
+  | { kind: 'account'; account_id: string }
+  | { kind: 'actor'; actor_id: string }
+  | { kind: 'keeper' }
+
+type Judge = (row: AuditRow, metadata: Record<string, unknown>) => Closing | undefined
+
+const credentials = (row: AuditRow, ...ended: { type: CredentialType; ids: string[] | null }[]): Closing => ({
+  kind: 'credentials',
+  account_id: row.target_account_id as string,
+  ended,
+})
+const oneSession: Judge = (row, { session_id }) =>
+  credentials(row, { type: 'session', ids: [session_id as string] })
+const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as string })
+
+/**
+ * Connections close by what a mutation declared to the audit log, never by whether that row could be written
+ * (contract 1, section 10, rule 8); so no verb can end a credential and forget the sockets it opened.
+ */
+const closings: Record<string, Judge> = {
+  logout: oneSession,
+  session_revoke: oneSession,
+  session_revoke_all: (row) => credentials(row, { type: 'session', ids: null }),
+  token_revoke: (row, { token_id }) => credentials(row, { type: 'api_token', ids: [token_id as string] }),
+  token_revoke_all: (row) => credentials(row, { type: 'api_token', ids: null }),
+  password_change: (row) =>
+    credentials(row, { type: 'session', ids: null }, { type: 'api_token', ids: null }),
+  account_delete: (row) => ({ kind: 'account', account_id: row.target_account_id as string }),
+  account_purge: (row) => ({ kind: 'account', account_id: row.target_account_id as string }),
+  actor_delete: actor,
+  actor_purge: actor,
+  role_grant_revoke: (row, metadata) => {
+    if (metadata.cause === 'keeper_transfer') return { kind: 'keeper' }
+    return metadata.role === 'admin' ? actor(row, metadata) : undefined
+  },
+}
+
+/** What the success rows of one mutation close, in the order of the rows. */
+export const closingsOf = (rows: readonly AuditRow[]): Closing[] =>
+  rows.flatMap((row) => closings[row.event_type]?.(row, row.metadata ?? {}) ?? [])
