@@ -16,8 +16,15 @@ export type LoadJob = {
   pauseMs?: number
 }
 
-/** Latencies in milliseconds; `failed` counts replies that are not 2xx and lost connections. */
-export type LoadResult = { rate: number; p50: number; p99: number; count: number; failed: number }
+/** Latencies in milliseconds, `max` the longest; `failed` counts replies that are not 2xx and lost connections. */
+export type LoadResult = {
+  rate: number
+  p50: number
+  p99: number
+  max: number
+  count: number
+  failed: number
+}
 
 if (process.send) process.on('message', (job: LoadJob) => void run(job).then((r) => process.send?.(r)))
 
@@ -39,6 +46,7 @@ async function run(job: LoadJob): Promise<LoadResult> {
     rate: latencies.count / seconds,
     p50: milliseconds(50),
     p99: milliseconds(99),
+    max: milliseconds(100),
     count: latencies.count,
     failed: state.failed,
   }

@@ -1,34 +1,53 @@
 import { parseArgs } from 'node:util'
-import { endingRaces, raceWorld, runRace } from '../test/helpers/ending-races.ts'
+import { grantChangeRaces } from '../test/helpers/grant-change-races.ts'
+import { offerEndingRaces } from '../test/helpers/grant-ending-races.ts'
+import { grantRaceWorld, runGrantRace } from '../test/helpers/grant-race-tools.ts'
+import { acceptRaces } from '../test/helpers/grant-races.ts'
+import { races, raceWorld, runRace } from '../test/helpers/races.ts'
 
 /**
- * `npm run bench:races`: every race of accounts that end, 200 times each, on a real database. Prints how
- * often each outcome came, so that a race which never met the other order is seen; exits 1 on a violation.
+ * `npm run bench:races`: every named race of identity and of role grants, 500 times each, on a real database.
+ * Prints how often each outcome came, so that a race which never met the other order is seen; exits 1 on a
+ * violation.
  */
 const { values: flags } = parseArgs({
-  options: { rounds: { type: 'string', default: '200' }, only: { type: 'string', default: '' } },
+  options: { rounds: { type: 'string', default: '500' }, only: { type: 'string', default: '' } },
 })
 
-const world = await raceWorld()
 let violations = 0
-try {
-  for (const name of Object.keys(endingRaces).filter((name) => name.includes(flags.only))) {
-    const outcomes = new Map<string, number>()
-    const began = performance.now()
-    for (let round = 0; round < Number(flags.rounds); round++) {
-      const outcome = await runRace(world, name).catch((error) => {
-        violations++
-        return `VIOLATION ${error instanceof Error ? error.message : error}`
-      })
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-    }
-    const seconds = Math.round((performance.now() - began) / 100) / 10
-    console.log(`${name} (${flags.rounds} times, ${seconds} s)`)
-    for (const [outcome, count] of [...outcomes].sort(([, a], [, b]) => b - a))
-      console.log(`  ${String(count).padStart(4)}  ${outcome}`)
+
+async function runMany(name: string, run: () => Promise<string>): Promise<void> {
+  if (!name.includes(flags.only)) return
+  const outcomes = new Map<string, number>()
+  const began = performance.now()
+  for (let round = 0; round < Number(flags.rounds); round++) {
+    const outcome = await run().catch((error) => {
+      violations++
+      return `VIOLATION ${error instanceof Error ? error.message : error}`
+    })
+    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
   }
+  const seconds = Math.round((performance.now() - began) / 100) / 10
+  console.log(`${name} (${flags.rounds} times, ${seconds} s)`)
+  for (const [outcome, count] of [...outcomes].sort(([, a], [, b]) => b - a))
+    console.log(`  ${String(count).padStart(4)}  ${outcome}`)
+}
+
+const world = await raceWorld()
+try {
+  for (const name of Object.keys(races)) await runMany(name, () => runRace(world, name))
 } finally {
   await world.close()
+}
+
+const grants = await grantRaceWorld()
+try {
+  const all = { ...acceptRaces, ...offerEndingRaces, ...grantChangeRaces }
+  for (const [name, race] of Object.entries(all)) await runMany(name, () => runGrantRace(grants.world, race))
+} finally {
+  const deadlocks = await grants.close()
+  console.log(`Deadlocks met by the races of role grants: ${deadlocks}.`)
+  violations += deadlocks
 }
 console.log(violations === 0 ? 'No violation.' : `${violations} violations.`)
 process.exitCode = violations === 0 ? 0 : 1

@@ -18,7 +18,14 @@ export type Run = {
   settings: Record<string, number | string>
   floor: Figures
   workloads: Measured[]
-  login?: { argonRate: number; ratio: number; probeIdleP99: number; probeStormP99: number }
+  login?: {
+    argonRate: number
+    ratio: number
+    probeIdleP99: number
+    probeStormP99: number
+    verifyIdleP99: number
+    verifyStormP99: number
+  }
 }
 
 /** The page of a run: ratios first. */
@@ -54,6 +61,9 @@ account_verify, on the same Node, in the same run; slices of ${settings.seconds}
           ['bare Argon2id verifications per second', short(login.argonRate), ''],
           ['`/health/live` p99 during the storm, ms', short(login.probeStormP99), '≤ 20'],
           ['`/health/live` p99 on the idle server, ms', short(login.probeIdleP99), ''],
+          ['account_verify p99: storm ÷ quiet', short(login.verifyStormP99 / login.verifyIdleP99), '≤ 3'],
+          ['account_verify p99 during the storm, ms', short(login.verifyStormP99), ''],
+          ['account_verify p99 on the idle server, ms', short(login.verifyIdleP99), ''],
         ],
       ),
     )

@@ -4,15 +4,15 @@ import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { keptCookieKeys } from '../src/auth/cookie-keys-file.ts'
 import { createPasswords } from '../src/auth/password.ts'
-import { resolveOptions } from '../src/config.ts'
 import { connectionTo } from '../src/db/postgres-process.ts'
 import { cpuOf } from './cpu.ts'
+import { defaultHashing } from './hashing.ts'
 import type { LoadResult } from './load.ts'
 import { machine } from './machine.ts'
 import { median } from './numbers.ts'
 import { ask, helper, loader, product, Started, temporary } from './processes.ts'
 import { type Figures, type Measured, type Run, report } from './report.ts'
-import { floorWorkload, probe, type Workload, workloads } from './workloads.ts'
+import { floorWorkload, probes, type Workload, workloads } from './workloads.ts'
 import { generateWorld, openSessions } from './world.ts'
 
 /**
@@ -36,15 +36,9 @@ const { values: flags } = parseArgs({
 const rounds = Number(flags.rounds)
 const seconds = Number(flags.seconds)
 const cells = Number(flags.cells)
+const bystanderCount = 50
 
-/** The hashing that the server has by default. */
-const { config } = resolveOptions({})
-const { memoryCost, timeCost, parallelism } = config.argon2
-const hashing = {
-  concurrency: config.hash_concurrency,
-  queueMax: config.hash_queue_max,
-  argon2: { memory: memoryCost, time: timeCost, parallelism },
-}
+const hashing = defaultHashing()
 
 const started = new Started()
 try {
@@ -62,7 +56,7 @@ try {
 
 async function bench(): Promise<Run> {
   const password = 'a bench password'
-  const { server, cookies, visible, facts } = await setUp(password)
+  const { server, cookies, bystanders, visible, facts } = await setUp(password)
   const floor = floorWorkload(cookies)
   const bare = helper(started, 'floor.ts')
   const echo: Target = { port: await ask<number>(bare), pid: bare.pid as number }
@@ -104,7 +98,7 @@ async function bench(): Promise<Run> {
     settings: { rounds, seconds, cells, sessions: cookies.length, fsync: 'on' },
     floor: summary(floor, floors),
     workloads: measured,
-    ...(login && { login: await loginStorm(login, server, slice) }),
+    ...(login && { login: await loginStorm(login, bystanders, server, slice) }),
   }
 }
 
@@ -122,26 +116,36 @@ function summary({ name, connections, bar }: Workload, slices: readonly Slice[])
 /** Logins beside the bare rate of the hash, and what another request feels meanwhile. */
 async function loginStorm(
   login: Workload,
+  bystanders: readonly string[],
   server: Target,
   slice: (workload: Workload, target: Target) => Promise<Slice>,
 ): Promise<NonNullable<Run['login']>> {
   const argon = helper(started, 'argon.ts')
   const watch = loader(started)
-  const watched = { ...probe, port: server.port, seconds, pauseMs: 5 }
-  const seen = { argon: [] as number[], ratio: [] as number[], idle: [] as number[], storm: [] as number[] }
+  const { live, verify } = probes(bystanders)
+  const pair = () => ({ idle: [] as number[], storm: [] as number[] })
+  const seen = { argon: [] as number[], ratio: [] as number[], live: pair(), verify: pair() }
+  /** The p99 of one client, first alone and then beside logins; the rate of the logins. */
+  const beside = async (probe: Workload, p99: ReturnType<typeof pair>): Promise<number> => {
+    const watched = { ...probe, port: server.port, seconds, pauseMs: 5 }
+    p99.idle.push((await watch(watched)).p99)
+    const [logins, storm] = await Promise.all([slice(login, server), watch(watched)])
+    p99.storm.push(storm.p99)
+    return logins.rate
+  }
   for (let round = 0; round < rounds; round++) {
     const bare = await ask<number>(argon, { options: hashing, seconds })
-    seen.idle.push((await watch(watched)).p99)
-    const [logins, beside] = await Promise.all([slice(login, server), watch(watched)])
     seen.argon.push(bare)
-    seen.ratio.push(logins.rate / bare)
-    seen.storm.push(beside.p99)
+    seen.ratio.push((await beside(live, seen.live)) / bare)
+    await beside(verify, seen.verify)
   }
   return {
     argonRate: median(seen.argon),
     ratio: median(seen.ratio),
-    probeIdleP99: median(seen.idle),
-    probeStormP99: median(seen.storm),
+    probeIdleP99: median(seen.live.idle),
+    probeStormP99: median(seen.live.storm),
+    verifyIdleP99: median(seen.verify.idle),
+    verifyStormP99: median(seen.verify.storm),
   }
 }
 
@@ -164,9 +168,13 @@ async function setUp(password: string) {
   const passwords = await createPasswords(hashing)
   await generateWorld(client, { cells, passwordHash: await passwords.hash(password) })
   const indexes = Array.from({ length: Number(flags.sessions) }, (_, index) => index)
-  const cookies = await openSessions(client, indexes, { keys: await keptCookieKeys(dataDir) })
+  const keys = await keptCookieKeys(dataDir)
+  const cookies = await openSessions(client, indexes, { keys })
+  // Accounts that do not log in, whose sessions no cap ends.
+  const others = Array.from({ length: bystanderCount }, (_, index) => indexes.length + index)
+  const bystanders = await openSessions(client, others, { keys })
   const { rows } = await client.query<{ id: string }>(
     `select id from cell where visibility = 'public' and deleted_at is null order by id limit 1000`,
   )
-  return { server, cookies, visible: rows.map(({ id }) => id), facts: await machine(client) }
+  return { server, cookies, bystanders, visible: rows.map(({ id }) => id), facts: await machine(client) }
 }

@@ -28,7 +28,8 @@ async function lastStatement(call: () => Promise<unknown>): Promise<Sent> {
   const query = prototype.query
   let last: Sent | undefined
   prototype.query = function (this: pg.Client, sent: Sent, ...rest: unknown[]) {
-    last = sent
+    // Strings are those of a transaction.
+    if (typeof sent === 'object') last = sent
     return Reflect.apply(query, this, [sent, ...rest])
   } as typeof query
   try {

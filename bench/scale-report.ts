@@ -1,17 +1,35 @@
 import { type Machine, machineLine } from './machine.ts'
 import { short, table } from './numbers.ts'
 import type { Case } from './scale-cases.ts'
+import type { TimingRow } from './scale-timing.ts'
 
 /** Milliseconds, and the rows of the answer. */
 export type Figures = { median: number; p99: number; rows: number }
-export type Row = Omit<Case, 'params'> & { small: Figures; large: Figures; ratio: number; plan?: string }
-export type ScaleRun = { machine: Machine; sizes: { small: number; large: number }; rows: Row[] }
+export type Row = Omit<Case, 'params' | 'against'> & {
+  small: Figures
+  large: Figures
+  ratio: number
+  /** Of one call in the large world, that for the caller and those of the transaction included. */
+  statements: number
+  plan?: string
+}
+export type ScaleRun = {
+  machine: Machine
+  sizes: { small: number; large: number }
+  rows: Row[]
+  refusals: TimingRow[]
+  /** Cases for which there was no time. */
+  skipped: string[]
+}
+
+export const isOver = ({ ratio, bar, large, targetMs = 0 }: Row): boolean =>
+  ratio > bar && large.median > targetMs
 
 /** The page of a run: the bar first, then every filter, then what is over the bar, with its plans. */
-export function scaleReport({ machine, sizes, rows }: ScaleRun): string {
+export function scaleReport({ machine, sizes, rows, refusals, skipped }: ScaleRun): string {
   const lists = rows.filter(({ method }) => method === 'cell_list')
   const points = rows.filter(({ method }) => method !== 'cell_list')
-  const over = rows.filter(({ ratio, bar }) => ratio > bar)
+  const over = rows.filter(isOver)
   const worst = (some: readonly Row[]): string =>
     some.length === 0 ? '–' : short(Math.max(...some.map(({ ratio }) => ratio)))
   const callers = [...new Set(lists.map(({ caller }) => caller))]
@@ -19,8 +37,8 @@ export function scaleReport({ machine, sizes, rows }: ScaleRun): string {
   const plain = lists.filter(({ filter }) => filter === 'none')
   return `${[
     `# ${sizes.large} cells against ${sizes.small}`,
-    `Written by \`npm run bench:scale\`: medians in the large world ÷ medians in the small one, the bar is 3.
-First page of 50 rows, page 200 of 10 rows. In process, fsync off, data in memory.`,
+    `Written by \`npm run bench:scale\`: medians in the large world ÷ medians in the small one; the bar of
+lists is 3, beyond 1 M cells 5. First page of 50 rows, page 200 of 10 rows. In process, fsync off, data in memory.`,
     '## Lists without a filter',
     table(
       ['Caller, order, page', 'ratio', 'small ms', 'large ms', 'large p99 ms', 'rows'],
@@ -38,8 +56,18 @@ First page of 50 rows, page 200 of 10 rows. In process, fsync off, data in memor
     ),
     '## Point reads and writes',
     table(
-      ['Call', 'ratio', 'small ms', 'large ms', 'large p99 ms', 'rows'],
-      points.map((row) => [row.name, ...figures(row)]),
+      ['Call', 'ratio', 'small ms', 'large ms', 'large p99 ms', 'rows', 'statements'],
+      points.map((row) => [row.name, ...figures(row), String(row.statements)]),
+    ),
+    '## Refusals: hidden against missing cells, in the large world',
+    table(
+      ['Caller', 'samples', 'hidden, median ms', 'missing, median ms', 'z', 'p'],
+      refusals.map(({ name, samples, hidden, missing, z, p }) => [
+        name,
+        String(samples),
+        ...[hidden, missing, z].map((value) => value.toFixed(3)),
+        p.toFixed(4),
+      ]),
     ),
     `## Over the bar: ${over.length} of ${rows.length}`,
     over.length === 0
@@ -49,6 +77,7 @@ First page of 50 rows, page 200 of 10 rows. In process, fsync off, data in memor
           over.map((row) => [row.name, ...figures(row)]),
         ),
     ...over.filter(({ plan }) => plan).map(({ name, plan }) => `### ${name}\n\n\`\`\`\n${plan}\n\`\`\``),
+    ...(skipped.length > 0 ? [`Not run, for want of time: ${skipped.join('; ')}.`] : []),
     machineLine(machine),
   ].join('\n\n')}\n`
 }

@@ -23,7 +23,7 @@ export function request(method: string, path: string, cookie?: string, body?: ob
   return `${lines.join('\r\n')}\r\n\r\n${text}`
 }
 
-const rpc = (method: string, cookie: string, params?: object): string =>
+export const rpc = (method: string, cookie: string, params?: object): string =>
   request('POST', '/api/rpc', cookie, { jsonrpc: '2.0', id: 1, method, ...(params && { params }) })
 
 /** The workloads of issue 2, each over many sessions: `cookies` of the accounts 0, 1, 2, …; `cells` are public. */
@@ -70,8 +70,12 @@ export const floorWorkload = (cookies: readonly string[]): Workload => ({
   connections,
 })
 
-export const probe: Workload = {
-  name: 'probe',
-  requests: [request('GET', '/health/live')],
-  connections: 1,
-}
+/** What one quiet client asks while others log in: of the event loop alone, and of a call with a credential. */
+export const probes = (cookies: readonly string[]) => ({
+  live: { name: 'probe', requests: [request('GET', '/health/live')], connections: 1 },
+  verify: {
+    name: 'account_verify, alone',
+    requests: cookies.map((cookie) => rpc('account_verify', cookie)),
+    connections: 1,
+  },
+})

@@ -2,20 +2,37 @@ import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { createKeyRing, createSessionCookie } from '../src/auth/cookie.ts'
 import { randomToken, sessionIdOf } from '../src/auth/secrets.ts'
+import { insertAudit, insertEdges, insertShapes, type ShapeName } from './world-relations.ts'
 
 /**
  * A generated world of cells: the same for the same seed and size. Heavy tails: the first accounts own and
- * are granted most. 30 % of the cells are public, 2 % deleted, 1 % of system origin, 2 % have a path.
+ * are granted most. 30 % of the cells are public, 2 % deleted, 1 % of system origin; 2 % have a path, and
+ * the oldest 2 % another. With
+ * `relations` there are edges, an audit row for every cell, and the cells of `shapeId` besides.
  */
-export type WorldOptions = { cells: number; seed?: number; passwordHash?: string }
+export type WorldOptions = { cells: number; seed?: number; passwordHash?: string; relations?: boolean }
 
 /** Callers with a known place in every world. */
-export const callers = ['owner', 'admin', 'grants_10', 'grants_10000', 'role_holder', 'nobody'] as const
+export const callers = [
+  'owner',
+  'admin',
+  'grants_10',
+  'grants_10000',
+  'role_holder',
+  'nobody',
+  'scoped_50',
+  'ten_oldest',
+] as const
 export type CallerName = (typeof callers)[number]
 
 /** The index of the account behind a caller; account, actor and cell ids follow from indexes. */
 export const indexOf = (caller: CallerName): number => callers.indexOf(caller)
-export const idOf = (what: 'account' | 'actor' | 'cell' | 'scope', index: number): string =>
+/** The id of a cell of a known shape, in a world with relations. */
+export const shapeId = (name: ShapeName): string => idOf(`cell:${name}`, 0)
+export const idOf = (
+  what: 'account' | 'actor' | 'cell' | 'scope' | `cell:${ShapeName}`,
+  index: number,
+): string =>
   createHash('md5')
     .update(`${what}:${index}`)
     .digest('hex')
@@ -28,7 +45,7 @@ const scopes = 50
 const teams = 20
 
 export async function generateWorld(client: pg.Client, options: WorldOptions): Promise<void> {
-  const { cells, seed = 1, passwordHash = '-' } = options
+  const { cells, seed = 1, passwordHash = '-', relations = false } = options
   const accounts = accountsOf(cells)
   const later = await dropIndexes(client)
   // Two numbers in 0..1 that depend on the seed and nothing else; ids come from md5, as in `idOf`.
@@ -53,9 +70,17 @@ export async function generateWorld(client: pg.Client, options: WorldOptions): P
       case when i % 2 = 0 then 'scope' end, case when i % 2 = 0 then pg_temp.id('scope', i % ${scopes}) end, now()
     from generate_series(${firstOrdinary}, ${accounts - 1}, 2) i
     union all values (pg_temp.id('actor', ${indexOf('admin')}), 'admin', null, null::uuid, now()),
-      (pg_temp.id('actor', ${indexOf('role_holder')}), 'crowd', null, null, now())`)
+      (pg_temp.id('actor', ${indexOf('role_holder')}), 'crowd', null, null, now())
+    union all
+    select pg_temp.id('actor', ${indexOf('scoped_50')}), 'member', 'scope', pg_temp.id('scope', i), now()
+    from generate_series(0, ${scopes - 1}) i`)
   await insertCells(client, cells, accounts)
   await insertGrants(client, cells, accounts)
+  if (relations) {
+    await insertEdges(client, cells)
+    await insertAudit(client, cells)
+    await insertShapes(client, cells, idOf('actor', indexOf('owner')))
+  }
   for (const definition of later) await client.query(definition)
   await client.query('vacuum (analyze)')
 }
@@ -66,7 +91,7 @@ async function insertCells(client: pg.Client, cells: number, accounts: number): 
     insert into cell (id, kind, visibility, path, data, data_bytes, created_by, created_at, updated_at, updated_by,
       version, deleted_at)
     select pg_temp.id('cell', i), kind, case when pg_temp.u(i, 2) < 0.3 then 'public' else 'private' end,
-      case when i % 50 = 0 then 'docs/' || i % 1000 || '/' || i end,
+      case when i % 50 = 0 then 'docs/' || i % 1000 || '/' || i when i < ${cells} / 50 then 'archive/' || i end,
       data, octet_length(data::text), created_by, created_at, updated_at,
       case when updated_at is not null then created_by end, case when updated_at is null then 1 else 2 end,
       case when pg_temp.u(i, 3) < 0.02 then now() end
@@ -106,20 +131,37 @@ async function insertGrants(client: pg.Client, cells: number, accounts: number):
   )
   const spread = (count: number) =>
     `(select i * ${cells}::bigint / ${count} as i from generate_series(0, ${count - 1}) i) i`
-  const actor = (caller: CallerName) => `pg_temp.id('actor', ${indexOf(caller)}), null::text, null::uuid`
+  const actor = (caller: CallerName) => `${idOfActor(caller)}, null::text, null::uuid`
   await client.query(give('i', actor('grants_10'), spread(10)))
   await client.query(give('i', actor('grants_10000'), spread(Math.min(cells, 10_000))))
-  await client.query(give('i', `null::uuid, 'crowd', null::uuid`, spread(Math.ceil(cells / 10))))
+  await client.query(give('i', `null::uuid, 'crowd', null::uuid`, spread(Math.min(cells, 100_000))))
+  // Of each scope some 200 cells, whatever the size.
+  const member = `null::uuid, 'member', pg_temp.id('scope', floor(pg_temp.u(i, 13) * ${scopes})::bigint)`
+  await client.query(give('i', member, spread(Math.min(cells, 200 * scopes))))
+  // The ten oldest cells, all others being newer: half of them granted, half of them own.
+  await client.query(`
+    update cell set visibility = 'private', deleted_at = null,
+      created_by = case when i % 2 = 0 then ${idOfActor('ten_oldest')} else created_by end
+    from generate_series(0, 9) i where id = pg_temp.id('cell', i)`)
+  await client.query(give('i', actor('ten_oldest'), '(select 2 * n + 1 as i from generate_series(0, 4) n) i'))
 }
+
+const idOfActor = (caller: CallerName): string => `pg_temp.id('actor', ${indexOf(caller)})`
 
 /** Drops what is built faster at the end; the statements that bring it back. */
 async function dropIndexes(client: pg.Client): Promise<string[]> {
-  const { rows } = await client.query<{ name: string; definition: string }>(`
-    select i.relname as name, pg_get_indexdef(i.oid) as definition
+  const tables = `('cell', 'cell_grant', 'cell_field', 'cell_item', 'audit_log')`
+  const references = await client.query<{ drop: string; definition: string }>(`
+    select format('alter table %s drop constraint %I', conrelid::regclass, conname) as drop,
+      format('alter table %s add constraint %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) as definition
+    from pg_constraint where contype = 'f' and conrelid::regclass::text in ${tables}`)
+  const indexes = await client.query<{ drop: string; definition: string }>(`
+    select format('drop index %I', i.relname) as drop, pg_get_indexdef(i.oid) as definition
     from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
-    where t.relname in ('cell', 'cell_grant') and not x.indisunique`)
-  for (const { name } of rows) await client.query(`drop index ${name}`)
-  return rows.map(({ definition }) => definition)
+    where t.relname in ${tables} and not exists (select from pg_constraint where conindid = i.oid)`)
+  const all = [...references.rows, ...indexes.rows]
+  for (const one of all) await client.query(one.drop)
+  return all.reverse().map(({ definition }) => definition)
 }
 
 /** Opens one session per account index; the `Cookie` header of each. */

@@ -97,3 +97,11 @@ create index if not exists role_grant_offer_to_actor on role_grant_offer (to_act
   where to_actor_id is not null;
 create index if not exists role_grant_offer_result on role_grant_offer (resulting_role_grant_id)
   where resulting_role_grant_id is not null;
+
+-- Scopes of the consumer that are gone: no grant and no offer at one arises again (contract 3, section 6.2).
+create table if not exists role_scope_destroyed (
+  scope_kind text collate "C" not null,
+  scope_id uuid not null,
+  destroyed_at timestamptz(3) not null default now(),
+  primary key (scope_kind, scope_id)
+);

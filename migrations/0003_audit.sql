@@ -32,6 +32,10 @@ create unique index if not exists audit_log_seq on audit_log (seq) where seq is 
 create index if not exists audit_log_event on audit_log (event_type, seq) where seq is not null;
 create index if not exists audit_log_account on audit_log (account_id, seq) where seq is not null;
 create index if not exists audit_log_target on audit_log (target_account_id, seq) where seq is not null;
+-- Refusals are few; without indexes of their own they would be looked for among everything that went well.
+create index if not exists audit_log_failure on audit_log (seq) where outcome = 'failure' and seq is not null;
+create index if not exists audit_log_failure_event on audit_log (event_type, seq)
+  where outcome = 'failure' and seq is not null;
 create index if not exists audit_log_created on audit_log (created_at) where seq is not null;
 create index if not exists audit_log_unnumbered on audit_log (written) where seq is null;
 

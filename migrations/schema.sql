@@ -141,6 +141,16 @@ create table invite (
   created_by uuid
 );
 
+create unlogged table limiter_charge (
+  id bigint not null generated always as identity,
+  limiter text collate "C" not null,
+  key text collate "C" not null,
+  at timestamp(3) with time zone not null,
+  charges integer not null default 1,
+  slot uuid,
+  expires_at timestamp(3) with time zone not null
+);
+
 create table role_grant (
   id uuid not null default gen_random_uuid(),
   actor_id uuid not null,
@@ -177,6 +187,12 @@ create table role_grant_offer (
   expired_at timestamp(3) with time zone,
   decline_reason text collate "C",
   resulting_role_grant_id uuid
+);
+
+create table role_scope_destroyed (
+  scope_kind text collate "C" not null,
+  scope_id uuid not null,
+  destroyed_at timestamp(3) with time zone not null default now()
 );
 
 create table schema_migration (
@@ -228,6 +244,8 @@ alter table invite add constraint invite_email_folded CHECK ((email IS NULL) = (
 alter table invite add constraint invite_identifier CHECK (num_nonnulls(email, username) >= 1);
 alter table invite add constraint invite_username_lower CHECK (username = lower(username));
 alter table invite add constraint invite_pkey PRIMARY KEY (id);
+alter table limiter_charge add constraint limiter_charge_counts CHECK (charges > 0);
+alter table limiter_charge add constraint limiter_charge_pkey PRIMARY KEY (id);
 alter table role_grant add constraint role_grant_reason_revoked CHECK (revoked_reason IS NULL OR revoked_at IS NOT NULL);
 alter table role_grant add constraint role_grant_scope_paired CHECK ((scope_kind IS NULL) = (scope_id IS NULL));
 alter table role_grant add constraint role_grant_pkey PRIMARY KEY (id);
@@ -236,6 +254,7 @@ alter table role_grant_offer add constraint role_grant_offer_reason_declined CHE
 alter table role_grant_offer add constraint role_grant_offer_result_accepted CHECK (resulting_role_grant_id IS NULL OR accepted_at IS NOT NULL);
 alter table role_grant_offer add constraint role_grant_offer_scope_paired CHECK ((scope_kind IS NULL) = (scope_id IS NULL));
 alter table role_grant_offer add constraint role_grant_offer_pkey PRIMARY KEY (offer_id);
+alter table role_scope_destroyed add constraint role_scope_destroyed_pkey PRIMARY KEY (scope_kind, scope_id);
 alter table schema_migration add constraint schema_migration_pkey PRIMARY KEY (name);
 alter table actor add constraint actor_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table api_token add constraint api_token_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
@@ -265,6 +284,8 @@ CREATE INDEX api_token_expires ON api_token USING btree (expires_at) WHERE expir
 CREATE INDEX audit_log_account ON audit_log USING btree (account_id, seq) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_created ON audit_log USING btree (created_at) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_event ON audit_log USING btree (event_type, seq) WHERE seq IS NOT NULL;
+CREATE INDEX audit_log_failure ON audit_log USING btree (seq) WHERE outcome = 'failure'::text AND seq IS NOT NULL;
+CREATE INDEX audit_log_failure_event ON audit_log USING btree (event_type, seq) WHERE outcome = 'failure'::text AND seq IS NOT NULL;
 CREATE UNIQUE INDEX audit_log_seq ON audit_log USING btree (seq) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_target ON audit_log USING btree (target_account_id, seq) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_unnumbered ON audit_log USING btree (written) WHERE seq IS NULL;
@@ -292,6 +313,8 @@ CREATE INDEX invite_claimed_by ON invite USING btree (claimed_by);
 CREATE INDEX invite_created ON invite USING btree (created_at, id);
 CREATE UNIQUE INDEX invite_open_email ON invite USING btree (email_key) WHERE email_key IS NOT NULL AND claimed_at IS NULL;
 CREATE UNIQUE INDEX invite_open_username ON invite USING btree (username) WHERE username IS NOT NULL AND claimed_at IS NULL;
+CREATE INDEX limiter_charge_bucket ON limiter_charge USING btree (limiter, key, expires_at);
+CREATE INDEX limiter_charge_expires ON limiter_charge USING btree (expires_at);
 CREATE INDEX role_grant_actor ON role_grant USING btree (actor_id);
 CREATE UNIQUE INDEX role_grant_live ON role_grant USING btree (actor_id, role, scope_kind, scope_id) NULLS NOT DISTINCT WHERE revoked_at IS NULL AND closed_at IS NULL;
 CREATE INDEX role_grant_live_global ON role_grant USING btree (role) WHERE revoked_at IS NULL AND closed_at IS NULL AND scope_id IS NULL;
@@ -410,4 +433,58 @@ $$;
 create function iso_timestamp(at timestamp with time zone) returns text
 language sql stable strict parallel safe
 as $$ select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $$;
+
+create function limiter_add(of_limiter text, of_key text, span interval, grain interval, moment timestamp with time zone) returns void
+language plpgsql volatile parallel unsafe
+as $$
+begin
+  update limiter_charge set charges = charges + 1
+  where id = (
+    select id from limiter_charge
+    where limiter = of_limiter and key = of_key and slot is null and expires_at > moment
+      and at >= moment - grain and grain > interval '0'
+    order by at desc limit 1);
+  if not found then
+    insert into limiter_charge (limiter, key, at, expires_at)
+    values (of_limiter, of_key, moment, moment + span + grain);
+  end if;
+end $$;
+
+create function limiter_take(of_limiter text, of_key text, most integer, span interval, grain interval, lease interval, as_slot uuid, moment timestamp with time zone DEFAULT NULL::timestamp with time zone) returns integer
+language plpgsql volatile parallel unsafe
+as $$
+declare
+  charged bigint;
+  held bigint;
+begin
+  -- Statements behind the lock see what its holder before committed.
+  perform pg_advisory_xact_lock(hashtext(of_limiter), hashtext(of_key));
+  moment := coalesce(moment, date_trunc('milliseconds', clock_timestamp()));
+  select coalesce(sum(charges) filter (where slot is null or at + lease <= moment), 0),
+      count(*) filter (where slot is not null and at + lease > moment)
+    into charged, held
+    from limiter_charge where limiter = of_limiter and key = of_key and expires_at > moment;
+  if charged + held < most then
+    if as_slot is null then
+      perform limiter_add(of_limiter, of_key, span, grain, moment);
+    else
+      insert into limiter_charge (limiter, key, at, slot, expires_at)
+      values (of_limiter, of_key, moment, as_slot, moment + greatest(span, lease));
+    end if;
+    return null;
+  end if;
+  if charged < most then
+    return 1;
+  end if;
+  -- Until the first moment at which enough charges have left.
+  return (
+    select greatest(1, ceil(extract(epoch from min(expires_at) - moment)))::integer
+    from (
+      select expires_at, charged - sum(charges) over (order by expires_at, id) as remaining
+      from limiter_charge
+      where limiter = of_limiter and key = of_key and expires_at > moment
+        and (slot is null or at + lease <= moment)
+    ) leaving
+    where remaining + held < most);
+end $$;
 

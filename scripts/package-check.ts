@@ -56,6 +56,22 @@ async function nodeBinary(version: string): Promise<string> {
   return node
 }
 
+/** A socket of `cellkeep/client/live` on the WebSocket of Node itself, as the account that the example made. */
+const liveProgram = `
+import { createLive } from 'cellkeep/client/live'
+const { URL: url } = process.env
+const login = await fetch(url + '/api/account/login', {
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ username: 'ada', password: 'correct horse battery' }),
+})
+const [cookie] = login.headers.getSetCookie()
+const live = createLive({ url, headers: { cookie: cookie.split(';')[0] } })
+const { username } = await live.account_verify()
+console.log(username + ' by socket')
+live.close()
+`
+
 /** `cellkeep start` in an empty directory without a variable but the port, and the standalone example on it. */
 async function useServer(place: Place): Promise<void> {
   const server = spawn(join(place.root, 'node_modules/.bin/cellkeep'), ['start'], {
@@ -69,6 +85,11 @@ async function useServer(place: Place): Promise<void> {
     const [url] = /http:\S+/.exec(line) ?? assert.fail(line)
     const printed = await runStandalone(place, url, join(place.directory, '.cellkeep', 'bootstrap_token'))
     assert.match(printed, /^Deleted cell/m)
+    const { stdout } = await promisify(execFile)(place.node, ['--input-type=module', '-e', liveProgram], {
+      cwd: place.root,
+      env: { ...environment(place), URL: url },
+    })
+    assert.match(stdout, /^ada by socket$/m)
   } finally {
     server.kill('SIGTERM')
   }

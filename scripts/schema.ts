@@ -32,7 +32,7 @@ export async function describeSchema(client: pg.Client): Promise<string> {
 
 // One line per column, two spaces in: src/db/expected-columns.ts reads them by that form.
 const tablesQuery = `
-  select format(E'create table %I (\\n%s\\n)%s;', c.relname,
+  select format(E'create %stable %I (\\n%s\\n)%s;', case c.relpersistence when 'u' then 'unlogged ' else '' end, c.relname,
            string_agg('  ' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
              || case when a.attcollation not in (0, t.typcollation) then ' collate ' || quote_ident(l.collname)
                      else '' end
@@ -52,7 +52,7 @@ const tablesQuery = `
     left join pg_collation l on l.oid = a.attcollation
     left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
    where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p')
-   group by c.oid, c.relname, c.reloptions
+   group by c.oid, c.relname, c.relpersistence, c.reloptions
    order by c.relname collate "C"`
 
 // Keys before the references to them. NOT NULL, a constraint of its own since 18, stands with the column.

@@ -5,14 +5,37 @@ import { account_verify } from './accounts/account_verify.ts'
 import { admin_account_list } from './accounts/admin_account_list.ts'
 import { actor_lookup } from './actors/actor_lookup.ts'
 import { actor_search } from './actors/actor_search.ts'
+import { audit_log_list } from './audit/audit_log_list.ts'
+import { audit_log_role_grant_history } from './audit/audit_log_role_grant_history.ts'
+import { cell_audit_list } from './cells/cell_audit_list.ts'
+import { cell_clone } from './cells/cell_clone.ts'
 import { cell_create } from './cells/cell_create.ts'
 import { cell_delete } from './cells/cell_delete.ts'
+import { cell_field_delete } from './cells/cell_field_delete.ts'
+import { cell_field_list } from './cells/cell_field_list.ts'
+import { cell_field_set } from './cells/cell_field_set.ts'
 import { cell_get } from './cells/cell_get.ts'
+import { cell_grant_create } from './cells/cell_grant_create.ts'
+import { cell_grant_list } from './cells/cell_grant_list.ts'
+import { cell_grant_revoke } from './cells/cell_grant_revoke.ts'
+import { cell_item_delete } from './cells/cell_item_delete.ts'
+import { cell_item_insert } from './cells/cell_item_insert.ts'
+import { cell_item_list } from './cells/cell_item_list.ts'
+import { cell_item_move } from './cells/cell_item_move.ts'
 import { cell_list } from './cells/cell_list.ts'
 import { cell_update } from './cells/cell_update.ts'
 import { invite_create } from './invites/invite_create.ts'
 import { invite_delete } from './invites/invite_delete.ts'
 import { invite_list } from './invites/invite_list.ts'
+import { role_grant_offer_accept } from './offers/role_grant_offer_accept.ts'
+import { role_grant_offer_create } from './offers/role_grant_offer_create.ts'
+import { role_grant_offer_decline } from './offers/role_grant_offer_decline.ts'
+import { role_grant_offer_history } from './offers/role_grant_offer_history.ts'
+import { role_grant_offer_list } from './offers/role_grant_offer_list.ts'
+import { role_grant_offer_retract } from './offers/role_grant_offer_retract.ts'
+import { role_grant_assign } from './roles/role_grant_assign.ts'
+import { role_grant_revoke } from './roles/role_grant_revoke.ts'
+import { self_service_role_set } from './roles/self_service_role_set.ts'
 import { account_session_list } from './sessions/account_session_list.ts'
 import { account_session_revoke } from './sessions/account_session_revoke.ts'
 import { account_session_revoke_all } from './sessions/account_session_revoke_all.ts'
@@ -52,11 +75,36 @@ export const actions = {
   app_settings_get,
   app_settings_update,
 
+  audit_log_list,
+  audit_log_role_grant_history,
+
+  role_grant_offer_create,
+  role_grant_offer_accept,
+  role_grant_offer_decline,
+  role_grant_offer_retract,
+  role_grant_offer_list,
+  role_grant_offer_history,
+  role_grant_revoke,
+  role_grant_assign,
+  self_service_role_set,
+
   cell_create,
   cell_get,
   cell_list,
   cell_update,
   cell_delete,
+  cell_clone,
+  cell_grant_create,
+  cell_grant_revoke,
+  cell_grant_list,
+  cell_audit_list,
+  cell_field_set,
+  cell_field_delete,
+  cell_field_list,
+  cell_item_insert,
+  cell_item_move,
+  cell_item_delete,
+  cell_item_list,
 }
 
 export type Actions = typeof actions

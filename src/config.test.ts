@@ -151,7 +151,7 @@ describe('one value', () => {
     ['metrics_port', ['0', '65536']],
     ['metrics_host', ['localhost']],
     ['log_level', ['trace']],
-    ['limit_store', ['redis', 'postgres']],
+    ['limit_store', ['redis', 'Postgres']],
   ]
   it.each(refused)('%s refuses with name and rule', (name, texts) => {
     const variable = `CELLKEEP_${name.toUpperCase()}`
@@ -171,12 +171,6 @@ describe('one value', () => {
     expect(problems({ CELLKEEP_TRUSTED_PROXIES: '::1,10.0.0.1/8,x' })).toEqual([
       'CELLKEEP_TRUSTED_PROXIES entry 2 must not have host bits set below its prefix length; ' +
         'entry 3 must be an IP address or a CIDR network',
-    ])
-  })
-
-  it('the postgres limiter store is refused, since memory in its place would not be safe', () => {
-    expect(problems({ CELLKEEP_LIMIT_STORE: 'postgres' })).toEqual([
-      'CELLKEEP_LIMIT_STORE must be memory: postgres is not available in this version yet',
     ])
   })
 

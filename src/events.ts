@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ConsumerEvents } from './audit/consumer-events.ts'
 import { Uuid } from './core/wire.ts'
 
 /**
@@ -18,7 +19,26 @@ const credentialType = { credential_type: z.string().nullable() }
 /** Stands in rows of operator and library calls, which have no caller. */
 const via = { via: z.string().optional() }
 const scope = { scope_kind: z.string().nullable(), scope_id: Uuid.nullable() }
+const offer = z.strictObject({ offer_id: Uuid, role: z.string(), ...scope })
+/** What a refused caller addressed; a role only where it is registered. */
+const attemptedGrant = {
+  role: z.string().optional(),
+  attempted_to_account_id: Uuid,
+  attempted_to_actor_id: Uuid.optional(),
+  attempted_scope_id: Uuid.optional(),
+}
 const cell = z.strictObject({ cell_id: Uuid })
+const field = z.strictObject({ source_id: Uuid, name: z.string(), target_id: Uuid })
+const item = z.strictObject({ parent_id: Uuid, position: z.string(), child_id: Uuid })
+const cellGrant = z.strictObject({
+  cell_id: Uuid,
+  grant_id: Uuid,
+  principal: z.union([
+    z.strictObject({ actor_id: Uuid }),
+    z.strictObject({ role: z.string(), scope_id: Uuid.nullable() }),
+  ]),
+  ...via,
+})
 const endedAll = z.strictObject({ count: z.int(), ...credentialType, ...via })
 const endedCounts = { sessions_revoked: z.int(), tokens_revoked: z.int(), ...credentialType, ...via }
 const noAccount = z.strictObject({
@@ -116,57 +136,72 @@ export const events = {
       role_grant_id: Uuid,
       ...scope,
       expires_at: z.string().nullable(),
-      source: z.enum(['library', 'keeper_transfer']),
+      source: z.enum(['offer', 'assign', 'self_service', 'library', 'keeper_transfer']),
+      source_offer_id: Uuid.optional(),
       path: z.string().optional(),
       extended: z.literal(true).optional(),
       ...via,
     }),
+    failure: reasonOf('role_not_web_grantable').extend(attemptedGrant),
   },
   role_grant_revoke: {
     success: z.strictObject({
       role: z.string(),
       role_grant_id: Uuid,
       ...scope,
-      cause: z.enum(['library', 'keeper_transfer']),
+      cause: z.enum(['admin', 'self_service', 'library', 'scope_destroyed', 'keeper_transfer']),
       ...via,
     }),
-    failure: reasonOf('role_grant_path_not_allowed', 'cannot_revoke_last_admin').extend({
-      role: z.string(),
-      role_grant_id: Uuid,
-      ...via,
-    }),
+    failure: reasonOf(
+      'role_not_web_grantable',
+      'role_grant_path_not_allowed',
+      'cannot_revoke_last_admin',
+    ).extend({ role: z.string(), role_grant_id: Uuid, ...via }),
   },
-  // Made in the database itself, by src/cleanup/offers.ts.
-  role_grant_offer_expire: { success: z.strictObject({ offer_id: Uuid, role: z.string(), ...scope }) },
+  role_grant_offer_create: {
+    success: offer.extend({ to_account_id: Uuid, updated: z.boolean() }),
+    failure: reasonOf(
+      'role_grant_offer_role_not_grantable',
+      'role_grant_offer_not_authorized',
+      'role_grant_offer_self_target',
+      'role_grant_offer_actor_account_mismatch',
+    ).extend(attemptedGrant),
+  },
+  role_grant_offer_accept: { success: offer.extend({ role_grant_id: Uuid }) },
+  role_grant_offer_decline: { success: offer },
+  role_grant_offer_retract: { success: offer },
+  // Made in the database itself where the sweep does it, by src/cleanup/offers.ts.
+  role_grant_offer_expire: { success: offer },
   role_grant_offer_supersede: {
-    success: z.strictObject({
-      offer_id: Uuid,
-      role: z.string(),
-      ...scope,
-      reason: supersedeReason,
-      cause_id: Uuid.nullable(),
-      ...via,
-    }),
+    success: offer.extend({ reason: supersedeReason, cause_id: Uuid.nullable(), ...via }),
   },
   cell_create: { success: cell },
   cell_update: { success: cell },
   cell_delete: { success: cell },
-  cell_grant_create: {
+  cell_field_set: { success: field },
+  cell_field_delete: { success: field },
+  cell_item_insert: { success: item },
+  cell_item_delete: { success: item },
+  cell_item_move: {
     success: z.strictObject({
-      cell_id: Uuid,
-      grant_id: Uuid,
-      principal: z.union([
-        z.strictObject({ actor_id: Uuid }),
-        z.strictObject({ role: z.string(), scope_id: Uuid.nullable() }),
-      ]),
-      ...via,
+      parent_id: Uuid,
+      child_id: Uuid,
+      position_old: z.string(),
+      position_new: z.string(),
     }),
   },
+  cell_clone: { success: z.strictObject({ source_id: Uuid, new_id: Uuid }) },
+  cell_grant_create: { success: cellGrant },
+  cell_grant_revoke: { success: cellGrant },
 } as const satisfies Record<string, { success: z.ZodType; failure?: z.ZodType }>
 
-export type EventType = keyof typeof events
-export type EventMetadata<K extends EventType> = z.input<(typeof events)[K]['success']>
-export type FailureMetadata<K extends EventType> = (typeof events)[K] extends {
+/** Metadata by type: the service's own events, and those that a consumer has declared to the compiler. */
+type Metadata = { [K in BuiltinEventType]: z.input<(typeof events)[K]['success']> } & ConsumerEvents
+
+export type BuiltinEventType = keyof typeof events
+export type EventType = keyof Metadata
+export type EventMetadata<K extends EventType> = Metadata[K]
+export type FailureMetadata<K extends BuiltinEventType> = (typeof events)[K] extends {
   failure: infer F extends z.ZodType
 }
   ? z.input<F>

@@ -14,10 +14,11 @@ import { exportAudit } from './audit/export.ts'
 import { resetBootstrapToken } from './bootstrap/operations.ts'
 import { cleanUp } from './cleanup/cleanup.ts'
 import type { App } from './core/app.ts'
-import type { Operator } from './core/operate.ts'
+import { checkVia, type Operator } from './core/operate.ts'
 import { createInvite, deleteInvite, listInvites } from './invites/operations.ts'
+import { destroyScope } from './roles/destroy-scope.ts'
 import { transferKeeper } from './roles/keeper.ts'
-import { grantRole, revokeRole } from './roles/operations.ts'
+import { grantRole, revokeRole, revokeRoleEverywhere } from './roles/operations.ts'
 import { listSessions, revokeEverySession, revokeSession, revokeSessions } from './sessions/operations.ts'
 import { getSettings, setSettings } from './settings/operations.ts'
 import { listTokens, revokeEveryToken, revokeToken, revokeTokens } from './tokens/operations.ts'
@@ -55,6 +56,8 @@ const operations = {
 
   grantRole,
   revokeRole,
+  revokeRoleEverywhere,
+  destroyScope,
   transferKeeper,
 
   createInvite,
@@ -77,14 +80,9 @@ export function bindOperations(app: App): Operations {
   const bound = Object.entries(operations).map(([name, call]) => [
     name,
     async (input?: unknown, operator?: Operator) => {
-      if (operator) checkVia(operator)
+      if (operator) checkVia(operator.via)
       return await (call as (app: App, ...rest: unknown[]) => unknown)(app, input, operator)
     },
   ])
   return Object.fromEntries(bound) as Operations
-}
-
-/** It stands in the audit log, where nothing free-form may. */
-function checkVia({ via }: Operator): void {
-  if (!/^[a-z_]{1,32}$/.test(via)) throw new TypeError('`via` must be 1 to 32 characters of a-z and _.')
 }

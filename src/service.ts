@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 import { actions } from './actions.ts'
 import { createAuditWriter } from './audit/write.ts'
@@ -15,8 +17,10 @@ import type { App } from './core/app.ts'
 import { wireActions } from './core/boot.ts'
 import { createCursors } from './core/cursor.ts'
 import { dispatch } from './core/dispatch.ts'
-import { createLimiters } from './core/limiters.ts'
+import { createLimiters, limiterStore } from './core/limiters.ts'
 import { createLog, type Log } from './core/log.ts'
+import type { Work } from './core/mutate.ts'
+import { type TransactionOptions, transaction } from './core/transaction.ts'
 import { openDatabase } from './db/db.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
@@ -26,8 +30,11 @@ import type { EdgeReply, EdgeRequest } from './http/edge.ts'
 import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { createEdge, type Phase } from './http/server.ts'
 import { bindOperations, type Operations } from './operations.ts'
+import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
-import { createRegistry, type RegistryOptions } from './roles/registry.ts'
+import { createAuditStreams } from './realtime/stream.ts'
+import { createSockets } from './realtime/websocket.ts'
+import { createRegistry } from './roles/registry.ts'
 import { createLastUsed } from './tokens/last-used.ts'
 
 /** One running service: the same whether it is embedded, tested or served. */
@@ -36,6 +43,8 @@ export type Service = {
   fetch(request: Request, info: FetchInfo): Promise<Response>
   /** Answers in the raw shape that `nodeListener` feeds. */
   handle(request: EdgeRequest): Promise<EdgeReply>
+  /** For `server.on('upgrade', service.upgrade)`: a WebSocket, or a refusal as a full HTTP response. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Calls a method in process, through the same guards as over HTTP; rejects with `ServiceError`. */
   call(
     method: string,
@@ -44,10 +53,14 @@ export type Service = {
   ): Promise<unknown>
   /** What operator commands do, without a credential and audited by `via` (contract 2, section 19). */
   readonly operations: Operations
+  /** One transaction for code of your own, which operator calls may join by `within`; rejects with what `work` threw. */
+  transaction<T>(options: TransactionOptions, work: (tools: Work) => Promise<T>): Promise<T>
   /** Applies pending migrations; the names applied. */
   migrate(): Promise<string[]>
   /** From now on readiness, then every request, is refused with `shutting_down`. */
   leave(phase: 'leaving' | 'draining'): void
+  /** Resolves when no WebSocket is open, which `leave('draining')` brings about; on `cut` the rest is cut off. */
+  socketsClosed(cut: AbortSignal): Promise<void>
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
   /** For operator commands and tests, which call the verbs' own functions. */
@@ -85,6 +98,9 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   })
 }
 
+/** How long sockets that run something may delay the close of a service that nobody drained before. */
+const closeMs = 5_000
+
 /** What the configuration alone does not say. */
 export type Surroundings = {
   connection: pg.ClientConfig
@@ -102,9 +118,22 @@ export async function composeService(parsed: ParsedConfig, around: Surroundings)
   const { app } = composed
   await app.bootstrap.prepare()
   const phase: Phase = { now: 'serving' }
-  const handle = createEdge(app, createReadiness(app.db, migrationNames(), { log }), phase)
+  const streams = createAuditStreams(app)
+  const handle = createEdge(app, createReadiness(app.db, migrationNames(), { log }), phase, streams)
+  const sockets = createSockets(app, handle)
+  await composed.bus.listen({ signal: app.hub.receive, gap: app.hub.check })
+  const endWatch = app.hub.watch()
   const endCleanup = startCleanup(app)
+  const leave: Service['leave'] = (next) => {
+    phase.now = next
+    if (next !== 'draining') return
+    app.hub.leave()
+    void streams.end()
+  }
   const close = async (): Promise<void> => {
+    leave('draining')
+    await Promise.all([streams.end(), sockets.closed(AbortSignal.timeout(closeMs))])
+    endWatch()
     await endCleanup()
     await composed.close()
   }
@@ -126,10 +155,11 @@ export async function composeService(parsed: ParsedConfig, around: Surroundings)
         throw asServiceError(error, log, 'in-process')
       }),
     operations: bindOperations(app),
+    transaction: (options, work) => transaction(app, options, work),
     migrate: async () => (await migrate(connection, { log })).applied,
-    leave: (next) => {
-      phase.now = next
-    },
+    leave,
+    upgrade: sockets.upgrade,
+    socketsClosed: sockets.closed,
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -140,10 +170,10 @@ export async function composeApp(
   parsed: ParsedConfig,
   around: Surroundings,
   migrations: 'auto' | 'check',
-): Promise<{ app: App; close(): Promise<void> }> {
+): Promise<{ app: App; bus: Bus; close(): Promise<void> }> {
   const { config, declarations } = parsed
   const { connection, log } = around
-  const registry = createRegistry(declarations as RegistryOptions)
+  const registry = declaredIn(config.config, () => createRegistry(declarations))
   const own = (declarations.actions ?? {}) as Record<string, Action>
   const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
   if (twice)
@@ -152,7 +182,9 @@ export async function composeApp(
       `Action ${twice}: a built-in method has this name; rename yours.`,
       78,
     )
-  const wired = wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config)
+  const wired = declaredIn(config.config, () =>
+    wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config),
+  )
 
   await migrate(connection, { mode: migrations, log })
   const db = openDatabase({
@@ -165,6 +197,7 @@ export async function composeApp(
   const keyRing = createKeyRing(around.cookieKeys)
   const { memoryCost, timeCost, parallelism } = config.argon2
   const lastUsed = createLastUsed(db, log)
+  const bus = createBus({ connection, log })
   const app: App = {
     config,
     log,
@@ -177,8 +210,14 @@ export async function composeApp(
       onTokenUse: lastUsed.stamp,
     }),
     lastUsed,
-    audit: createAuditWriter(db, log),
-    hub: createHub(),
+    audit: createAuditWriter(db, log, registry.events),
+    hub: createHub({
+      db,
+      log,
+      connectionsMax: config.max_connections,
+      socketsPerAccount: config.ws_per_account,
+      send: bus.send,
+    }),
     passwords: await createPasswords({
       concurrency: config.hash_concurrency,
       queueMax: config.hash_queue_max,
@@ -190,13 +229,23 @@ export async function composeApp(
       hostPrefix: config.cookie_host_prefix,
     }),
     cursors: createCursors(keyRing.derive('cursor')),
-    limiters: createLimiters(config),
+    limiters: createLimiters(config, limiterStore(config, db, log)),
     bootstrap: createBootstrap(config, db, log),
-    offerPolicy: declarations.authorize_offer ? 'callback' : 'holders',
+    authorizeOffer: declarations.authorize_offer,
   }
   const close = async (): Promise<void> => {
-    await lastUsed.flush()
+    await Promise.all([lastUsed.flush(), bus.close()])
     await db.close()
   }
-  return { app, close }
+  return { app, bus, close }
+}
+
+/** A broken declaration says which config file it stands in. */
+function declaredIn<T>(file: string | null, make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    if (file === null || !(error instanceof StartError)) throw error
+    throw new StartError(error.reason, `${error.message} (in ${file})`, error.exitCode)
+  }
 }

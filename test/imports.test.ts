@@ -59,7 +59,7 @@ const layers: [name: string, files: RegExp][] = [
   ['errors and config', /^src\/(errors|config|config\/.*)\.ts$/],
   ['db', /^src\/db\//],
   // What features declare themselves with: the REST form, the audit events and the row they become.
-  ['core and auth', /^src\/((core|auth)\/.*|http\/route|events|audit\/audit|realtime\/(hub|closings))\.ts$/],
+  ['core and auth', /^src\/((core|auth)\/.*|http\/route|events|audit\/audit|realtime\/closings)\.ts$/],
   ['features', new RegExp(`^src/(${features.join('|')})/`)],
   ['tables', /^src\/(actions|routes|operations|notifications)\.ts$/],
   // Below the service: `createService` answers with `fetch`.

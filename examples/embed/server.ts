@@ -34,6 +34,9 @@ const server = createServer(async (request, response) => {
   response.end(`Hello, ${await visitor(request)}.\n`)
 })
 
+// The WebSocket, for `cellkeep/client/live`.
+server.on('upgrade', service.upgrade)
+
 /** The same guards as over HTTP, without a request: the visitor's cookie says who calls. */
 async function visitor({ headers: { cookie } }: IncomingMessage): Promise<string> {
   try {

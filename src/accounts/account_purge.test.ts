@@ -197,6 +197,7 @@ describe('an account that is purged', () => {
           },
         })),
       ],
+      notify: made.map(() => ({ account_id: ada.id, method: 'role_grant_offer_supersede' })),
     })
     const state = (is_superseded: boolean, grant: string | null = null) => [
       { is_superseded, is_accepted: grant !== null, grant },

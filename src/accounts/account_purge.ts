@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
+import type { Work } from '../core/mutate.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
-import { auditSuperseded, pending, type SupersededOffer, supersededColumns } from '../roles/offers.ts'
+import { announceSuperseded, type Offer, offerColumns, unstamped } from '../offers/offers.ts'
 import { auditActors, type Detail, lockForEnding, onlyVia } from './ending.ts'
 
 export const account_purge = mutation({
@@ -15,9 +15,9 @@ export const account_purge = mutation({
   input: z.strictObject({ account_id: Uuid, confirm: z.boolean().optional() }),
   output: z.object({ ok: z.literal(true), purged: z.literal(true) }),
   errors: ['purge_not_confirmed', 'account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
-  async handler({ account_id, confirm }, { credential, db, audit, fail }) {
+  async handler({ account_id, confirm }, { credential, fail, ...work }) {
     if (confirm !== true) throw fail('purge_not_confirmed')
-    await purgeAccount(db, audit, account_id, { credential_type: credential.type })
+    await purgeAccount(work, account_id, { credential_type: credential.type })
     return { ok: true as const, purged: true as const }
   },
 })
@@ -27,22 +27,13 @@ export const account_purge = mutation({
  * its cells become system-origin; audit rows keep its ids (contract 2, section 14; contract 3, section 6.3).
  */
 export async function purgeAccount(
-  db: Queryable,
-  audit: Audit,
+  work: Pick<Work, 'db' | 'audit' | 'notify'>,
   account_id: string,
   detail: Detail,
 ): Promise<void> {
+  const { db, audit } = work
   const { username, email } = await lockForEnding(db, 'account_purge', account_id, detail, () => true)
-  const superseded = await db.rows<SupersededOffer>(sql`
-    with pending as (
-      select offer_id from role_grant_offer
-      where from_account_id = ${account_id}::uuid and to_account_id <> ${account_id}::uuid
-        and ${pending} and expires_at > now()
-      order by offer_id for update
-    )
-    update role_grant_offer o set superseded_at = now()
-    from pending where o.offer_id = pending.offer_id
-    returning ${supersededColumns}`)
+  const superseded = await supersedeMade(db, account_id)
   const actors = await db.rows<{ id: string }>(
     sql`select id from actor where account_id = ${account_id}::uuid order by id`,
   )
@@ -51,12 +42,29 @@ export async function purgeAccount(
   await db.run(sql`delete from account where id = ${account_id}::uuid`)
   audit('account_purge', { username, email, ...detail }, { target_account_id: account_id })
   auditActors(audit, 'actor_purge', account_id, actor_ids, detail)
-  auditSuperseded(audit, superseded, {
-    reason: 'grantor_lost_authority',
-    cause_id: account_id,
-    ...onlyVia(detail),
-  })
+  const cause = { reason: 'grantor_lost_authority' as const, cause_id: account_id }
+  announceSuperseded(
+    work,
+    superseded.map((offer) => ({ offer, ...cause })),
+    onlyVia(detail),
+  )
 }
+
+/**
+ * Supersedes the pending offers that the account made. Those made to it are about to go with its row, in no
+ * order; so their locks are taken here too, ascending as everybody's (contract 3, section 7.1, lock 6).
+ */
+const supersedeMade = (db: Queryable, account_id: string): Promise<Offer[]> =>
+  db.rows<Offer>(sql`
+    with held as (
+      select o.offer_id, o.from_account_id, o.to_account_id, o.expires_at from role_grant_offer o
+      where (o.from_account_id = ${account_id}::uuid or o.to_account_id = ${account_id}::uuid) and ${unstamped}
+      order by o.offer_id for update
+    )
+    update role_grant_offer o set superseded_at = now()
+    from held where o.offer_id = held.offer_id and held.expires_at > now()
+      and held.from_account_id = ${account_id}::uuid and held.to_account_id <> ${account_id}::uuid
+    returning ${offerColumns}`)
 
 /**
  * Makes cells forget the actors. The references would do it too, but rewrite each cell once per column, and

@@ -5,8 +5,8 @@ import type { App } from '../core/app.ts'
 import { closePage, openPage, type Page, pageInput } from '../core/page.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { PendingOffer, pendingOffers } from '../offers/offers.ts'
 import { RoleGrantSummary } from '../roles/grants.ts'
-import { PendingOffer, pendingOffers } from '../roles/offers.ts'
 import { AdminAccount, adminAccountColumns } from './accounts.ts'
 
 const Entry = z.object({

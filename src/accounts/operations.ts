@@ -92,14 +92,16 @@ export async function verifyEmail(
  */
 export async function unlockAccount(app: App, input: Target, operator: Operator): Promise<void> {
   const { account_id } = parseInput(Target, input)
-  await operate(app, 'account_update', operator, async ({ db, audit, detail, afterCommit }) => {
+  const keys = await operate(app, 'account_update', operator, async ({ db, audit, detail }) => {
     const { username, email } = await lockLiveAccount(db, account_id)
     const names = email === null ? [username] : [username, fold(email)]
-    afterCommit(() =>
-      app.limiters.clear('login_account', [...names.map(identifierKey), accountKey(account_id)]),
-    )
     audit('account_update', { change: 'unlock', ...onlyVia(detail) }, { target_account_id: account_id })
+    return [...names.map(identifierKey), accountKey(account_id)]
   })
+  const clear = () => app.limiters.clear('login_account', keys)
+  // Otherwise not an effect, whose failure nobody would hear of: to clear is all that this call is for.
+  if (operator.within) operator.within.afterCommit(clear)
+  else await clear()
 }
 
 /** Refuses with `cannot_delete_keeper`, `cannot_delete_last_admin` (contract 2, section 14). */
@@ -130,8 +132,8 @@ export async function purgeAccount(
 ): Promise<void> {
   const { account_id, confirm } = parseInput(PurgeInput, input)
   if (confirm !== true) throw refusal('purge_not_confirmed')
-  await operate(app, 'account_purge', operator, ({ db, audit, detail }) =>
-    purgeUnderLock(db, audit, account_id, detail),
+  await operate(app, 'account_purge', operator, ({ detail, ...work }) =>
+    purgeUnderLock(work, account_id, detail),
   )
 }
 

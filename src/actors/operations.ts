@@ -2,12 +2,14 @@ import { z } from 'zod'
 import { actorMetadata } from '../accounts/ending.ts'
 import { ActorName, fold } from '../accounts/formats.ts'
 import { lockLiveAccount, refuseEnding, takeGuardLock } from '../accounts/locks.ts'
+import { activeGrants } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import { parseInput } from '../core/input.ts'
 import { type Operator, operate } from '../core/operate.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import type { RoleGrantSummary } from '../roles/grants.ts'
 import { lockLiveActor } from './lock.ts'
 
 /**
@@ -30,11 +32,15 @@ const columns = sql`id, account_id, name, created_at, updated_at, deleted_at`
 
 const Target = z.strictObject({ account_id: Uuid })
 
+/** With its active grants, which have no effect once it is removed, and can still be revoked. */
+export type ListedActor = ActorEntry & { role_grants: z.output<typeof RoleGrantSummary>[] }
+
 /** Every actor of an account, oldest first, removed ones included; none for an unknown account. */
-export async function listActors(app: App, input: z.input<typeof Target>): Promise<ActorEntry[]> {
+export async function listActors(app: App, input: z.input<typeof Target>): Promise<ListedActor[]> {
   const { account_id } = parseInput(Target, input)
-  return await app.db.rows<ActorEntry>(sql`
-    select ${columns} from actor where account_id = ${account_id}::uuid order by created_at, id`)
+  return await app.db.rows<ListedActor>(sql`
+    select ${columns}, ${activeGrants} as role_grants from actor
+    where account_id = ${account_id}::uuid order by created_at, id`)
 }
 
 const AddInput = Target.extend({ name: ActorName })

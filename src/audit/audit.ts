@@ -18,11 +18,14 @@ export type Envelope = Pick<
   'actor_id' | 'account_id' | 'target_actor_id' | 'target_account_id' | 'ip'
 >
 
-/** Records the success row of an effect; it is written in the mutation's own transaction. */
+/**
+ * Records the success row of an effect; it is written in the mutation's own transaction. `cell_ids`: cells
+ * whose timeline it belongs to although its metadata does not name them.
+ */
 export type Audit = <K extends EventType>(
   event_type: K,
   metadata: EventMetadata<K>,
-  envelope?: Partial<Envelope>,
+  envelope?: Partial<Envelope> & { cell_ids?: readonly string[] },
 ) => void
 
 /** The envelope of a request: the caller, and nobody acted upon. */

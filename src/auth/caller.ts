@@ -94,15 +94,17 @@ const tokens = (hashes: string[], extra: Sql): Sql => {
 }
 
 /** The keeper account of the moment: the lowest id that holds an active global keeper grant on a live actor. */
-const keeper = (_keys: string[], extra: Sql): Sql => sql`
-  select 'keeper' as key, null as id_of_credential, null as expires_at, ${account} ${extra}
-  from account where account.id = (
+export const keeperAccountId = sql`(
     select owner.id
     from role_grant g join actor on actor.id = g.actor_id join account owner on owner.id = actor.account_id
     where g.role = 'keeper' and g.scope_id is null and g.revoked_at is null and g.closed_at is null
       and (g.expires_at is null or g.expires_at > now())
       and actor.deleted_at is null and owner.deleted_at is null
     order by owner.id limit 1)`
+
+const keeper = (_keys: string[], extra: Sql): Sql => sql`
+  select 'keeper' as key, null as id_of_credential, null as expires_at, ${account} ${extra}
+  from account where account.id = ${keeperAccountId}`
 
 export function createCallerReader(
   db: Database,

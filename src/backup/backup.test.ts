@@ -24,13 +24,16 @@ beforeAll(async () => {
   test = await testService({ bootstrap: 'live', bootstrap_token_path: join(dir, 'token') })
   const { operations } = test.service
   const by = { via: 'testing' }
-  await operations.createAccount({ username: 'keeper', password: 'a long password', keeper: true }, by)
+  const { actor: keeper } = await operations.createAccount(
+    { username: 'keeper', password: 'a long password', keeper: true },
+    by,
+  )
   ada = await test.account({ username: 'ada', email: 'é@x.io', roles: ['admin'] })
   const { cell } = await ada.client.cell_create({
     data: { text: awkward, number: 12345678901234567890n.toString(), nested: [null, { '': [] }] },
     visibility: 'public',
   })
-  await test.cellGrant(cell.id, 'viewer', { actor_id: ada.actor_id })
+  await test.cellGrant(cell.id, 'viewer', { actor_id: keeper.id })
   await operations.createInvite({ email: 'b@x.io' }, by)
   await operations.setSettings({ open_signup: true }, by)
   await ada.client.account_token_create({ scope: { kind: 'read_only' }, lifetime: { kind: 'eternal' } })
@@ -47,6 +50,7 @@ beforeAll(async () => {
   await db.run(sql`
     update role_grant_offer set resulting_role_grant_id = role_grant.id from role_grant
     where source_offer_id = offer_id`)
+  await db.run(sql`insert into role_scope_destroyed values ('team', ${ada.id}::uuid)`)
   await db.run(sql`select audit_number(5)`)
   whole = join(dir, 'whole')
   await writeBackup(source(), { file: whole, version: '1.2.3' })

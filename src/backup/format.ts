@@ -21,9 +21,12 @@ export type End = { end: true; rows: number }
 
 export const marker = '#'
 
+/** The steps are those of the restoring program, and charges belong to the moment. */
+const notKept = ['schema_migration', 'limiter_charge']
+
 /** The tables of the service that hold what is its own; a consumer's tables beside them are not in a backup. */
 export const backedUpTables = (): string[] =>
-  [...expectedColumns().keys()].filter((table) => table !== 'schema_migration')
+  [...expectedColumns().keys()].filter((table) => !notKept.includes(table))
 
 /** Quoted for SQL text; names come from the catalogue of the database or are checked against it. */
 export const quoted = (name: string): string => pg.escapeIdentifier(name)

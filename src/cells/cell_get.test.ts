@@ -68,7 +68,7 @@ describe('what the caller may not see', () => {
 
   it('answers like what does not exist, byte for byte: hidden, deleted, and ids of other things', async () => {
     const { cell } = await ada.client.cell_create({ data: { a: 1 } })
-    const { id: grant_id } = await test.cellGrant(cell.id, 'viewer', { actor_id: ada.actor_id })
+    const { id: grant_id } = await test.cellGrant(cell.id, 'viewer', { role: 'team', scope_id: null })
     const audit = await test.service.app.db.first<{ id: string }>(sql`select id from audit_log limit 1`)
     const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
     for (const cookie of [undefined, bob.cookie]) {

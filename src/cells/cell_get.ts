@@ -2,14 +2,12 @@ import { z } from 'zod'
 import { query } from '../core/action.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Sql, sql } from '../db/db.ts'
-import { me, tier, tiers } from './access.ts'
+import { me, tier } from './access.ts'
 import { Cell, cellColumns, Path } from './cells.ts'
+import { type Edges, edgeOrder, Field, fieldEdges, Item, itemEdges, visibleEdges } from './edges.ts'
 
 /** Edges shown per relation; the flag says whether one more visible edge exists. */
 const edgesMax = 500
-
-const Field = z.object({ source_id: Uuid, name: z.string(), target_id: Uuid, created_at: z.string() })
-const Item = z.object({ parent_id: Uuid, position: z.string(), child_id: Uuid, created_at: z.string() })
 
 export const cell_get = query({
   doc: 'One cell by id or path, with its visible fields and items. Hidden and missing cells answer alike.',
@@ -38,8 +36,8 @@ export const cell_get = query({
         select ${cellColumns}, ${tier.edit} as can_edit, ${tier.manage} as can_grant
         from cell c, me where ${anchor} and ${tier.view}
       )
-      select anchor.*, ${edges('cell_field', 'source_id', 'name', 'target_id')} as fields,
-        ${edges('cell_item', 'parent_id', 'position', 'child_id')} as items
+      select anchor.*, ${bundled(fieldEdges)} as fields,
+        ${bundled(itemEdges)} as items
       from anchor`)
     if (!row) throw fail('cell_not_found')
     const { fields, items, can_edit, can_grant, ...cell } = row
@@ -56,22 +54,23 @@ export const cell_get = query({
 })
 
 type Row = Cell & {
-  fields: z.output<typeof Field>[]
-  items: z.output<typeof Item>[]
+  fields: Field[]
+  items: Item[]
   can_edit: boolean
   can_grant: boolean
 }
 
-/** The edges of the anchor whose far cell the caller may view, cut after that filter. */
-function edges(table: string, from: string, key: string, to: string): Sql {
-  const [edge, anchor, order, far] = [table, from, key, to].map((name) => sql.raw(name))
+/** The visible edges of the anchor as JSON. */
+function bundled(edges: Edges): Sql {
+  const pairs = [edges.from, edges.key, edges.to].map((name) => `'${name}', e.${name}`).join(', ')
+  const order = sql.raw(
+    edgeOrder(edges)
+      .map((name) => `e.${name}`)
+      .join(', '),
+  )
   return sql`(
-    select coalesce(json_agg(json_build_object(${sql.raw(`'${from}', e.${from}, '${key}', e.${key}, '${to}', e.${to}`)},
-      'created_at', iso_timestamp(e.created_at)) order by e.${order}), '[]'::json)
-    from (
-      select e.* from ${edge} e join cell far on far.id = e.${far}, me
-      where e.${anchor} = anchor.id and ${tiers('far').view}
-      order by e.${order} limit ${sql.raw(edgesMax + 1)}
-    ) e
+    select coalesce(json_agg(json_build_object(${sql.raw(pairs)}, 'created_at', iso_timestamp(e.created_at))
+      order by ${order}), '[]'::json)
+    from (${visibleEdges(edges, { anchor: sql`anchor.id`, size: edgesMax + 1 })}) e
   )`
 }

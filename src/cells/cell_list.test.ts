@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
-import { cellRow, cellRows } from '../../test/helpers/cell-rows.ts'
+import { cellRow, cellRows, grantRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
@@ -173,8 +173,8 @@ describe('shared_with me', () => {
     const unshared = await cellRow(test, { visibility: 'public' })
     const deleted = await cellRow(test, { deleted_at: '2026-01-01T00:00:00Z' })
     const toMe = { actor_id: me.actor_id }
-    for (const id of [own, direct, open, deleted]) await test.cellGrant(id, 'viewer', toMe)
-    await test.cellGrant(direct, 'editor', { actor_id: other.actor_id })
+    for (const id of [own, direct, open, deleted]) await grantRow(test, id, 'viewer', toMe)
+    await grantRow(test, direct, 'editor', { actor_id: other.actor_id })
     await test.cellGrant(direct, 'editor', { role: 'else', scope_id: null })
     await test.cellGrant(byRole, 'viewer', { role: 'team', scope_id: null })
     await test.cellGrant(byRole, 'editor', { role: 'team', scope_id })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows } from '../../test/helpers/cell-rows.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { afterPrefix } from './list-branches.ts'
+import { afterPrefix, walkMax } from './list-walk.ts'
 
 let test: TestService
 let ada: TestAccount
@@ -73,6 +73,33 @@ describe('path_prefix', () => {
       expect(walked).toEqual(all.filter((path) => path.startsWith(path_prefix)))
     }
     await test.service.app.db.run(sql`delete from cell where path like 'many/%'`)
+  })
+
+  it('finds very many cells that all lie at the far end of the order', async () => {
+    const first = '2020-01-01'
+    await cellRows(test, 5100, {
+      kind: sql`case when i % 1000 = 1 then 'k' end`,
+      visibility: sql`'public'`,
+      path: sql`'far/' || i`,
+      created_at: sql`${first}::timestamptz + i * interval '1 second'`,
+    })
+    // More than a walk goes through before it gives up.
+    await cellRows(test, walkMax + 100, {
+      visibility: sql`'public'`,
+      created_at: sql`${first}::timestamptz + (6000 + i) * interval '1 second'`,
+    })
+    for (const order_by of ['created_at', 'updated_at'] as const) {
+      const list = { path_prefix: 'far/', order_by, limit: 3 }
+      const page = await ada.client.cell_list(list)
+      const next = await ada.client.cell_list({ ...list, cursor: page.next_cursor })
+      expect([...page.cells, ...next.cells].map(({ path }) => path)).toEqual(
+        [5100, 5099, 5098, 5097, 5096, 5095].map((n) => `far/${n}`),
+      )
+    }
+    const { cells, next_cursor } = await ada.client.cell_list({ path_prefix: 'far/', kind: 'k' })
+    expect(cells.map(({ path }) => path)).toEqual([5001, 4001, 3001, 2001, 1001, 1].map((n) => `far/${n}`))
+    expect(next_cursor).toBe(null)
+    await test.service.app.db.run(sql`delete from cell where visibility = 'public'`)
   })
 })
 

@@ -15,7 +15,14 @@ beforeAll(async () => {
 afterAll(() => test.close())
 const db = () => test.service.app.db
 const cleanUp = () => test.service.operations.cleanUp()
-const none = { expired_offers: 0, expired_sessions: 0, expired_tokens: 0 }
+const none = {
+  expired_offers: 0,
+  expired_sessions: 0,
+  expired_tokens: 0,
+  expired_charges: 0,
+  removed_cells: 0,
+  removed_audit_rows: 0,
+}
 beforeEach(async () => {
   await db().run(sql`delete from role_grant_offer`)
 })
@@ -60,6 +67,19 @@ describe('cleanUp', () => {
     expect(await scenario(test, cleanUp)).toEqual({ ...none, ran: true, expired_tokens: 2 })
     const { tokens } = await test.service.operations.listTokens({ account_id: ada.id })
     expect(tokens.map(({ name }) => name).sort()).toEqual(['eternal', 'of-29-days'])
+  })
+
+  it('removes limiter charges and slots past their window, in as many batches as it takes', async () => {
+    const charges = (total: number, age: string) =>
+      db().run(sql`
+        insert into limiter_charge (limiter, key, at, slot, expires_at)
+        select 'rest login_ip', 'ip:' || n, now() - interval '1 hour', case when n % 2 = 0 then gen_random_uuid() end,
+          now() - ${age}::interval
+        from generate_series(1, ${total}::int) n`)
+    await charges(2500, '0 seconds')
+    await charges(3, '-1 minute')
+    expect(await scenario(test, cleanUp)).toEqual({ ...none, ran: true, expired_charges: 2500 })
+    expect(await db().rows(sql`delete from limiter_charge returning 1`)).toHaveLength(3)
   })
 
   it('stamps each lapsed offer once, with one row from the grantor to the recipient', async () => {

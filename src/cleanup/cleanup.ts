@@ -1,6 +1,9 @@
+import { numberRows } from '../audit/number.ts'
 import type { App } from '../core/app.ts'
 import { type Sql, sql } from '../db/db.ts'
+import { removeAuditRows } from './audit.ts'
 import { expireOffers } from './offers.ts'
+import { removeTombstones, tombstoneBatch } from './tombstones.ts'
 
 export type Cleaned = {
   /** False: another runner is at it, and this call did nothing. */
@@ -8,6 +11,12 @@ export type Cleaned = {
   expired_offers: number
   expired_sessions: number
   expired_tokens: number
+  /** Of limiters whose store is the database. */
+  expired_charges: number
+  /** Cells deleted longer ago than `cell_tombstone_retention_days`. */
+  removed_cells: number
+  /** Audit rows older than `audit_retention_days`. */
+  removed_audit_rows: number
 }
 
 /** Rows of one transaction; short enough that no request waits for it. */
@@ -23,14 +32,35 @@ const tokenGraceDays = 30
  */
 export async function cleanUp(app: App, { signal }: { signal?: AbortSignal } = {}): Promise<Cleaned> {
   const { db } = app
-  const none: Cleaned = { ran: false, expired_offers: 0, expired_sessions: 0, expired_tokens: 0 }
+  const none: Cleaned = {
+    ran: false,
+    expired_offers: 0,
+    expired_sessions: 0,
+    expired_tokens: 0,
+    expired_charges: 0,
+    removed_cells: 0,
+    removed_audit_rows: 0,
+  }
   const done = await db.exclusively('cellkeep cleanup', async () => {
-    const repeat = async (batch: () => Promise<number>): Promise<number> => {
+    const repeat = async (batch: () => Promise<number>, rows = batchRows): Promise<number> => {
       let total = 0
-      for (let count = batchRows; count === batchRows && !signal?.aborted; total += count)
-        count = await batch()
+      for (let count = rows; count === rows && !signal?.aborted; total += count) count = await batch()
       return total
     }
+    const removeCells = async (days: number): Promise<number> => {
+      // What has no number yet has no place in a timeline, and would get one after its cell is gone, for ever.
+      await numberRows(db)
+      return await repeat(() => removeTombstones(db, days), tombstoneBatch)
+    }
+    const removeAudit = async (days: number): Promise<number> => {
+      // A log that nobody reads has rows without a number too.
+      await numberRows(db)
+      const removed_audit_rows = await repeat(() => removeAuditRows(db, days, batchRows))
+      if (removed_audit_rows > 0) app.log.info({ removed_audit_rows }, 'old audit rows removed')
+      return removed_audit_rows
+    }
+    const retention = app.config.cell_tombstone_retention_days
+    const { audit_retention_days } = app.config
     return {
       ran: true,
       expired_sessions: await repeat(() => db.run(expired(sql`auth_session`, sql`expires_at <= now()`))),
@@ -39,6 +69,9 @@ export async function cleanUp(app: App, { signal }: { signal?: AbortSignal } = {
           expired(sql`api_token`, sql`expires_at <= now() - ${sql.raw(`interval '${tokenGraceDays} days'`)}`),
         ),
       ),
+      expired_charges: await repeat(() => db.run(expired(sql`limiter_charge`, sql`expires_at <= now()`))),
+      removed_cells: retention === null ? 0 : await removeCells(retention),
+      removed_audit_rows: audit_retention_days === null ? 0 : await removeAudit(audit_retention_days),
       // Last: where its audit rows cannot be written it fails, and with it nothing else.
       expired_offers: await repeat(() => expireOffers(db, batchRows)),
     }

@@ -1,5 +1,5 @@
 import { type Queryable, sql } from '../db/db.ts'
-import { pending } from '../roles/offers.ts'
+import { unstamped } from '../offers/offers.ts'
 
 /**
  * Stamps at most `most` lapsed offers as expired, each with its audit row in the same statement: if that
@@ -8,7 +8,7 @@ import { pending } from '../roles/offers.ts'
 export async function expireOffers(db: Queryable, most: number): Promise<number> {
   const row = await db.first<{ stamped: number }>(sql`
     with lapsed as (
-      select offer_id from role_grant_offer where ${pending} and expires_at <= now()
+      select offer_id from role_grant_offer where ${unstamped} and expires_at <= now()
       order by expires_at limit ${sql.raw(most)} for update skip locked
     ), stamped as (
       update role_grant_offer o set expired_at = now()

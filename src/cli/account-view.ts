@@ -9,6 +9,10 @@ const grantText = ({ role, scope_kind, scope_id, expires_at }: Grant): string =>
     .filter(Boolean)
     .join(' ')
 
+/** Each role once. */
+export const rolesOf = (grants: readonly Grant[]): string =>
+  [...new Set(grants.map(({ role }) => role))].join(', ')
+
 const stateOf = ({ account }: AccountEntry): string =>
   account.deleted_at === null ? 'active' : `deleted ${account.deleted_at}`
 
@@ -18,7 +22,7 @@ export const accountColumns: Columns<AccountEntry> = {
   EMAIL: ({ account }) => account.email,
   CREATED: ({ account }) => account.created_at,
   STATE: stateOf,
-  ROLES: ({ role_grants }) => [...new Set(role_grants.map(({ role }) => role))].join(', '),
+  ROLES: ({ role_grants }) => rolesOf(role_grants),
 }
 
 /** Everything an admin sees of an account, as text. */

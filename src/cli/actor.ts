@@ -1,3 +1,4 @@
+import { rolesOf } from './account-view.ts'
 import { accountOf } from './choose.ts'
 import { group, subcommand, WrongUsage } from './command.ts'
 import { cli, withService } from './with-service.ts'
@@ -17,6 +18,7 @@ const list = subcommand('actor', {
           NAME: ({ name }) => name,
           CREATED: ({ created_at }) => created_at,
           REMOVED: ({ deleted_at }) => deleted_at,
+          ROLES: ({ role_grants }) => rolesOf(role_grants),
         },
         'It has no actor.',
       )

@@ -1,4 +1,5 @@
 import type { AccountEntry } from '../accounts/admin_account_list.ts'
+import type { ListedActor } from '../actors/operations.ts'
 import { refusal } from '../errors.ts'
 import type { CommandService } from './with-service.ts'
 
@@ -28,4 +29,20 @@ export function actorOf({ actors }: AccountEntry, named: string | undefined): st
   const chosen = named === undefined ? actors[0] : actors.find(({ id }) => id === named.toLowerCase())
   if (!chosen) throw refusal('actor_not_found')
   return chosen.id
+}
+
+/**
+ * The actor whose grant is meant, with its grants: the one named, also a removed one, else the only live one.
+ * Refuses as `actorOf`.
+ */
+export async function holderOf(
+  { operations }: CommandService,
+  entry: AccountEntry,
+  named: string | undefined,
+): Promise<ListedActor> {
+  const id = named?.toLowerCase() ?? actorOf(entry, undefined)
+  const actors = await operations.listActors({ account_id: entry.account.id })
+  const holder = actors.find((actor) => actor.id === id)
+  if (!holder) throw refusal('actor_not_found')
+  return holder
 }

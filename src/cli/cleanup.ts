@@ -7,11 +7,19 @@ export const cleanup = command({
   run: ({ out, io }) =>
     withService(io, async ({ operations }) => {
       const done = await operations.cleanUp()
-      const { ran, expired_sessions, expired_tokens, expired_offers } = done
+      const {
+        ran,
+        expired_sessions,
+        expired_tokens,
+        expired_charges,
+        expired_offers,
+        removed_cells,
+        removed_audit_rows,
+      } = done
       out.result(
         done,
         ran
-          ? `Removed ${expired_sessions} sessions and ${expired_tokens} tokens; ${expired_offers} offers expired.`
+          ? `Removed ${expired_sessions} sessions, ${expired_tokens} tokens, ${expired_charges} limiter charges, ${removed_cells} deleted cells and ${removed_audit_rows} audit rows; ${expired_offers} offers expired.`
           : 'Another cleanup is running; this one did nothing.',
       )
     }),

@@ -40,7 +40,11 @@ const json = async (args: string[], input?: string): Promise<Record<string, unkn
 }
 const one = async (args: string[], input?: string): Promise<Record<string, unknown>> =>
   (await json(args, input))[0] as Record<string, unknown>
-const rows = (...types: string[]) => ({ audit: types.map((event_type) => ({ event_type, ip: null })) })
+/** Its audit rows; who loses a role is told so. */
+const rows = (...types: string[]) => ({
+  audit: types.map((event_type) => ({ event_type, ip: null })),
+  notify: types.filter((type) => type === 'role_grant_revoke').map((method) => ({ method })),
+})
 
 describe('each command that changes something leaves exactly its row', () => {
   const via = { metadata: { via: 'cli' } }
@@ -187,6 +191,25 @@ describe('an account with several actors', () => {
     const { stderr } = await cellkeep(['role', 'assign', ada.username, 'teacher', '--actor', nobody])
     expect(stderr).toMatch(/^actor_not_found: /)
   })
+
+  it('still shows the roles of a removed actor, and loses them by its id', async () => {
+    const ada = await test.account()
+    const second = await test.actor(ada.id, 'Second')
+    await one(['role', 'assign', ada.username, 'teacher', '--actor', second])
+    await one(['actor', 'remove', second])
+    const listed = await json(['actor', 'list', ada.username])
+    expect(listed[1]).toMatchObject({ id: second, role_grants: [{ role: 'teacher' }] })
+    const revoke = ['role', 'revoke', ada.username, 'teacher', '--actor', second]
+    const revoked = await scenario(test, () => one(revoke), {
+      audit: [{ event_type: 'role_grant_revoke', target_actor_id: second, target_account_id: ada.id }],
+      notify: [{ method: 'role_grant_revoke', account_id: ada.id }],
+    })
+    expect(revoked).toMatchObject({ actor_id: second, revoked: true })
+    expect((await cellkeep(revoke)).stderr).toMatch(/^role_grant_not_found: /)
+    const other = await test.account()
+    const { stderr } = await cellkeep([...revoke.slice(0, -1), other.actor_id])
+    expect(stderr).toMatch(/^actor_not_found: /)
+  })
 })
 
 describe('what is said', () => {
@@ -248,11 +271,16 @@ it('cleanup says what it did', async () => {
   await test.account()
   await test.service.app.db.run(sql`update auth_session set expires_at = now()`)
   const { stdout } = await cellkeep(['cleanup'])
-  expect(stdout).toMatch(/^Removed \d+ sessions and 0 tokens; 0 offers expired\.\n$/)
+  expect(stdout).toMatch(
+    /^Removed \d+ sessions, 0 tokens, 0 limiter charges, 0 deleted cells and 0 audit rows; 0 offers expired\.\n$/,
+  )
   expect(await one(['cleanup'])).toEqual({
     ran: true,
     expired_sessions: 0,
     expired_tokens: 0,
+    expired_charges: 0,
+    removed_cells: 0,
+    removed_audit_rows: 0,
     expired_offers: 0,
   })
 })

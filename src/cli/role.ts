@@ -1,5 +1,5 @@
 import { refusal } from '../errors.ts'
-import { accountOf, actorOf, liveActorOf } from './choose.ts'
+import { accountOf, holderOf, liveActorOf } from './choose.ts'
 import { group, subcommand } from './command.ts'
 import { cli, withService } from './with-service.ts'
 
@@ -44,15 +44,15 @@ const revoke = subcommand('role', {
   usage: `REF ROLE ${where}`,
   args: 2,
   summary: 'Take a role from an actor, the global grant unless a scope is named. Not from the last admin.',
+  details: '--actor may also name a removed actor; `actor list` shows which roles it still holds.',
   options: whereOptions,
   run: ({ args: [ref, role], options, out, io }) =>
     withService(io, async (service) => {
       const entry = await accountOf(service, ref)
       const scope_id = options['scope-id']?.toLowerCase() ?? null
-      const actor_id = actorOf(entry, options.actor)
-      const grant = entry.role_grants.find(
+      const { id: actor_id, role_grants } = await holderOf(service, entry, options.actor)
+      const grant = role_grants.find(
         (one) =>
-          one.actor_id === actor_id &&
           one.role === role &&
           one.scope_kind === (options['scope-kind'] ?? null) &&
           one.scope_id === scope_id,

@@ -41,12 +41,12 @@ export class CellkeepError<R extends string = string> extends Error {
 export type Outcome<T, R extends string> = { ok: true; result: T } | { ok: false; error: CellkeepError<R> }
 
 type Params<I> = Record<never, never> extends I ? [params?: I] : [params: I]
-type Methods<A> = {
+export type Methods<A> = {
   [M in keyof A]: A[M] extends Action ? (...params: Params<InputOf<A[M]>>) => Promise<OutputOf<A[M]>> : never
 }
-type Tries<A> = {
+export type Tries<A, R extends string = CommonReason> = {
   [M in keyof A]: A[M] extends Action
-    ? (...params: Params<InputOf<A[M]>>) => Promise<Outcome<OutputOf<A[M]>, ReasonOf<A[M]> | CommonReason>>
+    ? (...params: Params<InputOf<A[M]>>) => Promise<Outcome<OutputOf<A[M]>, ReasonOf<A[M]> | R>>
     : never
 }
 type AccountCalls = {
@@ -132,12 +132,14 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
     if (status < 300) return reply
     throw new CellkeepError(String(reply?.error), status, reply)
   }
-  const table = (run: (name: string, input?: unknown) => unknown, own: object = {}) =>
-    new Proxy(own, {
-      // Absent: an awaited client is no promise, and JSON.stringify of one calls nothing.
-      get: (target, name) =>
-        Reflect.get(target, name) ??
-        (typeof name === 'string' && !absent.has(name) ? (input?: unknown) => run(name, input) : undefined),
-    })
   return table(call, { try: table(attempt), account: table(rest) }) as Client<A>
 }
+
+/** Every name that `own` lacks is a method, which `run` calls. */
+export const table = (run: (name: string, input?: unknown) => unknown, own: object = {}): object =>
+  new Proxy(own, {
+    // Absent: an awaited client is no promise, and JSON.stringify of one calls nothing.
+    get: (target, name) =>
+      Reflect.get(target, name) ??
+      (typeof name === 'string' && !absent.has(name) ? (input?: unknown) => run(name, input) : undefined),
+  })

@@ -1,3 +1,6 @@
+import type { AuthorizeOffer } from '../offers/policy.ts'
+import type { RegistryOptions } from '../roles/registry.ts'
+
 /**
  * What the environment cannot hold: registries, hooks and actions, from a config file or the library
  * options (contract 1, section 16). Their content is checked where it is used.
@@ -7,24 +10,30 @@ export type DeclarationOptions = {
 }
 
 type Container<T> = { rule: string; fits(value: unknown): boolean; value?: T }
+type Registered<K extends keyof RegistryOptions> = Container<NonNullable<RegistryOptions[K]>>
 
-const list: Container<readonly unknown[]> = { rule: 'a list', fits: Array.isArray }
-const record: Container<Readonly<Record<string, unknown>>> = { rule: 'an object', fits: isPlainObject }
-const callback: Container<(...args: never[]) => unknown> = {
+const list = { rule: 'a list', fits: Array.isArray }
+const record = { rule: 'an object', fits: isPlainObject }
+const names: Container<readonly string[]> = list
+const table: Container<Readonly<Record<string, unknown>>> = record
+const roles: Registered<'roles'> = list
+const named: Registered<'scope_kinds'> = list
+const audit_events: Registered<'audit_events'> = record
+const authorize_offer: Container<AuthorizeOffer> = {
   rule: 'a function',
   fits: (value) => typeof value === 'function',
 }
 
 const containers = {
-  roles: list,
-  scope_kinds: list,
-  grant_paths: list,
-  credential_types: list,
-  audit_events: record,
-  hooks: record,
-  actions: record,
-  authorize_offer: callback,
-  self_service_roles: list,
+  roles,
+  scope_kinds: named,
+  grant_paths: named,
+  credential_types: named,
+  audit_events,
+  hooks: table,
+  actions: table,
+  authorize_offer,
+  self_service_roles: names,
 }
 
 /** Parts the declarations from the settings; `label` names a key for the problems. */

@@ -99,8 +99,8 @@ describe('warnings', () => {
   })
 
   it('tell of settings that this version does not use', () => {
-    expect(parse({ CELLKEEP_WS: 'true' }, { admin_ui: false }).warnings).toEqual([
-      'CELLKEEP_WS is set, but this version does not use it yet',
+    expect(parse({ CELLKEEP_METRICS_HOST: '127.0.0.1' }, { admin_ui: false }).warnings).toEqual([
+      'CELLKEEP_METRICS_HOST is set, but this version does not use it yet',
       'admin_ui (in /x/cellkeep.config.json) is set, but this version does not use it yet',
     ])
   })

@@ -42,9 +42,6 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
   if (config.metrics_port === config.port) {
     problems.push(`${label('metrics_port')} must not be the same as ${label('port')}`)
   }
-  if (config.limit_store === 'postgres') {
-    problems.push(`${label('limit_store')} must be memory: postgres is not available in this version yet`)
-  }
   if (config.env !== 'development' && isWeakerHash(config)) {
     problems.push(`${label('argon2')} may be below its default only when ${label('env')} is development`)
   }

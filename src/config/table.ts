@@ -143,15 +143,14 @@ const mount = () => matching(mountRule, /^(\/[a-z0-9_-]+)+$/)
 const features = {
   rpc_path: setting(mount(), { default: '/api/rpc', doc: 'Path of JSON-RPC.' }),
   account_path: setting(mount(), { default: '/api/account', doc: 'Prefix of the account routes.' }),
-  ws_path: setting(mount(), { default: '/api/ws', pending: true, doc: 'Path of the WebSocket.' }),
+  ws_path: setting(mount(), { default: '/api/ws', doc: 'Path of the WebSocket.' }),
   audit_stream_path: setting(mount(), {
     default: ({ account_path }) => `${account_path}/audit/stream`,
     shown: '`<account path>/audit/stream`',
-    pending: true,
     doc: 'Path of the audit stream.',
   }),
-  ws: setting(flag(), { default: true, pending: true, doc: 'The WebSocket.' }),
-  audit_stream: setting(flag(), { default: true, library: false, pending: true, doc: 'The audit stream.' }),
+  ws: setting(flag(), { default: true, doc: 'The WebSocket.' }),
+  audit_stream: setting(flag(), { default: true, library: false, doc: 'The audit stream.' }),
   openrpc: setting(oneOf('public', 'off'), {
     default: 'public',
     pending: true,
@@ -210,12 +209,10 @@ const accounts = {
   }),
   audit_retention_days: setting(orOff(whole(1, 36_500)), {
     default: null,
-    pending: true,
     doc: 'Age at which audit rows go.',
   }),
   cell_tombstone_retention_days: setting(orOff(whole(1, 36_500)), {
     default: null,
-    pending: true,
     doc: 'Age at which deleted cells go for good.',
   }),
 }
@@ -226,7 +223,7 @@ const allowance = (max: number, seconds: number, doc: string, pending?: true) =>
 const limits = {
   limit_store: setting(oneOf('memory', 'postgres'), {
     default: 'memory',
-    doc: 'Where limiters count; `postgres` is not available in this version yet and refused.',
+    doc: 'Where limiters count: `memory` of each process, or `postgres` for all nodes together.',
   }),
   limit_login_ip: allowance(5, 900, 'Failed logins per IP.'),
   limit_login_account: allowance(10, 1800, 'Failed logins per account and per name tried.'),
@@ -237,19 +234,18 @@ const limits = {
   limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
   limit_account: allowance(1200, 900, 'Token creation and account deletion per account.'),
   limit_admin_write: allowance(1200, 900, 'Administrative changes per account.'),
-  limit_role_revoke: allowance(1200, 900, 'Role grant revocations per account.', true),
-  limit_role_write: allowance(1200, 900, 'Offers and role assignments per account.', true),
+  limit_role_revoke: allowance(1200, 900, 'Role grant revocations per account.'),
+  limit_role_write: allowance(1200, 900, 'Offers and role assignments per account.'),
   limit_admin_read: allowance(1200, 900, 'Administrative lists per account.'),
   limit_cell_create: allowance(1200, 900, 'Cells created per account.'),
   limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
   limit_discovery: allowance(600, 900, 'Discovery calls per IP.', true),
   max_connections: setting(whole(1, 1_000_000), {
     default: 10_000,
-    pending: true,
     doc: 'Sockets plus streams.',
   }),
-  ws_per_account: setting(whole(1, 10_000), { default: 50, pending: true, doc: 'Sockets per account.' }),
-  sse_per_credential: setting(whole(1, 1000), { default: 10, pending: true, doc: 'Streams per credential.' }),
+  ws_per_account: setting(whole(1, 10_000), { default: 50, doc: 'Sockets per account.' }),
+  sse_per_credential: setting(whole(1, 1000), { default: 10, doc: 'Streams per credential.' }),
 }
 
 /** The sections of the docs. */

@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { Database } from '../db/db.ts'
 import type { Reason } from '../errors.ts'
 import type { EventType } from '../events.ts'
+import type { Registry } from '../roles/registry.ts'
 import type { App } from './app.ts'
 import type { Fail, Work } from './mutate.ts'
 
@@ -99,8 +100,10 @@ export type Action<
   readonly error_reasons: readonly E[]
   /** The audit event of a mutation, also of its rolled-back attempts. */
   readonly event?: EventType
+  /** True: all statements of a mutation see one state of the database (contract 1, section 10, rule 1). */
+  readonly snapshot?: boolean
   /** False: the method is not wired and answers like an unknown name (contract 1, section 6). */
-  readonly enabled?: (config: Config) => boolean
+  readonly enabled?: (config: Config, registry: Registry) => boolean
   /** Rules across fields and cursors: judged with the schema, before the limiter, on the input alone. */
   readonly refine?: (input: never, context: never) => unknown
   readonly handler: (input: never, context: never) => Promise<unknown>
@@ -121,7 +124,7 @@ type Declaration<
   errors?: readonly E[]
   rate_limit?: RateLimit
   rate_limit_group?: string
-  enabled?(config: Config): boolean
+  enabled?(config: Config, registry: Registry): boolean
   refine?(input: z.output<I>, context: CallerOf<AuthOf<D>> & { app: App; fail: Fail<E> }): R
   handler(input: R, context: C): Promise<z.input<O>>
 }
@@ -147,9 +150,9 @@ export function mutation<
   const E extends Reason = never,
   R = z.output<I>,
 >(
-  spec: Declaration<D, I, O, E, R, MutationContext<AuthOf<D>, E>> & { event: EventType },
+  spec: Declaration<D, I, O, E, R, MutationContext<AuthOf<D>, E>> & { event: EventType; snapshot?: true },
 ): Action<AuthOf<D>, I, O, E> {
-  return { ...declare(spec, true), event: spec.event }
+  return { ...declare(spec, true), event: spec.event, ...(spec.snapshot && { snapshot: true }) }
 }
 
 function declare<D extends AuthDeclaration, I extends z.ZodType, O extends z.ZodType, E extends Reason, R, C>(

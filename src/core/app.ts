@@ -6,6 +6,7 @@ import type { Bootstrap } from '../bootstrap/token-file.ts'
 import type { CellHooks } from '../cells/hooks.ts'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/db.ts'
+import type { AuthorizeOffer } from '../offers/policy.ts'
 import type { Hub } from '../realtime/hub.ts'
 import type { Registry } from '../roles/registry.ts'
 import type { LastUsed } from '../tokens/last-used.ts'
@@ -32,6 +33,6 @@ export type App = {
   readonly cursors: Cursors
   readonly limiters: Limiters
   readonly bootstrap: Bootstrap
-  /** Who may offer a role: its holders, or whom the consumer's callback lets. */
-  readonly offerPolicy: 'holders' | 'callback'
+  /** The consumer's rule of who may offer a role; undefined: who holds it. */
+  readonly authorizeOffer: AuthorizeOffer | undefined
 }

@@ -35,6 +35,8 @@ export function wireActions(
     if (typeof action !== 'object' || action === null) refuse('declare it with query() or mutation().')
     if (action.handler === undefined) continue
     checkKind(action, refuse)
+    if (action.event !== undefined && !registry.events.has(action.event))
+      refuse(`the audit event "${action.event}" is not registered; add it to audit_events.`)
     checkAuth(action.auth, registry, refuse)
     const declaresActing = action.input instanceof z.ZodObject && 'acting' in action.input.shape
     if (declaresActing) refuse('`acting` is added where auth.actor is not none; do not declare it.')
@@ -45,7 +47,7 @@ export function wireActions(
     if (action.rate_limit && action.rate_limit !== 'ip' && action.auth.account !== 'required')
       refuse(`rate_limit "${action.rate_limit}" needs auth.account "required".`)
     if (action.rate_limit_group && !action.rate_limit) refuse('rate_limit_group needs rate_limit.')
-    if (action.enabled && !action.enabled(config)) continue
+    if (action.enabled && !action.enabled(config, registry)) continue
     wired.set(method, {
       ...action,
       method,

@@ -23,9 +23,17 @@ export type Call = {
   ip: string
   request_id: string
   /** The WebSocket message that asks; what it causes on its own socket follows its reply. */
-  origin?: object
+  message?: Message
   /** Filled for the log line of the request. */
   trace: { account_id?: string }
+}
+
+/** What a call is beyond itself where it came over a WebSocket (contract 1, section 11.2). */
+export type Message = {
+  /** Refuses a caller other than the one who opened the socket; null where the credential is gone. */
+  admit(caller: Caller | null): void
+  /** The handler is about to run; refuses a request that was cancelled. */
+  begin(): void
 }
 
 /**
@@ -47,7 +55,11 @@ export async function dispatch<T = unknown>(
   // 3. credential presence, 4. its type, 5. its scope
   const { auth } = action
   const isPublic = auth.account === 'none'
-  const caller = isPublic ? null : await app.callers.read(call.carriers, auth.actor !== 'none', call.ip)
+  const { message } = call
+  const presented =
+    isPublic && !message ? null : await app.callers.read(call.carriers, auth.actor !== 'none', call.ip)
+  message?.admit(presented)
+  const caller = isPublic ? null : presented
   if (caller) call.trace.account_id = caller.account.id
   guardCredential(auth, caller, action)
 
@@ -65,12 +77,18 @@ export async function dispatch<T = unknown>(
   await charge(app, action, call, caller)
 
   // 10. the handler, a mutation inside its transaction
-  if (!action.event) return finish(await action.handler(input as never, { ...context, db: app.db } as never))
+  if (!action.event) {
+    message?.begin()
+    return finish(await action.handler(input as never, { ...context, db: app.db } as never))
+  }
   return await mutate(
     app,
     action.event,
-    { envelope: callerEnvelope(context, call.ip), origin: call.origin },
-    async (work) => finish(await action.handler(input as never, { ...context, ...work } as never)),
+    { envelope: callerEnvelope(context, call.ip), origin: message, snapshot: action.snapshot },
+    async (work) => {
+      message?.begin()
+      return finish(await action.handler(input as never, { ...context, ...work } as never))
+    },
   )
 }
 

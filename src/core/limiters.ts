@@ -1,8 +1,11 @@
 import { sha256Hex } from '../auth/secrets.ts'
 import { formatIpv6, ipv6Words } from '../config/ip.ts'
 import type { Config } from '../config.ts'
+import type { Database } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
+import type { Log } from './log.ts'
 import { createMemoryLimiter, type Held, type Limiter } from './rate-limit.ts'
+import { createPostgresLimiter } from './rate-limit-postgres.ts'
 
 /**
  * The limiters of contract 1, section 9. REST limiters hold a slot while an attempt runs and charge it by
@@ -58,7 +61,16 @@ const isRule = (setting: unknown): setting is Rule | null =>
 const perAccount = { max: 1200, seconds: 900 }
 const perIp = { max: 600, seconds: 900 }
 
-export function createLimiters(config: Config): Limiters {
+/** Makes the limiter of a name, which is the same on every node. */
+export type LimiterStore = (name: string, rule: { max: number; windowMs: number }) => Limiter
+
+const memoryStore: LimiterStore = (_name, rule) => createMemoryLimiter(rule)
+
+/** Where limiters count (setting `limit_store`): in this process, or in the database for all nodes. */
+export const limiterStore = ({ limit_store }: Config, db: Database, log: Log): LimiterStore =>
+  limit_store === 'memory' ? memoryStore : (name, rule) => createPostgresLimiter({ db, log, name, ...rule })
+
+export function createLimiters(config: Config, store: LimiterStore = memoryStore): Limiters {
   const made = new Map<string, Limiter | null>()
   /** `space` keeps a consumer's group apart from a REST limiter of that name, and its axes from each other. */
   const limiter = (space: 'rest' | 'account' | 'ip', name: string, standard: Rule): Limiter | null => {
@@ -68,7 +80,7 @@ export function createLimiters(config: Config): Limiters {
     const setting = (config as Record<string, unknown>)[`limit_${name}`]
     const isSet = isRule(setting) && (space === 'rest') === restLimiters.includes(name as RestLimiter)
     const rule = isSet ? setting : standard
-    const one = rule && createMemoryLimiter({ max: rule.max, windowMs: rule.seconds * 1000 })
+    const one = rule && store(key, { max: rule.max, windowMs: rule.seconds * 1000 })
     made.set(key, one)
     return one
   }
@@ -86,8 +98,9 @@ export function createLimiters(config: Config): Limiters {
         if (slot) held.push({ slot, isCharged })
       }
       const settle = async (isRefused: boolean): Promise<void> => {
-        for (const { slot, isCharged } of held)
-          await ((isCharged?.() ?? isRefused) ? slot.charge() : slot.drop())
+        await Promise.all(
+          held.map(({ slot, isCharged }) => ((isCharged?.() ?? isRefused) ? slot.charge() : slot.drop())),
+        )
       }
       try {
         const result = await work(hold)

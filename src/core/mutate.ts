@@ -1,7 +1,7 @@
 import type { Audit, AuditRow, Envelope } from '../audit/audit.ts'
 import { isOutcomeUnknown, neverBegan, type Queryable } from '../db/db.ts'
 import { type Reason, refusal, ServiceError } from '../errors.ts'
-import type { EventType, FailureMetadata } from '../events.ts'
+import type { BuiltinEventType, EventType, FailureMetadata } from '../events.ts'
 import type { Notification, Notify } from '../notifications.ts'
 import { closingsOf } from '../realtime/closings.ts'
 import type { App } from './app.ts'
@@ -24,17 +24,20 @@ export type Work = {
 /** The failure rows that refusals of contract 3, section 8.5 leave; keyed by the error, which is thrown once. */
 const failureRows = new WeakMap<
   ServiceError,
-  { metadata: Record<string, unknown>; envelope: Partial<Envelope> }
+  { event_type: EventType; metadata: Record<string, unknown>; envelope: Partial<Envelope> }
 >()
 
-/** A refusal that leaves a failure row of the method's event; its envelope names ids of stored rows only. */
-export function recorded<K extends EventType>(
-  _event: K,
+/**
+ * A refusal that leaves a failure row of this event, whichever transaction it was called within; its envelope
+ * names ids of stored rows only.
+ */
+export function recorded<K extends BuiltinEventType>(
+  event_type: K,
   error: ServiceError,
   metadata: FailureMetadata<K> & Record<string, unknown>,
   envelope: Partial<Envelope> = {},
 ): ServiceError {
-  failureRows.set(error, { metadata, envelope })
+  failureRows.set(error, { event_type, metadata, envelope })
   return error
 }
 
@@ -47,7 +50,14 @@ export function committed(error: ServiceError): ServiceError {
 }
 
 /** Who mutates: the envelope of its rows, and the WebSocket call that asked, if one did. */
-export type Mutator = { envelope: Envelope; origin?: object | undefined }
+export type Mutator = {
+  envelope: Envelope
+  origin?: object | undefined
+  /** Of a library call or operator command: stands in the row of one that was undone. */
+  via?: string | undefined
+  /** All statements of the transaction see one state of the database. */
+  snapshot?: boolean | undefined
+}
 
 /**
  * One transaction with its audit rows: success rows inside it, and one failure row outside it when an
@@ -57,10 +67,11 @@ export type Mutator = { envelope: Envelope; origin?: object | undefined }
 export async function mutate<T>(
   app: App,
   event: EventType,
-  { envelope, origin }: Mutator,
+  { envelope, origin, via, snapshot }: Mutator,
   work: (tools: Work) => Promise<T>,
 ): Promise<T> {
   let rows: AuditRow[] = []
+  const isolation = { snapshot }
   try {
     const outcome = await app.db.transaction(async (tx) => {
       rows = []
@@ -82,7 +93,7 @@ export async function mutate<T>(
         if (error instanceof ServiceError && committing.has(error)) return { refused: error }
         throw error
       }
-    })
+    }, isolation)
     if (outcome.refused) throw outcome.refused
     return outcome.result as T
   } catch (error) {
@@ -90,7 +101,7 @@ export async function mutate<T>(
     const refused = error instanceof ServiceError ? failureRows.get(error) : undefined
     if (refused) {
       await app.audit.failure({
-        event_type: event,
+        event_type: refused.event_type,
         outcome: 'failure',
         ...envelope,
         ...refused.envelope,
@@ -99,7 +110,11 @@ export async function mutate<T>(
     } else if (leavesRow(error)) {
       const own = rows.find((row) => row.event_type === event)
       await app.audit.failure({
-        ...(own ?? { event_type: event, ...envelope, metadata: { reason: 'rolled_back' } }),
+        ...(own ?? {
+          event_type: event,
+          ...envelope,
+          metadata: { reason: 'rolled_back', ...(via && { via }) },
+        }),
         outcome: 'failure',
       })
     }

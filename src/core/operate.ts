@@ -34,7 +34,12 @@ export async function operate<T>(
 ): Promise<T> {
   const envelope: Envelope = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
   const detail = { credential_type: null, via }
-  if (!within) return await mutate(app, event, { envelope }, (tools) => work({ ...tools, detail }))
+  if (!within) return await mutate(app, event, { envelope, via }, (tools) => work({ ...tools, detail }))
   const audit: Audit = (type, metadata, own) => within.audit(type, metadata, { ...envelope, ...own })
   return await work({ ...within, audit, detail })
+}
+
+/** It stands in the audit log, where nothing free-form may. */
+export function checkVia(via: string): void {
+  if (!/^[a-z_]{1,32}$/.test(via)) throw new TypeError('`via` must be 1 to 32 characters of a-z and _.')
 }

@@ -1,19 +1,20 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
-import { createMemoryLimiter, type Held } from './rate-limit.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { refused, stores, testLimiter } from '../../test/helpers/limiter-stores.ts'
+import { type TestService, testService } from '../testing/index.ts'
+import type { Held } from './rate-limit.ts'
 
-/** A limiter on a clock that only the test moves. */
-function setUp(max: number, windowMs: number) {
-  const clock = { ms: 5_000_000 }
-  const limiter = createMemoryLimiter({ max, windowMs, now: () => clock.ms })
-  const chargeAll = async (key: string, times: number): Promise<number> => {
-    let admitted = 0
-    for (let i = 0; i < times; i++) if ((await limiter.charge(key)).ok) admitted++
-    return admitted
-  }
-  return { clock, limiter, chargeAll }
+let service: TestService
+beforeAll(async () => {
+  service = await testService()
+})
+afterAll(() => service.close())
+
+/** How often each property is tried: a round trip to the database is a thousand times a look into memory. */
+const runs = {
+  memory: { exact: 500, coarse: 200, leastBursts: 0 },
+  postgres: { exact: 40, coarse: 8, leastBursts: 15 },
 }
-const refused = (retryAfter: number) => ({ ok: false, retryAfter })
 
 type Step =
   | { do: 'wait'; ms: number }
@@ -27,7 +28,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('clear' as const), key }) },
 )
 
-describe('against a model', () => {
+describe.each(stores)('against a model, the store %s', (store) => {
+  const setUp = (max: number, windowMs: number) => testLimiter(store, service, { max, windowMs })
+
   test('up to 100 charges: every answer is that of a plain list of timestamps', async () => {
     const windowMs = 5_000
     await fc.assert(
@@ -75,7 +78,7 @@ describe('against a model', () => {
           }
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs[store].exact },
     )
   })
 
@@ -90,7 +93,7 @@ describe('against a model', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 101, max: 140 }),
-        fc.array(burst, { maxLength: 60 }),
+        fc.array(burst, { minLength: runs[store].leastBursts, maxLength: 60 }),
         async (max, bursts) => {
           const { clock, limiter } = setUp(max, windowMs)
           const admitted: number[] = []
@@ -117,9 +120,9 @@ describe('against a model', () => {
           }
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs[store].coarse },
     )
-    expect(refusals).toBeGreaterThan(100)
+    expect(refusals).toBeGreaterThan(store === 'memory' ? 100 : 0)
   })
 
   test.each([100, 150, 200])(

@@ -45,7 +45,8 @@ interface Bucket extends Links<Bucket> {
   level: number
 }
 
-const exactMax = 100
+/** Up to so many charges a limiter is exact; above, charges of one sub-window count as one moment. */
+export const exactMax = 100
 const levelsMax = 100
 /** Charges that one call lets go beyond those of its own key, so that none pays for a whole idle hour. */
 const expiryBatch = 1000

@@ -31,11 +31,15 @@ export interface Database extends Queryable {
   /** A short read on a shared, pipelined connection; never for lists, they would hold up session checks. */
   point<T>(query: Sql): Promise<T[]>
   /**
-   * One transaction, READ COMMITTED, repeated once on deadlock or serialization failure. Rejects with
-   * `service_unavailable`, `timeout`, or what `work` threw; `isOutcomeUnknown` tells a lost COMMIT. Refuses to
-   * run inside the work of another: that one would hold its locks and its connection meanwhile.
+   * One transaction, READ COMMITTED, or with one `snapshot` for all its statements; repeated once on deadlock
+   * or serialization failure. Rejects with `service_unavailable`, `timeout`, or what `work` threw;
+   * `isOutcomeUnknown` tells a lost COMMIT. Refuses to run inside the work of another: that one would hold its
+   * locks and its connection meanwhile.
    */
-  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
+  transaction<T>(
+    work: (tx: Transaction) => Promise<T>,
+    options?: { snapshot?: boolean | undefined },
+  ): Promise<T>
   /**
    * Runs `work`, which takes connections of its own, while no other process of this database runs one of the
    * same name; undefined, and nothing run, where one does. Ends with the process, however that ends.
@@ -125,7 +129,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     }
   }
 
-  async function attempt<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async function attempt<T>(work: (tx: Transaction) => Promise<T>, level: string): Promise<T> {
     const client = await connect().catch((error) => {
       unbegun.add(error)
       throw error
@@ -157,7 +161,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       },
     }
     // Not awaited: BEGIN travels with the first statement, and a failure of it ends the connection.
-    const begun = client.query('begin isolation level read committed').catch((error) => error as Error)
+    const begun = client.query(`begin isolation level ${level}`).catch((error) => error as Error)
     const own = { isOpen: true }
     let result: T
     try {
@@ -242,16 +246,17 @@ export function openDatabase(options: DatabaseOptions): Database {
         throw databaseRefusal(withoutValues(error)) ?? error
       }
     },
-    transaction: async (work) => {
+    transaction: async (work, { snapshot = false } = {}) => {
+      const level = snapshot ? 'repeatable read' : 'read committed'
       if (enclosing.getStore()?.isOpen)
         throw new Error('A transaction was begun inside another; work with the one that is open.')
       try {
-        return await attempt(work)
+        return await attempt(work, level)
       } catch (error) {
         if (!isConflict(error)) throw error
       }
       try {
-        return await attempt(work)
+        return await attempt(work, level)
       } catch (error) {
         throw isConflict(error) ? withCause(refusal('service_unavailable'), error) : error
       }

@@ -12,7 +12,7 @@ export type ExpectedColumns = ReadonlyMap<string, readonly string[]>
  */
 export function expectedColumns(file: string = join(migrationsDirectory, 'schema.sql')): ExpectedColumns {
   const expected = new Map<string, string[]>()
-  for (const block of readText(file).matchAll(/^create table (\w+) \(\n(.*?)^\)/gms)) {
+  for (const block of readText(file).matchAll(/^create (?:unlogged )?table (\w+) \(\n(.*?)^\)/gms)) {
     const [, table = '', body = ''] = block
     expected.set(
       table,

@@ -67,7 +67,7 @@ describe('paths and verbs', () => {
     '/Health',
     '/health/live/x',
     '/metrics',
-    '/api/ws',
+    '/api/ws/',
     '*',
     'http://x/api/account/login',
   ])('%s is no path of the service and never a redirect', async (path) => {

@@ -1,4 +1,5 @@
 import type { ErrorData } from '../errors.ts'
+import type { Bound } from '../realtime/upgrade.ts'
 
 /**
  * The shape between the pipeline and what carries HTTP (a Node server, a fetch handler): the raw path,
@@ -18,6 +19,8 @@ export type EdgeRequest = {
   readonly hasBody: boolean
   /** The whole body; null as soon as it crosses `limit` bytes. */
   body(limit: number): Promise<Uint8Array | null>
+  /** The client asks for another protocol on this connection. */
+  readonly isUpgrade?: boolean
   /** True when the client has left and reads no answer. */
   isGone(): boolean
 }
@@ -26,9 +29,30 @@ export type EdgeReply = {
   status: number
   headers: Record<string, string>
   /** Null: no body and `Content-Length: 0`. */
-  body: string | null
+  body: string | StreamBody | null
   /** The connection ends with this reply: the rest of the request is not read. */
   close?: boolean
+  /** Of 101: what the connection becomes. */
+  opens?: Bound
+}
+
+/** A body without a known end: it goes out as it comes, as fast as the client takes it. */
+export type StreamBody = {
+  /** The head is on its way. Called once, unless the client has left already. */
+  open(sink: Sink): void
+  /** The sink takes more again. */
+  drained(): void
+  /** The connection has ended, whoever ended it; nothing may be written any more. */
+  gone(): void
+}
+
+/** Where a streamed body goes. */
+export type Sink = {
+  /** False: that was enough for now; `drained` follows. */
+  write(chunk: Uint8Array): boolean
+  end(): void
+  /** Cuts the connection; a client that does not read keeps nothing open. */
+  cut(): void
 }
 
 /** Headers of every private reply (contract 1, section 2.4). */

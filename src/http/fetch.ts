@@ -1,5 +1,5 @@
 import { refusal } from '../errors.ts'
-import type { EdgeReply, EdgeRequest } from './edge.ts'
+import type { EdgeReply, EdgeRequest, StreamBody } from './edge.ts'
 
 /** What a fetch-shaped host knows beside the request. */
 export type FetchInfo = {
@@ -22,8 +22,47 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
       body: (limit) => readBody(request, limit),
       isGone: () => request.signal.aborted,
     })
-    return new Response(request.method === 'HEAD' ? null : body, { status, headers })
+    const sent = typeof body === 'object' && body !== null ? readable(body, request.signal) : body
+    return new Response(request.method === 'HEAD' ? null : sent, { status, headers })
   }
+}
+
+/** What the stream itself holds back before its producer is told to wait. */
+const heldBytes = 65_536
+
+/** The client leaves by cancelling the body or, with hosts that do not, by aborting the request. */
+function readable(body: StreamBody, signal: AbortSignal): ReadableStream<Uint8Array> {
+  let isOpen = true
+  const gone = (): void => {
+    isOpen = false
+    body.gone()
+  }
+  const start = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+    const fail = (reason: unknown): void => {
+      if (!isOpen) return
+      controller.error(reason)
+      gone()
+    }
+    if (signal.aborted) return void fail(signal.reason)
+    signal.addEventListener('abort', () => fail(signal.reason), { once: true })
+    body.open({
+      write: (chunk) => {
+        if (!isOpen) return false
+        controller.enqueue(chunk)
+        return (controller.desiredSize ?? 0) > 0
+      },
+      end: () => {
+        if (!isOpen) return
+        controller.close()
+        gone()
+      },
+      cut: () => fail(new Error('The stream was not read.')),
+    })
+  }
+  return new ReadableStream<Uint8Array>(
+    { start, pull: body.drained, cancel: gone },
+    { highWaterMark: heldBytes, size: (chunk) => chunk?.byteLength ?? 0 },
+  )
 }
 
 async function readBody(request: Request, limit: number): Promise<Uint8Array | null> {

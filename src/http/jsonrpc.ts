@@ -5,18 +5,18 @@ import { codeMessage, refusal, ServiceError } from '../errors.ts'
 import { asServiceError } from './boundary.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './edge.ts'
 
-/** JSON-RPC 2.0 over HTTP (contract 1, section 3): one envelope validator for POST, batch and GET. */
+/** JSON-RPC 2.0 (contract 1, section 3): one envelope validator for POST, batch, GET and WebSocket. */
 
 const nestingMax = 100
 const batchMax = 50
 
-type Id = string | number | null
+export type Id = string | number | null
 /** What a request brings besides its envelope. */
-export type Origin = Pick<Call, 'carriers' | 'ip' | 'request_id'> & {
+export type Origin = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message'> & {
   trace: { account_id?: string; rpc_method?: string; reason?: string }
 }
-type Envelope = { id: Id; method: string; params: unknown }
-type Answer = { status: number; text: string; headers?: Record<string, string> }
+export type Envelope = { id: Id; method: string; params: unknown }
+export type Answer = { status: number; text: string; headers?: Record<string, string> }
 
 /** `isGone` tells between the entries of a batch that nobody waits for the rest. */
 export async function rpcPost(
@@ -29,8 +29,8 @@ export async function rpcPost(
   if (parsed instanceof ServiceError) return toReply(refused(origin, null, parsed))
   const mayHold = mayHoldBadText(text as string)
   if (!Array.isArray(parsed.value)) return toReply(await answer(app, origin, parsed.value, mayHold))
-  if (parsed.value.length === 0) return toReply(refused(origin, null, invalid('empty_batch')))
-  if (parsed.value.length > batchMax) return toReply(refused(origin, null, invalid('batch_too_large')))
+  if (parsed.value.length === 0) return toReply(refused(origin, null, invalidRequest('empty_batch')))
+  if (parsed.value.length > batchMax) return toReply(refused(origin, null, invalidRequest('batch_too_large')))
   const replies: string[] = []
   for (const entry of parsed.value) {
     if (isGone()) break
@@ -42,15 +42,17 @@ export async function rpcPost(
 export async function rpcGet(app: App, origin: Origin, query: string): Promise<EdgeReply> {
   const keys = new URLSearchParams(query)
   const [method, id] = [keys.get('method'), keys.get('id')]
-  if (!method) return toReply(refused(origin, null, invalid('missing_method')))
-  if (!id) return toReply(refused(origin, null, invalid('missing_id')))
+  if (!method) return toReply(refused(origin, null, invalidRequest('missing_method')))
+  if (!id) return toReply(refused(origin, null, invalidRequest('missing_id')))
   const isTwice = (key: string): boolean => keys.getAll(key).length > 1
   if (['method', 'id', 'params'].some(isTwice))
-    return toReply(refused(origin, isTwice('id') ? null : idOfText(id), invalid('duplicate_query_key')))
+    return toReply(
+      refused(origin, isTwice('id') ? null : idOfText(id), invalidRequest('duplicate_query_key')),
+    )
   const text = keys.get('params') ?? ''
   const { params, paramsIssue } = readParams(text)
   if (!paramsIssue && tooDeep(text, nestingMax))
-    return toReply(refused(origin, idOfText(id), invalid('too_deep')))
+    return toReply(refused(origin, idOfText(id), invalidRequest('too_deep')))
   return toReply(
     await run(
       app,
@@ -79,7 +81,8 @@ async function answer(app: App, origin: Origin, value: unknown, mayHold: boolean
   return await run(app, origin, envelope, { viaGet: false, mayHoldBadText: mayHold })
 }
 
-async function run(
+/** One call with a good envelope, carried out; never rejects. */
+export async function run(
   app: App,
   origin: Origin,
   { id, method, params }: Envelope,
@@ -102,29 +105,29 @@ function toText(result: unknown): string {
 
 /** The checks of section 3.1 in table order; the id is echoed when it is a valid one. */
 export function readEnvelope(value: unknown): Envelope | { id: Id; refused: ServiceError } {
-  if (!isObject(value)) return { id: null, refused: invalid('not_an_object') }
+  if (!isObject(value)) return { id: null, refused: invalidRequest('not_an_object') }
   const { jsonrpc, id: sentId, method, params } = value
   const id = isId(sentId) ? sentId : null
-  if (jsonrpc !== '2.0') return { id, refused: invalid('version') }
-  if (id === null) return { id, refused: invalid('id') }
-  if (typeof method !== 'string') return { id, refused: invalid('method') }
-  if (params !== undefined && !isObject(params)) return { id, refused: invalid('params') }
+  if (jsonrpc !== '2.0') return { id, refused: invalidRequest('version') }
+  if (id === null) return { id, refused: invalidRequest('id') }
+  if (typeof method !== 'string') return { id, refused: invalidRequest('method') }
+  if (params !== undefined && !isObject(params)) return { id, refused: invalidRequest('params') }
   return { id, method, params }
 }
 
-function parseText(text: string | null): { value: unknown } | ServiceError {
+export function parseText(text: string | null): { value: unknown } | ServiceError {
   if (text === null) return refusal('parse_error')
   try {
     const value: unknown = JSON.parse(text)
-    return tooDeep(text, nestingMax) ? invalid('too_deep') : { value }
+    return tooDeep(text, nestingMax) ? invalidRequest('too_deep') : { value }
   } catch {
     return refusal('parse_error')
   }
 }
 
-const invalid = (detail: string): ServiceError => refusal('invalid_request', { detail })
+export const invalidRequest = (detail: string): ServiceError => refusal('invalid_request', { detail })
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isId = (id: unknown): id is string | number =>
@@ -135,7 +138,7 @@ const idOfText = (text: string): string | number =>
   Number.isSafeInteger(Number(text)) && String(Number(text)) === text ? Number(text) : text
 
 /** The answer of an error, with its reason for the log line. */
-function refused(origin: Origin, id: Id, { code, status, data }: ServiceError): Answer {
+export function refused(origin: Pick<Origin, 'trace'>, id: Id, { code, status, data }: ServiceError): Answer {
   origin.trace.reason = data.reason
   const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: codeMessage(code), data } })
   return { status, text, headers: retryAfter(data) }

@@ -107,7 +107,7 @@ describe('requests that are unusual and right', () => {
     ['HTTP/1.0', 'GET /health HTTP/1.0\r\n\r\n', 200],
     ['an expectation other than 100-continue', get('/health', 'Expect: tea', close), 200],
     ['an upgrade that nobody takes', get('/health', 'Upgrade: websocket', 'Connection: upgrade, close'), 200],
-    ['an upgrade on no path', get('/api/ws', 'Upgrade: websocket', 'Connection: upgrade, close'), 404],
+    ['an upgrade on no path', get('/api/no', 'Upgrade: websocket', 'Connection: upgrade, close'), 404],
     ['OPTIONS *', `OPTIONS * HTTP/1.1\r\nHost: x\r\n${close}\r\n\r\n`, 404],
     ['an absolute target', get('http://x/health', close), 404],
     ['a body on GET', `${get('/health', 'Content-Length: 2', close)}xx`, 200],

@@ -2,15 +2,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream'
 import type { Config } from '../config.ts'
 import { refusal } from '../errors.ts'
-import type { EdgeReply, EdgeRequest } from './edge.ts'
-
-/** Headers that may come once only; where they come twice, none of them counts (contract 1, section 2.4). */
-const onceOnly = new Set(['authorization', 'x-daemon-token'])
+import type { EdgeReply, EdgeRequest, StreamBody } from './edge.ts'
+import { requestHead } from './request-head.ts'
 
 /** How long the rest of a refused body is swallowed, so that the client reads the answer before the cut. */
 const lingerMs = 1_000
 
 type Handle = (request: EdgeRequest) => Promise<EdgeReply>
+type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
 /** Connections that end with an answer already given: what else comes on them is nobody's any more. */
 const ending = new WeakSet<Duplex>()
@@ -41,9 +40,16 @@ function untrack(this: ServerResponse): void {
   underWay.get(this.req.socket)?.delete(this)
 }
 
-export function createNodeServer(handle: Handle, config: Pick<Config, 'request_timeout_ms'>): Server {
+export function createNodeServer(
+  handle: Handle,
+  config: Pick<Config, 'request_timeout_ms' | 'ws' | 'ws_path'>,
+  upgrade: Upgrade,
+): Server {
+  const isSocketPath = ({ url }: IncomingMessage): boolean => url?.split('?', 1)[0] === config.ws_path
   const server = createServer(
     {
+      // Elsewhere an offer to change the protocol is declined by an ordinary answer. Nodes before 24.9 do not ask.
+      shouldUpgradeCallback: (request) => config.ws && isSocketPath(request),
       requestTimeout: config.request_timeout_ms,
       headersTimeout: Math.min(10_000, config.request_timeout_ms),
       keepAliveTimeout: 65_000,
@@ -56,6 +62,12 @@ export function createNodeServer(handle: Handle, config: Pick<Config, 'request_t
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
     endUnparsed(socket, parserStatus[error.code ?? ''] ?? badRequest)
+  })
+  server.on('upgrade', (request, socket, head) => {
+    // An answer still under way would land in the middle of the frames.
+    const isBusy = ending.has(socket) || (underWay.get(socket)?.size ?? 0) > 0
+    if (isBusy || request.headers.host === undefined) endUnparsed(socket, badRequest)
+    else upgrade(request, socket, head)
   })
   // Without a listener Node would cut the connection and say nothing.
   server.on('connect', (_request, socket) => endUnparsed(socket, badRequest))
@@ -98,18 +110,9 @@ function endUnparsed(socket: Duplex, status: string): void {
 }
 
 function edgeRequest(request: IncomingMessage, response: ServerResponse): EdgeRequest {
-  const url = request.url as string
-  const mark = url.indexOf('?')
   const { headers } = request
   return {
-    method: request.method as string,
-    path: mark < 0 ? url : url.slice(0, mark),
-    query: mark < 0 ? '' : url.slice(mark + 1),
-    header: (name) => {
-      if (onceOnly.has(name) && (request.headersDistinct[name]?.length ?? 0) > 1) return undefined
-      return headers[name] as string | undefined
-    },
-    address: request.socket.remoteAddress,
+    ...requestHead(request),
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
     body: (limit) => {
       if (awaitsContinue.has(request)) response.writeContinue()
@@ -148,6 +151,9 @@ function readBody(request: IncomingMessage, limit: number): Promise<Uint8Array |
 
 function send(request: IncomingMessage, response: ServerResponse, reply: EdgeReply): void {
   const { status, headers, body } = reply
+  if (typeof body === 'object' && body !== null) {
+    return void stream(request, response, reply, body)
+  }
   if (response.destroyed) return
   if (status !== 204) headers['content-length'] = String(body === null ? 0 : Buffer.byteLength(body))
   // A chunked body that nobody read may have no end.
@@ -168,4 +174,25 @@ function send(request: IncomingMessage, response: ServerResponse, reply: EdgeRep
   request.once('close', end)
   request.resume()
   if (request.complete) end()
+}
+
+/** Nothing here has a time limit: the server's own ends with the request, and a stream is as long as it is. */
+function stream(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, headers }: EdgeReply,
+  body: StreamBody,
+): void {
+  if (response.destroyed) return void body.gone()
+  response.writeHead(status, headers)
+  response.on('close', body.gone)
+  response.on('drain', body.drained)
+  // A body that nobody reads would hold up the parser, and with it the news that the client has left.
+  request.resume()
+  body.open({
+    // A write that meets a connection just gone would be an error with nobody to hear it.
+    write: (chunk) => !response.destroyed && response.write(chunk),
+    end: () => void response.end(),
+    cut: () => void response.destroy(),
+  })
 }

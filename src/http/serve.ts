@@ -17,9 +17,9 @@ export type Serving = {
 }
 
 /** Listens on the configured host and port. */
-export async function serve({ app, handle, leave }: Service): Promise<Serving> {
+export async function serve({ app, handle, upgrade, leave, socketsClosed }: Service): Promise<Serving> {
   const { config } = app
-  const server = createNodeServer(handle, config)
+  const server = createNodeServer(handle, config, upgrade)
   let running = 0
   let idle: () => void = () => {}
   server.on('request', (_request, response) => {
@@ -48,8 +48,9 @@ export async function serve({ app, handle, leave }: Service): Promise<Serving> {
       // The net server's own close: that of http would cut idle connections, whose next request is owed a 503.
       NetServer.prototype.close.call(server)
       const isClean = await Promise.race([drained, aborted(limit)])
+      await socketsClosed(limit)
       server.closeAllConnections()
-      return isClean
+      return isClean && !limit.aborted
     },
   }
 }

@@ -3,6 +3,8 @@ import { readCarriers } from '../auth/carriers.ts'
 import type { App } from '../core/app.ts'
 import type { Readiness } from '../db/ready.ts'
 import { type Reason, refusal, StartError } from '../errors.ts'
+import type { AuditStreams } from '../realtime/stream.ts'
+import { admitUpgrade } from '../realtime/upgrade.ts'
 import { routeList } from '../routes.ts'
 import { readJsonText } from './body.ts'
 import { asServiceError } from './boundary.ts'
@@ -27,11 +29,11 @@ type Surface = {
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/
 
 /** The edge of contract 1, section 2.1, in its order; the raw path decides, nothing is decoded. */
-export function createEdge(app: App, readiness: Readiness, phase: Phase) {
+export function createEdge(app: App, readiness: Readiness, phase: Phase, streams: AuditStreams) {
   const { config } = app
   const isAllowed = compileOrigins(config.allowed_origins)
   const proxies = compileTrustedProxies(config.trusted_proxies)
-  const surfaces = surfaceTable(app, readiness, phase)
+  const surfaces = surfaceTable(app, readiness, phase, streams)
   let warned = false
   const warnIgnored = (): void => {
     if (!warned) app.log.warn('X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES')
@@ -127,7 +129,12 @@ function refuse(reason: Reason): EdgeReply {
   return flatReply(status, data)
 }
 
-function surfaceTable(app: App, readiness: Readiness, phase: Phase): Map<string, Surface> {
+function surfaceTable(
+  app: App,
+  readiness: Readiness,
+  phase: Phase,
+  streams: AuditStreams,
+): Map<string, Surface> {
   const { config } = app
   const surfaces = new Map<string, Surface>()
   const mount = (path: string, surface: Surface): void => {
@@ -149,6 +156,14 @@ function surfaceTable(app: App, readiness: Readiness, phase: Phase): Map<string,
       handle: (request, origin) => runRoute(app, route, request, origin),
     })
   }
+  if (config.audit_stream)
+    mount(config.audit_stream_path, { verbs: ['GET'], checksOrigin: true, handle: streams.open })
+  if (config.ws)
+    mount(config.ws_path, {
+      verbs: ['GET'],
+      checksOrigin: true,
+      handle: (request, origin) => admitUpgrade(app, request, origin),
+    })
   const live: Surface = {
     verbs: ['GET', 'HEAD'],
     exempt: true,

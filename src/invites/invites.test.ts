@@ -25,8 +25,8 @@ const expire = (id: string) => run`update invite set expires_at = now() where id
 const deleteAccount = ({ id }: TestAccount) =>
   run`update account set deleted_at = now() where id = ${id}::uuid`
 const purge = (id: string) =>
-  operate(test.service.app, 'account_purge', { via: 'testing' }, ({ db, audit, detail }) =>
-    purgeAccount(db, audit, id, detail),
+  operate(test.service.app, 'account_purge', { via: 'testing' }, (work) =>
+    purgeAccount(work, id, work.detail),
   )
 /** The issues of a refused input, as path and code. */
 const issuesOf = async (call: Promise<unknown>): Promise<unknown> => {

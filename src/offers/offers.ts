@@ -1,5 +1,9 @@
 import { z } from 'zod'
+import type { Work } from '../core/mutate.ts'
 import { Uuid } from '../core/wire.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import type { EventMetadata } from '../events.ts'
 
 /** Wire form of an offer: exactly these 18 keys (contract 3, section 3.3). */
 export const Offer = z.strictObject({
@@ -23,3 +27,114 @@ export const Offer = z.strictObject({
   resulting_role_grant_id: Uuid.nullable(),
 })
 export type Offer = z.output<typeof Offer>
+
+/** The wire form of `role_grant_offer o`. */
+export const offerColumns = sql.raw(
+  Object.keys(Offer.shape)
+    .map((key) => `o.${key}`)
+    .join(', '),
+)
+
+/** Wire form of an offer that waits for an account, as admins see it (contract 2, section 2). */
+export const PendingOffer = z.object({
+  offer_id: Uuid,
+  role: z.string(),
+  scope_kind: z.string().nullable(),
+  scope_id: Uuid.nullable(),
+  from_actor_id: Uuid,
+  from_username: z.string().nullable(),
+  created_at: z.string(),
+  expires_at: z.string(),
+})
+
+/** No final stamp: pending, or lapsed and not yet stamped so. */
+export const unstamped = sql`accepted_at is null and declined_at is null and retracted_at is null
+  and superseded_at is null and expired_at is null`
+
+/** `role_grant_offer o` can still be accepted. */
+export const pending = sql`${unstamped} and o.expires_at > now()`
+
+/** Offers shown per account. */
+const pendingMax = 100
+
+/** The offers that wait for this account, soonest expiry first, as one JSON value. */
+export const pendingOffers = (account_id: Sql): Sql => sql`coalesce((
+  select json_agg(json_build_object('offer_id', o.offer_id, 'role', o.role, 'scope_kind', o.scope_kind,
+    'scope_id', o.scope_id, 'from_actor_id', o.from_actor_id, 'from_username', grantor.username,
+    'created_at', iso_timestamp(o.created_at), 'expires_at', iso_timestamp(o.expires_at))
+    order by o.expires_at, o.offer_id)
+  from (
+    select * from role_grant_offer o
+    where to_account_id = ${account_id} and ${pending}
+    order by expires_at, offer_id limit ${sql.raw(pendingMax)}
+  ) o left join account grantor on grantor.id = o.from_account_id
+), '[]'::json)`
+
+/** The row as a verb judges it; `is_expired` also where nobody has stamped it yet. */
+export type StoredOffer = Offer & { is_expired: boolean }
+
+export const storedColumns = sql`${offerColumns}, (o.expired_at is not null or o.expires_at <= now()) as is_expired`
+
+/** Without a lock: for what never changes, such as whose it is. */
+export const readOffer = (db: Queryable, offer_id: string): Promise<StoredOffer | undefined> =>
+  db.first<StoredOffer>(
+    sql`select ${storedColumns} from role_grant_offer o where o.offer_id = ${offer_id}::uuid`,
+  )
+
+/** With the lock of the row (contract 3, section 7.1, lock 6), after that of its recipient's account. */
+export const lockOffer = (db: Queryable, offer_id: string): Promise<StoredOffer | undefined> =>
+  db.first<StoredOffer>(
+    sql`select ${storedColumns} from role_grant_offer o where o.offer_id = ${offer_id}::uuid for update`,
+  )
+
+/** Refuses what has left the state pending, lapsed offers included. */
+export function refuseEnded(offer: StoredOffer): void {
+  const { accepted_at, declined_at, retracted_at, superseded_at, is_expired } = offer
+  if (accepted_at ?? declined_at ?? retracted_at ?? superseded_at) throw refusal('role_grant_offer_terminal')
+  if (is_expired) throw refusal('role_grant_offer_expired')
+}
+
+/** Stamps one locked offer; the row as it is then. */
+export async function stampOffer(db: Queryable, offer_id: string, stamps: Sql): Promise<Offer> {
+  const stamped = await db.first<Offer>(sql`
+    update role_grant_offer o set ${stamps} where o.offer_id = ${offer_id}::uuid returning ${offerColumns}`)
+  return stamped as Offer
+}
+
+/** Supersedes the pending offers that `which` picks among `role_grant_offer o`; locks them in ascending order. */
+export const supersedeWhere = (db: Queryable, which: Sql): Promise<Offer[]> =>
+  db.rows<Offer>(sql`
+    with held as (
+      select o.offer_id from role_grant_offer o where (${which}) and ${pending} order by o.offer_id for update
+    )
+    update role_grant_offer o set superseded_at = now() from held where o.offer_id = held.offer_id
+    returning ${offerColumns}`)
+
+/** Why an offer ended without an answer (contract 3, section 3.2). */
+export type SupersedeCause = Pick<EventMetadata<'role_grant_offer_supersede'>, 'reason' | 'cause_id'>
+export type Superseded = SupersedeCause & { offer: Offer }
+
+/** An audit row and a notification to the grantor for each, by ascending id (contract 3, sections 7.3 and 8.5). */
+export function announceSuperseded(
+  { audit, notify }: Pick<Work, 'audit' | 'notify'>,
+  ended: readonly Superseded[],
+  via: { via?: string } = {},
+): void {
+  const ordered = [...ended].sort((a, b) => (a.offer.offer_id < b.offer.offer_id ? -1 : 1))
+  for (const { offer, reason, cause_id } of ordered) {
+    audit(
+      'role_grant_offer_supersede',
+      { ...offerMetadata(offer), reason, cause_id, ...via },
+      { target_account_id: offer.to_account_id, target_actor_id: offer.to_actor_id },
+    )
+    notify(offer.from_account_id, 'role_grant_offer_supersede', { offer, reason, cause_id })
+  }
+}
+
+/** What every audit row of an offer says of it. */
+export const offerMetadata = ({ offer_id, role, scope_kind, scope_id }: Offer) => ({
+  offer_id,
+  role,
+  scope_kind,
+  scope_id,
+})

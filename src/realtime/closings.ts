@@ -50,4 +50,30 @@ const closings: Record<string, Judge> = {
 
 /** What the success rows of one mutation close, in the order of the rows. */
 export const closingsOf = (rows: readonly AuditRow[]): Closing[] =>
-  rows.flatMap((row) => closings[row.event_type]?.(row, row.metadata ?? {}) ?? [])
+  // An event of a consumer may be called like a property that every object has.
+  rows.flatMap((row) =>
+    Object.hasOwn(closings, row.event_type)
+      ? (closings[row.event_type]?.(row, row.metadata ?? {}) ?? [])
+      : [],
+  )
+
+type Opened = { account_id: string; credential: { type: CredentialType; id: string | null } }
+
+/**
+ * What closings mean for what a credential opened: `own` where that credential is gone, `other` where another
+ * one of the account is. Of several in one commit the graver counts: a login may end two sessions.
+ */
+export function verdictOf(closings: readonly Closing[], opened: Opened): 'own' | 'other' | undefined {
+  const verdicts = closings.map((closing) => verdict(closing, opened))
+  return verdicts.includes('own') ? 'own' : verdicts.find((one) => one !== undefined)
+}
+
+function verdict(closing: Closing, { account_id, credential }: Opened): 'own' | 'other' | undefined {
+  if (closing.kind === 'keeper') return credential.type === 'daemon_token' ? 'own' : undefined
+  if (closing.kind === 'actor' || closing.account_id !== account_id) return undefined
+  if (closing.kind === 'account') return 'own'
+  const isOwn = closing.ended.some(
+    ({ type, ids }) => type === credential.type && (ids === null || ids.includes(credential.id as string)),
+  )
+  return isOwn ? 'own' : 'other'
+}

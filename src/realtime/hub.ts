@@ -1,6 +1,10 @@
 import type { Credential } from '../core/action.ts'
+import type { Log } from '../core/log.ts'
+import type { Database } from '../db/db.ts'
 import type { Notification } from '../notifications.ts'
-import type { Closing } from './closings.ts'
+import { type Closing, verdictOf } from './closings.ts'
+import { at } from './expiry.ts'
+import { findLost } from './net.ts'
 
 /** What one committed mutation means for live connections. */
 export type Committed = {
@@ -20,32 +24,161 @@ export type Connection = {
   readonly credential: Pick<Credential, 'type' | 'id' | 'expires_at'>
   /** Of a stream: the actor whose admin grant lets it read. */
   readonly actor_id: string | null
-  /** What some node committed, reduced to what concerns this connection. */
+  /** What some node committed, reduced to what concerns this connection: its notifications, what may close it. */
   hear(committed: Committed): void
-  /** The net found its credential, or the authority of a stream, gone; no signal had said so. */
+  /** Its credential expired, or the net found it, or the authority of a stream, gone; no signal had said so. */
   lost(reason: 'revoked' | 'expired' | 'role_lost'): void
+  /** A newer socket of the account took its place. */
+  displaced?(): void
+  /** The process is going: finish what runs, then end. */
+  leave?(): void
 }
 
 /** Knows who is connected to this node, and tells them what any node committed. */
 export type Hub = {
   /** Registers a connection; undefined where the process holds as many as it may. The answer takes it out again. */
   add(connection: Connection): (() => void) | undefined
+  isFull(): boolean
   /** Called after the commit, in the order of the commits of this process; never throws. */
   publish(committed: Committed): void
+  /** What another node published; never throws. */
+  receive(committed: Committed): void
   /** Hears everything that any node publishes. */
   listen(hear: (committed: Committed) => void): () => void
+  /** Judges every connection by the database, now; it happens regularly once `watch` was called. */
+  check(): Promise<void>
+  /** Begins the regular checks; the answer ends them. */
+  watch(): () => void
+  /** Tells every connection that the process goes. */
+  leave(): void
 }
 
-export function createHub(): Hub {
+export type HubOptions = {
+  db: Database
+  log: Log
+  /** Most sockets plus streams. */
+  connectionsMax: number
+  socketsPerAccount: number
+  /** Takes a commit of this process to the other nodes; never throws. */
+  send(committed: Committed): void
+}
+
+/** Less than the 30 s within which a lost signal must be made good (contract 1, section 13). */
+const checkMs = 25_000
+
+export function createHub({ db, log, connectionsMax, socketsPerAccount, send }: HubOptions): Hub {
   const listeners = new Set<(committed: Committed) => void>()
+  const connections = new Set<Connection>()
+  const byAccount = new Map<string, Set<Connection>>()
+
+  /** A connection that fails is its own misfortune: the others still hear, and the mutation stands. */
+  const safely = (act: () => void): void => {
+    try {
+      act()
+    } catch (error) {
+      log.error({ err: error }, 'a live connection failed to hear what was committed')
+    }
+  }
+  const deliver = (committed: Committed, isLate = false): void => {
+    const doubtful: Connection[] = []
+    for (const hear of listeners) safely(() => hear(committed))
+    for (const connection of concerned(committed)) {
+      const notifications =
+        connection.kind === 'socket'
+          ? committed.notifications.filter(({ account_id }) => account_id === connection.account_id)
+          : []
+      let closings = committed.closings.filter((closing) => concerns(closing, connection))
+      if (isLate && verdictOf(closings.filter(isSweeping), connection) === 'own') {
+        doubtful.push(connection)
+        closings = []
+      }
+      if (notifications.length > 0 || closings.length > 0)
+        safely(() => connection.hear({ ...committed, notifications, closings }))
+    }
+    void check(doubtful)
+  }
+  /** A copy: who hears may end, and be taken out. Most commits concern nobody, and cost nothing here. */
+  const concerned = ({ notifications, closings }: Committed): Connection[] => {
+    if (closings.some(({ kind }) => kind === 'actor' || kind === 'keeper')) return [...connections]
+    const accounts = new Set(notifications.map(({ account_id }) => account_id))
+    for (const closing of closings) if ('account_id' in closing) accounts.add(closing.account_id)
+    return [...accounts].flatMap((account_id) => [...(byAccount.get(account_id) ?? [])])
+  }
+
+  let isLeaving = false
+  const leave = (connection: Connection): void => safely(() => connection.leave?.())
+
+  const add = (connection: Connection): (() => void) | undefined => {
+    if (connections.size >= connectionsMax) return undefined
+    const { account_id, credential } = connection
+    const own = byAccount.get(account_id) ?? new Set()
+    byAccount.set(account_id, own)
+    const sockets = [...own].filter(({ kind }) => kind === 'socket')
+    if (connection.kind === 'socket' && sockets.length >= socketsPerAccount)
+      safely(() => sockets[0]?.displaced?.())
+    connections.add(connection)
+    // The one displaced may have been the last of the account, and have taken the set with it.
+    byAccount.set(account_id, own.add(connection))
+    const cancel =
+      credential.expires_at === null
+        ? () => {}
+        : at(credential.expires_at, () => safely(() => connection.lost('expired')))
+    // It was let in just before; whoever registers is not ready to be told at once.
+    if (isLeaving) queueMicrotask(() => leave(connection))
+    return () => {
+      cancel()
+      connections.delete(connection)
+      own.delete(connection)
+      if (own.size === 0 && byAccount.get(account_id) === own) byAccount.delete(account_id)
+    }
+  }
+
+  const check = async (which: Iterable<Connection>): Promise<void> => {
+    try {
+      for (const [connection, reason] of await findLost(db, which)) {
+        const { expires_at } = connection.credential
+        // The row of what expired may have been swept already.
+        const isExpired = reason === 'revoked' && expires_at !== null && Date.parse(expires_at) <= Date.now()
+        if (connections.has(connection)) safely(() => connection.lost(isExpired ? 'expired' : reason))
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'live connections could not be checked; the next check is soon')
+    }
+  }
+
   return {
-    add: () => () => {},
+    add,
+    isFull: () => connections.size >= connectionsMax,
     publish: (committed) => {
-      for (const hear of listeners) hear(committed)
+      safely(() => deliver(committed))
+      safely(() => send(committed))
     },
+    receive: (committed) => safely(() => deliver(committed, true)),
     listen: (hear) => {
       listeners.add(hear)
       return () => listeners.delete(hear)
     },
+    check: () => check(connections),
+    watch: () => {
+      const timer = setInterval(check, checkMs, connections).unref()
+      return () => clearInterval(timer)
+    },
+    leave: () => {
+      isLeaving = true
+      for (const connection of [...connections]) leave(connection)
+    },
   }
+}
+
+/**
+ * It names no credential but all of a kind: where it comes late, from another node, a newer one may have opened
+ * a socket meanwhile, which only the database tells from those that ended.
+ */
+const isSweeping = (closing: Closing): boolean =>
+  closing.kind === 'keeper' ||
+  (closing.kind === 'credentials' && closing.ended.some(({ ids }) => ids === null))
+
+function concerns(closing: Closing, { account_id, actor_id, credential }: Connection): boolean {
+  if (closing.kind === 'keeper') return credential.type === 'daemon_token'
+  return closing.kind === 'actor' ? closing.actor_id === actor_id : closing.account_id === account_id
 }

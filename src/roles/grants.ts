@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
-import { Uuid } from '../core/wire.ts'
+import { Timestamp, Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { lockScope, refuseDestroyed } from './scope.ts'
 
 /** Wire form of an active role grant (contract 2, section 2). */
 export const RoleGrantSummary = z.object({
@@ -20,6 +21,11 @@ export const RoleGrantSummary = z.object({
 export const holdsAdmin = (grants: readonly { role: string; scope_id: string | null }[]): boolean =>
   grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
 
+/** When a grant ends: a moment to come by the clock of this server, since it is judged with the schema. */
+export const GrantExpiry = Timestamp.refine((at) => Date.parse(at) > Date.now(), {
+  params: { code: 'too_small' },
+})
+
 /** What a grant binds: a role, at a scope or globally, to an actor. */
 export type GrantInput = {
   actor_id: string
@@ -28,6 +34,7 @@ export type GrantInput = {
   scope_id?: string | null
   expires_at?: string | null
   granted_by?: string | null
+  source_offer_id?: string | null
 }
 
 /** Inserts a grant on an actor that has no live one of this tuple; `expires_at` as stored. */
@@ -35,28 +42,38 @@ export async function insertGrant(
   db: Queryable,
   grant: GrantInput,
 ): Promise<{ id: string; expires_at: string | null }> {
-  const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null, granted_by = null } = grant
+  const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null } = grant
+  const { granted_by = null, source_offer_id = null } = grant
   const row = await db.first<{ id: string; expires_at: string | null }>(sql`
-    insert into role_grant (actor_id, role, scope_kind, scope_id, expires_at, granted_by)
-    values (${actor_id}, ${role}, ${scope_kind}, ${scope_id}, ${expires_at}, ${granted_by})
+    insert into role_grant (actor_id, role, scope_kind, scope_id, expires_at, granted_by, source_offer_id)
+    values (${actor_id}, ${role}, ${scope_kind}, ${scope_id}, ${expires_at}, ${granted_by}, ${source_offer_id})
     returning id, expires_at`)
   return row as NonNullable<typeof row>
 }
 
 export type Conferred = { role_grant_id: string; created: boolean; expires_at: string | null }
 
+/** What the audit row of a grant says about where it comes from. */
+export type GrantSource = {
+  source: 'offer' | 'assign' | 'self_service' | 'library' | 'keeper_transfer'
+  source_offer_id?: string
+  path?: string
+  via?: string
+}
+
 /**
- * Confers a role on a live actor (contract 3, section 2.2, G4 and G5): an expired row makes room for a new
- * one; an active one keeps its id and may only be prolonged. Takes the account lock of the subject, under
- * which all grants of an account change. Refuses with `actor_not_found` where the actor is not live.
+ * Confers a role on a live actor, whatever its grant paths. Takes the locks of the scope and of the subject's
+ * account, under which all grants of an account change. Refuses with `actor_not_found` where the actor is not
+ * live, with `role_grant_scope_destroyed` where the scope is gone.
  */
 export async function conferGrant(
   db: Queryable,
   audit: Audit,
   grant: GrantInput,
-  source: { source: 'library' | 'keeper_transfer'; path?: string; via?: string },
+  source: GrantSource,
 ): Promise<Conferred> {
-  const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null } = grant
+  const { actor_id, scope_kind = null, scope_id = null } = grant
+  await lockScope(db, { scope_kind, scope_id })
   const locked = await db.first<{ id: string }>(sql`
     select id from account where id = (select account_id from actor where id = ${actor_id}::uuid)
     for no key update`)
@@ -66,13 +83,27 @@ export async function conferGrant(
     where actor.id = ${actor_id}::uuid and account.id = ${locked?.id ?? null}::uuid
       and actor.deleted_at is null and account.deleted_at is null`)
   if (!subject) throw refusal('actor_not_found')
+  await refuseDestroyed(db, { scope_kind, scope_id })
+  const { extended, ...conferred } = await confer(db, grant)
+  auditConferred(audit, { ...grant, ...subject }, { extended, ...conferred }, source)
+  return conferred
+}
+
+/**
+ * The change itself (contract 3, section 2.2, G4 and G5), under the account lock of a live actor: an expired
+ * row makes room for a new one; an active one keeps its id and may only be prolonged.
+ */
+export async function confer(db: Queryable, grant: GrantInput): Promise<Conferred & { extended: boolean }> {
+  const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null } = grant
   const tuple = sql`actor_id = ${actor_id}::uuid and role = ${role}
     and scope_kind is not distinct from ${scope_kind} and scope_id is not distinct from ${scope_id}::uuid
     and revoked_at is null and closed_at is null`
-  await db.run(sql`update role_grant set closed_at = now() where ${tuple} and expires_at <= now()`)
   const held = await db.first<{ id: string; expires_at: string | null; extended: boolean }>(sql`
-    with held as (select id, expires_at from role_grant where ${tuple}),
-    moved as (
+    with closed as (
+      update role_grant set closed_at = now() where ${tuple} and expires_at <= now()
+    ), held as (
+      select id, expires_at from role_grant where ${tuple} and (expires_at is null or expires_at > now())
+    ), moved as (
       update role_grant set expires_at = ${expires_at}::timestamptz
       from held where role_grant.id = held.id and held.expires_at is not null
         and (${expires_at}::timestamptz is null or ${expires_at}::timestamptz > held.expires_at)
@@ -82,23 +113,35 @@ export async function conferGrant(
       case when moved.id is null then held.expires_at else moved.expires_at end as expires_at
     from held left join moved using (id)`)
   const live = held ?? (await insertGrant(db, grant))
-  const conferred = { role_grant_id: live.id, created: !held, expires_at: live.expires_at }
-  if (!held || held.extended) {
-    const { source: from, ...detail } = source
-    audit(
-      'role_grant_create',
-      {
-        role,
-        role_grant_id: live.id,
-        scope_kind,
-        scope_id,
-        expires_at: conferred.expires_at,
-        source: from,
-        ...(held && { extended: true as const }),
-        ...detail,
-      },
-      { target_actor_id: actor_id, target_account_id: subject.account_id },
-    )
+  return {
+    role_grant_id: live.id,
+    created: !held,
+    expires_at: live.expires_at,
+    extended: held?.extended ?? false,
   }
-  return conferred
+}
+
+/** The audit row of a grant that was made or prolonged; none where nothing changed. */
+export function auditConferred(
+  audit: Audit,
+  grant: GrantInput & { account_id: string },
+  { role_grant_id, created, extended, expires_at }: Conferred & { extended: boolean },
+  { source, ...detail }: GrantSource,
+): void {
+  if (!created && !extended) return
+  const { actor_id, account_id, role, scope_kind = null, scope_id = null } = grant
+  audit(
+    'role_grant_create',
+    {
+      role,
+      role_grant_id,
+      scope_kind,
+      scope_id,
+      expires_at,
+      source,
+      ...(extended && { extended: true as const }),
+      ...detail,
+    },
+    { target_actor_id: actor_id, target_account_id: account_id },
+  )
 }

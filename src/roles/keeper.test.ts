@@ -47,6 +47,13 @@ it('moves keeper in one transaction, with a row for what came and a row for each
   ]
   const done = await scenario(test, () => transfer(bob), {
     audit: rows(expect.anything()).map(({ metadata, ...row }) => row),
+    notify: [
+      {
+        account_id: ada.id,
+        method: 'role_grant_revoke',
+        params: { role_grant_id: old?.id as string, role: 'keeper', scope_id: null },
+      },
+    ],
   })
   expect(done).toMatchObject({ created: true, revoked: [{ role_grant_id: old?.id, actor_id: ada.actor_id }] })
   const written = await test.service.app.db.rows<{ metadata: unknown }>(sql`

@@ -8,7 +8,7 @@ import { type Operator, operate } from '../core/operate.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { conferGrant } from './grants.ts'
-import { type ActiveGrant, activeGrantsWhere, endGrant } from './revoke.ts'
+import { type ActiveGrant, activeGrantsWhere, endGrants } from './revoke.ts'
 
 const Input = z.strictObject({ actor_id: Uuid })
 
@@ -31,7 +31,8 @@ export async function transferKeeper(
 ): Promise<KeeperTransfer> {
   const { actor_id } = parseInput(Input, input)
   for (;;) {
-    const done = await operate(app, 'role_grant_create', operator, async ({ db, audit, detail }) => {
+    const done = await operate(app, 'role_grant_create', operator, async (work) => {
+      const { db, audit, detail } = work
       const before = (await keepers(db)).map(({ account_id }) => account_id)
       const own = await lockLiveActor(db, actor_id, before)
       await takeGuardLock(db)
@@ -47,14 +48,12 @@ export async function transferKeeper(
         { source: 'keeper_transfer', ...onlyVia(detail) },
       )
       const old = present.filter((grant) => grant.actor_id !== actor_id)
-      for (const grant of old)
-        await endGrant(db, audit, grant, {
-          cause: 'keeper_transfer',
-          revoked_by: operator.actor_id ?? null,
-          reason: null,
-          judgesOffers: false,
-          ...onlyVia(detail),
-        })
+      await endGrants(app, work, old, {
+        cause: 'keeper_transfer',
+        revoked_by: operator.actor_id ?? null,
+        reason: null,
+        ...onlyVia(detail),
+      })
       return {
         role_grant_id,
         created,

@@ -136,11 +136,20 @@ describe('revokeRole', () => {
     metadata: { role, role_grant_id, scope_kind: null, scope_id: null, cause: 'library', via: 'cli' },
   })
 
+  const told = (one: TestAccount, role_grant_id: string, more: object = {}) => ({
+    account_id: one.id,
+    method: 'role_grant_revoke' as const,
+    params: { role_grant_id, role: 'teacher', scope_id: null, ...more },
+  })
+
   it('ends the grant once', async () => {
     const ada = await test.account()
     const { role_grant_id } = await test.roleGrant({ actor_id: ada.actor_id, role: 'teacher' })
     const revoke = () => ops().revokeRole({ actor_id: ada.actor_id, role_grant_id, reason: 'moved' }, by)
-    await scenario(test, revoke, { audit: [revoked(ada, role_grant_id)] })
+    await scenario(test, revoke, {
+      audit: [revoked(ada, role_grant_id)],
+      notify: [told(ada, role_grant_id, { reason: 'moved' })],
+    })
     const stored = await db().first(sql`
       select revoked_by, revoked_reason, revoked_at is not null as dated from role_grant
       where id = ${role_grant_id}::uuid`)
@@ -168,6 +177,7 @@ describe('revokeRole', () => {
     await ops().deleteAccount({ account_id: ada.id }, by)
     await scenario(test, () => ops().revokeRole({ actor_id: ada.actor_id, role_grant_id }, by), {
       audit: [revoked(ada, role_grant_id)],
+      notify: [told(ada, role_grant_id)],
     })
   })
 
@@ -201,7 +211,10 @@ describe('revokeRole', () => {
       refused('cannot_revoke_last_admin', 'admin', admin.role_grant_id),
     )
     const bob = await test.account({ roles: ['admin'] })
-    await scenario(test, revoke(admin.role_grant_id), { audit: [revoked(ada, admin.role_grant_id, 'admin')] })
+    await scenario(test, revoke(admin.role_grant_id), {
+      audit: [revoked(ada, admin.role_grant_id, 'admin')],
+      notify: [told(ada, admin.role_grant_id, { role: 'admin' })],
+    })
     const [last] = (await ops().findAccount({ ref: bob.id })).role_grants
     await scenario(
       test,

@@ -1,15 +1,14 @@
 import { z } from 'zod'
 import { onlyVia } from '../accounts/ending.ts'
-import { endsAuthority, lockAccounts, takeGuardLock } from '../accounts/locks.ts'
 import type { App } from '../core/app.ts'
 import { parseInput } from '../core/input.ts'
 import { recorded } from '../core/mutate.ts'
-import { type Operator, operate } from '../core/operate.ts'
-import { Text, Timestamp, Uuid } from '../core/wire.ts'
+import { type Operating, type Operator, operate } from '../core/operate.ts'
+import { Text, Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { type Conferred, conferGrant } from './grants.ts'
-import { activeGrantsWhere, endGrant } from './revoke.ts'
+import { type Conferred, conferGrant, GrantExpiry } from './grants.ts'
+import { type ActiveGrant, endGrants, lastAdminAmong, lockActiveGrants } from './revoke.ts'
 import { checkScope, RoleName, ScopeKind } from './scope.ts'
 
 /**
@@ -22,9 +21,7 @@ const GrantRoleInput = z.strictObject({
   role: RoleName,
   scope_kind: ScopeKind.nullish(),
   scope_id: Uuid.nullish(),
-  expires_at: Timestamp.refine((at) => Date.parse(at) > Date.now(), {
-    params: { code: 'too_small' },
-  }).nullish(),
+  expires_at: GrantExpiry.nullish(),
   /** The way of conferring; the role must list it. */
   path: RoleName,
   granted_by: Uuid.nullish(),
@@ -33,7 +30,7 @@ const GrantRoleInput = z.strictObject({
 /**
  * Confers a role on a live actor; an active grant of the same tuple keeps its id and may only be prolonged.
  * Refuses with `role_grant_path_not_allowed`, `role_grant_builtin_scoped`, `role_grant_scope_not_applicable`,
- * `actor_not_found`.
+ * `actor_not_found`, `role_grant_scope_destroyed`.
  */
 export async function grantRole(
   app: App,
@@ -59,8 +56,8 @@ const RevokeRoleInput = z.strictObject({
 })
 
 /**
- * Ends an active grant, also one of a removed actor or deleted account. Refuses with `role_grant_not_found`,
- * `role_grant_path_not_allowed` (keeper), `cannot_revoke_last_admin`.
+ * Ends an active grant, also one of a removed actor or deleted account, with the offers that depend on it.
+ * Refuses with `role_grant_not_found`, `role_grant_path_not_allowed` (keeper), `cannot_revoke_last_admin`.
  */
 export async function revokeRole(
   app: App,
@@ -68,36 +65,81 @@ export async function revokeRole(
   operator: Operator,
 ): Promise<void> {
   const { actor_id, role_grant_id, reason = null } = parseInput(RevokeRoleInput, input)
-  await operate(app, 'role_grant_revoke', operator, async ({ db, audit, detail }) => {
-    const owner = await db.first<{ account_id: string }>(sql`
-      select account_id from actor where id = ${actor_id}::uuid`)
-    if (!owner) throw refusal('role_grant_not_found')
-    await lockAccounts(db, [owner.account_id])
-    const [grant] = await activeGrantsWhere(
-      db,
-      sql`g.id = ${role_grant_id}::uuid and g.actor_id = ${actor_id}::uuid`,
-    )
+  await operate(app, 'role_grant_revoke', operator, async (work) => {
+    const [grant] = await lockActiveGrants(work.db, actor_id, sql`g.id = ${role_grant_id}::uuid`)
     if (!grant) throw refusal('role_grant_not_found')
-    const { role } = grant
-    const refuse = (why: 'role_grant_path_not_allowed' | 'cannot_revoke_last_admin') =>
-      recorded(
-        'role_grant_revoke',
-        refusal(why),
-        { reason: why, role, role_grant_id, ...onlyVia(detail) },
-        { target_actor_id: actor_id, target_account_id: grant.account_id },
-      )
-    if (role === 'keeper') throw refuse('role_grant_path_not_allowed')
-    if (role === 'admin' && grant.scope_id === null) {
-      await takeGuardLock(db)
-      const { lastAdmin } = await endsAuthority(db, { role_grant_id })
-      if (lastAdmin) throw refuse('cannot_revoke_last_admin')
-    }
-    await endGrant(db, audit, grant, {
-      cause: 'library',
-      revoked_by: operator.actor_id ?? null,
-      reason,
-      judgesOffers: app.offerPolicy === 'holders',
-      ...onlyVia(detail),
-    })
+    if (grant.role === 'keeper') throw refused(work, grant, 'role_grant_path_not_allowed')
+    await endByLibrary(app, work, [grant], { operator, reason })
   })
 }
+
+const RevokeEverywhereInput = z.strictObject({
+  actor_id: Uuid,
+  role: RoleName,
+  reason: Text(500).nullish(),
+})
+
+/** A grant that a library call ended. */
+export type RevokedGrant = {
+  role_grant_id: string
+  role: string
+  scope_kind: string | null
+  scope_id: string | null
+  actor_id: string
+  account_id: string
+}
+
+/**
+ * Ends every active grant of a role on an actor, global and at all scopes; none: an empty list. Refuses with
+ * `role_grant_path_not_allowed` (keeper), `cannot_revoke_last_admin`.
+ */
+export async function revokeRoleEverywhere(
+  app: App,
+  input: z.input<typeof RevokeEverywhereInput>,
+  operator: Operator,
+): Promise<{ revoked: RevokedGrant[] }> {
+  const { actor_id, role, reason = null } = parseInput(RevokeEverywhereInput, input)
+  if (role === 'keeper') throw refusal('role_grant_path_not_allowed')
+  return await operate(app, 'role_grant_revoke', operator, async (work) => {
+    const grants = await lockActiveGrants(work.db, actor_id, sql`g.role = ${role}`)
+    await endByLibrary(app, work, grants, { operator, reason })
+    return { revoked: grants.map(toRevoked) }
+  })
+}
+
+export const toRevoked = ({ id, role, scope_kind, scope_id, actor_id, account_id }: ActiveGrant) => ({
+  role_grant_id: id,
+  role,
+  scope_kind,
+  scope_id,
+  actor_id,
+  account_id,
+})
+
+async function endByLibrary(
+  app: App,
+  work: Operating,
+  grants: readonly ActiveGrant[],
+  { operator, reason }: { operator: Operator; reason: string | null },
+): Promise<void> {
+  const last = await lastAdminAmong(work.db, grants)
+  if (last) throw refused(work, last, 'cannot_revoke_last_admin')
+  await endGrants(app, work, grants, {
+    cause: 'library',
+    revoked_by: operator.actor_id ?? null,
+    reason,
+    ...onlyVia(work.detail),
+  })
+}
+
+const refused = (
+  { detail }: Operating,
+  { id: role_grant_id, role, actor_id, account_id }: ActiveGrant,
+  reason: 'role_grant_path_not_allowed' | 'cannot_revoke_last_admin',
+) =>
+  recorded(
+    'role_grant_revoke',
+    refusal(reason),
+    { reason, role, role_grant_id, ...onlyVia(detail) },
+    { target_actor_id: actor_id, target_account_id: account_id },
+  )

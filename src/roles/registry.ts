@@ -1,4 +1,14 @@
+import type { z } from 'zod'
+import { createEventTypes, type EventTypes } from '../audit/event-types.ts'
 import { StartError } from '../errors.ts'
+import {
+  checkEntry,
+  checkName,
+  type NamedEntry,
+  namedRegistry,
+  type Refuse,
+  refuseEntry,
+} from './registry-entries.ts'
 
 /** A role as the service or a consumer declares it (contract 3, section 1). */
 export type RoleSpec = {
@@ -14,16 +24,25 @@ export type RoleSpec = {
 
 export type RegistryOptions = {
   roles?: readonly RoleSpec[]
-  scope_kinds?: readonly { name: string; description?: string }[]
+  scope_kinds?: readonly NamedEntry[]
+  grant_paths?: readonly NamedEntry[]
+  credential_types?: readonly NamedEntry[]
+  /** Type → the schema of its metadata, or null for none. */
+  audit_events?: Readonly<Record<string, z.ZodType | null>>
+  /** The roles that everybody may take and lay down; with it `self_service_role_set` exists. */
+  self_service_roles?: readonly string[]
 }
 
-/** Roles and scope kinds, built once at start; a consumer adds entries and never redefines a builtin. */
+/** What a consumer may add to, built once at start; nobody redefines a builtin. */
 export type Registry = {
   role(name: string): RoleSpec | undefined
   /** Roles with the grant path `admin`, in the order of registration. */
   readonly grantable: readonly string[]
   isScopeKind(name: string): boolean
   isCredentialType(name: string): boolean
+  /** Undefined: the option was not given. */
+  readonly selfService: ReadonlySet<string> | undefined
+  readonly events: EventTypes
 }
 
 const builtinRoles: readonly RoleSpec[] = [
@@ -35,57 +54,70 @@ const builtinRoles: readonly RoleSpec[] = [
   },
   { name: 'admin', grant_paths: ['admin', 'bootstrap'], applicable_scope_kinds: [] },
 ]
-const grantPaths = ['admin', 'self_service', 'system', 'bootstrap']
-const credentialTypes = ['session', 'api_token', 'daemon_token']
+const builtinPaths = ['admin', 'self_service', 'system', 'bootstrap']
+const builtinCredentialTypes = ['session', 'api_token', 'daemon_token']
 
-/** Contract 3, section 0: a Name. */
-const nameForm = /^[a-z]([a-z_]*[a-z])?$/
-const nameMax = 64
-
-export function createRegistry({ roles = [], scope_kinds = [] }: RegistryOptions): Registry {
-  const kinds = new Set<string>()
-  for (const { name } of scope_kinds) {
-    checkName('scope kind', name, kinds.has(name))
-    kinds.add(name)
-  }
-  const byName = new Map(builtinRoles.map((role) => [role.name, role]))
-  for (const role of roles) {
-    checkName('role', role.name, byName.has(role.name))
-    checkListed(role, 'grant_paths', role.grant_paths, grantPaths)
-    checkListed(role, 'required_credential_types', role.required_credential_types ?? [], credentialTypes)
-    checkListed(role, 'applicable_scope_kinds', role.applicable_scope_kinds ?? [], [...kinds])
-    byName.set(role.name, role)
-  }
+export function createRegistry(options: RegistryOptions): Registry {
+  const scopeKinds = namedRegistry('scope kind', [], options.scope_kinds ?? [])
+  const credentialTypes = namedRegistry(
+    'credential type',
+    builtinCredentialTypes,
+    options.credential_types ?? [],
+  )
+  const roles = createRoles(options.roles ?? [], {
+    grant_paths: namedRegistry('grant path', builtinPaths, options.grant_paths ?? []),
+    required_credential_types: credentialTypes,
+    applicable_scope_kinds: scopeKinds,
+  })
   return {
-    role: (name) => byName.get(name),
-    grantable: [...byName.values()]
+    role: (name) => roles.get(name),
+    grantable: [...roles.values()]
       .filter((role) => role.grant_paths.includes('admin'))
       .map(({ name }) => name),
-    isScopeKind: (name) => kinds.has(name),
-    isCredentialType: (name) => credentialTypes.includes(name),
+    isScopeKind: (name) => scopeKinds.has(name),
+    isCredentialType: (name) => credentialTypes.has(name),
+    selfService: options.self_service_roles && selfServiceOf(options.self_service_roles, roles),
+    events: createEventTypes(options.audit_events ?? {}),
   }
 }
 
-function checkName(what: string, name: string, isTaken: boolean): void {
-  const refuse = (rule: string): never => {
-    throw new StartError('invalid_registry', `The ${what} "${name}" ${rule}`, 78)
+/** The lists of a role, and what each may name. */
+type Listable = Record<
+  'grant_paths' | 'required_credential_types' | 'applicable_scope_kinds',
+  ReadonlySet<string>
+>
+
+function createRoles(own: readonly RoleSpec[], listable: Listable): ReadonlyMap<string, RoleSpec> {
+  const lists = Object.keys(listable) as (keyof Listable)[]
+  const builtin = new Map(builtinRoles.map((role) => [role.name, role]))
+  const roles = new Map(builtin)
+  for (const role of own) {
+    checkEntry('role', role, ['name', 'description', ...lists])
+    checkName('role', role.name, { builtin: (it) => builtin.has(it), own: (it) => roles.has(it) })
+    for (const key of lists)
+      if (key === 'grant_paths' || role[key] !== undefined) checkListed(role, key, listable[key])
+    roles.set(role.name, role)
   }
-  if (typeof name !== 'string' || name.length > nameMax || !nameForm.test(name))
-    refuse(`must be 1 to ${nameMax} characters of a-z and _, beginning and ending with a letter.`)
-  if (isTaken) refuse('is registered already; choose another name.')
+  return roles
 }
 
-function checkListed(
-  role: RoleSpec,
-  key: string,
-  listed: readonly string[],
-  registered: readonly string[],
-): void {
-  const unknown = listed.find((name) => !registered.includes(name))
-  if (unknown !== undefined)
+function checkListed(role: RoleSpec, key: keyof Listable, registered: ReadonlySet<string>): void {
+  const refuse: Refuse = refuseEntry('role', role.name)
+  const listed: readonly unknown[] = Array.isArray(role[key])
+    ? role[key]
+    : refuse(`must have ${key} as a list.`)
+  const unknown = listed.findIndex((name) => !registered.has(name as string))
+  if (unknown >= 0) refuse(`names "${listed[unknown]}" in ${key}, which is not registered.`)
+}
+
+/** A role that nobody could take that way would look eligible and be none. */
+function selfServiceOf(named: readonly string[], roles: ReadonlyMap<string, RoleSpec>): ReadonlySet<string> {
+  const bad = named.find((name) => !roles.get(name)?.grant_paths.includes('self_service'))
+  if (bad !== undefined)
     throw new StartError(
       'invalid_registry',
-      `The role "${role.name}" names "${unknown}" in ${key}, which is not registered.`,
+      `self_service_roles: "${bad}" is no registered role with the grant path self_service.`,
       78,
     )
+  return new Set(named)
 }

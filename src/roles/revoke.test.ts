@@ -44,6 +44,11 @@ describe('what falls with a grant', () => {
           ${scope_id === null ? null : 'classroom'}, ${scope_id}::uuid, now() + ${expires}::interval)
         returning offer_id`)
     )?.offer_id as string
+  const revoked = ({ id }: TestAccount) => ({ account_id: id, method: 'role_grant_revoke' as const })
+  const superseded = ({ id }: TestAccount) => ({
+    account_id: id,
+    method: 'role_grant_offer_supersede' as const,
+  })
   const supersededOf = async (ids: string[]) =>
     (
       await db().rows<{ offer_id: string }>(sql`
@@ -85,6 +90,7 @@ describe('what falls with a grant', () => {
     ]
     await scenario(test, () => ops().revokeRole({ actor_id: ada.actor_id, role_grant_id }, by), {
       audit: [{ event_type: 'role_grant_revoke' }, row(ada, falls, 'role_grant_revoked', role_grant_id)],
+      notify: [revoked(ada), superseded(bob)],
     })
     expect(await supersededOf([falls, ...stays])).toEqual([falls])
   })
@@ -104,6 +110,7 @@ describe('what falls with a grant', () => {
           row(bob, elsewhere, 'grantor_lost_authority', role_grant_id, nobody),
         ].sort((a, b) => (a.metadata.offer_id < b.metadata.offer_id ? -1 : 1)),
       ],
+      notify: [revoked(ada), superseded(ada), superseded(ada)],
     })
     expect(await supersededOf([local])).toEqual([])
   })
@@ -118,6 +125,7 @@ describe('what falls with a grant', () => {
       await offer({ from: ada, to: bob })
       await scenario(own, () => ops().revokeRole({ actor_id: ada.actor_id, role_grant_id }, by), {
         audit: [{ event_type: 'role_grant_revoke' }],
+        notify: [revoked(ada)],
       })
     } finally {
       test = before

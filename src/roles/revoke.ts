@@ -1,6 +1,16 @@
-import type { Audit } from '../audit/audit.ts'
+import { endsAuthority, lockAccounts, takeGuardLock } from '../accounts/locks.ts'
+import type { App } from '../core/app.ts'
+import type { Work } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
-import { auditSuperseded, pending, type SupersededOffer, supersededColumns } from './offers.ts'
+import type { EventMetadata } from '../events.ts'
+import {
+  announceSuperseded,
+  type Offer,
+  offerColumns,
+  pending,
+  type SupersedeCause,
+  type Superseded,
+} from '../offers/offers.ts'
 
 /** An active grant and whose it is. */
 export type ActiveGrant = {
@@ -12,7 +22,7 @@ export type ActiveGrant = {
   scope_id: string | null
 }
 
-/** The active grants of actors, live or not, that `which` picks among `role_grant g`. */
+/** The active grants of actors, live or not, that `which` picks among `role_grant g`, by ascending id. */
 export const activeGrantsWhere = (db: Queryable, which: Sql): Promise<ActiveGrant[]> =>
   db.rows<ActiveGrant>(sql`
     select g.id, g.actor_id, actor.account_id, g.role, g.scope_kind, g.scope_id
@@ -21,61 +31,117 @@ export const activeGrantsWhere = (db: Queryable, which: Sql): Promise<ActiveGran
       and ${which}
     order by g.id`)
 
+/** The active grants of an actor that `which` picks, with the account lock taken; none for an unknown actor. */
+export async function lockActiveGrants(db: Queryable, actor_id: string, which: Sql): Promise<ActiveGrant[]> {
+  // An actor belongs to one account for ever, so this may be read without a lock.
+  const owner = await db.first<{ account_id: string }>(sql`
+    select account_id from actor where id = ${actor_id}::uuid`)
+  if (!owner) return []
+  await lockAccounts(db, [owner.account_id])
+  return await activeGrantsWhere(db, sql`g.actor_id = ${actor_id}::uuid and ${which}`)
+}
+
+/** The grant among those of one actor without which no admin would be left; takes the guard lock to know. */
+export async function lastAdminAmong(
+  db: Queryable,
+  grants: readonly ActiveGrant[],
+): Promise<ActiveGrant | undefined> {
+  const admin = grants.find(({ role, scope_id }) => role === 'admin' && scope_id === null)
+  if (!admin) return undefined
+  await takeGuardLock(db)
+  const { lastAdmin } = await endsAuthority(db, { role_grant_id: admin.id })
+  return lastAdmin ? admin : undefined
+}
+
 export type Revocation = {
-  cause: 'library' | 'keeper_transfer'
+  cause: EventMetadata<'role_grant_revoke'>['cause']
   /** The acting actor; null for the system. */
   revoked_by: string | null
   reason: string | null
   via?: string
-  /** False where a consumer's callback decides who may offer: the service cannot judge it for them. */
-  judgesOffers: boolean
+}
+
+type Tools = Pick<Work, 'db' | 'audit' | 'notify'>
+
+/** Ends active grants, under the locks of their accounts, with the offers that fall with them. */
+export async function endGrants(
+  app: App,
+  work: Tools,
+  grants: readonly ActiveGrant[],
+  revocation: Revocation,
+): Promise<void> {
+  if (grants.length === 0) return
+  const { via } = revocation
+  await stampRevoked(work, grants, revocation)
+  announceSuperseded(work, await supersedeWith(app, work.db, grants), via === undefined ? {} : { via })
+}
+
+/** Only the grants: one audit row and one notification each, by ascending id. */
+export async function stampRevoked(
+  { db, audit, notify }: Tools,
+  grants: readonly ActiveGrant[],
+  { cause, revoked_by, reason, via }: Revocation,
+): Promise<void> {
+  await db.run(sql`
+    update role_grant set revoked_at = now(), revoked_by = ${revoked_by}::uuid, revoked_reason = ${reason}
+    where id = any(${grants.map(({ id }) => id)}::uuid[])`)
+  for (const { id: role_grant_id, actor_id, account_id, role, scope_kind, scope_id } of grants) {
+    audit(
+      'role_grant_revoke',
+      { role, role_grant_id, scope_kind, scope_id, cause, ...(via !== undefined && { via }) },
+      { target_actor_id: actor_id, target_account_id: account_id },
+    )
+    notify(account_id, 'role_grant_revoke', {
+      role_grant_id,
+      role,
+      scope_id,
+      ...(reason !== null && { reason }),
+    })
+  }
 }
 
 /**
- * Ends an active grant, under the lock of its account, with the offers that fall with it (contract 3, section
- * 4.6): those of the same role and scope that wait for the actor, and those that the actor made by it.
+ * The offers that fall with ended grants (contract 3, section 4.6): those of the same role and scope that wait
+ * for the actor, and those that the actor made by it and that no other grant of theirs authorises. What a
+ * consumer's callback authorised the service cannot judge, so it ends none of the latter then.
  */
-export async function endGrant(
+async function supersedeWith(
+  { authorizeOffer }: App,
   db: Queryable,
-  audit: Audit,
-  grant: ActiveGrant,
-  { cause, revoked_by, reason, via, judgesOffers }: Revocation,
-): Promise<void> {
-  const { id: role_grant_id, actor_id, account_id, role, scope_kind, scope_id } = grant
-  await db.run(sql`
-    update role_grant set revoked_at = now(), revoked_by = ${revoked_by}::uuid, revoked_reason = ${reason}
-    where id = ${role_grant_id}::uuid`)
-  const detail = via === undefined ? {} : { via }
-  audit(
-    'role_grant_revoke',
-    { role, role_grant_id, scope_kind, scope_id, cause, ...detail },
-    { target_actor_id: actor_id, target_account_id: account_id },
-  )
-  const waiting = sql`o.to_account_id = ${account_id}::uuid
-    and (o.to_actor_id is null or o.to_actor_id = ${actor_id}::uuid)
-    and o.scope_kind is not distinct from ${scope_kind} and o.scope_id is not distinct from ${scope_id}::uuid`
-  // What still authorises an offer: another active grant that is global or at the offer's own scope.
-  const unauthorised = sql`o.from_actor_id = ${actor_id}::uuid and not exists (
+  grants: readonly ActiveGrant[],
+): Promise<Superseded[]> {
+  const list = (key: keyof ActiveGrant) => grants.map((grant) => grant[key])
+  const rows = await db.rows<Offer & SupersedeCause>(sql`
+    with ended as (
+      select * from unnest(${list('id')}::uuid[], ${list('actor_id')}::uuid[], ${list('account_id')}::uuid[],
+        ${list('role')}::text[], ${list('scope_kind')}::text[], ${list('scope_id')}::uuid[])
+        as e (id, actor_id, account_id, role, scope_kind, scope_id)
+    ), falling as (
+      select o.offer_id, 'role_grant_revoked' as reason, e.id as cause_id
+      from ended e join role_grant_offer o on o.to_account_id = e.account_id and o.role = e.role
+        and o.scope_kind is not distinct from e.scope_kind and o.scope_id is not distinct from e.scope_id
+        and (o.to_actor_id is null or o.to_actor_id = e.actor_id)
+      where ${pending}
+      ${authorizeOffer ? sql.empty : sql`union all ${unauthorised}`}
+    ), chosen as (
+      select distinct on (offer_id) offer_id, reason, cause_id from falling
+      order by offer_id, reason desc, cause_id
+    ), held as (
+      select o.offer_id from role_grant_offer o
+      where o.offer_id = any(array(select offer_id from chosen)) and ${pending}
+      order by o.offer_id for update
+    )
+    update role_grant_offer o set superseded_at = now()
+    from held join chosen using (offer_id) where o.offer_id = held.offer_id
+    returning ${offerColumns}, chosen.reason, chosen.cause_id`)
+  return rows.map(({ reason, cause_id, ...offer }) => ({ offer, reason, cause_id }))
+}
+
+/** Still authorised is an offer by another active grant that is global or at the offer's own scope. */
+const unauthorised = sql`
+  select o.offer_id, 'grantor_lost_authority', e.id
+  from ended e join role_grant_offer o on o.from_actor_id = e.actor_id and o.role = e.role
+  where ${pending} and not exists (
     select from role_grant g where g.actor_id = o.from_actor_id and g.role = o.role
       and g.revoked_at is null and g.closed_at is null and (g.expires_at is null or g.expires_at > now())
       and (g.scope_id is null or (g.scope_kind = o.scope_kind and g.scope_id = o.scope_id)))`
-  const ended = await db.rows<SupersededOffer & { made: boolean }>(sql`
-    with falling as (
-      select offer_id from role_grant_offer o
-      where o.role = ${role} and ${pending} and o.expires_at > now()
-        and ((${waiting}) ${judgesOffers ? sql`or (${unauthorised})` : sql.empty})
-      order by offer_id for update
-    )
-    update role_grant_offer o set superseded_at = now()
-    from falling where o.offer_id = falling.offer_id
-    returning ${supersededColumns}, o.from_actor_id = ${actor_id}::uuid as made`)
-  for (const [made, why] of [
-    [false, 'role_grant_revoked'],
-    [true, 'grantor_lost_authority'],
-  ] as const)
-    auditSuperseded(
-      audit,
-      ended.filter((offer) => offer.made === made),
-      { reason: why, cause_id: role_grant_id, ...detail },
-    )
-}

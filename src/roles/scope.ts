@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { issue } from '../core/issues.ts'
+import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Registry, RoleSpec } from './registry.ts'
 
@@ -37,4 +38,26 @@ export function checkScope(
         throw refusal('role_grant_scope_not_applicable')
     },
   }
+}
+
+/**
+ * The scope lock (contract 3, section 7.1, lock 2), before any account lock: shared by whatever makes grants
+ * and offers at it, so that its destruction meets all of them or comes before them.
+ */
+export async function lockScope(
+  db: Queryable,
+  { scope_kind, scope_id }: Scope,
+  mode: 'shared' | 'exclusive' = 'shared',
+): Promise<void> {
+  if (scope_id === null) return
+  const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock')
+  await db.run(sql`select ${lock}(hashtextextended(${`cellkeep scope ${scope_kind} ${scope_id}`}, 0))`)
+}
+
+/** Under the scope lock: nothing arises any more at a scope that was destroyed. */
+export async function refuseDestroyed(db: Queryable, { scope_kind, scope_id }: Scope): Promise<void> {
+  if (scope_id === null) return
+  const destroyed = await db.first(sql`
+    select 1 from role_scope_destroyed where scope_kind = ${scope_kind} and scope_id = ${scope_id}::uuid`)
+  if (destroyed) throw refusal('role_grant_scope_destroyed')
 }

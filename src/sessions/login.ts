@@ -35,7 +35,8 @@ export const login = route({
         await hold('login_ip', ipKey(ip))
         await hold('login_account', identifierKey(identifier.key))
         account = await findAccount(app, identifier)
-        if (account) await hold('login_account', accountKey(account.id))
+        // Also for a name that nobody has: a shared store takes its time, which must tell nothing.
+        await hold('login_account', account ? accountKey(account.id) : nobodyKey(identifier.key))
         floor = failureFloor(app.config)
         const outcome = await signIn(context, account, identifier.key, password)
         if (outcome === 'vanished') account = undefined
@@ -51,6 +52,9 @@ export const login = route({
     }
   },
 })
+
+/** No identifier begins with a space. */
+const nobodyKey = (identifier: string): string => identifierKey(` ${identifier}`)
 
 const isRefused = (error: unknown): boolean =>
   error instanceof ServiceError && error.data.reason === 'invalid_credentials'

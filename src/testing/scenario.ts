@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import type { AuditRow } from '../audit/audit.ts'
 import { sql } from '../db/db.ts'
-import { events } from '../events.ts'
 import { type Notification, notifications } from '../notifications.ts'
 import type { TestService } from './service.ts'
 
@@ -61,7 +60,7 @@ export async function scenario<T>(
     const want = { outcome: 'success', ...wanted[index] } as Record<string, unknown>
     for (const [key, value] of Object.entries(want))
       assert.deepEqual(row[key as keyof Written], value, `${row.event_type}.${key}`)
-    checkShape(row)
+    assert.equal(test.service.app.registry.events.flaw(row), undefined, row.event_type)
   })
   checkNotifications(sent, expected.notify ?? [])
   return result
@@ -71,23 +70,6 @@ export async function scenario<T>(
 function reasonOf(error: unknown): string | undefined {
   const { reason, data } = error as { reason?: string; data?: { reason?: string } }
   return reason ?? data?.reason
-}
-
-function checkShape(row: Written): void {
-  const declared = (
-    events as Record<
-      string,
-      { success: { parse(v: unknown): unknown }; failure?: { parse(v: unknown): unknown } }
-    >
-  )[row.event_type]
-  assert.ok(declared, `the event type ${row.event_type} is declared in events.ts`)
-  const { outcome, metadata } = row
-  if (outcome === 'success') return void declared.success.parse(metadata)
-  if (metadata?.reason === 'rolled_back') return
-  // A refusal has the failure's own shape; a failed commit leaves the row of the success it would have been.
-  const isRefusal = declared.failure !== undefined && metadata !== null && 'reason' in metadata
-  const shape = isRefusal ? declared.failure : declared.success
-  shape?.parse(metadata)
 }
 
 function checkNotifications(sent: Notification[], wanted: NonNullable<ScenarioExpectation['notify']>): void {

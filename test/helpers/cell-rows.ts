@@ -49,6 +49,20 @@ export const endRole = ({ service }: Test, actor_id: string, role: string) =>
     update role_grant set revoked_at = now()
     where actor_id = ${actor_id} and role = ${role} and revoked_at is null`)
 
+/** A cell grant as a row: to owners and on deleted cells too, where no method gives one. */
+export const grantRow = (
+  { service }: Test,
+  cell_id: string,
+  level: 'viewer' | 'editor',
+  to: { actor_id: string } | { role: string; scope_id?: string | null },
+) => {
+  const { actor_id = null, role = null, scope_id = null } = { ...to } as Record<string, string | null>
+  return service.app.db.run(sql`
+    insert into cell_grant (cell_id, level, actor_id, role, scope_id, cell_created_at)
+    select id, ${level}, ${actor_id}::uuid, ${role}, ${scope_id}::uuid, created_at
+    from cell where id = ${cell_id}::uuid`)
+}
+
 /** Takes a cell grant away from an actor, as a revoke does. */
 export const endCellGrant = ({ service }: Test, cell_id: string, actor_id: string) =>
   service.app.db.run(sql`

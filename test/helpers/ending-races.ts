@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { sql } from '../../src/db/db.ts'
-import { type TestAccount, type TestService, testService } from '../../src/testing/index.ts'
+import type { TestAccount } from '../../src/testing/index.ts'
 import {
   admin,
   adminCount,
@@ -8,30 +8,15 @@ import {
   credentials,
   leftOf,
   login,
-  type Outcome,
   offer,
   oneEnds,
   only,
   operator,
+  type Race,
   race,
   revoke,
   rows,
 } from './race-tools.ts'
-
-/** One run, from an empty database to its assertions; a broken promise of the contract is thrown. */
-type Race = (world: TestService) => Promise<Outcome>
-
-/** A service in which nothing but the races themselves refuses anything. */
-export const raceWorld = (): Promise<TestService> =>
-  testService({
-    max_sessions: 'off',
-    ...Object.fromEntries(
-      ['login_ip', 'login_account', 'account', 'admin_write', 'cell_create'].map((name) => [
-        `limit_${name}`,
-        'off',
-      ]),
-    ),
-  })
 
 const full = { scope: { kind: 'full' }, lifetime: { kind: 'eternal' } }
 
@@ -235,12 +220,4 @@ export const endingRaces: Record<string, Race> = {
     assert.deepEqual(await leftOf(world, ada), [])
     return `${others.filter((one) => one === 'ok').length} of ${others.length} before or beside it`
   },
-}
-
-/** Empties the database and runs one race. */
-export async function runRace(world: TestService, name: string): Promise<Outcome> {
-  // Not truncate: new files for every index would take longer than the race.
-  for (const table of ['account', 'role_grant_offer', 'cell'])
-    await world.service.app.db.run(sql`delete from ${sql.raw(table)}`)
-  return await (endingRaces[name] as Race)(world)
 }

@@ -4,10 +4,13 @@ import { type Sql, sql } from '../../src/db/db.ts'
 import { ServiceError } from '../../src/errors.ts'
 import type { TestAccount, TestService } from '../../src/testing/index.ts'
 
-/** What the races of `ending-races.ts` are made of: contenders, their start, and what holds afterwards. */
+/** What the races of `races.ts` are made of: contenders, their start, and what holds afterwards. */
 
 /** What one run of a race came to, such as `ok / cannot_delete_last_admin`: for counting, not for judging. */
 export type Outcome = string
+
+/** One run, from an empty database to its assertions; a broken promise of the contract is thrown. */
+export type Race = (world: TestService) => Promise<Outcome>
 
 export const operator = { via: 'race' }
 

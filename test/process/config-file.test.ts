@@ -93,5 +93,6 @@ test('a declaration that breaks a rule ends the start with 78, names it, and lea
   )
   const { code, stderr } = await runCellkeep(cwd, ['start'], (await ownPostgres()).env)
   expect(code).toBe(78)
-  expect(stderr).toMatch(/role "Editor"/)
+  expect(stderr).toContain('roles: the role "Editor" must be')
+  expect(stderr).toContain(join(cwd, 'cellkeep.config.json'))
 })

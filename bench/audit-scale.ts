@@ -1,0 +1,155 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import pg from 'pg'
+import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
+import { busy, fillAuditLog, quiet, quietType } from './audit-world.ts'
+import { machine, machineLine } from './machine.ts'
+import { median, quantile, short, table } from './numbers.ts'
+import { Started } from './processes.ts'
+import { deepCursor } from './scale-cases.ts'
+import { explain } from './scale-plan.ts'
+
+/**
+ * `npm run bench:audit`: the audit lists over a small and over a large log, in two databases of one cluster,
+ * through the real service in process. Small and large take turns; the ratio of medians may be 1.5 at most.
+ * fsync is off and everything is in memory: what is compared is the work, not the disk.
+ */
+const { values: flags } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '5000000' },
+    base: { type: 'string', default: '10000' },
+    rounds: { type: 'string', default: '200' },
+    /** Only cases whose name holds this text. */
+    only: { type: 'string', default: '' },
+    out: { type: 'string', default: join(import.meta.dirname, 'results') },
+  },
+})
+const bar = 1.5
+/** PostgreSQL settles for a generic plan, or against it, after five runs. */
+const warmRuns = 10
+
+type World = { test: TestService; client: pg.Client; admin: TestAccount; rows: number }
+type Case = {
+  name: string
+  method?: 'audit_log_list' | 'audit_log_role_grant_history'
+  params(rows: number): Record<string, unknown>
+  /** Page 200 of ten rows; otherwise the first page of fifty. */
+  isDeep?: true
+}
+
+const cases: Case[] = [
+  { name: 'newest', params: () => ({}) },
+  { name: 'page 200', params: () => ({}), isDeep: true },
+  { name: 'since_seq, in the middle', params: (rows) => ({ since_seq: Math.floor(rows / 2) }) },
+  { name: 'offset 9000', params: () => ({ offset: 9000 }) },
+  { name: 'account, busy', params: () => ({ account_id: busy }) },
+  { name: 'account, busy, page 200', params: () => ({ account_id: busy }), isDeep: true },
+  { name: 'account, quiet', params: () => ({ account_id: quiet }) },
+  { name: 'account, unknown', params: () => ({ account_id: '00000000-0000-4000-8000-0000000fffff' }) },
+  { name: 'account, busy, and type', params: () => ({ account_id: busy, event_type: 'login' }) },
+  { name: 'type, common', params: () => ({ event_type: 'login' }) },
+  { name: 'type, common, page 200', params: () => ({ event_type: 'login' }), isDeep: true },
+  { name: 'type, rare and old', params: () => ({ event_type: quietType }) },
+  { name: 'type, unknown', params: () => ({ event_type: 'nothing' }) },
+  { name: 'refusals', params: () => ({ outcome: 'failure' }) },
+  { name: 'refusals of a type', params: () => ({ outcome: 'failure', event_type: 'login' }) },
+  { name: 'role grant history', method: 'audit_log_role_grant_history', params: () => ({}) },
+]
+
+type Figures = { median: number; p99: number; rows: number }
+type Result = { name: string; small: Figures; large: Figures; ratio: number; plan: string }
+
+const started = new Started()
+try {
+  const small = await makeWorld(Number(flags.base))
+  const large = await makeWorld(Number(flags.rows))
+  const facts = await machine(large.client)
+  const results: Result[] = []
+  for (const one of cases.filter(({ name }) => name.includes(flags.only)))
+    results.push(await compare(one, small, large))
+  const text = report(results, machineLine(facts))
+  console.log(text)
+  if (flags.out) {
+    await mkdir(flags.out, { recursive: true })
+    await writeFile(join(flags.out, 'audit.md'), text)
+  }
+  process.exitCode = results.every(({ ratio }) => ratio <= bar) ? 0 : 1
+} finally {
+  await started.close()
+}
+
+async function makeWorld(rows: number): Promise<World> {
+  const begun = performance.now()
+  const test = await testService({ limit_admin_read: 'off' })
+  started.add(test.close)
+  const client = new pg.Client(test.databaseUrl)
+  await client.connect()
+  started.add(() => client.end())
+  const admin = await test.account({ roles: ['admin'] })
+  await client.query('delete from audit_log')
+  await fillAuditLog(client, rows)
+  console.log(`A log of ${rows} rows, made in ${((performance.now() - begun) / 1000).toFixed(0)} s`)
+  return { test, client, admin, rows }
+}
+
+async function compare(one: Case, small: World, large: World): Promise<Result> {
+  const [little, much] = [await prepare(one, small), await prepare(one, large)]
+  for (let run = 0; run < warmRuns; run++) for (const call of [little, much]) await call()
+  const times = { small: [] as number[], large: [] as number[] }
+  const found = { small: 0, large: 0 }
+  for (let round = 0; round < Number(flags.rounds); round++)
+    for (const [world, call] of [
+      ['small', little],
+      ['large', much],
+    ] as const) {
+      const at = performance.now()
+      found[world] = await call()
+      times[world].push(performance.now() - at)
+    }
+  const figures = (world: 'small' | 'large'): Figures => ({
+    median: median(times[world]),
+    p99: quantile(times[world], 0.99),
+    rows: found[world],
+  })
+  const [a, b] = [figures('small'), figures('large')]
+  const plan = await explain(large.client, much)
+  return { name: one.name, small: a, large: b, ratio: b.median / a.median, plan }
+}
+
+/** A call of the case in a world, which resolves to the number of rows. */
+async function prepare(one: Case, { test, admin, rows }: World): Promise<() => Promise<number>> {
+  const { method = 'audit_log_list' } = one
+  const call = (params: object) => test.service.call(method, params, { headers: { cookie: admin.cookie } })
+  const params = one.params(rows)
+  if (one.isDeep) {
+    const cursor = await deepCursor(call, params)
+    if (cursor === undefined) throw new Error(`${one.name}: the log of ${rows} rows has no such page`)
+    Object.assign(params, { cursor, limit: 10 })
+  }
+  return async () => ((await call(params)) as { events: unknown[] }).events.length
+}
+
+function report(results: readonly Result[], foot: string): string {
+  const over = results.filter(({ ratio }) => ratio > bar)
+  return `${[
+    `# The audit lists over ${flags.rows} rows against ${flags.base}`,
+    `Written by \`npm run bench:audit\`: medians over the large log ÷ medians over the small one, the bar is ${bar}.
+First page of 50 rows unless said, page 200 of 10 rows. In process, fsync off, data in memory.`,
+    table(
+      ['Case', 'ratio', 'small ms', 'large ms', 'large p99 ms', 'rows'],
+      results.map(({ name, small, large, ratio }) => [
+        name,
+        short(ratio),
+        short(small.median),
+        short(large.median),
+        short(large.p99),
+        `${small.rows} / ${large.rows}`,
+      ]),
+    ),
+    `Over the bar: ${over.map(({ name }) => name).join('; ') || 'none'}.`,
+    '## Plans over the large log',
+    ...results.map(({ name, plan }) => `### ${name}\n\n\`\`\`\n${plan}\n\`\`\``),
+    foot,
+  ].join('\n\n')}\n`
+}

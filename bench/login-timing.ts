@@ -1,0 +1,138 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import pg from 'pg'
+import { createPasswords } from '../src/auth/password.ts'
+import { connectionTo } from '../src/db/postgres-process.ts'
+import { defaultHashing } from './hashing.ts'
+import { type Machine, machine, machineLine } from './machine.ts'
+import { type MannWhitney, mannWhitney } from './mann-whitney.ts'
+import { median, table } from './numbers.ts'
+import { product, Started, temporary } from './processes.ts'
+import { generateWorld } from './world.ts'
+
+/**
+ * `npm run bench:timing`: does a refused login tell by its time whether the username exists? Attempts with a
+ * known and with an unknown name in random order over real HTTP, with the failure floor of production and with
+ * none, judged by a Mann-Whitney U test. Exits 1 where p ≤ 0.05; of runs without any difference that is one in
+ * twenty, so a failure counts once a second run repeats it.
+ */
+const { values: flags } = parseArgs({
+  options: {
+    attempts: { type: 'string', default: '400' },
+    /** `on`, `off` or both. */
+    floor: { type: 'string', default: 'on,off' },
+    out: { type: 'string', default: join(import.meta.dirname, 'results') },
+  },
+})
+const attempts = Number(flags.attempts)
+const level = 0.05
+/** Accounts that are tried; the unknown names are as long as theirs. */
+const names = 100
+const warmUp = 20
+
+type Kind = 'known' | 'unknown'
+type Result = MannWhitney & { floor: string; known: number; unknown: number }
+
+const started = new Started()
+try {
+  const results: Result[] = []
+  let facts: Machine | undefined
+  for (const floor of flags.floor.split(',')) {
+    const { port, client } = await setUp(floor)
+    facts ??= await machine(client)
+    results.push(await measure(floor, port))
+  }
+  const text = report(results, facts as Machine)
+  console.log(text)
+  if (flags.out) {
+    await mkdir(flags.out, { recursive: true })
+    await writeFile(join(flags.out, 'timing.md'), text)
+  }
+  process.exitCode = results.every(({ p }) => p > level) ? 0 : 1
+} finally {
+  await started.close()
+}
+
+async function measure(floor: string, port: number): Promise<Result> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const kinds: Kind[] = Array.from({ length: 2 * attempts }, (_, i) => (i % 2 === 0 ? 'known' : 'unknown'))
+  const times: Record<Kind, number[]> = { known: [], unknown: [] }
+  for (const kind of kinds.slice(0, warmUp)) await attempt(port, agent, kind)
+  for (const kind of shuffled(kinds)) times[kind].push(await attempt(port, agent, kind))
+  agent.destroy()
+  const { known, unknown } = times
+  return { floor, ...mannWhitney(known, unknown), known: median(known), unknown: median(unknown) }
+}
+
+/** One refused login; the milliseconds from sending to the last byte of the answer. */
+function attempt(port: number, agent: Agent, kind: Kind): Promise<number> {
+  const index = Math.floor(Math.random() * names)
+  const username = `${kind === 'known' ? 'user' : 'none'}${index}`
+  const body = JSON.stringify({ username, password: 'a wrong password' })
+  const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+  return new Promise((resolve, reject) => {
+    const begun = performance.now()
+    const sent = request({
+      port,
+      host: '127.0.0.1',
+      path: '/api/account/login',
+      method: 'POST',
+      agent,
+      headers,
+    })
+    sent.on('error', reject)
+    sent.on('response', (response) => {
+      response.resume()
+      response.on('error', reject)
+      response.on('end', () => {
+        if (response.statusCode === 401) resolve(performance.now() - begun)
+        else reject(new Error(`A login was answered with ${response.statusCode} and not with 401`))
+      })
+    })
+    sent.end(body)
+  })
+}
+
+/** Fisher and Yates. */
+function shuffled<T>(values: readonly T[]): T[] {
+  const all = [...values]
+  for (let last = all.length - 1; last > 0; last--) {
+    const other = Math.floor(Math.random() * (last + 1))
+    ;[all[last], all[other]] = [all[other] as T, all[last] as T]
+  }
+  return all
+}
+
+/** The product with the settings of production, save that no limiter counts. */
+async function setUp(floor: string) {
+  const dataDir = join(await temporary(started), 'data')
+  const { port } = await product(started, dataDir, {
+    CELLKEEP_LIMIT_LOGIN_IP: 'off',
+    CELLKEEP_LIMIT_LOGIN_ACCOUNT: 'off',
+    ...(floor === 'off' && { CELLKEEP_LOGIN_FAIL_FLOOR_MS: '0', CELLKEEP_LOGIN_FAIL_JITTER_MS: '0' }),
+  })
+  const client = new pg.Client(connectionTo(join(dataDir, 'socket'), 'cellkeep'))
+  await client.connect()
+  started.add(() => client.end())
+  const passwords = await createPasswords(defaultHashing())
+  await generateWorld(client, { cells: 1000, passwordHash: await passwords.hash('the right password') })
+  return { port, client }
+}
+
+function report(results: readonly Result[], facts: Machine): string {
+  const rows = results.map(({ floor, u, z, p, known, unknown }) => [
+    floor,
+    ...[u, z].map((value) => String(Number(value.toPrecision(5)))),
+    p.toFixed(4),
+    ...[known, unknown].map((ms) => ms.toFixed(3)),
+    p > level ? 'no difference' : 'DIFFERENT',
+  ])
+  return `${[
+    '# Refused logins: known against unknown usernames',
+    `Written by \`npm run bench:timing\`: ${attempts} attempts each, in random order over HTTP, Mann-Whitney U test, bar p > ${level}.`,
+    table(['Failure floor', 'U', 'z', 'p', 'known, median ms', 'unknown, median ms', ''], rows),
+    machineLine(facts),
+  ].join('\n\n')}\n`
+}

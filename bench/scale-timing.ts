@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto'
+import type pg from 'pg'
+import { type MannWhitney, mannWhitney } from './mann-whitney.ts'
+import { median } from './numbers.ts'
+
+/** Milliseconds of refusals for cells that are hidden and for such that do not exist. */
+export type TimingRow = MannWhitney & { name: string; hidden: number; missing: number; samples: number }
+
+type Call = (params: object) => Promise<unknown>
+/** Cells that are asked for in turn. */
+const different = 200
+
+/** Whether the time of `cell_not_found` tells a hidden cell from a missing one; both kinds in random order. */
+export async function timing(
+  client: pg.Client,
+  callers: ReadonlyMap<string, Call>,
+  samples: number,
+): Promise<TimingRow[]> {
+  const { rows } = await client.query<{ id: string; path: string }>(`
+    select id, path from cell
+    where path is not null and visibility = 'private' and deleted_at is null
+    order by path limit ${different}`)
+  const found: TimingRow[] = []
+  for (const [caller, call] of callers)
+    for (const by of ['id', 'path'] as const) {
+      const hidden = rows.map((row) => ({ [by]: row[by] }))
+      // Of the same length and, as far as an index is concerned, the same place.
+      const missing = rows.map((row) => ({ [by]: by === 'id' ? randomUUID() : `${row.path.slice(0, -1)}x` }))
+      const kinds = Array.from({ length: 2 * samples }, (_, at) => at % 2 === 0)
+      const times = { hidden: [] as number[], missing: [] as number[] }
+      for (const isHidden of shuffled(kinds)) {
+        const params = (isHidden ? hidden : missing)[Math.floor(Math.random() * rows.length)]
+        const begun = performance.now()
+        await call(params as object)
+        times[isHidden ? 'hidden' : 'missing'].push(performance.now() - begun)
+      }
+      found.push({
+        name: `${caller}, by ${by}`,
+        ...mannWhitney(times.hidden, times.missing),
+        ...{ hidden: median(times.hidden), missing: median(times.missing), samples },
+      })
+    }
+  return found
+}
+
+/** Fisher and Yates. */
+function shuffled<T>(values: readonly T[]): T[] {
+  const all = [...values]
+  for (let last = all.length - 1; last > 0; last--) {
+    const other = Math.floor(Math.random() * (last + 1))
+    ;[all[last], all[other]] = [all[other] as T, all[last] as T]
+  }
+  return all
+}

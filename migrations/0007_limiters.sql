@@ -1,0 +1,81 @@
+-- Limiters whose charges all nodes share (contract 1, section 9.1; CELLKEEP_LIMIT_STORE=postgres).
+
+-- Charges, and the slots that attempts under way hold. Unlogged: nothing waits for the disk, and what a crash
+-- of the database loses is what the memory store loses at a restart.
+create unlogged table if not exists limiter_charge (
+  id bigint generated always as identity primary key,
+  limiter text collate "C" not null,
+  key text collate "C" not null,
+  -- When it was charged or taken; of a sub-window, the first of its charges.
+  at timestamptz(3) not null,
+  charges integer not null default 1,
+  -- Set while an attempt holds it.
+  slot uuid,
+  expires_at timestamptz(3) not null,
+  constraint limiter_charge_counts check (charges > 0)
+);
+create index if not exists limiter_charge_bucket on limiter_charge (limiter, key, expires_at);
+create index if not exists limiter_charge_expires on limiter_charge (expires_at);
+
+-- Adds one charge, to the sub-window that is open if there is one; all within `grain` belong to it.
+create or replace function limiter_add(
+  of_limiter text, of_key text, span interval, grain interval, moment timestamptz
+) returns void
+language plpgsql
+as $$
+begin
+  update limiter_charge set charges = charges + 1
+  where id = (
+    select id from limiter_charge
+    where limiter = of_limiter and key = of_key and slot is null and expires_at > moment
+      and at >= moment - grain and grain > interval '0'
+    order by at desc limit 1);
+  if not found then
+    insert into limiter_charge (limiter, key, at, expires_at)
+    values (of_limiter, of_key, moment, moment + span + grain);
+  end if;
+end $$;
+
+-- Tests a bucket and takes a slot of it, or charges it where none is asked for; null: admitted, else the whole
+-- seconds after which one attempt would be. A slot older than `lease` is that of a process that died, and
+-- counts as a charge of the moment when it was taken. `moment` is given by tests only.
+create or replace function limiter_take(
+  of_limiter text, of_key text, most integer, span interval, grain interval, lease interval, as_slot uuid,
+  moment timestamptz default null
+) returns integer
+language plpgsql
+as $$
+declare
+  charged bigint;
+  held bigint;
+begin
+  -- Statements behind the lock see what its holder before committed.
+  perform pg_advisory_xact_lock(hashtext(of_limiter), hashtext(of_key));
+  moment := coalesce(moment, date_trunc('milliseconds', clock_timestamp()));
+  select coalesce(sum(charges) filter (where slot is null or at + lease <= moment), 0),
+      count(*) filter (where slot is not null and at + lease > moment)
+    into charged, held
+    from limiter_charge where limiter = of_limiter and key = of_key and expires_at > moment;
+  if charged + held < most then
+    if as_slot is null then
+      perform limiter_add(of_limiter, of_key, span, grain, moment);
+    else
+      insert into limiter_charge (limiter, key, at, slot, expires_at)
+      values (of_limiter, of_key, moment, as_slot, moment + greatest(span, lease));
+    end if;
+    return null;
+  end if;
+  if charged < most then
+    return 1;
+  end if;
+  -- Until the first moment at which enough charges have left.
+  return (
+    select greatest(1, ceil(extract(epoch from min(expires_at) - moment)))::integer
+    from (
+      select expires_at, charged - sum(charges) over (order by expires_at, id) as remaining
+      from limiter_charge
+      where limiter = of_limiter and key = of_key and expires_at > moment
+        and (slot is null or at + lease <= moment)
+    ) leaving
+    where remaining + held < most);
+end $$;

@@ -1,0 +1,18 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { races, raceWorld, runRace } from '../../test/helpers/races.ts'
+import type { TestService } from '../testing/index.ts'
+
+/** Enough to meet each order; `npm run bench:races` runs 200 of each. */
+const rounds = 25
+/** Those of the bootstrap, which happens once, start a service each time. */
+const bootstrapRounds = 4
+let world: TestService
+beforeAll(async () => {
+  world = await raceWorld()
+})
+afterAll(() => world.close())
+
+it.each(Object.keys(races))('%s: the promises hold in every order', async (name) => {
+  const times = name.includes('bootstrap') ? bootstrapRounds : rounds
+  for (let round = 0; round < times; round++) expect(await runRace(world, name)).toBeTruthy()
+})

@@ -1,0 +1,18 @@
+import { z } from 'zod'
+import { query } from '../core/action.ts'
+import { auditPage, auditPageInput, openAuditPage, readAuditPage } from './list-page.ts'
+import { ofTypes } from './walk.ts'
+
+const roleGrants = ofTypes('role_grant_create', 'role_grant_revoke')
+
+export const audit_log_role_grant_history = query({
+  doc: 'Every role that was conferred or revoked, and every attempt that was refused, newest first.',
+  auth: { role: 'admin' },
+  rate_limit: 'account',
+  rate_limit_group: 'admin_read',
+  input: z.strictObject(auditPageInput),
+  output: auditPage,
+  refine: (input, { app, actor }) =>
+    openAuditPage(app, 'audit_log_role_grant_history', { actor: actor.id }, input),
+  handler: (from, { app, db }) => readAuditPage(app, db, from, roleGrants),
+})

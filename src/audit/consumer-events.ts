@@ -1,0 +1,17 @@
+import type { z } from 'zod'
+
+/**
+ * The audit event types of a consumer with the metadata of each; empty until a consumer says which it has
+ * registered as `audit_events`:
+ *
+ *     declare module 'cellkeep' {
+ *       interface ConsumerEvents extends EventsOf<typeof audit_events> {}
+ *     }
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: a consumer fills it.
+export interface ConsumerEvents {}
+
+/** The metadata by type that a registry of schemas declares. */
+export type EventsOf<T extends Readonly<Record<string, z.ZodType | null>>> = {
+  [K in keyof T]: T[K] extends z.ZodType ? z.input<T[K]> : null
+}

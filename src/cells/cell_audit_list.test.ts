@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { cellRow, itemRow } from '../../test/helpers/cell-rows.ts'
+import { reasonOf } from '../../test/helpers/outcome.ts'
+import { sql } from '../db/db.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+let test: TestService
+let ada: TestAccount
+let bob: TestAccount
+let root: TestAccount
+beforeAll(async () => {
+  test = await testService()
+  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
+})
+afterAll(() => test.close())
+
+const made = async (by = ada) => (await by.client.cell_create({ data: {} })).cell.id
+const timeline = async (cell_id: string, by = ada) => (await by.client.cell_audit_list({ cell_id })).events
+const types = async (cell_id: string, by = ada) =>
+  (await timeline(cell_id, by)).map(({ event_type }) => event_type)
+const refused = (cell_id: string, by: TestAccount) => reasonOf(by.client.cell_audit_list({ cell_id }))
+
+describe('the timeline', () => {
+  it('has what the caller was just answered for, newest first, with exactly its six keys', async () => {
+    const cell_id = await made()
+    const { grant } = await root.client.cell_grant_create({
+      cell_id,
+      level: 'editor',
+      principal: { actor_id: bob.actor_id },
+    })
+    await bob.client.cell_update({ cell_id, data: { secret: 1 } })
+    await ada.client.cell_grant_revoke({ grant_id: grant.id })
+    const events = await timeline(cell_id)
+    expect(events.map(({ event_type, actor_id }) => [event_type, actor_id])).toEqual([
+      ['cell_grant_revoke', ada.actor_id],
+      ['cell_update', bob.actor_id],
+      ['cell_grant_create', root.actor_id],
+      ['cell_create', ada.actor_id],
+    ])
+    const seqs = events.map(({ seq }) => seq)
+    expect(seqs).toEqual([...seqs].sort((a, b) => b - a))
+    for (const event of events) {
+      expect(Object.keys(event).sort()).toEqual(
+        ['actor_id', 'created_at', 'event_type', 'id', 'outcome', 'seq'].sort(),
+      )
+      expect(event).toMatchObject({ outcome: 'success', created_at: expect.stringMatching(/\.\d{3}Z$/) })
+    }
+  })
+
+  it('is empty for a cell that no event names', async () => {
+    expect(await timeline(await cellRow(test, { created_by: ada.actor_id }))).toEqual([])
+  })
+
+  it('holds every event that names the cell under one of the six keys, failures too, and no other', async () => {
+    const cell_id = await cellRow(test, { created_by: ada.actor_id })
+    const keys = ['cell_id', 'source_id', 'parent_id', 'child_id', 'target_id', 'new_id', 'other_id']
+    for (const key of keys)
+      await test.service.app.audit.failure({
+        event_type: `own.${key}`,
+        outcome: 'failure',
+        actor_id: null,
+        account_id: null,
+        target_actor_id: null,
+        target_account_id: null,
+        ip: null,
+        metadata: { [key]: cell_id, nested: { cell_id: randomUUID() } },
+      })
+    const events = await timeline(cell_id)
+    expect(events.map(({ event_type }) => event_type)).toEqual(
+      ['new_id', 'target_id', 'child_id', 'parent_id', 'source_id', 'cell_id'].map((key) => `own.${key}`),
+    )
+    expect(events[0]).toMatchObject({ outcome: 'failure', actor_id: null })
+  })
+
+  it('ends at the newest fifty', async () => {
+    const cell_id = await made()
+    for (let n = 1; n <= 51; n++) await ada.client.cell_update({ cell_id, data: { n } })
+    const events = await timeline(cell_id)
+    expect(events).toHaveLength(50)
+    expect(events.every(({ event_type }) => event_type === 'cell_update')).toBe(true)
+  })
+
+  it('of every cell that a deep clone made has the clone, and so have the source and nobody else', async () => {
+    const [root_id, child] = [await made(), await made()]
+    await itemRow(test, root_id, 'a', child)
+    const { cell } = await ada.client.cell_clone({ source_id: root_id, deep: true })
+    const { items } = await ada.client.cell_get({ id: cell.id })
+    expect(await types(cell.id)).toEqual(['cell_clone'])
+    expect(await types(items[0]?.child_id as string)).toEqual(['cell_clone'])
+    expect(await types(root_id)).toEqual(['cell_clone', 'cell_create'])
+    expect(await types(child)).toEqual(['cell_create'])
+  })
+})
+
+describe('is refused', () => {
+  it('to viewers, editors and strangers', async () => {
+    const cell_id = await made()
+    await ada.client.cell_update({ cell_id, visibility: 'public' })
+    const editor = await test.account()
+    await test.cellGrant(cell_id, 'viewer', { actor_id: bob.actor_id })
+    await test.cellGrant(cell_id, 'editor', { actor_id: editor.actor_id })
+    for (const by of [bob, editor, await test.account()])
+      expect(await refused(cell_id, by)).toBe('cell_not_found')
+    expect(await types(cell_id, root)).toContain('cell_create')
+  })
+
+  it('to the owner of a deleted cell, which admins still see, up to its deletion', async () => {
+    const cell_id = await made()
+    await ada.client.cell_delete({ cell_id })
+    expect(await refused(cell_id, ada)).toBe('cell_not_found')
+    expect(await types(cell_id, root)).toEqual(['cell_delete', 'cell_create'])
+  })
+
+  it('for whatever is no cell', async () => {
+    for (const id of [randomUUID(), ada.actor_id, ada.id])
+      for (const by of [ada, root]) expect(await refused(id, by)).toBe('cell_not_found')
+  })
+})
+
+it('a cell with few events among very many is answered without reading the others', async () => {
+  const cell_id = await made()
+  await test.service.app.db.run(sql`
+    insert into audit_log (event_type, outcome, cell_ids)
+    select 'many', 'success', array[gen_random_uuid()] from generate_series(1, 20000)`)
+  await timeline(cell_id)
+  await test.service.app.db.run(sql`analyze audit_log, audit_cell`)
+  expect(await types(cell_id)).toEqual(['cell_create'])
+})

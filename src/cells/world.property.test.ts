@@ -1,0 +1,15 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, test as it } from 'vitest'
+import { property } from '../../test/model/run.ts'
+import { openStage, type Stage } from '../../test/model/world.ts'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(() => stage.close())
+
+/** `npm run bench:properties` runs two thousand of them. */
+it('after every operation, all methods agree with the rule of access and with each other', async () => {
+  await fc.assert(property(stage, 10), { numRuns: 10 })
+}, 120_000)

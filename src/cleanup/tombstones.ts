@@ -1,0 +1,22 @@
+import { type Queryable, sql } from '../db/db.ts'
+
+/** Cells of one transaction: their edges, grants and timelines go along, so it touches many more rows. */
+export const tombstoneBatch = 500
+
+/**
+ * Removes cells that were deleted so many days ago, a batch of them (contract 4, section 10); how many. The
+ * audit log keeps its rows. Cells that a running operation holds are left to the next run.
+ */
+export async function removeTombstones(db: Queryable, days: number): Promise<number> {
+  const row = await db.first<{ removed: number }>(sql`
+    with gone as (
+      delete from cell where id = any(array(
+        select id from cell where deleted_at <= now() - ${days}::int * interval '1 day'
+        order by deleted_at limit ${sql.raw(tombstoneBatch)} for update skip locked
+      )) returning id
+    ), timelines as (
+      delete from audit_cell where cell_id in (select id from gone)
+    )
+    select count(*) as removed from gone`)
+  return (row as { removed: number }).removed
+}

@@ -1,0 +1,39 @@
+import { tmpdir } from 'node:os'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { shell } from '../../test/helpers/shell.ts'
+import { scenario, type TestService, testService } from '../testing/index.ts'
+
+const password = 'a long password'
+let test: TestService
+beforeAll(async () => {
+  test = await testService()
+})
+afterAll(() => test.close())
+
+it('account unlock reaches the shared store, and so every node', async () => {
+  const options = { database_url: test.databaseUrl, limit_store: 'postgres', limit_login_ip: 'off' } as const
+  const nodes = [await testService(options), await testService(options)] as const
+  const ada = await test.account()
+  const login = (i: number, word: string) =>
+    (nodes[i % 2] as TestService)
+      .client()
+      .account.login({ username: ada.username, password: word })
+      .then(
+        () => 'ok',
+        ({ reason }) => reason,
+      )
+  for (let i = 0; i < 10; i++) expect(await login(i, 'a wrong password')).toBe('invalid_credentials')
+  for (const i of [0, 1]) expect(await login(i, password)).toBe('rate_limit_exceeded')
+  const shared = shell(
+    { CELLKEEP_DATABASE_URL: test.databaseUrl, CELLKEEP_LIMIT_STORE: 'postgres' },
+    tmpdir(),
+  )
+  await scenario(
+    test,
+    async () =>
+      expect(await shared(['account', 'unlock', ada.username])).toMatchObject({ code: 0, stderr: '' }),
+    { audit: [{ event_type: 'account_update', metadata: { change: 'unlock', via: 'cli' } }] },
+  )
+  for (const i of [0, 1]) expect(await login(i, password)).toBe('ok')
+  for (const node of nodes) await node.close()
+})

@@ -1,0 +1,188 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, connect, type Socket as NetSocket } from 'node:net'
+import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
+import { WebSocket } from 'ws'
+import { tokenOf } from '../../test/helpers/callers.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { createLive, type LiveClient, type LiveEvents, type LiveOptions } from './live.ts'
+import { endingOf, waitOf } from './live-retry.ts'
+
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  test = await testService()
+  ada = await test.account()
+})
+afterAll(() => test.close())
+
+const made: LiveClient[] = []
+afterEach(() => {
+  for (const live of made.splice(0)) live.close()
+})
+const liveOf = (options: Partial<LiveOptions> = {}): LiveClient => {
+  const live = createLive({ url: test.url, headers: { cookie: ada.cookie }, ...options })
+  made.push(live)
+  return live
+}
+const event = <E extends keyof LiveEvents>(live: LiveClient, name: E): Promise<LiveEvents[E]> =>
+  new Promise((resolve) => {
+    const off = live.on(name, (params) => {
+      off()
+      resolve(params)
+    })
+  })
+
+describe('a live client', () => {
+  it.each([
+    ['the global WebSocket of Node', undefined],
+    ['the class of ws', WebSocket as never],
+  ])('calls methods with %s, and hears refusals as the client does', async (_name, Class) => {
+    const live = liveOf(Class && { WebSocket: Class })
+    const { cell } = await live.cell_create({ data: { of: 'live' } })
+    expect(await live.cell_get({ id: cell.id })).toMatchObject({ cell: { data: { of: 'live' } } })
+    await expect(live.cell_get({ id: ada.id })).rejects.toMatchObject({ reason: 'cell_not_found' })
+    const outcome = await live.try.cell_get({ id: ada.id })
+    expect(outcome).toMatchObject({ ok: false, error: { reason: 'cell_not_found' } })
+    expect(await Promise.all([live.account_verify(), live.account_session_list()])).toMatchObject([
+      { id: ada.id },
+      { sessions: [{}] },
+    ])
+  })
+
+  it('carries a token in Node, and a default actor', async () => {
+    const eve = await test.account()
+    const second = await test.actor(eve.id, 'second')
+    const { headers } = await tokenOf(test, eve)
+    const live = liveOf({ headers, acting: second })
+    expect((await live.cell_create({ data: {} })).cell.created_by).toBe(second)
+  })
+
+  it('hears the notifications of its account, typed', async () => {
+    const live = liveOf()
+    await event(live, 'open')
+    const heard = event(live, 'role_grant_revoke')
+    expectTypeOf(heard).resolves.toHaveProperty('role_grant_id').toEqualTypeOf<string>()
+    const other = await test.account()
+    const granted = await test.roleGrant({ actor_id: ada.actor_id, role: 'admin' })
+    await test.roleGrant({ actor_id: other.actor_id, role: 'admin' })
+    await test.service.operations.revokeRoleEverywhere(
+      { actor_id: ada.actor_id, role: 'admin' },
+      { via: 'test' },
+    )
+    expect(await heard).toEqual({ role_grant_id: granted.role_grant_id, role: 'admin', scope_id: null })
+  })
+
+  it('is over where its credential ends, and where there never was one', async () => {
+    const eve = await test.account()
+    const live = liveOf({ headers: { cookie: eve.cookie } })
+    await live.account_verify()
+    const closed = event(live, 'closed')
+    await live.account_session_revoke_all()
+    expect(await closed).toBe('signed_out')
+    await expect(live.account_verify()).rejects.toMatchObject({ reason: 'not_connected' })
+
+    const anonymous = liveOf({ headers: {} })
+    expect(await event(anonymous, 'closed')).toBe('signed_out')
+  })
+
+  it('comes back after another credential of its account was revoked', async () => {
+    const eve = await test.account()
+    const token = await tokenOf(test, eve)
+    const live = liveOf({ headers: { cookie: eve.cookie } })
+    await live.account_verify()
+    const lost = event(live, 'lost')
+    await eve.client.account_token_revoke({ token_id: token.id })
+    const { code, wait_ms } = await lost
+    expect(code).toBe(4006)
+    expect(wait_ms).toBeLessThanOrEqual(1000)
+    expect(await event(live, 'open')).toEqual({ again: true })
+    expect(await live.account_verify()).toMatchObject({ id: eve.id })
+  })
+
+  it('rejects what it calls when it is closed, and closes once', async () => {
+    const live = liveOf()
+    await event(live, 'open')
+    const call = live.try.account_verify()
+    live.close()
+    live.close()
+    expect(await call).toMatchObject({ ok: false, error: { reason: 'connection_lost' } })
+    expect(await live.try.account_verify()).toMatchObject({ ok: false, error: { reason: 'not_connected' } })
+  })
+})
+
+/** A line to the service that the test can cut and mend. */
+async function line() {
+  const { port } = new URL(test.url)
+  const ends = new Set<NetSocket>()
+  let isUp = true
+  const server: Server = createServer()
+  server.removeAllListeners('connection')
+  server.on('connection', (near: NetSocket) => {
+    near.on('error', () => {})
+    if (!isUp) return near.destroy()
+    const far = connect(Number(port), '127.0.0.1')
+    far.on('error', () => {})
+    ends.add(near)
+    near.pipe(far).pipe(near)
+    near.once('close', () => far.destroy())
+    far.once('close', () => near.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cut: () => {
+      isUp = false
+      for (const end of ends) end.destroy()
+    },
+    mend: () => {
+      isUp = true
+    },
+    close: () => void server.close(),
+  }
+}
+
+describe('a line that breaks', () => {
+  it('rejects the calls under way, sends none of them again, and later calls wait for the next connection', async () => {
+    const wire = await line()
+    const live = liveOf({ url: wire.url })
+    await live.account_verify()
+    const lost = event(live, 'lost')
+    // Nothing that is sent behind the cut arrives; nobody may repeat it.
+    wire.cut()
+    const calls = await Promise.all([live.try.cell_create({ data: { at: 'the cut' } })])
+    expect(calls).toMatchObject([{ ok: false, error: { reason: 'connection_lost' } }])
+    expect((await lost).wait_ms).toBeGreaterThan(0)
+    const waiting = live.account_verify()
+    wire.mend()
+    expect(await waiting).toMatchObject({ id: ada.id })
+    expect((await ada.client.cell_list()).cells.filter(({ data }) => 'at' in (data as object))).toEqual([])
+    wire.close()
+  })
+
+  it('that does not come back rejects a call after its patience, unsent', async () => {
+    const wire = await line()
+    wire.cut()
+    const live = liveOf({ url: wire.url, patienceMs: 50 })
+    expect(await live.try.account_verify()).toMatchObject({ ok: false, error: { reason: 'not_connected' } })
+    wire.close()
+  })
+})
+
+describe('the way back', () => {
+  it('is closed after 4001, 4004 and 4005, at once after 4006, with jitter and growing waits otherwise', () => {
+    const first = { failures: 0 }
+    expect([4001, 4004, 4005].map(endingOf)).toEqual(['signed_out', 'too_many_sockets', 'signed_out'])
+    for (const code of [1001, 1006, 1009, 1011, 1013, 4003, 4006]) {
+      expect(endingOf(code)).toBeUndefined()
+      const waits = Array.from({ length: 50 }, () => waitOf(code, first))
+      expect(new Set(waits).size).toBeGreaterThan(25)
+      const most = Math.max(...waits)
+      expect(most).toBeLessThanOrEqual(code === 4006 ? 1_000 : 3_000)
+      const late = waitOf(code, { failures: 20 })
+      expect(late).toBeGreaterThanOrEqual(15_000)
+      expect(late).toBeLessThanOrEqual(30_000)
+    }
+  })
+})

@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { sql } from '../db/db.ts'
+import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { Work } from './mutate.ts'
+import type { TransactionOptions } from './transaction.ts'
+
+const team = z.strictObject({ team_id: z.guid() })
+const team_id = '00000000-0000-4000-8000-000000000002'
+// Typed as in a consumer that has not declared its events to the compiler.
+const options = { event: 'team_remove', via: 'nightly_job' } as unknown as TransactionOptions
+const record = ({ audit }: Work) => audit('team_remove' as never, { team_id } as never)
+
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  test = await testService({
+    audit_events: { team_remove: team },
+    roles: [{ name: 'teacher', grant_paths: ['system'] }],
+  })
+  ada = await test.account()
+  await test.service.app.db.run(sql`create table team (id uuid)`)
+})
+afterAll(() => test.close())
+
+const insertTeam = ({ db }: Work) => db.run(sql`insert into team values (${team_id}::uuid)`)
+const teams = async () => (await test.service.app.db.rows(sql`select from team`)).length
+const grant = (within: Work) =>
+  test.service.operations.grantRole(
+    { actor_id: ada.actor_id, role: 'teacher', path: 'system' },
+    { via: 'nightly_job', within },
+  )
+
+describe('a transaction of the consumer', () => {
+  it('keeps its writes, its rows and what operator calls did within it, and answers', async () => {
+    const effects: string[] = []
+    const work = async (tools: Work) => {
+      await insertTeam(tools)
+      record(tools)
+      const { role_grant_id } = await grant(tools)
+      tools.afterCommit(() => void effects.push('done'))
+      expect(effects).toEqual([])
+      return role_grant_id
+    }
+    const envelope = { actor_id: null, account_id: null, ip: null }
+    const id = await scenario(test, () => test.service.transaction(options, work), {
+      audit: [
+        { event_type: 'team_remove', ...envelope, metadata: { team_id } },
+        { event_type: 'role_grant_create', ...envelope, target_actor_id: ada.actor_id },
+      ],
+    })
+    const held = await test.service.app.db.rows(sql`select id from role_grant where role = 'teacher'`)
+    expect([held, await teams(), effects]).toEqual([[{ id }], 1, ['done']])
+  })
+
+  it('names whom it acts for, where it says so', async () => {
+    const caller = { actor_id: ada.actor_id, account_id: ada.id, ip: '192.0.2.1' }
+    await scenario(
+      test,
+      () => test.service.transaction({ ...options, ...caller }, async (it) => record(it)),
+      {
+        audit: [{ event_type: 'team_remove', ...caller }],
+      },
+    )
+  })
+
+  it('that throws is undone with all that joined it, rejects with what was thrown, and leaves one row', async () => {
+    const before = await teams()
+    const thrown = new Error('no')
+    let answer: unknown
+    const fails = async (tools: Work) => {
+      await insertTeam(tools)
+      await grant(tools)
+      tools.notify(ada.id, 'role_grant_revoke', { role_grant_id: team_id, role: 'teacher', scope_id: null })
+      throw thrown
+    }
+    const run = async () => {
+      answer = await test.service.transaction(options, fails).catch((error) => error)
+    }
+    await scenario(test, run, {
+      audit: [
+        {
+          event_type: 'team_remove',
+          outcome: 'failure',
+          metadata: { reason: 'rolled_back', via: 'nightly_job' },
+        },
+      ],
+    })
+    expect([answer, await teams()]).toEqual([thrown, before])
+  })
+
+  it('sees one state of the database where it asks for that', async () => {
+    const counted = (snapshot: boolean) =>
+      test.service.transaction({ ...options, snapshot }, async (tools) => {
+        const count = async () => (await tools.db.rows(sql`select from team`)).length
+        const first = await count()
+        await test.service.app.db.run(sql`insert into team values (null)`)
+        return (await count()) - first
+      })
+    expect([await counted(false), await counted(true)]).toEqual([1, 0])
+  })
+
+  it('is not begun inside another', async () => {
+    const nested = test.service.transaction(options, () => test.service.transaction(options, async () => {}))
+    await expect(nested).rejects.toThrow('A transaction was begun inside another')
+  })
+
+  it.each([
+    ['an event that is not registered', { ...options, event: 'login2' }, 'login2'],
+    ['an event named like a property', { ...options, event: 'constructor' }, 'constructor'],
+    ['a via that is free text', { ...options, via: 'A job' }, 'via'],
+  ])('is refused for %s, and nothing runs', async (_what, wrong, names) => {
+    let runs = 0
+    const run = test.service.transaction(wrong as TransactionOptions, async () => {
+      runs += 1
+    })
+    await expect(run).rejects.toThrow(names)
+    expect(runs).toBe(0)
+  })
+})

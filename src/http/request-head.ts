@@ -1,0 +1,24 @@
+import type { IncomingMessage } from 'node:http'
+import type { EdgeRequest } from './edge.ts'
+
+/** Headers that may come once only; where they come twice, none of them counts (contract 1, section 2.4). */
+const onceOnly = new Set(['authorization', 'x-daemon-token'])
+
+/** What the edge reads of a Node request before any body: as it was sent. */
+export function requestHead(
+  request: IncomingMessage,
+): Pick<EdgeRequest, 'method' | 'path' | 'query' | 'header' | 'address'> {
+  const url = request.url as string
+  const mark = url.indexOf('?')
+  const { headers } = request
+  return {
+    method: request.method as string,
+    path: mark < 0 ? url : url.slice(0, mark),
+    query: mark < 0 ? '' : url.slice(mark + 1),
+    header: (name) => {
+      if (onceOnly.has(name) && (request.headersDistinct[name]?.length ?? 0) > 1) return undefined
+      return headers[name] as string | undefined
+    },
+    address: request.socket.remoteAddress,
+  }
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import type { App } from '../core/app.ts'
+import { openPage, type Page, pageInput } from '../core/page.ts'
+import { Uuid } from '../core/wire.ts'
+import { refusal } from '../errors.ts'
+import { holdsAdmin } from '../roles/grants.ts'
+import { Offer } from './offers.ts'
+
+/** What the two lists of offers share (contract 3, section 4.5). */
+
+export const OfferPageInput = z.strictObject({ account_id: Uuid.nullish(), ...pageInput(500, 100) })
+export const OfferPage = z.object({ offers: z.array(Offer), next_cursor: z.string().nullable() })
+
+type Caller = { app: App; account: { id: string }; actor: { id: string } }
+
+export function openOfferPage(
+  method: string,
+  input: z.output<typeof OfferPageInput>,
+  { app, account, actor }: Caller,
+): { account_id: string; page: Page } {
+  const account_id = input.account_id ?? account.id
+  return { account_id, page: openPage(app, method, { actor: actor.id, account_id }, input) }
+}
+
+/** Offers of another account are for global admins, whether or not there is such an account. */
+export function mustSee(
+  account_id: string,
+  {
+    account,
+    role_grants,
+  }: { account: { id: string }; role_grants: readonly { role: string; scope_id: string | null }[] },
+): void {
+  if (account_id !== account.id && !holdsAdmin(role_grants))
+    throw refusal('insufficient_permissions', { required_roles: ['admin'] })
+}

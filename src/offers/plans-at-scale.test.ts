@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { holder, registries } from '../../test/helpers/offers.ts'
+import { workOf } from '../../test/helpers/plans.ts'
+import { sql } from '../db/db.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+/** Many offers of others, and many of the own in every state, so that a plan which reads more than a page is seen. */
+const others = 20_000
+const own = 3000
+const page = 50
+
+let test: TestService
+let ada: TestAccount
+let bob: TestAccount
+beforeAll(async () => {
+  test = await testService(registries)
+  ;[ada, bob] = [await holder(test), await test.account()]
+  const { db } = test.service.app
+  const crowd = await test.account()
+  const offers = (from: TestAccount, to: TestAccount, count: number, superseded: boolean) =>
+    db.run(sql`
+      insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, scope_kind, scope_id,
+        created_at, expires_at, superseded_at)
+      select ${from.actor_id}::uuid, ${from.id}::uuid, ${to.id}::uuid, 'teacher', 'team', gen_random_uuid(),
+        now() - n * interval '1 second', now() + n * interval '1 minute', ${superseded ? sql`now()` : sql`null`}
+      from generate_series(1, ${count}::int) n`)
+  await offers(ada, crowd, others, false)
+  for (const superseded of [true, false]) {
+    await offers(ada, bob, own, superseded)
+    await offers(crowd, bob, own, superseded)
+    await offers(bob, crowd, own, superseded)
+  }
+  await db.run(sql`analyze role_grant_offer`)
+  await db.run(sql`analyze actor`)
+})
+afterAll(() => test.close())
+
+it.each(['role_grant_offer_list', 'role_grant_offer_history'] as const)(
+  'a page of %s, the first or a later one, reads little more than its rows',
+  async (method) => {
+    const { next_cursor } = await bob.client[method]({ limit: page })
+    for (const cursor of [null, next_cursor]) {
+      const work = await workOf(test.databaseUrl, () => bob.client[method]({ limit: page, cursor }))
+      expect(work.scanned.filter((table) => table === 'role_grant_offer')).toEqual([])
+      expect(work.rows.role_grant_offer).toBeLessThan(4 * page)
+    }
+  },
+)

@@ -1,0 +1,51 @@
+import { liveActors } from '../actors/actors.ts'
+import { activeGrants } from '../auth/caller.ts'
+import type { RoleGrant } from '../core/action.ts'
+import type { App } from '../core/app.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import type { Scope } from '../roles/scope.ts'
+import type { Offer } from './offers.ts'
+
+/** What a consumer's `authorize_offer` decides on (contract 3, section 4.3). */
+export type OfferQuestion = {
+  /** Judged twice: when the offer is made, and again when it is accepted. */
+  phase: 'create' | 'accept'
+  /** Who offers, with the active grants of that actor now. */
+  grantor: Grantor
+} & Pick<
+  Offer,
+  'to_account_id' | 'to_actor_id' | 'role' | 'scope_kind' | 'scope_id' | 'message' | 'grant_expires_at'
+>
+
+export type Grantor = { actor_id: string; account_id: string; role_grants: readonly RoleGrant[] }
+
+/** Replaces the rule that holders offer what they hold. Anything but `true` refuses; a deadlock repeats the call. */
+export type AuthorizeOffer = (offer: OfferQuestion) => boolean | Promise<boolean>
+
+/** The offer policy, judged under the account lock of the grantor. */
+export async function mayOffer(app: App, question: OfferQuestion): Promise<boolean> {
+  const { authorizeOffer } = app
+  if (!authorizeOffer) return holds(question.grantor, question.role, question)
+  try {
+    return (await authorizeOffer(structuredClone(question))) === true
+  } catch (cause) {
+    // Whatever it throws is not for the caller, a refusal of its own neither.
+    throw new Error('The callback authorize_offer failed.', { cause })
+  }
+}
+
+/** A global grant satisfies every scope, a scoped one its own alone (contract 3, section 2.2, G2). */
+const holds = ({ role_grants }: Grantor, role: string, { scope_kind, scope_id }: Scope): boolean =>
+  role_grants.some(
+    (grant) =>
+      grant.role === role &&
+      (grant.scope_id === null || (grant.scope_kind === scope_kind && grant.scope_id === scope_id)),
+  )
+
+/** The actors that are live, by id, with their active grants; read after their account locks. */
+export async function readLiveActors(db: Queryable, ids: readonly string[]): Promise<Map<string, Grantor>> {
+  const rows = await db.rows<Grantor>(sql`
+    select actor.id as actor_id, actor.account_id, ${activeGrants} as role_grants
+    from ${liveActors} where actor.id = any(${[...ids]}::uuid[])`)
+  return new Map(rows.map((row) => [row.actor_id, row]))
+}

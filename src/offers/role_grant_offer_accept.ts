@@ -1,0 +1,177 @@
+import { z } from 'zod'
+import { lockAccounts } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
+import type { App } from '../core/app.ts'
+import { committed, type Work } from '../core/mutate.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { auditConferred, confer } from '../roles/grants.ts'
+import { activeGrantsWhere } from '../roles/revoke.ts'
+import { lockScope } from '../roles/scope.ts'
+import {
+  announceSuperseded,
+  Offer,
+  offerColumns,
+  offerMetadata,
+  pending,
+  readOffer,
+  refuseEnded,
+  type StoredOffer,
+  stampOffer,
+  storedColumns,
+} from './offers.ts'
+import { type Grantor, mayOffer, readLiveActors } from './policy.ts'
+
+const Accepted = z.object({
+  role_grant_id: Uuid,
+  offer: Offer,
+  superseded_offer_ids: z.array(Uuid),
+  created: z.boolean(),
+})
+
+export const role_grant_offer_accept = mutation({
+  doc: 'Accept an offer to the caller’s account: the acting actor gets the role. Accepting again answers the same grant.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'role_grant_offer_accept',
+  input: z.strictObject({ offer_id: Uuid }),
+  output: Accepted,
+  errors: [
+    'role_grant_offer_not_found',
+    'account_vanished',
+    'role_grant_offer_terminal',
+    'role_grant_offer_expired',
+    'role_grant_offer_actor_mismatch',
+  ],
+  async handler({ offer_id }, { app, account, actor, db, audit, notify, fail }) {
+    const asked = await readOffer(db, offer_id)
+    if (asked?.to_account_id !== account.id) throw fail('role_grant_offer_not_found')
+    const { from_actor_id, from_account_id } = asked
+
+    await lockScope(db, asked)
+    await lockAccounts(db, [account.id, from_account_id])
+    const live = await readLiveActors(db, [actor.id, from_actor_id])
+    if (!live.has(actor.id)) throw fail('account_vanished')
+    const { stored, siblings } = await lockWithSiblings(db, asked, actor.id)
+    if (!stored) throw fail('role_grant_offer_not_found')
+
+    if (stored.accepted_at !== null) return await acceptedBefore(db, stored, actor.id)
+    refuseEnded(stored)
+    if (stored.to_actor_id !== null && stored.to_actor_id !== actor.id)
+      throw fail('role_grant_offer_actor_mismatch')
+    if (!(await isAuthorised(app, stored, live.get(from_actor_id)))) {
+      await supersedeUnauthorised({ db, audit, notify }, stored)
+      throw committed(fail('role_grant_offer_terminal'))
+    }
+
+    const grant = {
+      actor_id: actor.id,
+      role: stored.role,
+      scope_kind: stored.scope_kind,
+      scope_id: stored.scope_id,
+      expires_at: stored.grant_expires_at,
+      granted_by: from_actor_id,
+      source_offer_id: offer_id,
+    }
+    const conferred = await confer(db, grant)
+    const { role_grant_id, created } = conferred
+    const { accepted, superseded } = await stampAccepted(db, stored, siblings, role_grant_id)
+    audit(
+      'role_grant_offer_accept',
+      { ...offerMetadata(accepted), role_grant_id },
+      { target_actor_id: actor.id, target_account_id: account.id },
+    )
+    auditConferred(audit, { ...grant, account_id: account.id }, conferred, {
+      source: 'offer',
+      source_offer_id: offer_id,
+    })
+    notify(from_account_id, 'role_grant_offer_accepted', { offer: accepted })
+    const cause = { reason: 'sibling_accepted' as const, cause_id: offer_id }
+    announceSuperseded(
+      { audit, notify },
+      superseded.map((offer) => ({ offer, ...cause })),
+    )
+    return { role_grant_id, offer: accepted, superseded_offer_ids: siblings, created }
+  },
+})
+
+/**
+ * Locks the offer with its siblings for the actor, in one statement by ascending id. The set of siblings can
+ * only shrink afterwards: who makes an offer to the account holds the account's lock.
+ */
+async function lockWithSiblings(
+  db: Queryable,
+  { offer_id, to_account_id, role, scope_kind, scope_id }: Offer,
+  actor_id: string,
+): Promise<{ stored: StoredOffer | undefined; siblings: string[] }> {
+  const rows = await db.rows<StoredOffer>(sql`
+    select ${storedColumns} from role_grant_offer o
+    where o.offer_id = ${offer_id}::uuid or (o.to_account_id = ${to_account_id}::uuid and o.role = ${role}
+      and o.scope_kind is not distinct from ${scope_kind} and o.scope_id is not distinct from ${scope_id}::uuid
+      and (o.to_actor_id is null or o.to_actor_id = ${actor_id}::uuid) and ${pending})
+    order by o.offer_id for update`)
+  return {
+    stored: rows.find((row) => row.offer_id === offer_id),
+    siblings: rows.map((row) => row.offer_id).filter((id) => id !== offer_id),
+  }
+}
+
+/** The answer to a repeat: the same grant, while the same actor still has it. */
+async function acceptedBefore(
+  db: Queryable,
+  { is_expired: _, ...offer }: StoredOffer,
+  actor_id: string,
+): Promise<z.output<typeof Accepted>> {
+  const role_grant_id = offer.resulting_role_grant_id
+  const [grant] = await activeGrantsWhere(
+    db,
+    sql`g.id = ${role_grant_id}::uuid and g.actor_id = ${actor_id}::uuid`,
+  )
+  if (!grant) throw refusal('role_grant_offer_terminal')
+  return { role_grant_id: grant.id, offer, superseded_offer_ids: [], created: false }
+}
+
+/** Whether the role may still be offered, and by this grantor. */
+async function isAuthorised(app: App, offer: StoredOffer, grantor: Grantor | undefined): Promise<boolean> {
+  const { role, to_account_id, to_actor_id, scope_kind, scope_id, message, grant_expires_at } = offer
+  if (!grantor || !app.registry.role(role)?.grant_paths.includes('admin')) return false
+  return await mayOffer(app, {
+    phase: 'accept',
+    grantor,
+    to_account_id,
+    to_actor_id,
+    role,
+    scope_kind,
+    scope_id,
+    message,
+    grant_expires_at,
+  })
+}
+
+/** Ends the offer of a grantor who may no longer make it; that stays although the call is refused. */
+async function supersedeUnauthorised(
+  work: Pick<Work, 'db' | 'audit' | 'notify'>,
+  { offer_id }: StoredOffer,
+): Promise<void> {
+  const offer = await stampOffer(work.db, offer_id, sql`superseded_at = now()`)
+  announceSuperseded(work, [{ offer, reason: 'grantor_lost_authority', cause_id: null }])
+}
+
+async function stampAccepted(
+  db: Queryable,
+  { offer_id }: StoredOffer,
+  siblings: readonly string[],
+  role_grant_id: string,
+): Promise<{ accepted: Offer; superseded: Offer[] }> {
+  const rows = await db.rows<Offer>(sql`
+    update role_grant_offer o set
+      accepted_at = case when o.offer_id = ${offer_id}::uuid then now() end,
+      resulting_role_grant_id = case when o.offer_id = ${offer_id}::uuid then ${role_grant_id}::uuid end,
+      superseded_at = case when o.offer_id <> ${offer_id}::uuid then now() end
+    where o.offer_id = any(${[offer_id, ...siblings]}::uuid[])
+    returning ${offerColumns}`)
+  return {
+    accepted: rows.find((offer) => offer.offer_id === offer_id) as Offer,
+    superseded: rows.filter((offer) => offer.offer_id !== offer_id),
+  }
+}

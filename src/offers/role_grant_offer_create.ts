@@ -1,0 +1,148 @@
+import { z } from 'zod'
+import { lockAccounts } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
+import { recorded } from '../core/mutate.ts'
+import { Int, Text, Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { type Reason, refusal } from '../errors.ts'
+import { GrantExpiry } from '../roles/grants.ts'
+import { checkScope, lockScope, RoleName, refuseDestroyed, ScopeKind } from '../roles/scope.ts'
+import { Offer, offerColumns, offerMetadata, unstamped } from './offers.ts'
+import { mayOffer, readLiveActors } from './policy.ts'
+
+const daysStandard = 30
+
+export const role_grant_offer_create = mutation({
+  doc: 'Offer a role to an account, which takes effect when it is accepted. Offering the same again refreshes the pending offer.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'role_grant_offer_create',
+  rate_limit: 'account',
+  rate_limit_group: 'role_write',
+  input: z.strictObject({
+    to_account_id: Uuid,
+    to_actor_id: Uuid.nullish(),
+    role: RoleName,
+    scope_kind: ScopeKind.nullish(),
+    scope_id: Uuid.nullish(),
+    message: Text(500).nullish(),
+    expires_in_days: Int(1, 365).nullish(),
+    grant_expires_at: GrantExpiry.nullish(),
+  }),
+  output: z.object({ offer: Offer }),
+  errors: [
+    'role_grant_offer_role_not_grantable',
+    'role_grant_builtin_scoped',
+    'role_grant_scope_not_applicable',
+    'account_vanished',
+    'role_grant_offer_not_authorized',
+    'role_grant_offer_self_target',
+    'account_not_found',
+    'role_grant_offer_actor_account_mismatch',
+    'role_grant_scope_destroyed',
+  ],
+  refine(input, { app }) {
+    const wanted = {
+      to_account_id: input.to_account_id,
+      to_actor_id: input.to_actor_id ?? null,
+      role: input.role,
+      scope_kind: input.scope_kind ?? null,
+      scope_id: input.scope_id ?? null,
+      message: input.message ?? null,
+      grant_expires_at: input.grant_expires_at ?? null,
+    }
+    const { mustSuit } = checkScope(app.registry, wanted)
+    return { wanted, mustSuit, days: input.expires_in_days ?? daysStandard }
+  },
+  async handler({ wanted, mustSuit, days }, { app, account, actor, db, audit, notify, fail }) {
+    const { to_account_id, to_actor_id } = wanted
+    const spec = app.registry.role(wanted.role)
+    const refuse = refusalOf(wanted, spec !== undefined)
+    if (!spec?.grant_paths.includes('admin')) throw refuse('role_grant_offer_role_not_grantable')
+    mustSuit(spec)
+
+    await lockScope(db, wanted)
+    const accounts = await lockAccounts(db, [account.id, to_account_id])
+    const live = await readLiveActors(db, to_actor_id === null ? [actor.id] : [actor.id, to_actor_id])
+    const grantor = live.get(actor.id)
+    if (!grantor) throw fail('account_vanished')
+    if (!(await mayOffer(app, { phase: 'create', grantor, ...wanted })))
+      throw refuse('role_grant_offer_not_authorized')
+    if (to_account_id === account.id) throw refuse('role_grant_offer_self_target')
+    const recipient = accounts.get(to_account_id)
+    if (!recipient || recipient.deleted_at !== null) throw fail('account_not_found')
+    if (to_actor_id !== null && live.get(to_actor_id)?.account_id !== to_account_id)
+      throw refuse('role_grant_offer_actor_account_mismatch')
+    await refuseDestroyed(db, wanted)
+
+    const made = { ...wanted, from_actor_id: actor.id, from_account_id: account.id }
+    const lapsed = await expireLapsed(db, made)
+    if (lapsed)
+      audit('role_grant_offer_expire', offerMetadata(lapsed), {
+        target_account_id: to_account_id,
+        target_actor_id: to_actor_id,
+        ip: null,
+      })
+    const { updated, ...offer } = await upsertOffer(db, made, days)
+    audit(
+      'role_grant_offer_create',
+      { ...offerMetadata(offer), to_account_id, updated },
+      { target_account_id: to_account_id, target_actor_id: to_actor_id },
+    )
+    notify(to_account_id, 'role_grant_offer_received', { offer })
+    return { offer }
+  },
+})
+
+type Wanted = Pick<
+  Offer,
+  'to_account_id' | 'to_actor_id' | 'role' | 'scope_kind' | 'scope_id' | 'message' | 'grant_expires_at'
+>
+type Made = Wanted & Pick<Offer, 'from_actor_id' | 'from_account_id'>
+
+type Recorded = Extract<
+  Reason,
+  | 'role_grant_offer_role_not_grantable'
+  | 'role_grant_offer_not_authorized'
+  | 'role_grant_offer_self_target'
+  | 'role_grant_offer_actor_account_mismatch'
+>
+
+/** A refusal with its row: what was addressed stands as attempted, and a role only where it is registered. */
+const refusalOf =
+  ({ role, to_account_id, to_actor_id, scope_id }: Wanted, isRegistered: boolean) =>
+  (reason: Recorded) =>
+    recorded('role_grant_offer_create', refusal(reason), {
+      reason,
+      ...(isRegistered && { role }),
+      attempted_to_account_id: to_account_id,
+      ...(to_actor_id !== null && { attempted_to_actor_id: to_actor_id }),
+      ...(scope_id !== null && { attempted_scope_id: scope_id }),
+    })
+
+/** What makes two offers the same while they are unstamped (contract 3, section 3.1). */
+const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_actor_id }: Made) => sql`
+  to_account_id = ${to_account_id}::uuid and to_actor_id is not distinct from ${to_actor_id}::uuid
+  and role = ${role} and scope_kind is not distinct from ${scope_kind}
+  and scope_id is not distinct from ${scope_id}::uuid and from_actor_id = ${from_actor_id}::uuid and ${unstamped}`
+
+/** A lapsed offer makes room; its row is one of this mutation, so that a broken log does not stop it. */
+const expireLapsed = (db: Queryable, made: Made): Promise<Offer | undefined> =>
+  db.first<Offer>(sql`
+    update role_grant_offer o set expired_at = now() where ${keyOf(made)} and expires_at <= now()
+    returning ${offerColumns}`)
+
+async function upsertOffer(db: Queryable, made: Made, days: number): Promise<Offer & { updated: boolean }> {
+  const { from_actor_id, from_account_id, to_account_id, to_actor_id, role, scope_kind, scope_id } = made
+  // A row that was there has been locked first, and says so in xmax.
+  const row = await db.first<Offer & { updated: boolean }>(sql`
+    insert into role_grant_offer as o (from_actor_id, from_account_id, to_account_id, to_actor_id, role,
+      scope_kind, scope_id, message, grant_expires_at, expires_at)
+    values (${from_actor_id}::uuid, ${from_account_id}::uuid, ${to_account_id}::uuid, ${to_actor_id}::uuid,
+      ${role}, ${scope_kind}, ${scope_id}::uuid, ${made.message}, ${made.grant_expires_at}::timestamptz,
+      least(now() + make_interval(days => ${days}::int), ${made.grant_expires_at}::timestamptz))
+    on conflict (to_account_id, to_actor_id, role, scope_kind, scope_id, from_actor_id) where ${unstamped}
+    do update set message = excluded.message, grant_expires_at = excluded.grant_expires_at,
+      expires_at = excluded.expires_at
+    returning ${offerColumns}, o.xmax <> 0 as updated`)
+  return row as NonNullable<typeof row>
+}

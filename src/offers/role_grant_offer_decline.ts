@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { lockAccounts } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
+import { Text, Uuid } from '../core/wire.ts'
+import { sql } from '../db/db.ts'
+import { lockOffer, offerMetadata, readOffer, refuseEnded, stampOffer } from './offers.ts'
+
+export const role_grant_offer_decline = mutation({
+  doc: 'Decline an offer to the caller’s account, for whichever of its actors it is; the grantor learns the reason.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'role_grant_offer_decline',
+  input: z.strictObject({ offer_id: Uuid, reason: Text(500).nullish() }),
+  output: z.object({ ok: z.literal(true) }),
+  errors: [
+    'role_grant_offer_not_found',
+    'account_vanished',
+    'role_grant_offer_terminal',
+    'role_grant_offer_expired',
+  ],
+  async handler({ offer_id, reason = null }, { account, db, audit, notify, fail }) {
+    if ((await readOffer(db, offer_id))?.to_account_id !== account.id)
+      throw fail('role_grant_offer_not_found')
+    const own = (await lockAccounts(db, [account.id])).get(account.id)
+    if (!own || own.deleted_at !== null) throw fail('account_vanished')
+    const stored = await lockOffer(db, offer_id)
+    if (!stored) throw fail('role_grant_offer_not_found')
+    refuseEnded(stored)
+    const offer = await stampOffer(db, offer_id, sql`declined_at = now(), decline_reason = ${reason}`)
+    audit('role_grant_offer_decline', offerMetadata(offer), {
+      target_actor_id: offer.from_actor_id,
+      target_account_id: offer.from_account_id,
+    })
+    notify(offer.from_account_id, 'role_grant_offer_declined', { offer })
+    return { ok: true as const }
+  },
+})

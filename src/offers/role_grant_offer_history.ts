@@ -1,0 +1,34 @@
+import { query } from '../core/action.ts'
+import { closePage } from '../core/page.ts'
+import { sql } from '../db/db.ts'
+import { type Offer, offerColumns } from './offers.ts'
+import { mustSee, OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
+
+export const role_grant_offer_history = query({
+  doc: 'Every offer to or from the caller’s account, or another one as admin, whatever became of it; newest first.',
+  auth: { account: 'required', actor: 'required' },
+  input: OfferPageInput,
+  output: OfferPage,
+  errors: ['insufficient_permissions'],
+  refine: (input, caller) => openOfferPage('role_grant_offer_history', input, caller),
+  async handler({ account_id, page }, { app, db, ...caller }) {
+    mustSee(account_id, caller)
+    const { after, limit } = page
+    const newest = sql`
+      ${after ? sql`and (o.created_at, o.offer_id) < (${after[0]}::timestamptz, ${after[1]}::uuid)` : sql.empty}
+      order by o.created_at desc, o.offer_id desc limit ${sql.raw(limit + 1)}`
+    // Each branch goes by an index of its own and ends after one page.
+    const found = await db.rows<Offer>(sql`
+      select * from (
+        (select ${offerColumns} from role_grant_offer o where o.to_account_id = ${account_id}::uuid ${newest})
+        union all
+        (select ${offerColumns} from role_grant_offer o
+          where o.from_account_id = ${account_id}::uuid and o.to_account_id <> ${account_id}::uuid ${newest})
+      ) o order by o.created_at desc, o.offer_id desc limit ${sql.raw(limit + 1)}`)
+    const { rows, next_cursor } = closePage(app, page, found, ({ created_at, offer_id }) => [
+      created_at,
+      offer_id,
+    ])
+    return { offers: rows, next_cursor }
+  },
+})

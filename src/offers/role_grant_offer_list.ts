@@ -1,0 +1,32 @@
+import { query } from '../core/action.ts'
+import { closePage } from '../core/page.ts'
+import { sql } from '../db/db.ts'
+import { type Offer, offerColumns, pending } from './offers.ts'
+import { mustSee, OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
+
+export const role_grant_offer_list = query({
+  doc: 'The pending offers to the caller’s account, or to another one as admin; soonest expiry first.',
+  auth: { account: 'required', actor: 'required' },
+  input: OfferPageInput,
+  output: OfferPage,
+  errors: ['insufficient_permissions'],
+  refine: (input, caller) => openOfferPage('role_grant_offer_list', input, caller),
+  async handler({ account_id, page }, { app, db, ...caller }) {
+    mustSee(account_id, caller)
+    const { after, limit } = page
+    const found = await db.rows<Offer>(sql`
+      select ${offerColumns} from role_grant_offer o
+      where o.to_account_id = ${account_id}::uuid and ${pending}
+        ${after ? sql`and (o.expires_at, o.offer_id) > (${after[0]}::timestamptz, ${after[1]}::uuid)` : sql.empty}
+        and exists (
+          select from actor join account on account.id = actor.account_id
+          where actor.id = o.from_actor_id and actor.deleted_at is null and account.deleted_at is null
+        )
+      order by o.expires_at, o.offer_id limit ${sql.raw(limit + 1)}`)
+    const { rows, next_cursor } = closePage(app, page, found, ({ expires_at, offer_id }) => [
+      expires_at,
+      offer_id,
+    ])
+    return { offers: rows, next_cursor }
+  },
+})

@@ -1,0 +1,30 @@
+import { z } from 'zod'
+import { lockAccounts } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
+import { Uuid } from '../core/wire.ts'
+import { sql } from '../db/db.ts'
+import { lockOffer, offerMetadata, readOffer, refuseEnded, stampOffer } from './offers.ts'
+
+export const role_grant_offer_retract = mutation({
+  doc: 'Take back an offer that the acting actor made; nobody else can, an admin neither.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'role_grant_offer_retract',
+  input: z.strictObject({ offer_id: Uuid }),
+  output: z.object({ ok: z.literal(true) }),
+  errors: ['role_grant_offer_not_found', 'role_grant_offer_terminal', 'role_grant_offer_expired'],
+  async handler({ offer_id }, { actor, db, audit, notify, fail }) {
+    const asked = await readOffer(db, offer_id)
+    if (asked?.from_actor_id !== actor.id) throw fail('role_grant_offer_not_found')
+    await lockAccounts(db, [asked.to_account_id])
+    const stored = await lockOffer(db, offer_id)
+    if (!stored) throw fail('role_grant_offer_not_found')
+    refuseEnded(stored)
+    const offer = await stampOffer(db, offer_id, sql`retracted_at = now()`)
+    audit('role_grant_offer_retract', offerMetadata(offer), {
+      target_account_id: offer.to_account_id,
+      target_actor_id: offer.to_actor_id,
+    })
+    notify(offer.to_account_id, 'role_grant_offer_retracted', { offer })
+    return { ok: true as const }
+  },
+})

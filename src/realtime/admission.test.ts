@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { openSocket, RefusedUpgrade } from '../../test/helpers/sockets.ts'
+import { sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { type TestService, testService } from '../testing/index.ts'
+
+let test: TestService
+beforeAll(async () => {
+  test = await testService()
+})
+afterAll(() => test.close())
+
+/** Ends the session of an account once, at the hook below. */
+type Ending = () => Promise<unknown>
+const endings = new Map<string, Ending>()
+
+/** Right after an upgrade has read a credential as good, another request ends it. */
+function hookTheGap(): void {
+  const { callers } = test.service.app
+  const read = callers.read
+  callers.read = async (...asked) => {
+    const caller = await read(...asked)
+    const end = endings.get(caller?.account.id ?? '')
+    endings.delete(caller?.account.id ?? '')
+    await end?.()
+    return caller
+  }
+}
+
+it('a credential that ends between the check of an upgrade and the registration leaves no socket: 1000 times', async () => {
+  hookTheGap()
+  const codes = await Promise.all(Array.from({ length: 10 }, () => roundsOfOneAccount(100)))
+  expect(codes.flat()).toHaveLength(1000)
+  expect(codes.flat().filter((code) => code !== 4001 && code !== 401)).toEqual([])
+  expect(codes.flat().filter((code) => code === 4001).length).toBeGreaterThan(500)
+}, 180_000)
+
+async function roundsOfOneAccount(rounds: number): Promise<number[]> {
+  const { db } = test.service.app
+  const { id, cookie } = await test.account()
+  const session = (await db.first<{ id: string; expires_at: string }>(sql`
+    select id, expires_at from auth_session where account_id = ${id}::uuid`)) as {
+    id: string
+    expires_at: string
+  }
+  const codes: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    let ended: Promise<{ revoked: boolean }> | undefined
+    endings.set(id, async () => {
+      ended = test.service.operations.revokeSession({ session_id: session.id }, { via: 'test' })
+      // Every other time it goes on while the socket is registered.
+      if (round % 2 === 0) await ended
+    })
+    // The second reading of the round before may come late and set the end off too early: then it is a refusal.
+    const code = await openSocket(test.url, { cookie }).then(
+      async ({ closed }) => (await closed).code,
+      (error) => (error instanceof RefusedUpgrade ? error.reply.status : Promise.reject(error)),
+    )
+    codes.push(code)
+    expect(await ended).toEqual({ revoked: true })
+    await db.run(sql`
+      insert into auth_session (id, account_id, expires_at)
+      values (${session.id}, ${id}::uuid, ${session.expires_at}::timestamptz)`)
+  }
+  return codes
+}
+
+it('a credential that cannot be read again closes the socket with 1011: it never counts as good or as gone', async () => {
+  const { callers } = test.service.app
+  const { id, cookie } = await test.account()
+  const read = callers.read
+  let reads = 0
+  callers.read = async (...asked) => {
+    const caller = await read(...asked)
+    if (caller?.account.id === id && ++reads === 2) throw refusal('service_unavailable')
+    return caller
+  }
+  const socket = await openSocket(test.url, { cookie })
+  expect(await socket.closed).toEqual({ code: 1011, reason: 'internal error' })
+  callers.read = read
+})

@@ -1,0 +1,67 @@
+import { resolveActor } from '../core/acting.ts'
+import type { AuthSpec, Credential } from '../core/action.ts'
+import type { App } from '../core/app.ts'
+import { guardCredential, guardRole } from '../core/guards.ts'
+import { refusal, ServiceError } from '../errors.ts'
+import type { Origin } from '../http/jsonrpc.ts'
+
+/** Whose stream it is, and until when at most. */
+export type Authority = {
+  account_id: string
+  credential: Credential
+  actor_id: string
+  /** Of the admin grant. */
+  role_expires_at: string | null
+}
+
+const auth = { account: 'required', actor: 'required', roles: ['admin'] } as const satisfies AuthSpec
+
+/**
+ * The guards of the stream in the order of contract 1, section 8.1: account, token scope, query, actor, role.
+ * `readActing` judges the query when its turn has come.
+ */
+export async function authorise(
+  app: App,
+  { carriers, ip, trace }: Origin,
+  readActing: () => string | undefined,
+): Promise<Authority> {
+  const caller = await app.callers.read(carriers, true, ip)
+  if (caller) trace.account_id = caller.account.id
+  guardCredential(auth, caller, { scope: 'surface:audit_stream' })
+  const actor = resolveActor(auth, caller, readActing())
+  guardRole(auth, actor?.role_grants ?? [])
+  if (!caller || !actor) throw refusal('authentication_required')
+  const grant = actor.role_grants.find(({ role, scope_id }) => role === 'admin' && scope_id === null)
+  return {
+    account_id: caller.account.id,
+    credential: caller.credential,
+    actor_id: actor.id,
+    role_expires_at: grant?.expires_at ?? null,
+  }
+}
+
+/** The same authority read again: as it is now, refused when another credential of the request stands for it. */
+export async function authoriseAgain(app: App, origin: Origin, held: Authority): Promise<Authority> {
+  const now = await authorise(app, origin, () => held.actor_id)
+  if (!isSame(now, held)) throw refusal('authentication_required')
+  return now
+}
+
+const isSame = (one: Authority, other: Authority): boolean =>
+  one.account_id === other.account_id &&
+  one.credential.type === other.credential.type &&
+  one.credential.id === other.credential.id
+
+/** What a refusal of `authoriseAgain` means for an open stream; undefined: nothing, the question stays open. */
+export function lossOf(
+  error: unknown,
+  { credential }: Authority,
+): 'revoked' | 'expired' | 'role_lost' | undefined {
+  const { reason } = error instanceof ServiceError ? error.data : { reason: '' }
+  if (reason === 'authentication_required') return isPast(credential.expires_at) ? 'expired' : 'revoked'
+  return roleLosses.has(reason) ? 'role_lost' : undefined
+}
+
+const roleLosses = new Set(['insufficient_permissions', 'actor_not_on_account', 'no_actors_on_account'])
+
+const isPast = (at: string | null): boolean => at !== null && Date.parse(at) <= Date.now()

@@ -1,0 +1,14 @@
+/** The longest that a timer of Node waits; beyond, it would fire at once. */
+const longest = 2 ** 31 - 1
+
+/** Runs `act` at a time, however far away; `cancel` it otherwise. It keeps no process alive. */
+export function at(time: string, act: () => void): () => void {
+  const due = Date.parse(time)
+  let timer: NodeJS.Timeout
+  const wait = (): void => {
+    const left = due - Date.now()
+    timer = setTimeout(() => (left > longest ? wait() : act()), Math.min(Math.max(left, 0), longest)).unref()
+  }
+  wait()
+  return () => clearTimeout(timer)
+}

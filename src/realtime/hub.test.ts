@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { tokenOf } from '../../test/helpers/callers.ts'
+import { sql } from '../db/db.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { Committed, Connection } from './hub.ts'
+
+let statements: string[] = []
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  test = await testService({ max_connections: 20, onStatement: (text) => void statements.push(text) })
+  ada = await test.account({ roles: ['admin', 'keeper'] })
+})
+afterAll(() => test.close())
+
+type Heard = { lost: string[]; heard: Committed[]; remove(): void }
+const open: Heard[] = []
+beforeEach(() => () => {
+  for (const { remove } of open.splice(0)) remove()
+})
+
+/** A connection that only remembers. */
+function add(connection: Pick<Connection, 'account_id' | 'credential'> & Partial<Connection>): Heard {
+  const own: Heard = { lost: [], heard: [], remove: () => {} }
+  const remove = test.service.app.hub.add({
+    kind: 'socket',
+    actor_id: null,
+    hear: (committed) => void own.heard.push(committed),
+    lost: (reason) => void own.lost.push(reason),
+    ...connection,
+  })
+  if (!remove) throw new Error('the hub is full')
+  own.remove = remove
+  open.push(own)
+  return own
+}
+const sessionOf = async ({ id }: TestAccount) => {
+  const row = await test.service.app.db.first<{ id: string; expires_at: string }>(sql`
+    select id, expires_at from auth_session where account_id = ${id}::uuid`)
+  return { type: 'session' as const, ...(row as NonNullable<typeof row>) }
+}
+const daemon = { type: 'daemon_token' as const, id: null, expires_at: null }
+
+describe('a check', () => {
+  it('finds every credential that is gone, and only those, by one query', async () => {
+    const [bob, eve, tom] = [await test.account(), await test.account(), await test.account()]
+    const token = await tokenOf(test, bob)
+    const api = { type: 'api_token' as const, id: token.id, expires_at: null }
+    const expired = await tokenOf(test, bob)
+    const good = [
+      add({ account_id: ada.id, credential: await sessionOf(ada) }),
+      add({ account_id: bob.id, credential: api }),
+      add({ account_id: ada.id, credential: daemon }),
+      add({ account_id: ada.id, credential: await sessionOf(ada), kind: 'stream', actor_id: ada.actor_id }),
+    ]
+    const of = {
+      revoked: add({ account_id: eve.id, credential: await sessionOf(eve) }),
+      twice: add({ account_id: eve.id, credential: await sessionOf(eve) }),
+      deleted: add({ account_id: tom.id, credential: await sessionOf(tom) }),
+      expired: add({ account_id: bob.id, credential: { ...api, id: expired.id } }),
+      keeper: add({ account_id: bob.id, credential: daemon }),
+      foreign: add({ account_id: bob.id, credential: await sessionOf(ada) }),
+      reader: add({ account_id: bob.id, credential: api, kind: 'stream', actor_id: bob.actor_id }),
+    }
+    const { db, hub } = test.service.app
+    await db.run(sql`delete from auth_session where account_id = ${eve.id}::uuid`)
+    await db.run(sql`update account set deleted_at = now() where id = ${tom.id}::uuid`)
+    await db.run(sql`
+      update api_token set created_at = now() - interval '2 s', expires_at = now() - interval '1 s'
+      where id = ${expired.id}`)
+    statements = []
+    await hub.check()
+    expect(statements).toHaveLength(1)
+    expect(good.map(({ lost }) => lost)).toEqual([[], [], [], []])
+    expect(Object.fromEntries(Object.entries(of).map(([name, { lost }]) => [name, lost]))).toEqual({
+      revoked: ['revoked'],
+      twice: ['revoked'],
+      deleted: ['revoked'],
+      expired: ['expired'],
+      keeper: ['revoked'],
+      foreign: ['revoked'],
+      reader: ['role_lost'],
+    })
+  })
+
+  it('asks nothing where nobody is connected', async () => {
+    statements = []
+    await test.service.app.hub.check()
+    expect(statements).toEqual([])
+  })
+})
+
+describe('what was committed', () => {
+  const quiet: Committed = { notifications: [], closings: [], wroteAudit: true }
+  const account = (account_id: string) => ({ ...quiet, closings: [{ kind: 'account' as const, account_id }] })
+
+  it('is heard by whom it concerns, reduced to that; a failing one holds up nobody', async () => {
+    const bob = await test.account()
+    const failing = add({
+      account_id: ada.id,
+      credential: daemon,
+      hear: () => {
+        throw new Error('in a test')
+      },
+    })
+    const session = await sessionOf(ada)
+    const socket = add({ account_id: ada.id, credential: session })
+    const stream = add({ account_id: ada.id, credential: session, kind: 'stream', actor_id: ada.actor_id })
+    const foreign = add({ account_id: bob.id, credential: await sessionOf(bob) })
+    const { hub } = test.service.app
+    hub.publish(account(ada.id))
+    hub.publish({ ...quiet, closings: [{ kind: 'actor', actor_id: ada.actor_id }] })
+    hub.publish({ ...quiet, closings: [{ kind: 'keeper' }] })
+    hub.publish(quiet)
+    const kinds = ({ heard }: Heard) => heard.map(({ closings }) => closings.map(({ kind }) => kind))
+    expect([failing, socket, stream, foreign].map(kinds)).toEqual([
+      [],
+      [['account']],
+      [['account'], ['actor']],
+      [],
+    ])
+  })
+})
+
+describe('what another node says of all credentials of a kind', () => {
+  it('closes those that ended, and spares one that was opened since; others of the account hear it', async () => {
+    const { db, hub } = test.service.app
+    const bob = await test.account()
+    const credential = await sessionOf(bob)
+    const gone = { ...credential, id: 'gone' }
+    const token = { type: 'api_token' as const, id: 'tok', expires_at: null }
+    const [fresh, ended, other] = [credential, gone, token].map((one) =>
+      add({ account_id: bob.id, credential: one }),
+    )
+    const daemons = [ada.id, bob.id].map((account_id) => add({ account_id, credential: daemon }))
+    const closings = [
+      { kind: 'credentials' as const, account_id: bob.id, ended: [{ type: 'session' as const, ids: null }] },
+      { kind: 'keeper' as const },
+    ]
+    hub.receive({ notifications: [], closings, wroteAudit: false })
+    while (ended?.lost.length === 0 || daemons[1]?.lost.length === 0) await db.run(sql`select 1`)
+    expect([fresh, ended].map((one) => [one?.lost, one?.heard.length])).toEqual([
+      [[], 0],
+      [['revoked'], 0],
+    ])
+    expect(other?.heard.map((one) => one.closings)).toEqual([[closings[0]]])
+    expect(daemons.map(({ lost }) => lost)).toEqual([[], ['revoked']])
+  })
+})
+
+describe('the cap of the process', () => {
+  it('is shared by sockets and streams, and free again when one ends', async () => {
+    const credential = await sessionOf(ada)
+    const all = Array.from({ length: 20 }, (_, i) =>
+      add({ account_id: ada.id, credential, kind: i % 2 ? 'socket' : 'stream' }),
+    )
+    expect(test.service.app.hub.isFull()).toBe(true)
+    for (const kind of ['socket', 'stream'] as const)
+      expect(() => add({ account_id: ada.id, credential, kind })).toThrow('full')
+    all[0]?.remove()
+    expect(test.service.app.hub.isFull()).toBe(false)
+    add({ account_id: ada.id, credential })
+  })
+})

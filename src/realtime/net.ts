@@ -1,0 +1,60 @@
+import { keeperAccountId } from '../auth/caller.ts'
+import { type Database, sql } from '../db/db.ts'
+import type { Connection } from './hub.ts'
+
+export type Lost = Parameters<Connection['lost']>[0]
+
+/**
+ * The net under lost signals (contract 1, section 13): one query over every credential that holds a connection
+ * of this node, and over the admin grant that lets a stream read. Resolves to the connections that lost theirs.
+ */
+export async function findLost(
+  db: Database,
+  connections: Iterable<Connection>,
+): Promise<[Connection, Lost][]> {
+  const asked = new Map<string, Connection[]>()
+  for (const connection of connections) {
+    const key = keyOf(connection)
+    const same = asked.get(key)
+    if (same) same.push(connection)
+    else asked.set(key, [connection])
+  }
+  if (asked.size === 0) return []
+  const firsts = [...asked.values()].map(([first]) => first as Connection)
+  const rows = await db.rows<{ place: number; lost: Lost }>(sql`
+    select * from (
+      select asked.place, case
+          when opened.id is null then 'revoked'
+          when opened.expires_at <= now() then 'expired'
+          when asked.actor_id is not null and not exists (
+            select from role_grant g join actor on actor.id = g.actor_id
+            where g.actor_id = asked.actor_id and g.role = 'admin' and g.scope_id is null
+              and g.revoked_at is null and g.closed_at is null
+              and (g.expires_at is null or g.expires_at > now()) and actor.deleted_at is null
+          ) then 'role_lost'
+        end as lost
+      from unnest(
+          ${firsts.map(({ credential }) => credential.type)}::text[],
+          ${firsts.map(({ credential }) => credential.id)}::text[],
+          ${firsts.map(({ account_id }) => account_id)}::uuid[],
+          ${firsts.map(({ actor_id }) => actor_id)}::uuid[]
+        ) with ordinality as asked (type, id, account_id, actor_id, place)
+        left join lateral (
+          select c.id, c.expires_at from (
+            select id, account_id, expires_at from auth_session where asked.type = 'session' and id = asked.id
+            union all
+            select id, account_id, expires_at from api_token where asked.type = 'api_token' and id = asked.id
+            union all
+            select 'daemon', ${keeperAccountId}, null where asked.type = 'daemon_token'
+          ) c join account on account.id = c.account_id
+          where c.account_id = asked.account_id and account.deleted_at is null
+        ) opened on true
+    ) judged where lost is not null`)
+  return rows.flatMap(({ place, lost }) => {
+    const group = asked.get(keyOf(firsts[place - 1] as Connection)) ?? []
+    return group.map((connection): [Connection, Lost] => [connection, lost])
+  })
+}
+
+const keyOf = ({ credential, account_id, actor_id }: Connection): string =>
+  `${credential.type} ${credential.id} ${account_id} ${actor_id}`

@@ -1,0 +1,70 @@
+import type { Committed } from './hub.ts'
+
+/** What travels between nodes of what was committed. */
+export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit'>
+
+/** PostgreSQL takes less than 8000 bytes in one notification. */
+const payloadMax = 7_900
+
+/** One signal for several; each kind in the order it came, which is all that a connection can tell. */
+export const merged = (a: Signal | undefined, b: Signal): Signal => ({
+  notifications: [...(a?.notifications ?? []), ...b.notifications],
+  closings: [...(a?.closings ?? []), ...b.closings],
+  wroteAudit: b.wroteAudit || a?.wroteAudit === true,
+})
+
+export const isEmpty = ({ notifications, closings, wroteAudit }: Signal): boolean =>
+  !wroteAudit && notifications.length === 0 && closings.length === 0
+
+/**
+ * A signal as payloads `<node> <index>/<count> <piece>`: the largest offer, escaped, is more than one may hold.
+ * Plain ASCII, so that a character is a byte in any encoding of the database; the index makes equal pieces
+ * differ, which PostgreSQL would send once.
+ */
+export function encodeSignal(node: string, { notifications, closings, wroteAudit }: Signal): string[] {
+  const text = JSON.stringify([notifications, closings, wroteAudit]).replace(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+  const room = payloadMax - node.length - 16
+  const count = Math.ceil(text.length / room)
+  return Array.from(
+    { length: count },
+    (_, index) => `${node} ${index}/${count} ${text.slice(index * room, (index + 1) * room)}`,
+  )
+}
+
+const form = /^([a-z0-9]+) (\d+)\/(\d+) (.*)$/s
+
+/**
+ * Puts the payloads of other nodes together again and hands each whole signal on. What is not one is dropped:
+ * anybody who may connect to the database may notify.
+ */
+export function signalDecoder(own: string, hear: (signal: Signal) => void): (payload: string) => void {
+  const pieces = new Map<string, string[]>()
+  return (payload) => {
+    const [, node = own, index, count, piece = ''] = form.exec(payload) ?? []
+    if (node === own) return
+    // The pieces of one signal come in order; one that does not continue them is without its beginning.
+    const before = index === '0' ? [] : pieces.get(node)
+    pieces.delete(node)
+    if (before?.length !== Number(index)) return
+    const known = [...before, piece]
+    if (known.length < Number(count)) return void pieces.set(node, known)
+    const signal = parse(known.join(''))
+    if (signal) hear(signal)
+  }
+}
+
+const isList = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((one) => typeof one === 'object' && one !== null)
+
+function parse(text: string): Signal | undefined {
+  try {
+    const [notifications, closings, wroteAudit] = JSON.parse(text)
+    if (!isList(notifications) || !isList(closings)) return undefined
+    return { notifications, closings, wroteAudit: wroteAudit === true }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,150 @@
+import { once } from 'node:events'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { exchange, open, send, statuses } from '../../test/helpers/http.ts'
+import { openSocket } from '../../test/helpers/sockets.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  test = await testService()
+  ada = await test.account()
+})
+afterAll(() => test.close())
+
+const key = 'dGhlIHNhbXBsZSBub25jZQ=='
+const good: Record<string, string> = {
+  Host: 'localhost',
+  Connection: 'Upgrade',
+  Upgrade: 'websocket',
+  'Sec-WebSocket-Key': key,
+  'Sec-WebSocket-Version': '13',
+}
+const request = (changed: Record<string, string | undefined> = {}, line = 'GET /api/ws HTTP/1.1'): string => {
+  const headers = { ...good, Cookie: ada.cookie, ...changed }
+  const lines = Object.entries(headers).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}: ${value}`],
+  )
+  return `${[line, ...lines].join('\r\n')}\r\n\r\n`
+}
+/** Status and body of a refusal, and proof that the server goes on. */
+async function refusal(bytes: string): Promise<unknown[]> {
+  const received = await exchange(test.url, bytes)
+  expect((await send(test.url, { path: '/health' })).status).toBe(200)
+  const [head, body] = received.split('\r\n\r\n')
+  if (body) expect(head?.toLowerCase()).toContain(`content-length: ${body.length}`)
+  return [...statuses(received), body ? JSON.parse(body) : '']
+}
+
+describe('the bytes of an upgrade', () => {
+  it('with a bad key, version or list of protocols are 400', async () => {
+    const bad = [
+      { 'Sec-WebSocket-Key': undefined },
+      { 'Sec-WebSocket-Key': 'short' },
+      { 'Sec-WebSocket-Key': `${key}, ${key}` },
+      { 'Sec-WebSocket-Version': undefined },
+      { 'Sec-WebSocket-Version': '8' },
+      { 'Sec-WebSocket-Version': '14' },
+      { 'Sec-WebSocket-Version': 'x' },
+      { 'Sec-WebSocket-Protocol': '' },
+      { 'Sec-WebSocket-Protocol': 'a,,b' },
+      { 'Sec-WebSocket-Protocol': 'a, a' },
+      { 'Sec-WebSocket-Protocol': 'a b' },
+    ]
+    for (const changed of bad)
+      expect(await refusal(request(changed)), JSON.stringify(changed)).toEqual([
+        400,
+        { error: 'invalid_upgrade' },
+      ])
+  })
+
+  it('that ask for another protocol, or not for one, are 426', async () => {
+    for (const changed of [{ Upgrade: 'h2c' }, { Upgrade: 'websocket2' }, { Upgrade: 'websocket, h2c' }])
+      expect(await refusal(request(changed))).toEqual([426, { error: 'upgrade_required' }])
+    const kept = request({ Connection: 'close' })
+    expect(await refusal(kept)).toEqual([426, { error: 'upgrade_required' }])
+  })
+
+  it('with another verb are 405, without Host 400', async () => {
+    expect(await refusal(request({}, 'POST /api/ws HTTP/1.1'))).toEqual([
+      405,
+      { error: 'method_not_allowed' },
+    ])
+    expect(await refusal(request({ Host: undefined }))).toEqual([400, ''])
+  })
+
+  it('are declined elsewhere: the request is answered as if it had not asked', async () => {
+    const ping = 'GET /health HTTP/1.1'
+    const received = await exchange(test.url, request({ Connection: 'Upgrade, close' }, ping))
+    expect(statuses(received)).toEqual([200])
+    const body = '{"jsonrpc":"2.0","id":1,"method":"account_verify"}'
+    const headers = {
+      Connection: 'Upgrade, close',
+      Upgrade: 'h2c',
+      'Content-Type': 'application/json',
+      'Content-Length': String(body.length),
+    }
+    const answer = await exchange(test.url, `${request(headers, 'POST /api/rpc HTTP/1.1')}${body}`)
+    expect(answer).toContain(`"result":{"id":"${ada.id}"`)
+    expect(statuses(answer)).toEqual([200])
+  })
+
+  it('behind a request that is still being answered are refused after its answer', async () => {
+    const list = 'GET /api/rpc?method=account_session_list&id=1 HTTP/1.1'
+    const first = `${list}\r\nHost: localhost\r\nCookie: ${ada.cookie}\r\n\r\n`
+    expect(statuses(await exchange(test.url, first + request()))).toEqual([200, 400])
+  })
+
+  it('offer protocols and extensions in vain', async () => {
+    const socket = await open(test.url)
+    socket.write(
+      request({ 'Sec-WebSocket-Protocol': 'a, b', 'Sec-WebSocket-Extensions': 'permessage-deflate' }),
+    )
+    const [chunk] = await once(socket, 'data')
+    const head = String(chunk).toLowerCase()
+    expect(head).toContain('101 switching protocols')
+    expect(head).toContain('x-request-id: ')
+    expect(head).not.toContain('sec-websocket-protocol')
+    expect(head).not.toContain('sec-websocket-extensions')
+    socket.destroy()
+  })
+
+  it('may bring frames along, and end in the middle of anything', async () => {
+    const socket = await open(test.url)
+    // A masked text frame with `{}`: an object without an id, so the answer is silence; then one cut off.
+    const frame = Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x7b, 0x7d])
+    socket.write(Buffer.concat([Buffer.from(request()), frame, Buffer.from([0x81, 0xfe, 0x10])]))
+    await once(socket, 'data')
+    socket.resetAndDestroy()
+    for (const part of [request().slice(0, 40), request()]) {
+      const cut = await open(test.url)
+      cut.write(part)
+      cut.resetAndDestroy()
+    }
+    const alive = await openSocket(test.url, { cookie: ada.cookie })
+    await alive.close()
+  })
+
+  it('that are no frames close the socket and nothing else', async () => {
+    const broken: Buffer[] = [
+      Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]),
+      // Not masked; a reserved opcode; a control frame in fragments; a text that is not UTF-8; a huge length.
+      Buffer.from([0x81, 0x02, 0x7b, 0x7d]),
+      Buffer.from([0x83, 0x80, 0, 0, 0, 0]),
+      Buffer.from([0x09, 0x80, 0, 0, 0, 0]),
+      Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0xff]),
+      Buffer.from([0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]),
+      Buffer.from([0x88, 0x81, 0, 0, 0, 0, 0x01]),
+    ]
+    for (const bytes of broken) {
+      const socket = await open(test.url)
+      socket.write(request())
+      await once(socket, 'data')
+      socket.resume().write(bytes)
+      await once(socket, 'close')
+    }
+    const alive = await openSocket(test.url, { cookie: ada.cookie })
+    expect(await alive.call('heartbeat')).toMatchObject({ result: {} })
+    await alive.close()
+  })
+})

@@ -1,0 +1,93 @@
+import { type DeclarationOptions, isPlainObject } from '../config/declarations.ts'
+import { StartError } from '../errors.ts'
+
+/** An entry of a registry that is no more than a name: a scope kind, a grant path, a credential type. */
+export type NamedEntry = { name: string; description?: string }
+
+/** What is said of an entry in messages, in the singular. */
+export type What =
+  | 'role'
+  | 'scope kind'
+  | 'grant path'
+  | 'credential type'
+  | 'audit event type'
+  | 'self-service role'
+
+export type Refuse = (rule: string) => never
+
+/** Stops the start with a message that names the entry. */
+export const refuseEntry =
+  (what: What, name: unknown): Refuse =>
+  (rule) => {
+    const { key } = names[what]
+    throw new StartError(
+      'invalid_registry',
+      `${key}: the ${what} ${typeof name === 'string' ? JSON.stringify(name) : 'without a name'} ${rule}`,
+      78,
+    )
+  }
+
+/** Contract 3, section 0: a Name. */
+const plainName = {
+  form: /^[a-z]([a-z_]*[a-z])?$/,
+  max: 64,
+  rule: 'must be 1 to 64 characters of a-z and _, beginning and ending with a letter.',
+}
+const eventName = {
+  form: /^[A-Za-z][A-Za-z0-9_./-]*$/,
+  max: 128,
+  rule: 'must be 1 to 128 characters of letters, digits and _ . / -, beginning with a letter.',
+}
+
+/** The option that registers it, and the rule of its name. */
+const names: Record<What, { key: keyof DeclarationOptions; form: RegExp; max: number; rule: string }> = {
+  role: { key: 'roles', ...plainName },
+  'scope kind': { key: 'scope_kinds', ...plainName },
+  'grant path': { key: 'grant_paths', ...plainName },
+  'credential type': { key: 'credential_types', ...plainName },
+  'audit event type': { key: 'audit_events', ...eventName },
+  'self-service role': { key: 'self_service_roles', ...plainName },
+}
+
+/** The rules every name keeps: its form, no builtin's, and no other entry's. */
+export function checkName(
+  what: What,
+  name: unknown,
+  taken: { builtin(name: string): boolean; own(name: string): boolean },
+): asserts name is string {
+  const refuse: Refuse = refuseEntry(what, name)
+  const { form, max, rule } = names[what]
+  if (typeof name !== 'string' || name.length > max || !form.test(name)) refuse(rule)
+  if (taken.builtin(name)) refuse('is built in and cannot be registered; choose another name.')
+  if (taken.own(name)) refuse('is registered twice; choose another name for one of them.')
+}
+
+const descriptionMax = 500
+
+/** Checks the form of an entry before anything of it is used: a config file brings what no compiler saw. */
+export function checkEntry(what: What, entry: unknown, keys: readonly string[]): void {
+  const named = isPlainObject(entry) ? entry : {}
+  const refuse: Refuse = refuseEntry(what, isPlainObject(entry) ? entry.name : entry)
+  if (!isPlainObject(entry)) refuse('must be an object with a name.')
+  const unknown = Object.keys(named).find((key) => !keys.includes(key))
+  if (unknown !== undefined) refuse(`has the unknown key "${unknown}"; it may have ${keys.join(', ')}.`)
+  const { description = '' } = named
+  if (typeof description !== 'string' || description.length > descriptionMax)
+    refuse(`has a description that is no text of at most ${descriptionMax} characters.`)
+}
+
+/** The names of a registry of plain entries, builtin ones first. */
+export function namedRegistry(
+  what: What,
+  builtin: readonly string[],
+  entries: readonly NamedEntry[] = [],
+): ReadonlySet<string> {
+  const all = new Set(builtin)
+  for (const entry of entries) {
+    checkEntry(what, entry, ['name', 'description'])
+    const { name } = entry
+    checkName(what, name, { builtin: (it) => builtin.includes(it), own: (it) => all.has(it) })
+    all.add(name)
+  }
+  return all
+}

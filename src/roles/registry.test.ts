@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { StartError } from '../errors.ts'
+import { createRegistry, type RegistryOptions } from './registry.ts'
+
+/** The message that stops the start; undefined where nothing does. */
+function problem(options: object): string | undefined {
+  try {
+    createRegistry(options as RegistryOptions)
+    return undefined
+  } catch (error) {
+    expect(error).toBeInstanceOf(StartError)
+    expect(error).toMatchObject({ reason: 'invalid_registry', exitCode: 78 })
+    return (error as StartError).message
+  }
+}
+
+const plain = ['scope_kinds', 'grant_paths', 'credential_types'] as const
+const entry = (key: string, name: unknown) =>
+  key === 'audit_events'
+    ? { audit_events: { [name as string]: null } }
+    : { [key]: [key === 'roles' ? { name, grant_paths: [] } : { name }] }
+
+describe('the name of an entry', () => {
+  const longest = 'a'.repeat(64)
+  it.each(['roles', ...plain])('of %s is a Name', (key) => {
+    for (const name of ['a', 'a__b', 'class_room', longest]) expect(problem(entry(key, name))).toBeUndefined()
+    for (const name of ['A', 'a_', '_a', 'a1', 'a-b', '', `${longest}a`, 'a\n', 'é', '__proto__'])
+      expect(problem(entry(key, name))).toContain(`${key}: the `)
+    for (const name of [undefined, null, 1, ['a'], {}])
+      expect(problem(entry(key, name))).toContain('must be 1')
+  })
+
+  it('of an audit event type may have capitals, digits and separators', () => {
+    for (const type of ['a', 'Team/delete.v2-b_', 'x'.repeat(128), 'constructor', 'toString'])
+      expect(problem(entry('audit_events', type))).toBeUndefined()
+    for (const type of ['', '1a', '_a', 'a b', 'a\n', 'é', 'x'.repeat(129)])
+      expect(problem(entry('audit_events', type))).toContain('audit_events: the audit event type')
+  })
+
+  it.each([
+    ['roles', 'keeper'],
+    ['roles', 'admin'],
+    ['grant_paths', 'self_service'],
+    ['credential_types', 'session'],
+    ['audit_events', 'login'],
+    ['audit_events', 'cell_update'],
+  ])('of %s may not be the built-in %s', (key, name) => {
+    expect(problem(entry(key, name))).toContain(`"${name}" is built in`)
+  })
+
+  it.each(['roles', ...plain])('stands once among %s', (key) => {
+    const [once] = Object.values(entry(key, 'twice')) as [object[]]
+    expect(problem({ [key]: [...once, ...once] })).toContain('"twice" is registered twice')
+  })
+
+  it('may be the same in two registries', () => {
+    expect(problem({ ...entry('roles', 'team'), ...entry('scope_kinds', 'team') })).toBeUndefined()
+  })
+})
+
+describe('an entry', () => {
+  it.each(['roles', ...plain])('of %s is an object without unknown keys', (key) => {
+    const [[good]] = Object.values(entry(key, 'good')) as [[object]]
+    expect(problem({ [key]: [{ ...good, description: 'x'.repeat(500) }] })).toBeUndefined()
+    expect(problem({ [key]: [{ ...good, grant_path: [] }] })).toMatch(
+      /"good" has the unknown key "grant_path"/,
+    )
+    for (const description of ['x'.repeat(501), 1, null])
+      expect(problem({ [key]: [{ ...good, description }] })).toMatch(/"good" has a description/)
+    for (const bad of ['good', null, 1, ['good']])
+      expect(problem({ [key]: [bad] })).toMatch(/must be an object/)
+  })
+
+  it('of the audit events is a schema or null', () => {
+    expect(problem({ audit_events: { a: z.strictObject({}), b: null } })).toBeUndefined()
+    for (const bad of [undefined, {}, 'x', () => null])
+      expect(problem({ audit_events: { a: bad } })).toMatch(/"a" must have the schema/)
+  })
+})
+
+describe('a role', () => {
+  const role = (more: object) => ({ roles: [{ name: 'teacher', grant_paths: [], ...more }] })
+  it.each([
+    ['grant_paths', 'friends', /"teacher" names "friends" in grant_paths/],
+    ['required_credential_types', 'password', /"teacher" names "password" in required_credential_types/],
+    ['applicable_scope_kinds', 'room', /"teacher" names "room" in applicable_scope_kinds/],
+  ])('that names something unregistered in %s stops the start', (key, name, message) => {
+    expect(problem(role({ [key]: [name] }))).toMatch(message)
+    expect(problem(role({ [key]: name }))).toMatch(/"teacher" must have .* as a list/)
+    expect(problem(role({ [key]: [1] }))).toMatch(/"teacher" names "1"/)
+  })
+
+  it('needs its grant paths, and they may be none', () => {
+    expect(problem({ roles: [{ name: 'teacher' }] })).toMatch(/"teacher" must have grant_paths as a list/)
+    expect(problem(role({}))).toBeUndefined()
+  })
+
+  it('may name what the consumer registers beside it, in any order of the options', () => {
+    const registry = createRegistry({
+      ...role({
+        grant_paths: ['friends', 'admin'],
+        required_credential_types: ['passkey'],
+        applicable_scope_kinds: ['room'],
+      }),
+      grant_paths: [{ name: 'friends' }],
+      credential_types: [{ name: 'passkey', description: 'A key.' }],
+      scope_kinds: [{ name: 'room' }],
+    })
+    expect(registry.grantable).toEqual(['admin', 'teacher'])
+    expect(registry.isScopeKind('room')).toBe(true)
+    for (const type of ['passkey', 'session', 'api_token', 'daemon_token'])
+      expect(registry.isCredentialType(type)).toBe(true)
+    for (const type of ['friends', 'toString']) expect(registry.isCredentialType(type)).toBe(false)
+    expect(registry.role('toString')).toBeUndefined()
+    expect(registry.events.has('toString')).toBe(false)
+  })
+})

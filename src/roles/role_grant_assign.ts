@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import { lockAccounts } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
+import { recorded } from '../core/mutate.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { auditConferred, confer, GrantExpiry } from './grants.ts'
+import { checkScope, lockScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
+
+export const role_grant_assign = mutation({
+  doc: 'Confer a role at once, without asking the account; a grant that is there already may only be prolonged.',
+  auth: { role: 'admin' },
+  event: 'role_grant_create',
+  rate_limit: 'account',
+  rate_limit_group: 'role_write',
+  input: z.strictObject({
+    to_account_id: Uuid,
+    to_actor_id: Uuid.nullish(),
+    role: RoleName,
+    scope_kind: ScopeKind.nullish(),
+    scope_id: Uuid.nullish(),
+    expires_at: GrantExpiry.nullish(),
+  }),
+  output: z.object({
+    ok: z.literal(true),
+    role_grant_id: Uuid,
+    created: z.boolean(),
+    expires_at: z.string().nullable(),
+  }),
+  errors: [
+    'role_not_web_grantable',
+    'role_grant_builtin_scoped',
+    'role_grant_scope_not_applicable',
+    'account_not_found',
+    'role_grant_offer_actor_account_mismatch',
+    'actor_not_found',
+    'to_actor_required',
+    'role_grant_scope_destroyed',
+  ],
+  refine(input, { app }) {
+    const wanted = {
+      to_account_id: input.to_account_id,
+      to_actor_id: input.to_actor_id ?? null,
+      role: input.role,
+      scope_kind: input.scope_kind ?? null,
+      scope_id: input.scope_id ?? null,
+      expires_at: input.expires_at ?? null,
+    }
+    return { wanted, ...checkScope(app.registry, wanted) }
+  },
+  async handler({ wanted, mustSuit }, { app, actor, db, audit, fail }) {
+    const { to_account_id, to_actor_id, ...of } = wanted
+    const spec = app.registry.role(of.role)
+    if (!spec?.grant_paths.includes('admin')) throw refuseRole(wanted, spec !== undefined)
+    mustSuit(spec)
+    await lockScope(db, of)
+    const account = (await lockAccounts(db, [to_account_id])).get(to_account_id)
+    if (!account || account.deleted_at !== null) throw fail('account_not_found')
+    const actor_id = await chooseActor(db, to_account_id, to_actor_id)
+    await refuseDestroyed(db, of)
+    const grant = { ...of, actor_id, granted_by: actor.id }
+    const conferred = await confer(db, grant)
+    auditConferred(audit, { ...grant, account_id: to_account_id }, conferred, { source: 'assign' })
+    const { extended: _, ...answer } = conferred
+    return { ok: true as const, ...answer }
+  },
+})
+
+type Wanted = {
+  to_account_id: string
+  to_actor_id: string | null
+  role: string
+  scope_id: string | null
+}
+
+/** With its row: what was addressed stands as attempted, and a role only where it is registered. */
+function refuseRole({ role, to_account_id, to_actor_id, scope_id }: Wanted, isRegistered: boolean) {
+  const reason = 'role_not_web_grantable'
+  return recorded('role_grant_create', refusal(reason), {
+    reason,
+    ...(isRegistered && { role }),
+    attempted_to_account_id: to_account_id,
+    ...(to_actor_id !== null && { attempted_to_actor_id: to_actor_id }),
+    ...(scope_id !== null && { attempted_scope_id: scope_id }),
+  })
+}
+
+/** The live actor that is named, or the only one of the locked account; several must be chosen among. */
+async function chooseActor(db: Queryable, account_id: string, named: string | null): Promise<string> {
+  const available = await db.rows<{ id: string; name: string }>(sql`
+    select id, name from actor where account_id = ${account_id}::uuid and deleted_at is null
+    order by created_at, id`)
+  if (named !== null) {
+    if (available.some(({ id }) => id === named)) return named
+    throw refusal('role_grant_offer_actor_account_mismatch')
+  }
+  const [only] = available
+  if (!only) throw refusal('actor_not_found')
+  if (available.length > 1) throw refusal('to_actor_required', { available })
+  return only.id
+}

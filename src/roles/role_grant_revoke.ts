@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import { mutation } from '../core/action.ts'
+import { recorded } from '../core/mutate.ts'
+import { Text, Uuid } from '../core/wire.ts'
+import { sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { endGrants, lastAdminAmong, lockActiveGrants } from './revoke.ts'
+
+export const role_grant_revoke = mutation({
+  doc: 'End an active grant of an actor, the caller’s own included; offers that depend on it end with it.',
+  auth: { role: 'admin' },
+  event: 'role_grant_revoke',
+  rate_limit: 'account',
+  rate_limit_group: 'role_revoke',
+  input: z.strictObject({ actor_id: Uuid, role_grant_id: Uuid, reason: Text(500).nullish() }),
+  output: z.object({ ok: z.literal(true), revoked: z.literal(true) }),
+  errors: ['role_grant_not_found', 'role_not_web_grantable', 'cannot_revoke_last_admin'],
+  async handler({ actor_id, role_grant_id, reason = null }, { app, actor, fail, ...work }) {
+    const [grant] = await lockActiveGrants(work.db, actor_id, sql`g.id = ${role_grant_id}::uuid`)
+    if (!grant) throw fail('role_grant_not_found')
+    const refuse = (why: 'role_not_web_grantable' | 'cannot_revoke_last_admin') =>
+      recorded(
+        'role_grant_revoke',
+        refusal(why),
+        { reason: why, role: grant.role, role_grant_id },
+        { target_actor_id: actor_id, target_account_id: grant.account_id },
+      )
+    if (!app.registry.role(grant.role)?.grant_paths.includes('admin')) throw refuse('role_not_web_grantable')
+    if (await lastAdminAmong(work.db, [grant])) throw refuse('cannot_revoke_last_admin')
+    await endGrants(app, work, [grant], { cause: 'admin', revoked_by: actor.id, reason })
+    return { ok: true as const, revoked: true as const }
+  },
+})

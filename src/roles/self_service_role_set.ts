@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { lockAccounts } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
+import { sql } from '../db/db.ts'
+import { auditConferred, confer } from './grants.ts'
+import { activeGrantsWhere, endGrants } from './revoke.ts'
+import { RoleName } from './scope.ts'
+
+export const self_service_role_set = mutation({
+  doc: 'Take or lay down a role that the operator leaves to everybody; globally, for the acting actor.',
+  auth: { account: 'required', actor: 'required' },
+  enabled: (_config, { selfService }) => selfService !== undefined,
+  event: 'role_grant_create',
+  rate_limit: 'account',
+  rate_limit_group: 'role_write',
+  input: z.strictObject({ role: RoleName, enabled: z.boolean() }),
+  output: z.object({ ok: z.literal(true), enabled: z.boolean(), changed: z.boolean() }),
+  errors: ['role_not_self_service_eligible', 'account_vanished'],
+  async handler({ role, enabled }, { app, account, actor, fail, ...work }) {
+    const { db, audit } = work
+    if (!app.registry.selfService?.has(role)) throw fail('role_not_self_service_eligible')
+    const own = (await lockAccounts(db, [account.id])).get(account.id)
+    const isLive = await db.first(
+      sql`select 1 from actor where id = ${actor.id}::uuid and deleted_at is null`,
+    )
+    if (!own || own.deleted_at !== null || !isLive) throw fail('account_vanished')
+
+    const held = await activeGrantsWhere(
+      db,
+      sql`g.actor_id = ${actor.id}::uuid and g.role = ${role} and g.scope_id is null`,
+    )
+    const changed = enabled !== held.length > 0
+    if (changed && enabled) {
+      const grant = { actor_id: actor.id, role, granted_by: actor.id }
+      const source = { source: 'self_service' as const }
+      auditConferred(audit, { ...grant, account_id: account.id }, await confer(db, grant), source)
+    } else if (changed)
+      await endGrants(app, work, held, { cause: 'self_service', revoked_by: actor.id, reason: null })
+    return { ok: true as const, enabled, changed }
+  },
+})

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { actions } from '../src/actions.ts'
+import type { AuditRow } from '../src/audit/audit.ts'
+import type { Action } from '../src/core/action.ts'
+import { sql } from '../src/db/db.ts'
+import { type BuiltinEventType, events } from '../src/events.ts'
+import type { TestAccount, TestService } from '../src/testing/index.ts'
+import { sessionIn } from './helpers/account-routes.ts'
+import { bootstrapTest } from './helpers/bootstrap.ts'
+import { doEverything, mark } from './helpers/everything.ts'
+import { call, rpc } from './helpers/http.ts'
+
+/** What holds for every row that any method, route or operator call leaves (contract 3, sections 8.2, 8.3). */
+
+const bootstraps = bootstrapTest()
+let test: TestService
+let rows: AuditRow[]
+beforeAll(async () => {
+  test = await doEverything(bootstraps)
+  rows = await test.service.app.db.rows<AuditRow>(sql`
+    select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata
+    from audit_log order by written`)
+})
+afterAll(() => test.close())
+
+describe('no row is left', () => {
+  const written = async () => (await test.service.app.db.rows(sql`select from audit_log`)).length
+  const nobody = '00000000-0000-4000-8000-00000000dead'
+  const writing = Object.entries(actions as Record<string, Action>)
+    .filter(([, action]) => action.side_effects)
+    .map(([method]) => method)
+
+  it('by a schema failure, a guard or an unknown method, of any method that writes', async () => {
+    const [admin, plain] = [await test.account({ roles: ['admin'] }), await test.account()]
+    const before = await written()
+    for (const method of [...writing, 'nothing']) {
+      const wrong = call(method, { [mark]: mark })
+      const batch = Array.from({ length: 5 }, () => wrong)
+      expect((await rpc(test.url, wrong)).status).toBeGreaterThanOrEqual(400)
+      for (const { cookie } of [admin, plain]) {
+        const { json } = await rpc(test.url, batch, { cookie })
+        for (const answer of json as { error?: unknown }[]) expect(answer).toHaveProperty('error')
+      }
+    }
+    expect(await written()).toBe(before)
+  })
+
+  it('by an id that is unknown or another’s, and by a call that changes nothing', async () => {
+    const [admin, ada, bob] = await Promise.all([
+      test.account({ roles: ['admin'] }),
+      test.account(),
+      test.account(),
+    ])
+    const { cell } = await bob.client.cell_create({ data: {} })
+    const { id } = await bob.client.account_token_create({
+      scope: { kind: 'full' },
+      lifetime: { kind: 'eternal' },
+    })
+    const before = await written()
+    const calls: [string, object, TestAccount?][] = [
+      ['account_session_revoke', { session_id: sessionIn(bob.cookie) }],
+      ['account_token_revoke', { token_id: id }],
+      ['role_grant_offer_accept', { offer_id: nobody }],
+      ['role_grant_offer_decline', { offer_id: nobody }],
+      ['role_grant_offer_retract', { offer_id: nobody }],
+      ['role_grant_revoke', { actor_id: ada.actor_id, role_grant_id: nobody }, admin],
+      ['cell_update', { cell_id: cell.id, data: {} }],
+      ['cell_delete', { cell_id: cell.id }],
+      ['cell_clone', { source_id: cell.id }],
+      ['cell_grant_revoke', { grant_id: nobody }],
+      ['self_service_role_set', { role: 'teacher', enabled: false }],
+      ['app_settings_update', { open_signup: true }, admin],
+    ]
+    for (const [method, params, { cookie } = ada] of calls)
+      await rpc(test.url, call(method, params), { cookie })
+    expect(await written()).toBe(before)
+  })
+})
+
+describe('after a run of everything that is audited', () => {
+  it('every event of the service has left a success row', () => {
+    const left = new Set(rows.filter(({ outcome }) => outcome === 'success').map((row) => row.event_type))
+    expect(Object.keys(events).filter((type) => !left.has(type))).toEqual([])
+  })
+
+  it('every refusal that is recorded has left a failure row', () => {
+    const left = new Set(rows.filter(({ outcome }) => outcome === 'failure').map((row) => row.event_type))
+    const declared = Object.keys(events).filter((type) => 'failure' in events[type as BuiltinEventType])
+    expect(declared.filter((type) => !left.has(type))).toEqual([])
+  })
+
+  it('every row has exactly the keys of its type', () => {
+    const { events: types } = test.service.app.registry
+    expect(rows.flatMap((row) => types.flaw(row) ?? [])).toEqual([])
+    expect(test.service.app.audit.flaws + test.service.app.audit.failures).toBe(0)
+  })
+
+  it('rows of operator calls say so, and rows of callers do not', () => {
+    // Without a caller are also routes that nobody is signed in to, and the sweep, which acts for the grantor.
+    const signedOut = new Set(['login', 'signup', 'bootstrap'])
+    for (const row of rows) {
+      const isCalled = row.account_id !== null || signedOut.has(row.event_type)
+      expect([row.event_type, row.metadata?.via === undefined]).toEqual([row.event_type, isCalled])
+    }
+  })
+
+  it('both ids of a pair are of one account', async () => {
+    const pairs = await test.service.app.db.rows(sql`
+      select event_type from audit_log l
+      left join actor a on a.id = l.actor_id left join actor t on t.id = l.target_actor_id
+      where (l.actor_id is not null and l.account_id is null)
+        or (l.target_actor_id is not null and l.target_account_id is null)
+        or a.account_id <> l.account_id or t.account_id <> l.target_account_id`)
+    expect(pairs).toEqual([])
+  })
+
+  it('no name, address, message, reason, secret or typed text stands in any row, save the purged account’s', () => {
+    const telling = rows.filter((row) => JSON.stringify(row).includes(mark))
+    expect(telling.map(({ event_type }) => event_type)).toEqual(['account_purge'])
+  })
+})

@@ -1,0 +1,55 @@
+import { type AuditStreamItem, auditStream } from '../../src/client/audit-stream.ts'
+import { type Client, createClient } from '../../src/client/client.ts'
+import { createLive, type LiveClient, type LiveEvents } from '../../src/client/live.ts'
+
+/** What happened on a page, in order: notifications and the ways of the connection, or rows of the audit log. */
+export type Seen = { event: string; params: unknown }
+
+export type Page = {
+  client: Client
+  /** Opens the socket; from then on `seen` has what it brings. */
+  goLive(): LiveClient
+  live?: LiveClient
+  /** Follows the audit log. */
+  follow(): void
+  seen: Seen[]
+}
+
+declare global {
+  interface Window {
+    openPage(url: string): Page
+    page: Page
+  }
+}
+
+const events: (keyof LiveEvents)[] = [
+  'open',
+  'lost',
+  'closed',
+  'role_grant_offer_received',
+  'role_grant_offer_accepted',
+  'role_grant_revoke',
+]
+
+/** What each page of the story loads; the story calls it from outside, as buttons would. */
+window.openPage = (url) => {
+  const seen: Seen[] = []
+  const page: Page = {
+    client: createClient({ url }),
+    seen,
+    goLive: () => {
+      const live = createLive({ url })
+      for (const event of events) live.on(event, (params) => void seen.push({ event, params }))
+      page.live = live
+      return live
+    },
+    follow: () => void follow(url, seen),
+  }
+  window.page = page
+  return page
+}
+
+async function follow(url: string, seen: Seen[]): Promise<void> {
+  for await (const item of auditStream({ url }) as AsyncIterable<AuditStreamItem>)
+    seen.push(item.type === 'gap' ? { event: 'gap', params: item } : { event: item.method, params: item })
+}

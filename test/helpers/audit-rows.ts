@@ -1,0 +1,38 @@
+import { type Sql, sql } from '../../src/db/db.ts'
+import type { TestService } from '../../src/testing/index.ts'
+
+type Columns = Partial<
+  Record<
+    | 'event_type'
+    | 'outcome'
+    | 'actor_id'
+    | 'account_id'
+    | 'target_actor_id'
+    | 'target_account_id'
+    | 'created_at'
+    | 'metadata'
+    | 'cell_ids',
+    Sql
+  >
+>
+
+/**
+ * Writes so many rows by SQL, in one transaction and without numbers, as mutations leave them. A column is an
+ * expression over `i`, counted from 1; those not given are null, or as of a success of the type `planted`.
+ */
+export async function auditRows(
+  { service }: Pick<TestService, 'service'>,
+  count: number,
+  columns: Columns = {},
+): Promise<void> {
+  const all: Columns = {
+    event_type: sql`'planted'`,
+    outcome: sql`'success'`,
+    metadata: sql`jsonb_build_object('n', i)`,
+    ...columns,
+  }
+  const names = Object.keys(all).map((name) => sql.raw(name))
+  await service.app.db.run(sql`
+    insert into audit_log (${sql.join(names, ', ')})
+    select ${sql.join(Object.values(all), ', ')} from generate_series(1, ${count}::int) i`)
+}

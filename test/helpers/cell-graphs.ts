@@ -1,0 +1,81 @@
+import { sql } from '../../src/db/db.ts'
+import type { TestAccount, TestService } from '../../src/testing/index.ts'
+import { cellRow, fieldRow, itemRow } from './cell-rows.ts'
+
+/** Cells by name, and the edges between them: `['a', 'b', 'field']` is a field `field` of `a` to `b`. */
+export type Graph = Record<string, string>
+
+/** An item is written `['a', 'b', '#1']`: `b` at position 1 of `a`. */
+export type Edge = [from: string, to: string, label: string]
+
+/** Makes cells of `created_by` whose data names them, `cells` overriding single rows, and edges as rows. */
+export async function graph(
+  test: TestService,
+  created_by: string,
+  edges: readonly Edge[],
+  cells: Record<string, Parameters<typeof cellRow>[1]> = {},
+): Promise<Graph> {
+  const ids: Graph = {}
+  for (const name of new Set([...edges.flatMap((edge) => edge.slice(0, 2)), ...Object.keys(cells)]))
+    ids[name] = await cellRow(test, { created_by, data: { name }, ...cells[name] })
+  for (const [from, to, label] of edges) {
+    const [a, b] = [ids[from] as string, ids[to] as string]
+    await (label.startsWith('#') ? itemRow(test, a, label.slice(1), b) : fieldRow(test, a, label, b))
+  }
+  return ids
+}
+
+/**
+ * The graph that the caller sees from a cell, as edges between names, each cell followed once; a cell met before
+ * under another id shows as another number behind its name.
+ */
+export async function seen({ client }: TestAccount, root: string): Promise<string[]> {
+  const names = new Map<string, string>()
+  const edges: string[] = []
+  const name = async (id: string): Promise<string> => {
+    const known = names.get(id)
+    if (known) return known
+    const { cell, fields, items } = await client.cell_get({ id })
+    const same = [...names.values()].filter((one) => one.split(' ')[0] === cell.data.name).length
+    const own = `${cell.data.name}${same ? ` ${same + 1}` : ''}`
+    names.set(id, own)
+    for (const { name: label, target_id } of fields) edges.push(`${own} ${label} ${await name(target_id)}`)
+    for (const { position, child_id } of items) edges.push(`${own} #${position} ${await name(child_id)}`)
+    return own
+  }
+  await name(root)
+  return edges.sort()
+}
+
+/** `count` cells of an actor below `root`, as items at positions of five digits; resolves to their ids. */
+export async function children(
+  { service }: TestService,
+  root: string,
+  count: number,
+  created_by: string,
+): Promise<string[]> {
+  const rows = await service.app.db.rows<{ id: string }>(sql`
+    with made as (
+      insert into cell (data, data_bytes, created_by)
+      select jsonb_build_object('n', n), 9 + length(n::text), ${created_by}::uuid
+      from generate_series(1, ${count}::int) n returning id
+    )
+    insert into cell_item (parent_id, position, child_id)
+    select ${root}::uuid, lpad((row_number() over ())::text, 5, '0'), id from made returning child_id as id`)
+  return rows.map(({ id }) => id)
+}
+
+/** A chain of `count` cells below `root`, each an item of the one before. */
+export async function chain(
+  { service }: TestService,
+  root: string,
+  count: number,
+  created_by: string,
+): Promise<void> {
+  await service.app.db.run(sql`
+    with made as (
+      insert into cell (data, data_bytes, created_by)
+      select '{}', 2, ${created_by}::uuid from generate_series(1, ${count}::int) returning id
+    ), ordered as (select id, lag(id, 1, ${root}::uuid) over (order by id) as parent_id from made)
+    insert into cell_item (parent_id, position, child_id) select parent_id, '1', id from ordered`)
+}

@@ -1,0 +1,47 @@
+import { createMemoryLimiter, type Held, type Limiter } from '../../src/core/rate-limit.ts'
+import { createPostgresLimiter } from '../../src/core/rate-limit-postgres.ts'
+import type { TestService } from '../../src/testing/index.ts'
+
+/** Both stores of limiters, for the tests of what they have in common. */
+export const stores = ['memory', 'postgres'] as const
+export type Store = (typeof stores)[number]
+
+export type TestLimiter = {
+  limiter: Limiter
+  /** The clock of the limiter, which only the test moves. */
+  clock: { ms: number }
+  /** How many of so many charges are admitted. */
+  chargeAll(key: string, times: number): Promise<number>
+}
+
+/** A limiter with a slot never given up, whose buckets no other has. */
+export function testLimiter(
+  store: Store,
+  { service }: Pick<TestService, 'service'>,
+  rule: { max: number; windowMs: number },
+): TestLimiter {
+  const clock = { ms: 5_000_000 }
+  const now = () => clock.ms
+  const { db, log } = service.app
+  const limiter =
+    store === 'memory'
+      ? createMemoryLimiter({ ...rule, now })
+      : createPostgresLimiter({ db, log, name: `test ${made++}`, ...rule, now, leaseMs: 1e12 })
+  return { limiter, clock, chargeAll: (key, times) => chargeAll(limiter, key, times) }
+}
+let made = 0
+
+export async function chargeAll(limiter: Limiter, key: string, times: number): Promise<number> {
+  let admitted = 0
+  for (let i = 0; i < times; i++) if ((await limiter.charge(key)).ok) admitted++
+  return admitted
+}
+
+/** Takes a slot that must be there. */
+export async function take(limiter: Limiter, key: string): Promise<Held> {
+  const held = await limiter.hold(key)
+  if (!held.ok) throw new Error('refused')
+  return held
+}
+
+export const refused = (retryAfter: number) => ({ ok: false, retryAfter })

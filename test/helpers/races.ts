@@ -1,0 +1,37 @@
+import { sql } from '../../src/db/db.ts'
+import { type TestService, testService } from '../../src/testing/index.ts'
+import { endingRaces } from './ending-races.ts'
+import { joiningRaces } from './joining-races.ts'
+import { operatorRaces } from './operator-races.ts'
+import type { Outcome, Race } from './race-tools.ts'
+
+/** Every named race of accounts, credentials, grants and those who join (contract 2; contract 3, section 7.2). */
+export const races: Record<string, Race> = { ...endingRaces, ...joiningRaces, ...operatorRaces }
+
+/** A service in which nothing but the races themselves refuses anything. */
+export const raceWorld = (): Promise<TestService> =>
+  testService({
+    max_actors: 4,
+    ...Object.fromEntries(
+      [
+        'login_ip',
+        'login_account',
+        'signup_ip',
+        'signup_username',
+        'signup_open_ip',
+        'account',
+        'admin_write',
+        'cell_create',
+      ].map((name) => [`limit_${name}`, 'off']),
+    ),
+  })
+
+/** Empties the database and runs one race. */
+export async function runRace(world: TestService, name: string): Promise<Outcome> {
+  const { db } = world.service.app
+  // Not truncate: new files for every index would take longer than the race.
+  for (const table of ['account', 'role_grant_offer', 'cell', 'invite'])
+    await db.run(sql`delete from ${sql.raw(table)}`)
+  await db.run(sql`update app_settings set open_signup = false`)
+  return await (races[name] as Race)(world)
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { type Model, type ModelCell, mayView, visibleEdges, type Who } from './access.ts'
+import { edgesOfOthers } from './rows.ts'
+import { newCell, type Stage } from './world.ts'
+
+/** The cells that a clone copies: the source and, of a deep one, all that visible edges lead to from there. */
+function copied(model: Model, who: Who, source: ModelCell, deep: boolean): ModelCell[] {
+  const cells = new Set([source])
+  if (!deep || !mayView(model, who, source)) return [source]
+  // A set is walked in the order of insertion, what is added on the way included.
+  for (const cell of cells)
+    for (const edges of [cell.fields, cell.items])
+      for (const [, far] of visibleEdges(model, who, edges)) cells.add(far)
+  return [...cells]
+}
+
+export const cloneSize = (model: Model, who: Who, source: ModelCell, deep: boolean): number =>
+  copied(model, who, source, deep).length
+
+/**
+ * Takes a clone over into the model: the ids of its cells are found by walking the stored edges and those that
+ * it should have side by side, which shows at once whether they are the same.
+ */
+export async function applyClone(
+  { test }: Stage,
+  model: Model,
+  who: Who,
+  { source, copy_id, deep }: { source: ModelCell; copy_id: string; deep: boolean },
+): Promise<void> {
+  const sources = copied(model, who, source, deep)
+  const known = model.cells.map(({ id }) => id)
+  const stored = await edgesOfOthers(test.service.app.db, known)
+  const copies = new Map([[source, copyOf(source, who, copy_id)]])
+  for (const [from, copy] of copies)
+    for (const what of ['fields', 'items'] as const) {
+      const edges = visibleEdges(model, who, from[what])
+      const rows = stored[what].filter(({ near }) => near === copy.id)
+      assert.deepEqual(
+        rows.map(({ key }) => key).sort(),
+        edges.map(([key]) => key),
+        `the ${what} of a clone of ${from.id}`,
+      )
+      for (const [key, far] of edges) {
+        const { far: far_id } = rows.find((row) => row.key === key) as (typeof rows)[number]
+        if (deep && !copies.has(far)) copies.set(far, copyOf(far, who, far_id))
+        const end = deep ? (copies.get(far) as ModelCell) : far
+        assert.equal(far_id, end.id, `${what} ${key} of a clone of ${from.id}`)
+        copy[what].set(key, end)
+      }
+    }
+  assert.equal(copies.size, sources.length, 'the cells of a clone')
+  assert.equal(
+    new Set([...known, ...[...copies.values()].map(({ id }) => id)]).size,
+    known.length + copies.size,
+  )
+  model.cells.push(...copies.values())
+}
+
+const copyOf = ({ visibility, kind }: ModelCell, who: Who, id: string): ModelCell => ({
+  ...newCell(id),
+  owner: who,
+  visibility,
+  kind,
+})

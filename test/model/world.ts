@@ -1,0 +1,137 @@
+import fc from 'fast-check'
+import { sql } from '../../src/db/db.ts'
+import { type TestService, testService } from '../../src/testing/index.ts'
+import {
+  type Held,
+  keyOf,
+  type Lasts,
+  type Model,
+  type ModelCell,
+  type Principal,
+  type Who,
+} from './access.ts'
+import { insertModel } from './rows.ts'
+
+/** Small worlds, made at random and then kept twice: as a model, and as rows of a service's database. */
+
+const scopes = ['5c000000-0000-4000-8000-000000000001', '5c000000-0000-4000-8000-000000000002']
+/** Of the registry; `admin` is one more role that a grant may name. */
+export const roles = ['reader', 'writer', 'admin']
+/** Whose actors are numbered in this order. */
+const actorsOfAccounts = [2, 2, 1]
+export const actorCount = 5
+
+export const actor = fc.nat(actorCount - 1)
+export const who = fc.option(actor, { freq: 8 })
+export const scope = fc.constantFrom(null, ...scopes)
+export const role = fc.constantFrom(...roles)
+export const principal: fc.Arbitrary<Principal> = fc.oneof(fc.record({ actor }), fc.record({ role, scope }))
+export const level = fc.constantFrom('viewer' as const, 'editor' as const)
+export const visibility = fc.constantFrom('private' as const, 'private' as const, 'public' as const)
+export const kind = fc.constantFrom(null, 'k', 'K')
+export const path = fc.constantFrom('p', 'p/', 'p/q')
+export const fieldName = fc.constantFrom('a', 'a_', 'z9')
+export const position = fc.constantFrom('00', 'Z', 'a')
+/** A cell of the world, whatever their number is. */
+export const anyCell = fc.nat(19)
+/** Till when a role grant is active. */
+export const lasts = fc.constantFrom<Lasts[]>('ever', 'ever', 'long', 'expired', 'revoked', 'closed')
+export const held: fc.Arbitrary<Held> = fc.record({ actor, role, scope, lasts })
+
+export const seedWorld = fc.record({
+  cells: fc.array(
+    fc.record({
+      owner: fc.option(actor),
+      visibility,
+      kind,
+      path: fc.option(path, { freq: 1 }),
+      isDeleted: fc.constantFrom(false, false, false, false, true),
+    }),
+    { minLength: 2, maxLength: 6 },
+  ),
+  held: fc.array(held, { maxLength: 6 }),
+  grants: fc.array(fc.record({ cell: anyCell, level, to: principal }), { maxLength: 9 }),
+  fields: fc.array(fc.record({ cell: anyCell, key: fieldName, far: anyCell }), { maxLength: 8 }),
+  items: fc.array(fc.record({ cell: anyCell, key: position, far: anyCell }), { maxLength: 8 }),
+})
+export type SeedWorld = typeof seedWorld extends fc.Arbitrary<infer W> ? W : never
+
+/** A service with the actors of all worlds; `call` acts as one of them, or as nobody. */
+export type Stage = {
+  test: TestService
+  actorIds: string[]
+  call<T>(who: Who, method: string, params: object): Promise<T>
+  close(): Promise<void>
+}
+
+export async function openStage(): Promise<Stage> {
+  const test = await testService({
+    roles: [
+      { name: 'reader', grant_paths: [] },
+      { name: 'writer', grant_paths: [] },
+    ],
+    limit_cell_create: 'off',
+    limit_cell_read: 'off',
+  })
+  const actors: { id: string; cookie: string }[] = []
+  for (const count of actorsOfAccounts) {
+    const { id, actor_id, cookie } = await test.account()
+    actors.push({ id: actor_id, cookie })
+    for (let more = 1; more < count; more++)
+      actors.push({ id: await test.actor(id, `actor ${more}`), cookie })
+  }
+  const call = async <T>(who: Who, method: string, params: object): Promise<T> => {
+    if (who === null) return (await test.service.call(method, params)) as T
+    const { id, cookie } = actors[who] as (typeof actors)[number]
+    return (await test.service.call(method, { ...params, acting: id }, { headers: { cookie } })) as T
+  }
+  return { test, actorIds: actors.map(({ id }) => id), call, close: () => test.close() }
+}
+
+/** Empties the stage and sets the world up on it. */
+export async function build(stage: Stage, seed: SeedWorld): Promise<Model> {
+  const { db } = stage.test.service.app
+  await db.run(sql`truncate cell, role_grant cascade`)
+  const model: Model = { cells: [], held: [] }
+  const taken = new Set<string | null>()
+  for (const { path, ...given } of seed.cells) {
+    const isFree = path !== null && !given.isDeleted && !taken.has(path)
+    if (isFree) taken.add(path)
+    model.cells.push({ ...newCell(crypto.randomUUID()), ...given, path: isFree ? path : null })
+  }
+  for (const one of seed.held) if (!isTwice(model, one)) model.held.push({ ...one })
+  for (const { cell, level, to } of seed.grants) {
+    const { grants } = pick(model, cell)
+    if (!grants.some((one) => keyOf(one.to) === keyOf(to)))
+      grants.push({ id: crypto.randomUUID(), level, to })
+  }
+  for (const { cell, key, far } of seed.fields) pick(model, cell).fields.set(key, pick(model, far))
+  for (const { cell, key, far } of seed.items) pick(model, cell).items.set(key, pick(model, far))
+  await insertModel(db, stage.actorIds, model)
+  return model
+}
+
+export const newCell = (id: string): ModelCell => ({
+  id,
+  owner: null,
+  visibility: 'private',
+  kind: null,
+  path: null,
+  version: 1,
+  isDeleted: false,
+  fields: new Map(),
+  items: new Map(),
+  grants: [],
+})
+
+export const pick = ({ cells }: Model, n: number): ModelCell => cells[n % cells.length] as ModelCell
+
+const hasEnded = ({ lasts }: Held): boolean => lasts === 'revoked' || lasts === 'closed'
+
+/** Whether the model has a role grant that stands in the way of this one. */
+export const isTwice = ({ held }: Model, one: Held): boolean =>
+  !hasEnded(one) &&
+  held.some((other) => {
+    const isSame = other.actor === one.actor && other.role === one.role && other.scope === one.scope
+    return isSame && !hasEnded(other)
+  })
