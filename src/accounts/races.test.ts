@@ -3,9 +3,9 @@ import { races, raceWorld, runRace } from '../../test/helpers/races.ts'
 import type { TestService } from '../testing/index.ts'
 
 /** Enough to meet each order; `npm run bench:races` runs 200 of each. */
-const rounds = 25
+const rounds = 12
 /** Those of the bootstrap, which happens once, start a service each time. */
-const bootstrapRounds = 4
+const bootstrapRounds = 2
 let world: TestService
 beforeAll(async () => {
   world = await raceWorld()

@@ -10,7 +10,7 @@ import {
 import { acceptRaces } from '../../test/helpers/grant-races.ts'
 
 /** Enough to meet each order; `npm run bench:races` runs many more of each. */
-const rounds = (name: string): number => (/^R(1|3|10|20|24|30|32) /.test(name) ? 50 : 20)
+const rounds = (name: string): number => (/^R(1|3|10|20|24|30|32) /.test(name) ? 50 : 8)
 let races: GrantRaceWorld
 beforeAll(async () => {
   races = await grantRaceWorld()
