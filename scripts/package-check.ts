@@ -13,6 +13,22 @@ import { promisify } from 'node:util'
 import { environment, type Place, runEmbed, runStandalone } from './example-runs.ts'
 import { checkTypes, makeProject, pack } from './package-project.ts'
 
+/** A socket of `cellkeep/client/live` on the WebSocket of Node itself, as the account that the example made. */
+const liveProgram = `
+import { createLive } from 'cellkeep/client/live'
+const { URL: url } = process.env
+const login = await fetch(url + '/api/account/login', {
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ username: 'ada', password: 'correct horse battery' }),
+})
+const [cookie] = login.headers.getSetCookie()
+const live = createLive({ url, headers: { cookie: cookie.split(';')[0] } })
+const { username } = await live.account_verify()
+console.log(username + ' by socket')
+live.close()
+`
+
 const nodes = ['22.18.0', '24', process.versions.node]
 
 const work = await realpath(await mkdtemp(join(tmpdir(), 'ck-package-')))
@@ -55,22 +71,6 @@ async function nodeBinary(version: string): Promise<string> {
   assert.ok(stdout.startsWith(`v${version}`), stdout)
   return node
 }
-
-/** A socket of `cellkeep/client/live` on the WebSocket of Node itself, as the account that the example made. */
-const liveProgram = `
-import { createLive } from 'cellkeep/client/live'
-const { URL: url } = process.env
-const login = await fetch(url + '/api/account/login', {
-  method: 'POST',
-  headers: { 'content-type': 'application/json' },
-  body: JSON.stringify({ username: 'ada', password: 'correct horse battery' }),
-})
-const [cookie] = login.headers.getSetCookie()
-const live = createLive({ url, headers: { cookie: cookie.split(';')[0] } })
-const { username } = await live.account_verify()
-console.log(username + ' by socket')
-live.close()
-`
 
 /** `cellkeep start` in an empty directory without a variable but the port, and the standalone example on it. */
 async function useServer(place: Place): Promise<void> {
