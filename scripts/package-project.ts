@@ -82,6 +82,8 @@ const writeJson = (path: string, value: object): Promise<void> => writeFile(path
 /** What must compile for a consumer, and what must not. */
 const inference = `
 import { type CellkeepError, createClient } from 'cellkeep/client'
+import { auditStream } from 'cellkeep/client/audit'
+import { createLive } from 'cellkeep/client/live'
 import { defineConfig, query } from 'cellkeep'
 import { z } from 'zod'
 
@@ -93,6 +95,15 @@ if (!outcome.ok && outcome.error.reason === 'cell_version_conflict') throw new E
 const sessions: { id: string }[] = (await client.account_session_list()).sessions
 const { account } = await client.account.status()
 export const name: string = account.username + sessions.length
+
+const live = createLive({ url: '' })
+live.on('role_grant_offer_received', ({ offer }) => void (offer.offer_id satisfies string))
+// @ts-expect-error no such notification
+live.on('role_grant_offer_recieved', () => {})
+const follow = async () => {
+  for await (const item of auditStream({ url: '' })) if (item.type === 'event') item.seq satisfies number
+}
+void follow
 
 // @ts-expect-error no such reason
 if (!outcome.ok && outcome.error.reason === 'cell_path_tacken') throw outcome.error

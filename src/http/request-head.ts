@@ -16,8 +16,10 @@ export function requestHead(
     path: mark < 0 ? url : url.slice(0, mark),
     query: mark < 0 ? '' : url.slice(mark + 1),
     header: (name) => {
-      if (onceOnly.has(name) && (request.headersDistinct[name]?.length ?? 0) > 1) return undefined
-      return headers[name] as string | undefined
+      const value = headers[name] as string | undefined
+      // Asked last: Node sorts all headers of the request for it.
+      const isTwice = () => (request.headersDistinct[name]?.length ?? 0) > 1
+      return value !== undefined && onceOnly.has(name) && isTwice() ? undefined : value
     },
     address: request.socket.remoteAddress,
   }
