@@ -82,11 +82,9 @@ export function createHub({ db, log, connectionsMax, socketsPerAccount, send }: 
   const deliver = (committed: Committed, isLate = false): void => {
     const doubtful: Connection[] = []
     for (const hear of listeners) safely(() => hear(committed))
+    const notificationsOf = byRecipient(committed.notifications)
     for (const connection of concerned(committed)) {
-      const notifications =
-        connection.kind === 'socket'
-          ? committed.notifications.filter(({ account_id }) => account_id === connection.account_id)
-          : []
+      const notifications = connection.kind === 'socket' ? notificationsOf(connection.account_id) : []
       let closings = committed.closings.filter((closing) => concerns(closing, connection))
       if (isLate && verdictOf(closings.filter(isSweeping), connection) === 'own') {
         doubtful.push(connection)
@@ -177,6 +175,19 @@ export function createHub({ db, log, connectionsMax, socketsPerAccount, send }: 
 const isSweeping = (closing: Closing): boolean =>
   closing.kind === 'keeper' ||
   (closing.kind === 'credentials' && closing.ended.some(({ ids }) => ids === null))
+
+/** The notifications of an account, picked once for all its sockets. */
+function byRecipient(
+  notifications: readonly Notification[],
+): (account_id: string) => readonly Notification[] {
+  const accounts = new Map<string, Notification[]>()
+  for (const one of notifications) {
+    const same = accounts.get(one.account_id)
+    if (same) same.push(one)
+    else accounts.set(one.account_id, [one])
+  }
+  return (account_id) => accounts.get(account_id) ?? []
+}
 
 function concerns(closing: Closing, { account_id, actor_id, credential }: Connection): boolean {
   if (closing.kind === 'keeper') return credential.type === 'daemon_token'

@@ -94,7 +94,7 @@ export function openSocket(app: App, ws: WebSocket, bound: Bound, onEnd: () => v
   }
 
   const hear = (committed: Committed): void => {
-    const cause = [...calls].find((call) => call === committed.origin)
+    const cause = committed.origin && [...calls].find((call) => call === committed.origin)
     if (cause) cause.held.push(committed)
     else apply(committed)
   }
