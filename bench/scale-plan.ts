@@ -1,5 +1,8 @@
 import pg from 'pg'
 
+/** A plan repeats the values of the call, which may be a thousand ids. */
+const lineMax = 300
+
 type Sent = { text: string; values: unknown[] }
 
 /**
@@ -16,7 +19,7 @@ export async function explain(client: pg.Client, call: () => Promise<unknown>): 
     const { rows } = await client.query<{ 'QUERY PLAN': string }>(
       `explain (analyze, buffers) execute explained${given}`,
     )
-    parts.push(`-- ${mode}`, ...rows.map((row) => row['QUERY PLAN']))
+    parts.push(`-- ${mode}`, ...rows.map((row) => row['QUERY PLAN'].slice(0, lineMax)))
     await client.query('deallocate explained')
   }
   await client.query('reset plan_cache_mode')
