@@ -8,7 +8,7 @@ import { connectionTo } from '../src/db/postgres-process.ts'
 import { defaultHashing } from './hashing.ts'
 import { type Machine, machine, machineLine } from './machine.ts'
 import { type MannWhitney, mannWhitney } from './mann-whitney.ts'
-import { median, table } from './numbers.ts'
+import { median, shuffled, table } from './numbers.ts'
 import { product, Started, temporary } from './processes.ts'
 import { generateWorld } from './world.ts'
 
@@ -93,16 +93,6 @@ function attempt(port: number, agent: Agent, kind: Kind): Promise<number> {
     })
     sent.end(body)
   })
-}
-
-/** Fisher and Yates. */
-function shuffled<T>(values: readonly T[]): T[] {
-  const all = [...values]
-  for (let last = all.length - 1; last > 0; last--) {
-    const other = Math.floor(Math.random() * (last + 1))
-    ;[all[last], all[other]] = [all[other] as T, all[last] as T]
-  }
-  return all
 }
 
 /** The product with the settings of production, save that no limiter counts. */

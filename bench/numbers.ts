@@ -11,6 +11,16 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
+/** The values in random order (Fisher and Yates). */
+export function shuffled<T>(values: readonly T[]): T[] {
+  const all = [...values]
+  for (let last = all.length - 1; last > 0; last--) {
+    const other = Math.floor(Math.random() * (last + 1))
+    ;[all[last], all[other]] = [all[other] as T, all[last] as T]
+  }
+  return all
+}
+
 /** Three significant digits, without an exponent. */
 export const short = (value: number): string =>
   Number.isNaN(value) ? '–' : value >= 1000 ? String(Math.round(value)) : String(Number(value.toPrecision(3)))

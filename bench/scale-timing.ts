@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { type MannWhitney, mannWhitney } from './mann-whitney.ts'
-import { median } from './numbers.ts'
+import { median, shuffled } from './numbers.ts'
 
 /** Milliseconds of refusals for cells that are hidden and for such that do not exist. */
 export type TimingRow = MannWhitney & { name: string; hidden: number; missing: number; samples: number }
@@ -41,14 +41,4 @@ export async function timing(
       })
     }
   return found
-}
-
-/** Fisher and Yates. */
-function shuffled<T>(values: readonly T[]): T[] {
-  const all = [...values]
-  for (let last = all.length - 1; last > 0; last--) {
-    const other = Math.floor(Math.random() * (last + 1))
-    ;[all[last], all[other]] = [all[other] as T, all[last] as T]
-  }
-  return all
 }
