@@ -106,7 +106,7 @@ async function setUp(floor: string) {
   const client = new pg.Client(connectionTo(join(dataDir, 'socket'), 'cellkeep'))
   await client.connect()
   started.add(() => client.end())
-  const passwords = await createPasswords(defaultHashing())
+  const passwords = createPasswords(defaultHashing())
   await generateWorld(client, { cells: 1000, passwordHash: await passwords.hash('the right password') })
   return { port, client }
 }

@@ -29,6 +29,8 @@ const { values: flags } = parseArgs({
     sessions: { type: 'string', default: '500' },
     /** Directory for the results; `--out ''` writes none. */
     out: { type: 'string', default: join(import.meta.dirname, 'results') },
+    /** Password hashes at once, of the server and of the bare rate beside it; the default is the server's. */
+    hashes: { type: 'string' },
     /** Options of Node for the server, such as `--node=--cpu-prof`. */
     node: { type: 'string', default: '' },
   },
@@ -39,6 +41,7 @@ const cells = Number(flags.cells)
 const bystanderCount = 50
 
 const hashing = defaultHashing()
+if (flags.hashes) hashing.concurrency = Number(flags.hashes)
 
 const started = new Started()
 try {
@@ -125,18 +128,23 @@ async function loginStorm(
   const { live, verify } = probes(bystanders)
   const pair = () => ({ idle: [] as number[], storm: [] as number[] })
   const seen = { argon: [] as number[], ratio: [] as number[], live: pair(), verify: pair() }
-  /** The p99 of one client, first alone and then beside logins; the rate of the logins. */
-  const beside = async (probe: Workload, p99: ReturnType<typeof pair>): Promise<number> => {
+  /** The p99 of one client, first alone and then beside logins. */
+  const beside = async (probe: Workload, p99: ReturnType<typeof pair>): Promise<void> => {
     const watched = { ...probe, port: server.port, seconds, pauseMs: 5 }
     p99.idle.push((await watch(watched)).p99)
-    const [logins, storm] = await Promise.all([slice(login, server), watch(watched)])
+    const [, storm] = await Promise.all([slice(login, server), watch(watched)])
     p99.storm.push(storm.p99)
-    return logins.rate
+  }
+  const bareRate = async (): Promise<number> => {
+    seen.argon.push(await ask<number>(argon, { options: hashing, seconds }))
+    return seen.argon.at(-1) as number
   }
   for (let round = 0; round < rounds; round++) {
-    const bare = await ask<number>(argon, { options: hashing, seconds })
-    seen.argon.push(bare)
-    seen.ratio.push((await beside(live, seen.live)) / bare)
+    // Between two neighbours, and without the watching client, which takes its share of the processors.
+    const before = await bareRate()
+    const { rate } = await slice(login, server)
+    seen.ratio.push(rate / ((before + (await bareRate())) / 2))
+    await beside(live, seen.live)
     await beside(verify, seen.verify)
   }
   return {
@@ -152,20 +160,20 @@ async function loginStorm(
 async function setUp(password: string) {
   const dir = await temporary(started)
   const dataDir = join(dir, 'data')
-  const off = ['CELL_CREATE', 'CELL_READ', 'LOGIN_IP', 'LOGIN_ACCOUNT'].map((name) => [
-    `CELLKEEP_LIMIT_${name}`,
-    'off',
-  ])
+  const off = ['CELL_CREATE', 'CELL_READ', 'LOGIN_IP', 'LOGIN_ACCOUNT'].map(
+    (name) => [`CELLKEEP_LIMIT_${name}`, 'off'] as const,
+  )
+  const hashes = { CELLKEEP_HASH_CONCURRENCY: String(hashing.concurrency) }
   const server = await product(
     started,
     dataDir,
-    Object.fromEntries(off),
+    { ...Object.fromEntries(off), ...hashes },
     flags.node.split(' ').filter(Boolean),
   )
   const client = new pg.Client(connectionTo(join(dataDir, 'socket'), 'cellkeep'))
   await client.connect()
   started.add(() => client.end())
-  const passwords = await createPasswords(hashing)
+  const passwords = createPasswords(hashing)
   await generateWorld(client, { cells, passwordHash: await passwords.hash(password) })
   const indexes = Array.from({ length: Number(flags.sessions) }, (_, index) => index)
   const keys = await keptCookieKeys(dataDir)

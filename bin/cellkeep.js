@@ -9,8 +9,6 @@ if (major < 22 || (major === 22 && minor < 18)) {
   )
   process.exitCode = 1
 } else {
-  // Hashes run on libuv's pool of 4, where file and name look-ups must not queue behind them; read once, so before anything else.
-  process.env.UV_THREADPOOL_SIZE ??= String(Number(process.env.CELLKEEP_HASH_CONCURRENCY || 4) + 4)
   // In the repository the sources run as they are; the published package has only dist.
   const source = new URL('../src/cli/main.ts', import.meta.url)
   const main = await import(

@@ -218,7 +218,7 @@ export async function composeApp(
       socketsPerAccount: config.ws_per_account,
       send: bus.send,
     }),
-    passwords: await createPasswords({
+    passwords: createPasswords({
       concurrency: config.hash_concurrency,
       queueMax: config.hash_queue_max,
       argon2: { memory: memoryCost, time: timeCost, parallelism },

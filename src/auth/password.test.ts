@@ -1,34 +1,34 @@
 import * as argon from '@node-rs/argon2'
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { type RunHash, runHash } from './hash-threads.ts'
 import { createPasswords, type PasswordsOptions } from './password.ts'
-
-// The real functions, only counted: how often a verification runs is the rule under test.
-vi.mock('@node-rs/argon2', async (original) => {
-  const real = await original<typeof argon>()
-  return { ...real, hash: vi.fn(real.hash), verify: vi.fn(real.verify) }
-})
-const verifications = vi.mocked(argon.verify)
-const hashes = vi.mocked(argon.hash)
-beforeEach(() => {
-  verifications.mockClear()
-  hashes.mockClear()
-})
 
 const cheap = { memory: 64, time: 1, parallelism: 1 }
 const make = (options: Partial<PasswordsOptions> = {}) =>
   createPasswords({ concurrency: 2, queueMax: 100, argon2: cheap, ...options })
+
+/** Passwords whose threads are counted: how often a verification runs is the rule under test. */
+function counted(options: Partial<PasswordsOptions> = {}) {
+  const jobs: unknown[][] = []
+  const run: RunHash = (name, ...args) => {
+    jobs.push([name, ...args])
+    return runHash(name, ...args)
+  }
+  return { passwords: make({ run, ...options }), jobs }
+}
+
 const busy = { status: 503, data: { reason: 'busy', retry_after: 1 } }
 
 describe('hashes', () => {
   test('are Argon2id PHC strings with a 16-byte salt and 32-byte output, of the configured cost', async () => {
-    const passwords = await make({ argon2: { memory: 128, time: 2, parallelism: 1 } })
+    const passwords = make({ argon2: { memory: 128, time: 2, parallelism: 1 } })
     const [first, second] = await Promise.all([passwords.hash('same'), passwords.hash('same')])
     expect(first).toMatch(/^\$argon2id\$v=19\$m=128,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
     expect(first).not.toBe(second)
   })
 
   test('verify the password they were made of, in every byte, and nothing else', async () => {
-    const passwords = await make()
+    const passwords = make()
     const password = '  Pässwörd 😀 with spaces  '
     const stored = await passwords.hash(password)
     expect(await passwords.verify(stored, password)).toBe(true)
@@ -43,21 +43,21 @@ describe('hashes', () => {
   })
 
   test('made with other parameters still verify, since those come from the stored string', async () => {
-    const passwords = await make({ argon2: { memory: 128, time: 2, parallelism: 1 } })
-    const stored = await (await make()).hash('x')
+    const passwords = make({ argon2: { memory: 128, time: 2, parallelism: 1 } })
+    const stored = await make().hash('x')
     expect(await passwords.verify(stored, 'x')).toBe(true)
     expect(await passwords.verify(stored, 'y')).toBe(false)
   })
 
   test('are outdated when any parameter differs', async () => {
-    const passwords = await make()
+    const passwords = make()
     expect(passwords.isOutdated(await passwords.hash('x'))).toBe(false)
     for (const argon2 of [
       { memory: 128, time: 1, parallelism: 1 },
       { memory: 64, time: 2, parallelism: 1 },
       { memory: 64, time: 1, parallelism: 2 },
     ])
-      expect(passwords.isOutdated(await (await make({ argon2 })).hash('x'))).toBe(true)
+      expect(passwords.isOutdated(await make({ argon2 }).hash('x'))).toBe(true)
     const same = { memoryCost: 64, timeCost: 1, parallelism: 1 }
     for (const other of [{ outputLen: 16 }, { salt: Buffer.alloc(8, 1) }, { algorithm: 1 }, { version: 0 }])
       expect(passwords.isOutdated(await argon.hash('x', { ...same, ...other }))).toBe(true)
@@ -66,14 +66,14 @@ describe('hashes', () => {
 })
 
 describe('every attempt costs exactly one verification of the same parameters', () => {
-  test('an unknown account is verified against a dummy that exists before the factory resolves', async () => {
-    const passwords = await make()
-    expect(hashes).toHaveBeenCalledTimes(1)
-    const dummy = await hashes.mock.results[0]?.value
+  test('an unknown account is verified against a hash that no password has', async () => {
+    const { passwords, jobs } = counted()
     expect(await passwords.verify(undefined, 'x')).toBe(false)
-    expect(verifications.mock.calls).toEqual([[dummy, 'x']])
-    expect(hashes).toHaveBeenCalledTimes(1)
+    expect(jobs).toEqual([['verify', expect.any(String), 'x']])
+    const dummy = String(jobs[0]?.[1])
     expect(passwords.isOutdated(dummy)).toBe(false)
+    expect(dummy).toMatch(/^\$argon2id\$v=19\$m=64,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+    expect(await argon.verify(dummy, 'x')).toBe(false)
   })
 
   const salt = 'c29tZXNhbHRzb21lc2FsdA'
@@ -94,14 +94,15 @@ describe('every attempt costs exactly one verification of the same parameters', 
     `$scrypt$ln=4,r=8,p=1$${salt}$${output}`,
     '$2b$10$abcdefghijklmnopqrstuv',
   ])('a corrupt stored hash is false: %j', async (stored) => {
-    const passwords = await make()
-    const dummy = await hashes.mock.results[0]?.value
+    const { passwords, jobs } = counted()
+    expect(await passwords.verify(undefined, 'x')).toBe(false)
     expect(await passwords.verify(stored, 'x')).toBe(false)
-    expect(verifications.mock.calls).toEqual([[dummy, 'x']])
+    expect(jobs).toHaveLength(2)
+    expect(jobs[1]).toEqual(jobs[0])
   })
 
   test('a hash cut, extended or with any character changed never throws', async () => {
-    const passwords = await make()
+    const { passwords, jobs } = counted()
     const stored = await passwords.hash('x')
     const variants = Array.from({ length: stored.length }, (_, i) => [
       stored.slice(0, i),
@@ -110,9 +111,9 @@ describe('every attempt costs exactly one verification of the same parameters', 
       `${stored.slice(0, i)}0${stored.slice(i)}`,
     ]).flat()
     for (const variant of variants) {
-      verifications.mockClear()
+      jobs.length = 0
       const matches = await passwords.verify(variant, 'x')
-      expect(verifications).toHaveBeenCalledTimes(1)
+      expect(jobs).toHaveLength(1)
       if (variant !== stored) expect(matches, variant).toBe(false)
     }
   })
@@ -120,7 +121,7 @@ describe('every attempt costs exactly one verification of the same parameters', 
 
 describe('the queue', () => {
   test('refuses what exceeds running and waiting jobs, and takes again when there is room', async () => {
-    const passwords = await make({ concurrency: 2, queueMax: 3 })
+    const passwords = make({ concurrency: 2, queueMax: 3 })
     const stored = await passwords.hash('x')
     const jobs = Array.from({ length: 5 }, (_, i) => {
       expect(passwords.hasRoom()).toBe(true)
@@ -138,7 +139,7 @@ describe('the queue', () => {
   })
 
   test('without waiting room takes as many jobs as run at once', async () => {
-    const passwords = await make({ concurrency: 1, queueMax: 0 })
+    const passwords = make({ concurrency: 1, queueMax: 0 })
     const job = passwords.hash('x')
     expect(passwords.hasRoom()).toBe(false)
     await expect(passwords.hash('x')).rejects.toMatchObject(busy)
@@ -147,21 +148,19 @@ describe('the queue', () => {
   })
 
   test('never runs more than `concurrency` jobs', async () => {
-    const passwords = await make({ concurrency: 3 })
-    const { hash } = await vi.importActual<typeof argon>('@node-rs/argon2')
     let running = 0
     let most = 0
-    hashes.mockImplementation(async (...given) => {
+    const run: RunHash = (name, ...args) => {
       most = Math.max(most, ++running)
-      return await hash(...given).finally(() => running--)
-    })
+      return runHash(name, ...args).finally(() => running--)
+    }
+    const passwords = make({ concurrency: 3, run })
     await Promise.all(Array.from({ length: 30 }, () => passwords.hash('x')))
-    hashes.mockImplementation(hash)
     expect(most).toBe(3)
   })
 
   test('serves first come, first served, also against a newcomer at the moment a slot gets free', async () => {
-    const passwords = await make({ concurrency: 1 })
+    const passwords = make({ concurrency: 1 })
     const order: string[] = []
     const late = passwords.hash('x').then(() => passwords.hash('x').then(() => order.push('newcomer')))
     const early = ['a', 'b', 'c'].map((name) => passwords.hash('x').then(() => order.push(name)))
@@ -170,12 +169,19 @@ describe('the queue', () => {
   })
 
   test('a failing job frees its slot', async () => {
-    const passwords = await make({ concurrency: 1, queueMax: 1 })
-    hashes.mockRejectedValueOnce(new Error('no memory'))
-    const [failed, next] = await Promise.allSettled([passwords.hash('x'), passwords.hash('x')])
-    expect(failed.status).toBe('rejected')
-    expect(next.status).toBe('fulfilled')
+    let isBroken = true
+    const run: RunHash = async (name, ...args) => {
+      if (isBroken) throw new Error('no memory')
+      return await runHash(name, ...args)
+    }
+    const passwords = make({ concurrency: 1, queueMax: 1, run })
+    const failed = passwords.hash('x')
+    const next = failed.catch(() => {
+      isBroken = false
+      return passwords.hash('x')
+    })
+    await expect(failed).rejects.toThrow('no memory')
+    expect(await next).toMatch(/^\$argon2id/)
     expect(passwords.hasRoom()).toBe(true)
-    await passwords.hash('x')
   })
 })

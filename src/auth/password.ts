@@ -1,17 +1,19 @@
-import { hash as argonHash, verify as argonVerify, parseOptions } from '@node-rs/argon2'
+import { randomBytes } from 'node:crypto'
+import { parseOptions } from '@node-rs/argon2'
 import { refusal } from '../errors.ts'
-import { randomToken } from './secrets.ts'
+import { type RunHash, runHash } from './hash-threads.ts'
 
 /** How often a password is verified while the stored hash changes under it (contract 2, section 4). */
 export const verificationsMax = 3
 
 export type PasswordsOptions = {
-  /** Hashes computed at once; each takes a thread of the libuv pool, which has UV_THREADPOOL_SIZE (4). */
+  /** Hashes computed at once, each on a thread of its own. */
   concurrency: number
   /** Jobs that may wait beyond those; more are refused as `busy`. */
   queueMax: number
   /** Memory in KiB, passes, lanes. */
   argon2: { memory: number; time: number; parallelism: number }
+  run?: RunHash
 }
 
 export interface Passwords {
@@ -30,12 +32,13 @@ export interface Passwords {
   readonly depth: number
 }
 
-/** Password hashing behind one bounded queue (contract 2, section 4); resolves once the dummy hash exists. */
-export async function createPasswords({
+/** Password hashing behind one bounded queue (contract 2, section 4). */
+export function createPasswords({
   concurrency,
   queueMax,
   argon2,
-}: PasswordsOptions): Promise<Passwords> {
+  run = runHash,
+}: PasswordsOptions): Passwords {
   const settings = {
     memoryCost: argon2.memory,
     timeCost: argon2.time,
@@ -43,15 +46,15 @@ export async function createPasswords({
     outputLen: 32,
   }
   const queue = createQueue(concurrency, queueMax)
-  const dummy = await argonHash(randomToken(), settings)
+  const dummy = hashOfNothing(settings)
   const current = parseOptions(dummy)
 
   return {
-    hash: (password) => queue.run(() => argonHash(password, settings)),
+    hash: (password) => queue.run(() => run('hash', password, settings)),
     verify: (storedHash, password) =>
       queue.run(async () => {
         const usable = storedHash !== undefined && isUsable(storedHash, settings)
-        const matches = await argonVerify(usable ? storedHash : dummy, password)
+        const matches = await run('verify', usable ? storedHash : dummy, password)
         return usable && matches
       }),
     isOutdated(storedHash) {
@@ -64,6 +67,16 @@ export async function createPasswords({
       return queue.depth
     },
   }
+}
+
+type Settings = { memoryCost: number; timeCost: number; parallelism: number; outputLen: number }
+
+/** A hash of the current cost that no password has: its output is random. */
+function hashOfNothing({ memoryCost, timeCost, parallelism, outputLen }: Settings): string {
+  const [salt, output] = [16, outputLen].map((size) =>
+    randomBytes(size).toString('base64').replace(/=+$/, ''),
+  )
+  return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${salt}$${output}`
 }
 
 type Parameters = ReturnType<typeof parseOptions>

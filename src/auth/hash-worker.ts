@@ -1,0 +1,34 @@
+import { readlinkSync } from 'node:fs'
+import { constants, setPriority } from 'node:os'
+import { basename } from 'node:path'
+import { type MessagePort, parentPort } from 'node:worker_threads'
+import { hashSync, verifySync } from '@node-rs/argon2'
+
+/** The body of one hashing thread (hash-threads.ts): one job at a time, answered in order. */
+const functions = { hash: hashSync, verify: verifySync }
+
+export type HashFunctions = typeof functions
+export type HashJob = { name: keyof HashFunctions; args: unknown[] }
+export type HashAnswer = { value: unknown } | { error: unknown }
+
+yieldToOthers()
+const port = parentPort as MessagePort
+port.on('message', (job: HashJob) => port.postMessage(answer(job)))
+
+function answer({ name, args }: HashJob): HashAnswer {
+  try {
+    return { value: Reflect.apply(functions[name], undefined, args) }
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** Where threads have priorities of their own (Linux), requests and the database go first. */
+function yieldToOthers(): void {
+  if (process.platform !== 'linux') return
+  try {
+    setPriority(Number(basename(readlinkSync('/proc/thread-self'))), constants.priority.PRIORITY_BELOW_NORMAL)
+  } catch {
+    // No /proc here: hashes then compete like everything else.
+  }
+}
