@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Log } from '../core/log.ts'
-import { encodeSignal, isEmpty, merged, type Signal, signalDecoder } from './signals.ts'
+import { encodeSignal, isEmpty, isUrgent, merged, type Signal, signalDecoder } from './signals.ts'
 
 /**
  * Signals between the processes on one database, over LISTEN and NOTIFY on a connection of its own: inside a
@@ -25,9 +25,13 @@ export type Heard = {
 }
 
 const channel = 'cellkeep'
+const sendText = `select pg_notify('${channel}', payload) from unnest($1::text[]) as payload`
 
-/** Between two sendings, so that many small mutations do not become as many notifications. */
-const restMs = 10
+/**
+ * Between two sendings, so that many small mutations do not become as many notifications. Nobody waits for the
+ * hint that there are audit rows as for a closing or a message, which cut the longer rest short.
+ */
+const restMs = { short: 10, long: 50 }
 const retryMs = { first: 100, most: 5_000 }
 /** A connection that is silent this long is asked whether it lives. */
 const pingMs = 15_000
@@ -41,8 +45,11 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
   let client: Promise<pg.Client> | undefined
   let waiting: Signal | undefined
   let sending: Promise<void> | undefined
+  let hurry: (() => void) | undefined
   let reconnecting: Promise<void> | undefined
   let ping: NodeJS.Timeout | undefined
+  /** No more rests: what waits goes at once. */
+  const leaving = new AbortController()
   const ended = new AbortController()
 
   const decode = signalDecoder(node, (signal) => heard?.signal(signal))
@@ -103,6 +110,14 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     reconnecting = undefined
   }
 
+  function start(): void {
+    sending ??= flush().finally(() => {
+      sending = undefined
+      // It may have come between the last look and now.
+      if (waiting && !ended.signal.aborted) start()
+    })
+  }
+
   /** Until nothing waits. A batch that fails is lost: nobody knows whether it arrived, and none may come twice. */
   async function flush(): Promise<void> {
     while (waiting) {
@@ -117,14 +132,22 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
       const payloads = encodeSignal(node, waiting)
       waiting = undefined
       try {
-        await ready.query(`select pg_notify('${channel}', payload) from unnest($1::text[]) as payload`, [
-          payloads,
-        ])
+        await ready.query({ name: 'signal', text: sendText, values: [payloads] })
       } catch (error) {
         log.warn({ err: error }, 'a signal to other nodes is lost; they find out within 30 s')
       }
-      if (waiting) await delay(restMs)
+      await rest()
     }
+  }
+
+  async function rest(): Promise<void> {
+    const pause = (ms: number) => delay(ms, undefined, { signal: leaving.signal }).catch(() => {})
+    await pause(restMs.short)
+    if (waiting && isUrgent(waiting)) return
+    const urged = new Promise<void>((resolve) => {
+      hurry = resolve
+    })
+    await Promise.race([pause(restMs.long - restMs.short), urged])
   }
 
   function drop(why: string): void {
@@ -144,9 +167,8 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     send: (signal) => {
       if (ended.signal.aborted || isEmpty(signal)) return
       waiting = merged(waiting, signal)
-      sending ??= flush().finally(() => {
-        sending = undefined
-      })
+      if (isUrgent(signal)) hurry?.()
+      start()
     },
     listen: async (by) => {
       heard = by
@@ -161,6 +183,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     },
     close: async () => {
       clearInterval(ping)
+      leaving.abort()
       const limit = delay(farewellMs, undefined, { ref: false })
       await Promise.race([sending, limit])
       ended.abort()

@@ -16,6 +16,10 @@ export const merged = (a: Signal | undefined, b: Signal): Signal => ({
 export const isEmpty = ({ notifications, closings, wroteAudit }: Signal): boolean =>
   !wroteAudit && notifications.length === 0 && closings.length === 0
 
+/** More than the hint that there are audit rows. */
+export const isUrgent = ({ notifications, closings }: Signal): boolean =>
+  notifications.length > 0 || closings.length > 0
+
 /**
  * A signal as payloads `<node> <index>/<count> <piece>`: the largest offer, escaped, is more than one may hold.
  * Plain ASCII, so that a character is a byte in any encoding of the database; the index makes equal pieces
