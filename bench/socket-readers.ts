@@ -1,23 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-
-export type Readers = {
-  /** Resolves when every socket has so many messages. */
-  have(count: number): Promise<void>
-  close(): Promise<void>
-}
+import { countingReaders, type Readers } from './readers.ts'
 
 /** Bare connections that only count text frames, so that reading costs little beside what is measured. */
 export async function openReaders(
   { port, path, cookie }: { port: number; path: string; cookie: string },
   count: number,
 ): Promise<Readers> {
-  const counts = new Array<number>(count).fill(0)
-  let wanted = 0
-  let behind = 0
-  let reached = (): void => {}
   const sockets: Socket[] = []
+  const readers = countingReaders(sockets, count)
   for (let from = 0; from < count; from += 50) {
     const some = Array.from({ length: Math.min(50, count - from) }, async (_, i) => {
       const socket = connect({ port, host: '127.0.0.1' })
@@ -28,30 +20,13 @@ export async function openReaders(
       )
       const [head] = (await once(socket, 'data')) as [Buffer]
       if (!head.toString('latin1').startsWith('HTTP/1.1 101')) throw new Error(head.toString('latin1'))
-      const parse = frameCounter(() => {
-        const own = (counts[from + i] as number) + 1
-        counts[from + i] = own
-        if (own === wanted && --behind === 0) reached()
-      })
+      const parse = frameCounter(() => readers.took(from + i))
       parse(head.subarray(head.indexOf('\r\n\r\n') + 4))
       socket.on('data', parse)
     })
     await Promise.all(some)
   }
-  return {
-    have: (each) =>
-      new Promise((resolve) => {
-        wanted = each
-        behind = counts.filter((one) => one < each).length
-        reached = resolve
-        if (behind === 0) resolve()
-      }),
-    close: async () => {
-      const closed = sockets.map((socket) => once(socket, 'close'))
-      for (const socket of sockets) socket.destroy()
-      await Promise.all(closed)
-    },
-  }
+  return readers
 }
 
 /** Calls `onText` at the end of each text frame; a server masks nothing and sends none of 64 KiB here. */

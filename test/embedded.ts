@@ -32,6 +32,7 @@ export async function testDirectory(): Promise<string> {
   await chmod(dir, 0o711)
   afterAll(async () => {
     for (const close of open) await close()
+    open.clear()
     const left: string[] = []
     for (const name of await readdir(dir)) {
       if ((await postmasterPid(join(dir, name, 'db'))) === undefined) continue

@@ -2,28 +2,18 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test as i
 import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
 import { type Rival, rival } from '../../test/helpers/race.ts'
+import { waitingCalls } from '../../test/helpers/waiting-calls.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** A call whose data says `wait` stops in its hook, with the cell locked, until the gate opens. */
-let gate = { entered: () => {}, opened: Promise.resolve() }
-
+const waiting = waitingCalls()
 let test: TestService
 let ada: TestAccount
 let editor: TestAccount
 let root: TestAccount
 let other: Rival
 beforeAll(async () => {
-  test = await testService({
-    hooks: {
-      async validateData(_kind: string | null, data: Record<string, unknown>) {
-        if (!data.wait) return data
-        gate.entered()
-        await gate.opened
-        return data
-      },
-    },
-  })
+  test = await testService({ hooks: waiting.hooks })
   ;[ada, editor, root] = await Promise.all([
     test.account(),
     test.account(),
@@ -48,13 +38,9 @@ async function shared(data: object = {}): Promise<string> {
 }
 
 /** Begins an update that holds the lock of its cell until `open` is called. */
-async function held(account: TestAccount, cell_id: string, changes: Changes) {
-  const [entered, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  gate = { entered: entered.resolve, opened: opened.promise }
+function held(account: TestAccount, cell_id: string, changes: Changes) {
   const data_patch = { wait: true, ...changes.data_patch }
-  const answer = reasonOf(update(account, cell_id, { ...changes, data_patch }))
-  await entered.promise
-  return { open: opened.resolve, answer }
+  return waiting.held(() => reasonOf(update(account, cell_id, { ...changes, data_patch })))
 }
 
 /** The rival begins a revoke or downgrade as its verb will: under the lock of the cell. */

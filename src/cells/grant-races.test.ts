@@ -2,28 +2,18 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test as i
 import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { type Rival, rival } from '../../test/helpers/race.ts'
+import { waitingCalls } from '../../test/helpers/waiting-calls.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** A call whose data says `wait` stops in its hook, with the cell locked, until the gate opens. */
-let gate = { entered: () => {}, opened: Promise.resolve() }
-
+const waiting = waitingCalls()
 let test: TestService
 let ada: TestAccount
 let editor: TestAccount
 let root: TestAccount
 let other: Rival
 beforeAll(async () => {
-  test = await testService({
-    hooks: {
-      async validateData(_kind: string | null, data: Record<string, unknown>) {
-        if (!data.wait) return data
-        gate.entered()
-        await gate.opened
-        return data
-      },
-    },
-  })
+  test = await testService({ hooks: waiting.hooks })
   ;[ada, editor, root] = await Promise.all([
     test.account(),
     test.account(),
@@ -48,13 +38,7 @@ const stored = async (id: string) => (await root.client.cell_get({ id })).cell
  * Begins an update of the owner that holds the lock of the cell until `open` is called. It changes nothing: those
  * who wait for an updated row race each other to its new version, the others get it in turn.
  */
-async function held(cell_id: string) {
-  const [entered, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  gate = { entered: entered.resolve, opened: opened.promise }
-  const answer = update(ada, cell_id, { wait: true })
-  await entered.promise
-  return { open: opened.resolve, answer }
-}
+const held = (cell_id: string) => waiting.held(() => update(ada, cell_id, { wait: true }))
 type Take = (cell_id: string, grant_id: string) => Promise<unknown>
 const revoke: Take = (_cell_id, grant_id) => ada.client.cell_grant_revoke({ grant_id })
 const downgrade: Take = (cell_id) =>

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { removeRows, writeRows } from '../../test/helpers/audit-streams.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
@@ -6,6 +6,9 @@ import { cuttingProxy } from '../../test/helpers/cutting-proxy.ts'
 import { exportAudit } from '../audit/export.ts'
 import { type TestService, testService } from '../testing/index.ts'
 import { type AuditStreamItem, auditStream } from './audit-stream.ts'
+
+// A client that lost its connection waits a random part of seconds, which is here a small one.
+beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0.02))
 
 async function started() {
   const log = capturedLog()

@@ -42,9 +42,16 @@ async function linkTo(made: string, own: string, found: string | undefined): Pro
   return readlink(own)
 }
 
-/** A new private directory under the temporary one, short enough for a socket and in reach of the user. */
-export async function temporaryDirectory(prefix: string, user: DatabaseUser | undefined): Promise<string> {
-  for (const parent of [tmpdir(), '/tmp']) {
+/**
+ * A new private directory, short enough for a socket and in reach of the user: under `within` where that will do,
+ * else under the temporary one.
+ */
+export async function temporaryDirectory(
+  prefix: string,
+  user: DatabaseUser | undefined,
+  within = tmpdir(),
+): Promise<string> {
+  for (const parent of [within, tmpdir(), '/tmp']) {
     const reachable = user === undefined || (await barrierTo(parent, user)) === undefined
     if (!reachable || !fits(join(parent, `${prefix}XXXXXX`))) continue
     const made = await mkdtemp(join(parent, prefix))

@@ -1,10 +1,11 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { access } from 'node:fs/promises'
-import { join } from 'node:path'
+import { access, chmod, mkdtemp, realpath, rmdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { postmasterPid, serves } from '../db/postgres-process.ts'
 import { cloneDatabase, sharedCluster, startCluster } from './cluster.ts'
 
@@ -68,8 +69,13 @@ test('a process that forgets its cluster ends, and the cluster with it', async (
   await expect.poll(() => access(stdout.trim()).catch(({ code }) => code), { timeout: 15_000 }).toBe('ENOENT')
 })
 
-test('a stopped cluster leaves no directory', async () => {
-  const { connection, stop } = await startCluster()
+test('a cluster lies where it is told to, and leaves no directory when it is stopped', async () => {
+  const within = await realpath(await mkdtemp(join(tmpdir(), 'ck-')))
+  // The database's user passes it where the test runs as root.
+  await chmod(within, 0o711)
+  onTestFinished(() => rmdir(within))
+  const { connection, stop } = await startCluster({ within })
+  expect(dirname(connection.host as string)).toBe(within)
   expect(await query(connection, 'select current_user as name')).toEqual([{ name: 'cellkeep' }])
   await stop()
   await expect(access(connection.host as string)).rejects.toMatchObject({ code: 'ENOENT' })

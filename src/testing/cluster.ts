@@ -30,10 +30,19 @@ const throwaway = {
   shared_buffers: '128MB',
 }
 
-/** Starts a cluster of its own; `CELLKEEP_POSTGRES_BIN` chooses the version. It ends with this process at the latest. */
-export async function startCluster(): Promise<TestCluster> {
+/**
+ * Starts a cluster of its own, in a new directory `within` or under the temporary one; `CELLKEEP_POSTGRES_BIN`
+ * chooses the version, `settings` stand above those of a throwaway. It ends with this process at the latest.
+ */
+export async function startCluster({
+  within,
+  settings = {},
+}: {
+  within?: string | undefined
+  settings?: Record<string, string>
+} = {}): Promise<TestCluster> {
   const user = await databaseUser('')
-  const dir = await temporaryDirectory('ck-', user)
+  const dir = await temporaryDirectory('ck-', user, within)
   const watchdog = spawn('/bin/sh', ['-c', watch, 'sh', dir], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
@@ -55,7 +64,10 @@ export async function startCluster(): Promise<TestCluster> {
     })
     const db = join(dir, 'db')
     await initDatabase(binaries, db, user, ['--no-sync'])
-    const server = { binaries, db, socketDir: dir, logFile: join(dir, 'log'), user, settings: throwaway }
+    const server = {
+      ...{ binaries, db, socketDir: dir, logFile: join(dir, 'log'), user },
+      settings: { ...throwaway, ...settings },
+    }
     const { client } = await startPostgres(server)
     await client.end()
   } catch (error) {

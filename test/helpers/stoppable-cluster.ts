@@ -4,10 +4,11 @@ import { findBinaries } from '../../src/db/postgres-binaries.ts'
 import { disconnect, startPostgres, stopPostgres } from '../../src/db/postgres-process.ts'
 import { startCluster, toUrl } from '../../src/testing/cluster.ts'
 import { serverProcesses } from '../embedded.ts'
+import { inMemory } from '../memory.ts'
 
 /** A PostgreSQL of the test's own that it may stop, start again, and freeze. */
 export async function stoppableCluster() {
-  const cluster = await startCluster()
+  const cluster = await startCluster({ within: inMemory() })
   const dir = cluster.connection.host as string
   const signal = async (name: NodeJS.Signals) => {
     for (const pid of await serverProcesses(dir)) process.kill(pid, name)
