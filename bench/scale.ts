@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
+import { totalmem } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { parseArgs, promisify } from 'node:util'
 import pg from 'pg'
 import { silentLog } from '../src/core/log.ts'
+import { planning } from '../src/db/db.ts'
 import { createService, type Service } from '../src/service.ts'
 import { cloneDatabase, migratedTemplate, startCluster, toUrl } from '../src/testing/cluster.ts'
 import { machine } from './machine.ts'
@@ -19,8 +22,8 @@ import { callers, generateWorld, indexOf, openSessions } from './world.ts'
  * `npm run bench:scale`: the same calls in a small and in a large world, in two databases of one cluster,
  * through the real service in process. Small and large take turns; ratios of medians are judged. fsync is
  * off and everything is in memory: what is compared is the work, not the disk. With 1 M cells it takes some ten
- * minutes on two free cores, half of them to make the worlds; `--minutes` bounds the other half, and what has
- * not been run by then is named in the report. `--cells 10000000` takes an hour and 12 GB of disk.
+ * minutes on two free cores, two of them to make the worlds; `--minutes` bounds the rest, and what has not been
+ * run by then is named in the report. `--cells 10000000` takes half an hour more and 30 GB of disk.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -32,11 +35,19 @@ const { values: flags } = parseArgs({
     minutes: { type: 'string', default: '10' },
     /** Of hidden and of missing cells each, to compare the time of their refusals. */
     samples: { type: 'string', default: '1000' },
-    /** Only cases whose name holds this text. */
+    /** Only cases whose name holds one of these texts, with commas between. */
     only: { type: 'string', default: '' },
+    /** Where the worlds are made; else in the temporary directory. */
+    dir: { type: 'string' },
     out: { type: 'string', default: join(import.meta.dirname, 'results') },
   },
 })
+/** So large that a world of 1 M cells is in memory, and written out as it is made and not while it is measured. */
+const server = {
+  shared_buffers: `${Math.floor(totalmem() / 4 / 2 ** 20)}MB`,
+  max_wal_size: '4GB',
+  max_parallel_maintenance_workers: '2',
+}
 const sizes = { small: Number(flags.base), large: Number(flags.cells) }
 const keys = ['bench-key-bench-key-bench-key-bench-key-1']
 /** A case that takes longer than this in all is not repeated further. */
@@ -71,13 +82,16 @@ try {
 }
 
 async function scale(): Promise<ScaleRun> {
-  const cluster = await startCluster()
+  const cluster = await startCluster({ within: flags.dir, settings: server })
   started.add(cluster.stop)
   const template = await migratedTemplate(cluster.connection)
   const worlds = {
     small: await makeWorld(cluster.connection, template, sizes.small),
     large: await makeWorld(cluster.connection, template, sizes.large),
   }
+  // Else what was made is still being written while the first cases are measured: a clone took seconds.
+  await worlds.large.client.query('checkpoint')
+  await promisify(execFile)('sync')
   const facts = await machine(worlds.large.client)
   const refused = (caller: string) => (params: object) =>
     callOf(worlds.large, { method: 'cell_get', caller, refusal: 'cell_not_found' })(params)
@@ -93,7 +107,8 @@ async function scale(): Promise<ScaleRun> {
     ...listCases(sizes.large),
     ...points.filter(({ isWrite }) => isWrite),
   ]
-  for (const one of all.filter(({ name }) => name.includes(flags.only)))
+  const texts = flags.only.split(',')
+  for (const one of all.filter(({ name }) => texts.some((text) => name.includes(text))))
     if (performance.now() > until && !one.isWrite) skipped.push(one.name)
     else rows.push(...(await compare(one, worlds)))
   return { machine: facts, sizes, rows, refusals, skipped }
@@ -168,7 +183,7 @@ function callOf(
 
 async function makeWorld(connection: pg.ClientConfig, template: string, cells: number): Promise<World> {
   const database = await cloneDatabase(connection, template)
-  const client = new pg.Client(database.connection)
+  const client = new pg.Client({ ...database.connection, options: planning })
   await client.connect()
   const begun = performance.now()
   await generateWorld(client, { cells, seed: Number(flags.seed), relations: true })

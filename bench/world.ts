@@ -51,7 +51,7 @@ export async function generateWorld(client: pg.Client, options: WorldOptions): P
   // Two numbers in 0..1 that depend on the seed and nothing else; ids come from md5, as in `idOf`.
   await client.query(`
     set synchronous_commit = off;
-    set maintenance_work_mem = '256MB';
+    set maintenance_work_mem = '1GB';
     create function pg_temp.u(i bigint, salt int) returns float8 language sql immutable
       as $$ select (hashint8extended(i, ${seed} * 1000 + salt) & 4294967295) / 4294967296.0::float8 $$;
     create function pg_temp.id(what text, i bigint) returns uuid language sql immutable

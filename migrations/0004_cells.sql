@@ -39,6 +39,25 @@ create index if not exists cell_live_own_created on cell (created_by, visibility
   where deleted_at is null;
 create index if not exists cell_live_own_changed on cell (created_by, visibility, changed_at, id)
   where deleted_at is null;
+create index if not exists cell_live_own_kind_created on cell (created_by, visibility, kind, created_at, id)
+  where deleted_at is null and kind is not null;
+create index if not exists cell_live_own_kind_changed on cell (created_by, visibility, kind, changed_at, id)
+  where deleted_at is null and kind is not null;
+create index if not exists cell_live_own_path on cell (created_by, visibility, path)
+  where deleted_at is null and path is not null;
+-- Cells with a path in the order of a list; with what a list filters by, so that it looks at no others.
+create index if not exists cell_live_path_created
+  on cell (visibility, created_at, id, path, kind)
+  where deleted_at is null and path is not null;
+create index if not exists cell_live_path_changed
+  on cell (visibility, changed_at, id, path, kind)
+  where deleted_at is null and path is not null;
+create index if not exists cell_live_own_path_created
+  on cell (created_by, visibility, created_at, id, path, kind)
+  where deleted_at is null and path is not null;
+create index if not exists cell_live_own_path_changed
+  on cell (created_by, visibility, changed_at, id, path, kind)
+  where deleted_at is null and path is not null;
 -- Tombstones too: purge of an actor lets go of them.
 create index if not exists cell_created_by on cell (created_by);
 create index if not exists cell_updated_by on cell (updated_by) where updated_by is not null;

@@ -306,7 +306,14 @@ CREATE INDEX cell_live_kind_changed ON cell USING btree (visibility, kind, chang
 CREATE INDEX cell_live_kind_created ON cell USING btree (visibility, kind, created_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX cell_live_own_changed ON cell USING btree (created_by, visibility, changed_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX cell_live_own_created ON cell USING btree (created_by, visibility, created_at, id) WHERE deleted_at IS NULL;
+CREATE INDEX cell_live_own_kind_changed ON cell USING btree (created_by, visibility, kind, changed_at, id) WHERE deleted_at IS NULL AND kind IS NOT NULL;
+CREATE INDEX cell_live_own_kind_created ON cell USING btree (created_by, visibility, kind, created_at, id) WHERE deleted_at IS NULL AND kind IS NOT NULL;
+CREATE INDEX cell_live_own_path ON cell USING btree (created_by, visibility, path) WHERE deleted_at IS NULL AND path IS NOT NULL;
+CREATE INDEX cell_live_own_path_changed ON cell USING btree (created_by, visibility, changed_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
+CREATE INDEX cell_live_own_path_created ON cell USING btree (created_by, visibility, created_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
 CREATE INDEX cell_live_path ON cell USING btree (visibility, path) WHERE deleted_at IS NULL AND path IS NOT NULL;
+CREATE INDEX cell_live_path_changed ON cell USING btree (visibility, changed_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
+CREATE INDEX cell_live_path_created ON cell USING btree (visibility, created_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
 CREATE UNIQUE INDEX cell_path ON cell USING btree (path) WHERE deleted_at IS NULL AND path IS NOT NULL;
 CREATE INDEX cell_updated_by ON cell USING btree (updated_by) WHERE updated_by IS NOT NULL;
 CREATE INDEX invite_claimed_by ON invite USING btree (claimed_by);

@@ -61,7 +61,8 @@ export const edgeOrder = ({ from, key }: Edges, isReverse = false): string[] =>
  * The edges of a cell whose far cell the caller may view, cut after that filter; needs `me`. It walks the index
  * in order and probes each far cell once, until there are enough. Given `near = …` the planner expects a few
  * edges and sorts them, which for a popular cell are all of its thousands for a page of twenty; of a range
- * between two bounds it expects many. `offset 0` keeps it from joining with all cells there are.
+ * between two bounds it expects many. The probe is a value and no join: that would be one with all cells there
+ * are, or prepare to remember as many far cells as there may be edges.
  */
 export function visibleEdges(edges: Edges, { anchor, isReverse = false, after, size }: Walk): Sql {
   const [near, far] = isReverse ? [edges.to, edges.from] : [edges.from, edges.to]
@@ -72,10 +73,9 @@ export function visibleEdges(edges: Edges, { anchor, isReverse = false, after, s
     : sql`(${names([near, ...order.slice(0, 1)])}) >= (${anchor}, ${sql.raw(isReverse ? `'-infinity'` : `''`)})`
   return sql`
     select ${edgeColumns(edges, 'e')}
-    from ${sql.raw(edges.table)} e cross join lateral (
-      select id, visibility, created_by, deleted_at from cell where id = ${names([far])} offset 0
-    ) far, me
-    where ${lower} and ${names([near])} <= ${anchor} and ${tiers('far').view}
+    from ${sql.raw(edges.table)} e, me
+    where ${lower} and ${names([near])} <= ${anchor}
+      and (select ${tiers('far').view} from cell far where far.id = ${names([far])})
     order by ${names([near, ...order])} limit ${sql.raw(size)}`
 }
 

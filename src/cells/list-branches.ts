@@ -1,7 +1,7 @@
 import { type Sql, sql } from '../db/sql.ts'
 import { tier } from './access.ts'
 import { granted } from './list-granted.ts'
-import { underPrefix } from './list-prefix.ts'
+import { type Scope, underPrefix } from './list-prefix.ts'
 import {
   all,
   beyond,
@@ -9,7 +9,6 @@ import {
   columns,
   filters,
   inOrder,
-  isVisibility,
   type ListInput,
   type Page,
   walk,
@@ -30,9 +29,10 @@ export function branches(page: Page): Sql[] {
   const open = (['public', 'private'] as const).filter(
     (one) => (visibility ?? one) === one && (isAdmin || one === 'public'),
   )
-  const parts = open.map((one) => ofVisibility(page, one))
+  const parts = open.map((visibility) => ofScope(page, { visibility, created_by }))
   if (!isAdmin && actor_id !== null && visibility !== 'public') {
-    if ((created_by ?? actor_id) === actor_id) parts.push(ofCreator(page, actor_id, 'private'))
+    if ((created_by ?? actor_id) === actor_id)
+      parts.push(ofScope(page, { visibility: 'private', created_by: actor_id }))
     if (created_by !== actor_id) parts.push(granted(page, ['private'], isForeign))
   }
   return parts.length > 0 ? parts : [nothing]
@@ -46,16 +46,9 @@ const named = (page: Page, ids: string[], more: Sql[]): Sql => sql`(
   from (select ${columns} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
   where ${all([tier.view, ...more, ...filters(page), ...beyond(page)])} ${inOrder(page)})`
 
-function ofVisibility(page: Page, visibility: string): Sql {
-  const { created_by, kind, path_prefix } = page
-  if (created_by !== undefined) return ofCreator(page, created_by, visibility)
-  if (path_prefix !== undefined) return underPrefix(page, path_prefix, visibility)
-  return walk(page, [isVisibility(visibility), ...filters({ kind })], [])
+/** For every scope there are indexes that begin with it: on the order, on kind and order, on the path. */
+function ofScope(page: Page, scope: Scope): Sql {
+  const { kind, path_prefix } = page
+  if (path_prefix !== undefined) return underPrefix(page, path_prefix, scope)
+  return walk(page, filters({ ...scope, kind }))
 }
-
-const ofCreator = (page: Page, created_by: string, visibility: string): Sql =>
-  walk(
-    page,
-    [sql`c.created_by = ${created_by}::uuid`, isVisibility(visibility)],
-    filters({ kind: page.kind, path_prefix: page.path_prefix }),
-  )

@@ -6,6 +6,7 @@ import {
   cellKey,
   columns,
   filters,
+  hasPath,
   inOrder,
   isDone,
   isVisibility,
@@ -55,8 +56,9 @@ function byEither(page: Page, visibilities: readonly Visibility[], isForeign: Sq
   const { created_by, kind, path_prefix } = page
   const isMany = sql`(select is_many from mine_count)`
   const indexed = (visibility: Visibility): Sql[] => [
-    ...filters(created_by === undefined ? { kind } : { created_by }),
+    ...filters(path_prefix === undefined ? { created_by, kind } : { created_by }),
     isVisibility(visibility),
+    ...(path_prefix === undefined ? [] : [hasPath]),
   ]
   // As a value and not as a condition, it is a look-up in a hash; else the planner might join.
   const isMine = sql`(c.id in (select id from mine)) is true`

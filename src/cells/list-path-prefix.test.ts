@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows } from '../../test/helpers/cell-rows.ts'
+import { workOf } from '../../test/helpers/plans.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { afterPrefix, walkMax } from './list-walk.ts'
+import { fewMax } from './list-prefix.ts'
+import { afterPrefix } from './list-walk.ts'
 
 let test: TestService
 let ada: TestAccount
@@ -36,7 +38,7 @@ describe('path_prefix', () => {
 
   it('finds the same page whether few or very many cells lie under it', async () => {
     const kind = 'k'
-    // Past 5000 matches the statement takes another way.
+    // Past `fewMax` matches the statement takes another way.
     await cellRows(test, 5100, {
       kind: sql`case when i % 1000 = 1 then ${kind}::text end`,
       visibility: sql`'public'`,
@@ -75,32 +77,46 @@ describe('path_prefix', () => {
     await test.service.app.db.run(sql`delete from cell where path like 'many/%'`)
   })
 
-  it('finds very many cells that all lie at the far end of the order', async () => {
-    const first = '2020-01-01'
-    await cellRows(test, 5100, {
-      kind: sql`case when i % 1000 = 1 then 'k' end`,
-      visibility: sql`'public'`,
-      path: sql`'far/' || i`,
-      created_at: sql`${first}::timestamptz + i * interval '1 second'`,
-    })
-    // More than a walk goes through before it gives up.
-    await cellRows(test, walkMax + 100, {
-      visibility: sql`'public'`,
-      created_at: sql`${first}::timestamptz + (6000 + i) * interval '1 second'`,
-    })
-    for (const order_by of ['created_at', 'updated_at'] as const) {
-      const list = { path_prefix: 'far/', order_by, limit: 3 }
-      const page = await ada.client.cell_list(list)
-      const next = await ada.client.cell_list({ ...list, cursor: page.next_cursor })
-      expect([...page.cells, ...next.cells].map(({ path }) => path)).toEqual(
-        [5100, 5099, 5098, 5097, 5096, 5095].map((n) => `far/${n}`),
-      )
-    }
-    const { cells, next_cursor } = await ada.client.cell_list({ path_prefix: 'far/', kind: 'k' })
-    expect(cells.map(({ path }) => path)).toEqual([5001, 4001, 3001, 2001, 1001, 1].map((n) => `far/${n}`))
-    expect(next_cursor).toBe(null)
-    await test.service.app.db.run(sql`delete from cell where visibility = 'public'`)
-  })
+  it.each(['public', 'private'] as const)(
+    'finds very many %s cells behind many others',
+    async (visibility) => {
+      const [first, rest] = ['2020-01-01', 2100]
+      const created_by = sql`${root.actor_id}::uuid`
+      await cellRows(test, rest, {
+        ...{ created_by, visibility: sql`${visibility}` },
+        kind: sql`case when i % 1000 = 1 then 'k' end`,
+        path: sql`'far/' || i`,
+        created_at: sql`${first}::timestamptz + i * interval '1 second'`,
+      })
+      await cellRows(test, 3 * rest, {
+        created_by: sql`case when i % 2 = 0 then ${created_by} else ${ada.actor_id}::uuid end`,
+        visibility: sql`${visibility}`,
+        path: sql`case when i % 3 = 0 then 'near/' || i end`,
+        created_at: sql`${first}::timestamptz + (6000 + i) * interval '1 second'`,
+      })
+      await test.service.app.db.run(sql`vacuum analyze cell`)
+      for (const order_by of ['created_at', 'updated_at'] as const)
+        for (const creator of [{}, { created_by: root.actor_id }]) {
+          const list = { path_prefix: 'far/', order_by, limit: 3, ...creator }
+          const page = await root.client.cell_list(list)
+          const next = await root.client.cell_list({ ...list, cursor: page.next_cursor })
+          expect([...page.cells, ...next.cells].map(({ path }) => path)).toEqual(
+            [0, 1, 2, 3, 4, 5].map((n) => `far/${rest - n}`),
+          )
+          // What does not match costs no look at the cell.
+          const work = await workOf(test.databaseUrl, () => root.client.cell_list(list))
+          expect(work.indexes, JSON.stringify(list)).toContain(
+            `cell_live_${creator.created_by ? 'own_' : ''}path_${order_by === 'created_at' ? 'created' : 'changed'}`,
+          )
+          expect(work.rows.cell).toBeLessThan(2 * rest)
+          expect(work.pages).toBeLessThan(fewMax + 500)
+        }
+      const { cells, next_cursor } = await root.client.cell_list({ path_prefix: 'far/', kind: 'k' })
+      expect(cells.map(({ path }) => path)).toEqual([2001, 1001, 1].map((n) => `far/${n}`))
+      expect(next_cursor).toBe(null)
+      await test.service.app.db.run(sql`delete from cell`)
+    },
+  )
 })
 
 it.each([

@@ -6,46 +6,44 @@ import {
   cellKey,
   columns,
   filters,
+  hasPath,
   inOrder,
-  isDone,
-  isVisibility,
+  type ListInput,
   type Page,
-  shortWalk,
-  walk,
 } from './list-walk.ts'
 
 /** So many matches of a prefix are sorted at once. */
-const fewMax = 5000
-/** So many still are where a walk did not soon fill the page, since they may all be at its far end. */
-const someMax = 200_000
+export const fewMax = 500
+
+/** What indexes begin with: the cells of one visibility, of one creator or of all. */
+export type Scope = Pick<ListInput, 'visibility' | 'created_by'>
 
 /**
- * Cells of one visibility under a path prefix. Few matches are taken from the path index and sorted; many fill
- * a page soon by a walk in the order of the page. Where that gives up, no index has both path and order: then
- * again it is the matches that are sorted, or the walk goes on if they are very many.
+ * Cells of a scope under a path prefix. Few matches are taken from the index on the path and sorted. Many are
+ * met by a walk in the order of the page over all cells of the scope that have a path. It asks for columns of
+ * its index alone: so what does not match costs no look at the cell, and no other index is as cheap, even where
+ * the planner expects next to nothing of a creator and would take any index and sort.
  */
-export function underPrefix(page: Page, path_prefix: string, visibility: string): Sql {
+export function underPrefix(page: Page, path_prefix: string, scope: Scope): Sql {
+  const { kind } = page
+  const indexed = [tier.live, hasPath, ...filters(scope)]
   const prefix = filters({ path_prefix })
-  const indexed = [isVisibility(visibility), ...filters({ kind: page.kind })]
-  const matching = all([tier.live, isVisibility(visibility), ...prefix])
-  /** Counted in the index alone. */
-  const areOver = (max: number, ...conditions: Sql[]): Sql => sql`
-    select count(*) > ${sql.raw(max)} as are_over
-    from (select from cell c where ${all([...conditions, matching])} limit ${sql.raw(max)} + 1) c`
-  const isMany = sql`(select are_over from few)`
-  const isVast = sql`(select are_over from some_more)`
-  const isOpen = sql`(select is_open from near_end)`
+  const { key, id } = cellKey(page)
+  const areMany = sql`(select count(*) > ${sql.raw(fewMax)} from few)`
   return sql`(
-    with few as materialized (${areOver(fewMax)}),
-    near as materialized (${shortWalk(page, indexed, [isMany, ...prefix])}),
-    near_end as materialized (
-      select ${isMany} and not ${isDone(page, indexed, sql`(select count(*) from near)`)} as is_open
-    ), some_more as materialized (${areOver(someMax, isOpen)})
-    select id, key, data_bytes from near where not ${isOpen}
-    union all (
-      select c.id, ${cellKey(page).key} as key, c.data_bytes
-      from (select ${columns} from cell c where ${matching} order by c.path offset 0) c
-      where ${all([sql`(not ${isMany} or (${isOpen} and not ${isVast}))`, ...indexed, ...beyond(page)])}
-      ${inOrder(page)} limit ${page.size})
-    union all ${walk(page, indexed, [isOpen, isVast, ...prefix])})`
+    with few as materialized (
+      select ${columns} from cell c where ${all([...indexed, ...prefix])}
+      order by c.path limit ${sql.raw(fewMax)} + 1
+    )
+    (
+      select c.id, ${key} as key, c.data_bytes from few c
+      where ${all([sql`not ${areMany}`, ...filters({ kind }), ...beyond(page)])}
+      ${inOrder(page)} limit ${page.size}
+    ) union all (
+      select c.id, c.key, (select data_bytes from cell where id = c.id)
+      from (
+        select ${id}, ${key} as key, c.path, c.kind from cell c where ${all([...indexed, ...beyond(page)])}
+        ${inOrder(page)} offset 0
+      ) c where ${all([areMany, ...prefix, ...filters({ kind })])} limit ${page.size}
+    ))`
 }

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { refusal } from '../errors.ts'
 import { databaseRefusal, isConflict, isUnsent, withCause, withoutValues } from './failure.ts'
@@ -11,6 +12,8 @@ const transactionLimitMs = 30_000
 const connectWaitMs = 5_000
 /** Past its own limit for a statement the server has answered; one that is silent so much longer is gone. */
 const silenceMs = 5_000
+/** On average, between an attempt that met a conflict and its repeat. */
+const conflictPauseMs = 10
 
 export interface Queryable {
   /** All rows of a statement; `T` is the row as the column list names it. */
@@ -73,6 +76,9 @@ export const neverBegan = (error: unknown): boolean =>
 /** The transaction whose work is running; closed when it ends, as a promise left behind may outlive it. */
 const enclosing = new AsyncLocalStorage<{ isOpen: boolean }>()
 
+/** Short statements over cached pages: compiling them, or fearing random reads, only makes them slow. */
+export const planning = '-c jit=off -c random_page_cost=1.1'
+
 export function openDatabase(options: DatabaseOptions): Database {
   const settings: pg.ClientConfig = {
     application_name: 'cellkeep',
@@ -82,8 +88,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     connectionTimeoutMillis: connectWaitMs,
     keepAlive: true,
     query_timeout: options.statementTimeoutMs + silenceMs,
-    // Short statements over cached pages: compiling them, or fearing random reads, only makes them slow.
-    options: `-c TimeZone=UTC -c jit=off -c random_page_cost=1.1 -c statement_timeout=${options.statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs}`,
+    options: `-c TimeZone=UTC ${planning} -c statement_timeout=${options.statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs}`,
   }
   const pool = new pg.Pool({ ...settings, max: options.poolMax, idleTimeoutMillis: 30_000 })
   pool.on('error', (error) => options.onError(error, 'an idle database connection ended'))
@@ -255,6 +260,8 @@ export function openDatabase(options: DatabaseOptions): Database {
       } catch (error) {
         if (!isConflict(error)) throw error
       }
+      // The other side was only just woken, and would meet a repeat that is quicker than it in the same place.
+      await delay(conflictPauseMs * (0.5 + Math.random()))
       try {
         return await attempt(work, level)
       } catch (error) {

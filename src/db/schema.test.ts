@@ -151,7 +151,7 @@ describe.each(['en-US', 'tr-TR'])('under an ICU default collation (%s)', (locale
     const plan = await icu.query(`explain select id from cell
       where deleted_at is null and path is not null and visibility = 'public' and path >= 'a/' and path < 'a0'`)
     const text = plan.rows.map((row) => row['QUERY PLAN']).join('\n')
-    expect(text).toMatch(/cell_live_path/)
+    expect(text).toMatch(/cell_live_\w*path/)
     expect(text).toMatch(/Index Cond:.*path >= 'a\/'.*path < 'a0'/)
   })
 

@@ -1,9 +1,11 @@
 import pg from 'pg'
+import { planning } from '../../src/db/db.ts'
 
 type Sent = { text: string; values: unknown[] }
 type Node = {
   'Node Type': string
   'Relation Name'?: string
+  'Index Name'?: string
   'Actual Rows': number
   'Actual Loops': number
   'Rows Removed by Filter'?: number
@@ -20,6 +22,8 @@ export type Work = {
   rows: Record<string, number>
   /** Tables read from end to end. */
   scanned: string[]
+  /** Indexes that were looked into. */
+  indexes: string[]
 }
 
 /**
@@ -28,9 +32,9 @@ export type Work = {
  */
 export async function workOf(databaseUrl: string, call: () => Promise<unknown>): Promise<Work> {
   const { text, values } = await lastStatement(call)
-  const client = new pg.Client(databaseUrl)
+  const client = new pg.Client({ connectionString: databaseUrl, options: planning })
   await client.connect()
-  const work: Work = { pages: 0, rows: {}, scanned: [] }
+  const work: Work = { pages: 0, rows: {}, scanned: [], indexes: [] }
   try {
     for (const mode of ['force_custom_plan', 'force_generic_plan']) {
       await client.query(`set plan_cache_mode = ${mode}`)
@@ -40,7 +44,7 @@ export async function workOf(databaseUrl: string, call: () => Promise<unknown>):
       await client.query('deallocate explained')
       const root: Node = rows[0]['QUERY PLAN'][0].Plan
       const counted: Record<string, number> = {}
-      count(root, counted, work.scanned)
+      count(root, counted, work)
       work.pages = Math.max(work.pages, root['Shared Hit Blocks'] + root['Shared Read Blocks'])
       for (const [table, n] of Object.entries(counted)) work.rows[table] = Math.max(work.rows[table] ?? 0, n)
     }
@@ -51,14 +55,16 @@ export async function workOf(databaseUrl: string, call: () => Promise<unknown>):
 }
 
 /** Entries that a bitmap is made of count as rows of the table that it is for. */
-function count(node: Node, rows: Record<string, number>, scanned: string[], bitmapOf?: string): void {
+function count(node: Node, rows: Record<string, number>, work: Work, bitmapOf?: string): void {
   const { 'Node Type': type, 'Actual Loops': loops, 'Rows Removed by Filter': removed = 0 } = node
   const table = node['Relation Name'] ?? (type === 'Bitmap Index Scan' ? bitmapOf : undefined)
   if (table !== undefined && loops > 0) {
-    if (type === 'Seq Scan' && !scanned.includes(table)) scanned.push(table)
+    if (type === 'Seq Scan' && !work.scanned.includes(table)) work.scanned.push(table)
+    const index = node['Index Name']
+    if (index !== undefined && !work.indexes.includes(index)) work.indexes.push(index)
     rows[table] = Math.round((rows[table] ?? 0) + (node['Actual Rows'] + removed) * loops)
   }
-  for (const inner of node.Plans ?? []) count(inner, rows, scanned, node['Relation Name'] ?? bitmapOf)
+  for (const inner of node.Plans ?? []) count(inner, rows, work, node['Relation Name'] ?? bitmapOf)
 }
 
 async function lastStatement(call: () => Promise<unknown>): Promise<Sent> {
