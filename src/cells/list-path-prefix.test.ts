@@ -117,6 +117,27 @@ describe('path_prefix', () => {
       await test.service.app.db.run(sql`delete from cell`)
     },
   )
+
+  it('looks at no hidden cell under it, where nearly all cells are public', async () => {
+    const created_by = sql`${root.actor_id}::uuid`
+    const rows = (count: number, visibility: string, prefix: string) =>
+      cellRows(test, count, {
+        created_by,
+        visibility: sql`${visibility}`,
+        path: sql`${prefix} || ${visibility} || i`,
+      })
+    await rows(20_000, 'public', 'open/')
+    await rows(1500, 'private', 'mixed/')
+    await rows(5, 'public', 'mixed/')
+    await test.service.app.db.run(sql`vacuum analyze cell`)
+    for (const creator of [{}, { created_by: root.actor_id }]) {
+      const list = { path_prefix: 'mixed/', ...creator }
+      expect((await ada.client.cell_list(list)).cells).toHaveLength(5)
+      const { rows } = await workOf(test.databaseUrl, () => ada.client.cell_list(list))
+      expect(rows.cell).toBeLessThan(50)
+    }
+    await test.service.app.db.run(sql`delete from cell`)
+  })
 })
 
 it.each([
