@@ -7,10 +7,11 @@ import { createService, type Service } from '../src/service.ts'
 import { cloneDatabase, migratedTemplate, startCluster, toUrl } from '../src/testing/cluster.ts'
 import { commonPrefix, generateAccounts, rarePrefix, scopeHolders } from './account-world.ts'
 import { type Machine, machine, machineLine } from './machine.ts'
-import { median, quantile, short, table } from './numbers.ts'
+import { short, table } from './numbers.ts'
 import { Started } from './processes.ts'
 import { deepCursor } from './scale-cases.ts'
 import { explain } from './scale-plan.ts'
+import { byTurns, type Call, type Compared } from './turns.ts'
 import { type CallerName, idOf, indexOf, openSessions } from './world.ts'
 
 /**
@@ -31,15 +32,12 @@ const { values: flags } = parseArgs({
 const sizes = { small: Number(flags.base), large: Number(flags.accounts) }
 const keys = ['bench-key-bench-key-bench-key-bench-key-1']
 const bar = 1.5
-/** PostgreSQL settles for a generic plan, or against it, after five runs. */
-const warmRuns = 10
 /** Page 200 has as many rows as this, so that a world of a thousand accounts has one. */
 const deepPage = { limit: 4, before: 796 }
 
 type World = { service: Service; client: pg.Client; cookies: Map<CallerName, string> }
 type Case = { name: string; method: string; caller: CallerName; params: object; isDeep?: boolean }
-type Figures = { median: number; p99: number; rows: number }
-type Row = { name: string; small: Figures; large: Figures; ratio: number; plan: string }
+type Row = Compared & { name: string; plan: string }
 
 const search = (name: string, caller: CallerName, params: object): Case => ({
   name: `actor_search, ${name}`,
@@ -86,27 +84,12 @@ try {
 
 async function compare(one: Case, small: World, large: World): Promise<Row> {
   const calls = [await prepare(one, small), await prepare(one, large)] as const
-  for (let run = 0; run < warmRuns; run++) for (const call of calls) await call()
-  const times = [[], []] as [number[], number[]]
-  const found = [0, 0]
-  for (let round = 0; round < Number(flags.rounds); round++)
-    for (const [at, call] of calls.entries()) {
-      const begun = performance.now()
-      found[at] = await call()
-      times[at]?.push(performance.now() - begun)
-    }
-  const figures = (at: 0 | 1): Figures => ({
-    median: median(times[at]),
-    p99: quantile(times[at], 0.99),
-    rows: found[at] as number,
-  })
-  const row = { name: one.name, small: figures(0), large: figures(1) }
-  const plan = await explain(large.client, calls[1])
-  return { ...row, ratio: row.large.median / row.small.median, plan }
+  const compared = await byTurns(...calls, { rounds: Number(flags.rounds) })
+  return { name: one.name, ...compared, plan: await explain(large.client, calls[1]) }
 }
 
-/** A call of the case in a world, which resolves to the number of rows. */
-async function prepare(one: Case, world: World): Promise<() => Promise<number>> {
+/** A call of the case in a world. */
+async function prepare(one: Case, world: World): Promise<Call> {
   const cookie = world.cookies.get(one.caller) as string
   const call = (params: object) => world.service.call(one.method, params, { headers: { cookie } })
   let { params } = one

@@ -5,10 +5,11 @@ import pg from 'pg'
 import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
 import { busy, fillAuditLog, quiet, quietType } from './audit-world.ts'
 import { machine, machineLine } from './machine.ts'
-import { median, quantile, short, table } from './numbers.ts'
+import { short, table } from './numbers.ts'
 import { Started } from './processes.ts'
 import { deepCursor } from './scale-cases.ts'
 import { explain } from './scale-plan.ts'
+import { byTurns, type Call, type Compared } from './turns.ts'
 
 /**
  * `npm run bench:audit`: the audit lists over a small and over a large log, in two databases of one cluster,
@@ -26,8 +27,6 @@ const { values: flags } = parseArgs({
   },
 })
 const bar = 1.5
-/** PostgreSQL settles for a generic plan, or against it, after five runs. */
-const warmRuns = 10
 
 type World = { test: TestService; client: pg.Client; admin: TestAccount; rows: number }
 type Case = {
@@ -57,8 +56,7 @@ const cases: Case[] = [
   { name: 'role grant history', method: 'audit_log_role_grant_history', params: () => ({}) },
 ]
 
-type Figures = { median: number; p99: number; rows: number }
-type Result = { name: string; small: Figures; large: Figures; ratio: number; plan: string }
+type Result = Compared & { name: string; plan: string }
 
 const started = new Started()
 try {
@@ -94,31 +92,13 @@ async function makeWorld(rows: number): Promise<World> {
 }
 
 async function compare(one: Case, small: World, large: World): Promise<Result> {
-  const [little, much] = [await prepare(one, small), await prepare(one, large)]
-  for (let run = 0; run < warmRuns; run++) for (const call of [little, much]) await call()
-  const times = { small: [] as number[], large: [] as number[] }
-  const found = { small: 0, large: 0 }
-  for (let round = 0; round < Number(flags.rounds); round++)
-    for (const [world, call] of [
-      ['small', little],
-      ['large', much],
-    ] as const) {
-      const at = performance.now()
-      found[world] = await call()
-      times[world].push(performance.now() - at)
-    }
-  const figures = (world: 'small' | 'large'): Figures => ({
-    median: median(times[world]),
-    p99: quantile(times[world], 0.99),
-    rows: found[world],
-  })
-  const [a, b] = [figures('small'), figures('large')]
-  const plan = await explain(large.client, much)
-  return { name: one.name, small: a, large: b, ratio: b.median / a.median, plan }
+  const calls = [await prepare(one, small), await prepare(one, large)] as const
+  const compared = await byTurns(...calls, { rounds: Number(flags.rounds) })
+  return { name: one.name, ...compared, plan: await explain(large.client, calls[1]) }
 }
 
-/** A call of the case in a world, which resolves to the number of rows. */
-async function prepare(one: Case, { test, admin, rows }: World): Promise<() => Promise<number>> {
+/** A call of the case in a world. */
+async function prepare(one: Case, { test, admin, rows }: World): Promise<Call> {
   const { method = 'audit_log_list' } = one
   const call = (params: object) => test.service.call(method, params, { headers: { cookie: admin.cookie } })
   const params = one.params(rows)

@@ -39,6 +39,8 @@ const rounds = Number(flags.rounds)
 const seconds = Number(flags.seconds)
 const cells = Number(flags.cells)
 const bystanderCount = 50
+/** Logins take long, and those under way when a slice ends count for nothing. */
+const stormSeconds = 4 * seconds
 
 const hashing = defaultHashing()
 if (flags.hashes) hashing.concurrency = Number(flags.hashes)
@@ -67,9 +69,9 @@ async function bench(): Promise<Run> {
   const chosen = workloads(cookies, visible, password).filter(
     ({ name }) => !flags.only || flags.only.split(',').includes(name),
   )
-  const slice = async ({ requests, connections }: Workload, { port, pid }: Target): Promise<Slice> => {
+  const slice: TakeSlice = async ({ requests, connections }, { port, pid }, length = seconds) => {
     const before = cpuOf(pid)
-    const result = await load({ port, requests, connections, seconds })
+    const result = await load({ port, requests, connections, seconds: length })
     const after = cpuOf(pid)
     const perRequest = (of: 'own' | 'below') => ((after[of] - before[of]) / result.count) * 1e6
     return { ...result, cpu: perRequest('own'), databaseCpu: perRequest('below') }
@@ -108,6 +110,7 @@ async function bench(): Promise<Run> {
 type Target = { port: number; pid: number }
 /** Processor time per request in microseconds: of the server, and of the database below it. */
 type Slice = LoadResult & { cpu: number; databaseCpu: number }
+type TakeSlice = (workload: Workload, target: Target, seconds?: number) => Promise<Slice>
 
 function summary({ name, connections, bar }: Workload, slices: readonly Slice[]): Figures {
   const middle = (of: keyof Slice) => median(slices.map((one) => one[of]))
@@ -121,7 +124,7 @@ async function loginStorm(
   login: Workload,
   bystanders: readonly string[],
   server: Target,
-  slice: (workload: Workload, target: Target) => Promise<Slice>,
+  slice: TakeSlice,
 ): Promise<NonNullable<Run['login']>> {
   const argon = helper(started, 'argon.ts')
   const watch = loader(started)
@@ -130,19 +133,19 @@ async function loginStorm(
   const seen = { argon: [] as number[], ratio: [] as number[], live: pair(), verify: pair() }
   /** The p99 of one client, first alone and then beside logins. */
   const beside = async (probe: Workload, p99: ReturnType<typeof pair>): Promise<void> => {
-    const watched = { ...probe, port: server.port, seconds, pauseMs: 5 }
+    const watched = { ...probe, port: server.port, seconds: stormSeconds, pauseMs: 5 }
     p99.idle.push((await watch(watched)).p99)
-    const [, storm] = await Promise.all([slice(login, server), watch(watched)])
+    const [, storm] = await Promise.all([slice(login, server, stormSeconds), watch(watched)])
     p99.storm.push(storm.p99)
   }
   const bareRate = async (): Promise<number> => {
-    seen.argon.push(await ask<number>(argon, { options: hashing, seconds }))
+    seen.argon.push(await ask<number>(argon, { options: hashing, seconds: stormSeconds }))
     return seen.argon.at(-1) as number
   }
   for (let round = 0; round < rounds; round++) {
     // Between two neighbours, and without the watching client, which takes its share of the processors.
     const before = await bareRate()
-    const { rate } = await slice(login, server)
+    const { rate } = await slice(login, server, stormSeconds)
     seen.ratio.push(rate / ((before + (await bareRate())) / 2))
     await beside(live, seen.live)
     await beside(verify, seen.verify)

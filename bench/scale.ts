@@ -9,30 +9,30 @@ import { planning } from '../src/db/db.ts'
 import { createService, type Service } from '../src/service.ts'
 import { cloneDatabase, migratedTemplate, startCluster, toUrl } from '../src/testing/cluster.ts'
 import { machine } from './machine.ts'
-import { median, quantile } from './numbers.ts'
 import { Started } from './processes.ts'
 import { type Case, deepCursor, type Filter, listCases } from './scale-cases.ts'
 import { explain } from './scale-plan.ts'
 import { pointCases } from './scale-point-cases.ts'
-import { type Figures, isOver, type Row, type ScaleRun, scaleReport } from './scale-report.ts'
+import { isOver, type Row, type ScaleRun, scaleReport } from './scale-report.ts'
 import { timing } from './scale-timing.ts'
+import { byTurns, type Call } from './turns.ts'
 import { callers, generateWorld, indexOf, openSessions } from './world.ts'
 
 /**
  * `npm run bench:scale`: the same calls in a small and in a large world, in two databases of one cluster,
  * through the real service in process. Small and large take turns; ratios of medians are judged. fsync is
- * off and everything is in memory: what is compared is the work, not the disk. With 1 M cells it takes some ten
- * minutes on two free cores, two of them to make the worlds; `--minutes` bounds the rest, and what has not been
+ * off and everything is in memory: what is compared is the work, not the disk. With 1 M cells it takes a
+ * quarter of an hour on two free cores, two minutes of it to make the worlds; `--minutes` bounds the rest, and what has not been
  * run by then is named in the report. `--cells 10000000` takes half an hour more and 30 GB of disk.
  */
 const { values: flags } = parseArgs({
   options: {
     cells: { type: 'string', default: '1000000' },
     base: { type: 'string', default: '10000' },
-    rounds: { type: 'string', default: '15' },
+    rounds: { type: 'string', default: '200' },
     seed: { type: 'string', default: '1' },
     /** Most time for the table, worlds not included. */
-    minutes: { type: 'string', default: '10' },
+    minutes: { type: 'string', default: '20' },
     /** Of hidden and of missing cells each, to compare the time of their refusals. */
     samples: { type: 'string', default: '1000' },
     /** Only cases whose name holds one of these texts, with commas between. */
@@ -50,12 +50,9 @@ const server = {
 }
 const sizes = { small: Number(flags.base), large: Number(flags.cells) }
 const keys = ['bench-key-bench-key-bench-key-bench-key-1']
-/** A case that takes longer than this in all is not repeated further. */
-const caseLimitMs = 1_500
-const leastRounds = 3
-const writeRounds = 5
-/** PostgreSQL settles for a generic plan, or against it, after five runs. */
-const warmRuns = 7
+/** Most time for the rounds of one case. */
+const caseLimitMs = 3_000
+const writeRounds = 10
 
 type World = {
   service: Service
@@ -65,7 +62,6 @@ type World = {
   /** Sent since the service began. */
   statements: number
 }
-type Call = () => Promise<number>
 
 const started = new Started()
 try {
@@ -120,31 +116,11 @@ async function compare(one: Case, worlds: { small: World; large: World }): Promi
   const small = await prepare(one, against ? worlds.large : worlds.small, against ?? one.params)
   const large = await prepare(one, worlds.large, one.params)
   if (!small || !large) return []
-  for (let run = 0; run < (one.isWrite ? 1 : warmRuns); run++) for (const call of [small, large]) await call()
+  const turns = { rounds: Number(flags.rounds), limitMs: caseLimitMs }
+  const compared = await byTurns(small, large, one.isWrite ? { rounds: writeRounds, warm: 1 } : turns)
   const before = worlds.large.statements
   await large()
-  const statements = worlds.large.statements - before
-  const times = { small: [] as number[], large: [] as number[] }
-  const found = { small: 0, large: 0 }
-  const begun = performance.now()
-  for (let round = 0; round < (one.isWrite ? writeRounds : Number(flags.rounds)); round++) {
-    if (round >= leastRounds && performance.now() - begun > caseLimitMs) break
-    for (const [world, call] of [
-      ['small', small],
-      ['large', large],
-    ] as const) {
-      const at = performance.now()
-      found[world] = await call()
-      times[world].push(performance.now() - at)
-    }
-  }
-  const figures = (world: 'small' | 'large'): Figures => ({
-    median: median(times[world]),
-    p99: quantile(times[world], 0.99),
-    rows: found[world],
-  })
-  const row: Row = { ...one, small: figures('small'), large: figures('large'), ratio: 0, statements }
-  row.ratio = row.large.median / row.small.median
+  const row: Row = { ...one, ...compared, statements: worlds.large.statements - before }
   if (isOver(row) && !one.isWrite)
     row.plan = await explain(worlds.large.client, large).catch((error) => `No plan: ${error}`)
   return [row]

@@ -192,7 +192,7 @@ const accounts = {
   hash_concurrency: setting(whole(1, 64), {
     default: () => Math.min(4, availableParallelism()),
     shown: 'CPU count, at most 4',
-    doc: 'Password hashes computed at a time.',
+    doc: 'Password hashes computed at a time, each on a thread that gives way to requests.',
   }),
   hash_queue_max: setting(whole(0, 10_000), {
     default: 64,
