@@ -8,6 +8,16 @@ import { routeList } from '../src/routes.ts'
 
 /** docs/api.md: every method and route as its declaration says. */
 export function apiPage(): string {
+  // The registry is that of the whole process, where these shapes have no names.
+  for (const [id, schema] of [...named, ['Uuid', Uuid] as const]) z.globalRegistry.add(schema, { id })
+  try {
+    return page()
+  } finally {
+    for (const schema of [...named.values(), Uuid]) z.globalRegistry.remove(schema)
+  }
+}
+
+function page(): string {
   const methods = Object.entries(actions as unknown as Record<string, Action>)
   return [
     introduction,
@@ -31,7 +41,6 @@ export function apiPage(): string {
 
 /** Written out once, named everywhere else. */
 const named = new Map<string, z.ZodType>(Object.entries({ Cell, CellGrant }))
-for (const [id, schema] of [...named, ['Uuid', Uuid] as const]) z.globalRegistry.add(schema, { id })
 
 function methodSection(name: string, action: Action): string {
   const input =
