@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { cellRaces } from '../test/helpers/cell-races.ts'
 import { grantChangeRaces } from '../test/helpers/grant-change-races.ts'
 import { offerEndingRaces } from '../test/helpers/grant-ending-races.ts'
 import { grantRaceWorld, runGrantRace } from '../test/helpers/grant-race-tools.ts'
@@ -6,18 +7,24 @@ import { acceptRaces } from '../test/helpers/grant-races.ts'
 import { races, raceWorld, runRace } from '../test/helpers/races.ts'
 
 /**
- * `npm run bench:races`: every named race of identity and of role grants, 500 times each, on a real database.
+ * `npm run bench:races`: every named race of identity, of cells and of role grants, 500 times each, on a real database.
  * Prints how often each outcome came, so that a race which never met the other order is seen; exits 1 on a
  * violation.
  */
 const { values: flags } = parseArgs({
-  options: { rounds: { type: 'string', default: '500' }, only: { type: 'string', default: '' } },
+  options: {
+    rounds: {
+      type: 'string',
+      default: '500',
+    } /** Races whose name holds one of these texts, with commas between. */,
+    only: { type: 'string', default: '' },
+  },
 })
 
 let violations = 0
 
 async function runMany(name: string, run: () => Promise<string>): Promise<void> {
-  if (!name.includes(flags.only)) return
+  if (!flags.only.split(',').some((text) => name.includes(text))) return
   const outcomes = new Map<string, number>()
   const began = performance.now()
   for (let round = 0; round < Number(flags.rounds); round++) {
@@ -35,7 +42,8 @@ async function runMany(name: string, run: () => Promise<string>): Promise<void> 
 
 const world = await raceWorld()
 try {
-  for (const name of Object.keys(races)) await runMany(name, () => runRace(world, name))
+  for (const [name, race] of Object.entries({ ...races, ...cellRaces }))
+    await runMany(name, () => runRace(world, race))
 } finally {
   await world.close()
 }

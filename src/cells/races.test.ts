@@ -1,0 +1,16 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { cellRaces } from '../../test/helpers/cell-races.ts'
+import { raceWorld, runRace } from '../../test/helpers/races.ts'
+import type { TestService } from '../testing/index.ts'
+
+/** Enough to meet each order; `npm run bench:races` runs 500 of each. */
+const rounds = 12
+let world: TestService
+beforeAll(async () => {
+  world = await raceWorld()
+})
+afterAll(() => world.close())
+
+it.each(Object.entries(cellRaces))('%s: the promises hold in every order', async (_name, race) => {
+  for (let round = 0; round < rounds; round++) expect(await runRace(world, race)).toBeTruthy()
+})
