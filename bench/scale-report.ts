@@ -15,7 +15,7 @@ export type ScaleRun = {
   sizes: { small: number; large: number }
   rows: Row[]
   refusals: TimingRow[]
-  /** Cases for which there was no time. */
+  /** Cases for which there was no time, or that failed. */
   skipped: string[]
 }
 
@@ -82,7 +82,7 @@ the same of the 99th percentiles; the bar of lists is 3, beyond 1 M cells 5. Fir
           over.map((row) => [row.name, ...figures(row)]),
         ),
     ...over.filter(({ plan }) => plan).map(({ name, plan }) => `### ${name}\n\n\`\`\`\n${plan}\n\`\`\``),
-    ...(skipped.length > 0 ? [`Not run, for want of time: ${skipped.join('; ')}.`] : []),
+    ...(skipped.length > 0 ? [`Not measured: ${skipped.join('; ')}.`] : []),
     machineLine(machine),
   ].join('\n\n')}\n`
 }

@@ -26,7 +26,9 @@ create table if not exists cell (
   constraint cell_version check (version >= 1),
   constraint cell_updated_after_created check (updated_at >= created_at)
 );
-create unique index if not exists cell_path on cell (path) where deleted_at is null and path is not null;
+-- No path is empty; that the index says so keeps it out of the lists, which it would lead through hidden cells.
+create unique index if not exists cell_path on cell (path)
+  where deleted_at is null and path is not null and path <> '';
 create index if not exists cell_live_path on cell (visibility, path)
   where deleted_at is null and path is not null;
 create index if not exists cell_live_created on cell (visibility, created_at, id) where deleted_at is null;

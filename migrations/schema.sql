@@ -314,7 +314,7 @@ CREATE INDEX cell_live_own_path_created ON cell USING btree (created_by, visibil
 CREATE INDEX cell_live_path ON cell USING btree (visibility, path) WHERE deleted_at IS NULL AND path IS NOT NULL;
 CREATE INDEX cell_live_path_changed ON cell USING btree (visibility, changed_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
 CREATE INDEX cell_live_path_created ON cell USING btree (visibility, created_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
-CREATE UNIQUE INDEX cell_path ON cell USING btree (path) WHERE deleted_at IS NULL AND path IS NOT NULL;
+CREATE UNIQUE INDEX cell_path ON cell USING btree (path) WHERE deleted_at IS NULL AND path IS NOT NULL AND path <> ''::text;
 CREATE INDEX cell_updated_by ON cell USING btree (updated_by) WHERE updated_by IS NOT NULL;
 CREATE INDEX invite_claimed_by ON invite USING btree (claimed_by);
 CREATE INDEX invite_created ON invite USING btree (created_at, id);
