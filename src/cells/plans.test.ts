@@ -175,6 +175,15 @@ describe('cell_list touches about a page of cells, in both orders, on the first 
 })
 
 describe('one cell', () => {
+  it('is found by its path in the index on all paths', async () => {
+    for (const path of ['docs/0', 'docs/hidden/2', 'nowhere']) {
+      const work = await workOf(test.databaseUrl, () => root.client.try.cell_get({ path }))
+      expect(work.indexes).toContain('cell_path')
+      expect(work.rows.cell ?? 0).toBeLessThan(5)
+      expect(work.scanned).not.toContain('cell')
+    }
+  })
+
   it('with ten thousand grants is read and locked like a cell with one', async () => {
     const [few, many] = [await cellRow(test, {}), await cellRow(test, {})]
     for (const id of [few, many]) await test.cellGrant(id, 'viewer', { role: 'reader', scope_id: null })
