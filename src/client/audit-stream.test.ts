@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { removeRows, writeRows } from '../../test/helpers/audit-streams.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
@@ -9,6 +9,7 @@ import { type AuditStreamItem, auditStream } from './audit-stream.ts'
 
 // A client that lost its connection waits a random part of seconds, which is here a small one.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0.02))
+afterEach(() => void vi.restoreAllMocks())
 
 async function started() {
   const log = capturedLog()

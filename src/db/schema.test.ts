@@ -149,9 +149,10 @@ describe.each(['en-US', 'tr-TR'])('under an ICU default collation (%s)', (locale
     if (!other) return skip()
     await icu.query('set enable_seqscan = off')
     const plan = await icu.query(`explain select id from cell
-      where deleted_at is null and path is not null and visibility = 'public' and path >= 'a/' and path < 'a0'`)
+      where deleted_at is null and path is not null and visibility = 'public' and path >= 'a/' and path < 'a0'
+      order by path`)
     const text = plan.rows.map((row) => row['QUERY PLAN']).join('\n')
-    expect(text).toMatch(/cell_live_\w*path/)
+    expect(text).toMatch(/cell_live_path /)
     expect(text).toMatch(/Index Cond:.*path >= 'a\/'.*path < 'a0'/)
   })
 
