@@ -23,14 +23,9 @@ export type Page = ListInput & { isAdmin: boolean; after: [string, string] | nul
 export const columns = sql`c.id, c.data_bytes, c.kind, c.visibility, c.path, c.created_by, c.created_at, c.changed_at,
   c.deleted_at`
 
-/** Cells in the order of the page, from the index that begins with `indexed`; `rest` thins them out. */
-export function walk(page: Page, indexed: Sql[], rest: Sql[] = []): Sql {
-  if (rest.length === 0)
-    return sql`(select id, key, data_bytes from (${ordered(page, indexed)} limit ${page.size}) c)`
-  // `offset 0` keeps `rest` out of the choice of the index; filter and limit leave the order as it comes.
-  return sql`(
-    select id, key, data_bytes from (${ordered(page, indexed)} offset 0) c where ${all(rest)} limit ${page.size})`
-}
+/** Cells in the order of the page, from the index that begins with `indexed`. */
+export const walk = (page: Page, indexed: Sql[]): Sql =>
+  sql`(select id, key, data_bytes from (${ordered(page, indexed)} limit ${page.size}) c)`
 
 const ordered = (page: Page, indexed: Sql[]): Sql => sql`
   select ${columns}, ${cellKey(page).key} as key ${from(page, indexed)}`
