@@ -13,6 +13,7 @@ export type PasswordsOptions = {
   queueMax: number
   /** Memory in KiB, passes, lanes. */
   argon2: { memory: number; time: number; parallelism: number }
+  /** Computes a hash elsewhere; left out: on the hashing threads of the process. */
   run?: RunHash
 }
 

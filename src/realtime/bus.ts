@@ -140,6 +140,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     }
   }
 
+  /** Short where something urgent waits or comes, long where there are only hints; none when it closes. */
   async function rest(): Promise<void> {
     const pause = (ms: number) => delay(ms, undefined, { signal: leaving.signal }).catch(() => {})
     await pause(restMs.short)
