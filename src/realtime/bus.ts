@@ -28,8 +28,8 @@ const channel = 'cellkeep'
 const sendText = `select pg_notify('${channel}', payload) from unnest($1::text[]) as payload`
 
 /**
- * Between two sendings, so that many small mutations do not become as many notifications. Nobody waits for the
- * hint that there are audit rows as for a closing or a message, which cut the longer rest short.
+ * Between two sendings, so that many small mutations do not become as many notifications. What somebody waits for
+ * cuts the longer rest short (`isUrgent`).
  */
 const restMs = { short: 10, long: 50 }
 const retryMs = { first: 100, most: 5_000 }
@@ -140,7 +140,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     }
   }
 
-  /** Short where something urgent waits or comes, long where there are only hints; none when it closes. */
+  /** Short where something urgent waits or comes, long otherwise; none when it closes. */
   async function rest(): Promise<void> {
     const pause = (ms: number) => delay(ms, undefined, { signal: leaving.signal }).catch(() => {})
     await pause(restMs.short)

@@ -10,7 +10,13 @@ import type { CredentialType } from '../core/action.ts'
  * - `keeper`: what the daemon token opened goes, whichever account it acted for.
  */
 export type Closing =
-  | { kind: 'credentials'; account_id: string; ended: { type: CredentialType; ids: string[] | null }[] }
+  | {
+      kind: 'credentials'
+      account_id: string
+      ended: { type: CredentialType; ids: string[] | null }[]
+      /** Nobody asked for it: the account's newest session pushed out the oldest. */
+      evicted?: boolean
+    }
   | { kind: 'account'; account_id: string }
   | { kind: 'actor'; actor_id: string }
   | { kind: 'keeper' }
@@ -22,8 +28,10 @@ const credentials = (row: AuditRow, ...ended: { type: CredentialType; ids: strin
   account_id: row.target_account_id as string,
   ended,
 })
-const oneSession: Judge = (row, { session_id }) =>
-  credentials(row, { type: 'session', ids: [session_id as string] })
+const oneSession: Judge = (row, { session_id, cause }) => ({
+  ...credentials(row, { type: 'session', ids: [session_id as string] }),
+  ...(cause === 'cap' && { evicted: true }),
+})
 const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as string })
 
 /**
