@@ -20,7 +20,11 @@ const purge = async ({ id }: TestAccount) =>
 
 /** Something that takes its effect from a grant of this actor without revoking it. */
 const dormant: [string, (holder: TestAccount) => ReturnType<typeof sql>][] = [
-  ['expired', ({ actor_id }) => sql`update role_grant set expires_at = now() where actor_id = ${actor_id}`],
+  [
+    'expired',
+    ({ actor_id }) =>
+      sql`update role_grant set expires_at = date_trunc('milliseconds', now()) where actor_id = ${actor_id}`,
+  ],
   ['revoked', ({ actor_id }) => sql`update role_grant set revoked_at = now() where actor_id = ${actor_id}`],
   ['closed', ({ actor_id }) => sql`update role_grant set closed_at = now() where actor_id = ${actor_id}`],
   [

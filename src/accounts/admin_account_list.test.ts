@@ -117,7 +117,7 @@ describe('an entry of admin_account_list', () => {
     const ada = await test.account({ roles: ['teacher', 'robot', 'clerk', 'admin'] })
     for (const [role, change] of [
       ['teacher', 'revoked_at = now()'],
-      ['robot', 'expires_at = now()'],
+      ['robot', `expires_at = date_trunc('milliseconds', now())`],
       ['clerk', 'closed_at = now()'],
     ] as const)
       await run(
@@ -212,7 +212,7 @@ describe('admin_account_list', () => {
     [
       'an expired admin',
       'insufficient_permissions',
-      'update role_grant set expires_at = now() where actor_id = $',
+      `update role_grant set expires_at = date_trunc('milliseconds', now()) where actor_id = $`,
     ],
     [
       'a scoped admin',

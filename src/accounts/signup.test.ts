@@ -138,7 +138,7 @@ describe('a signup with an invite', () => {
 
   it('that is expired, claimed or deleted is refused; a new invite lets in', async () => {
     const expired = await invite({ username: 'lapsed' })
-    await run`update invite set expires_at = now() where id = ${expired.id}::uuid`
+    await run`update invite set expires_at = date_trunc('milliseconds', now()) where id = ${expired.id}::uuid`
     expect(await outcome('lapsed')).toEqual(noInvite)
     await invite({ username: 'lapsed', expires_at: '2100-01-01T00:00:00Z' })
     expect(await outcome('lapsed')).toBe(200)

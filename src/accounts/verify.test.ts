@@ -65,7 +65,9 @@ it('is 401 from the moment the session, the account or its time is gone, and cle
   const [revoked, expired, deleted] = [await test.account(), await test.account(), await test.account()]
   const { db } = test.service.app
   await revoked.client.account_session_revoke_all()
-  await db.run(sql`update auth_session set expires_at = now() where account_id = ${expired.id}::uuid`)
+  await db.run(
+    sql`update auth_session set expires_at = date_trunc('milliseconds', now()) where account_id = ${expired.id}::uuid`,
+  )
   await db.run(sql`update account set deleted_at = now() where id = ${deleted.id}::uuid`)
   for (const { cookie } of [revoked, expired, deleted]) {
     const reply = await verify(cookie)

@@ -171,7 +171,11 @@ describe('a search without scopes', () => {
       'actor_search_scope_required',
       `update role_grant set scope_kind = 'room', scope_id = '${room}'`,
     ],
-    ['an expired one', 'actor_search_scope_required', 'update role_grant set expires_at = now()'],
+    [
+      'an expired one',
+      'actor_search_scope_required',
+      `update role_grant set expires_at = date_trunc('milliseconds', now())`,
+    ],
     ['a revoked one', 'actor_search_scope_required', 'update role_grant set revoked_at = now()'],
     ['a closed one', 'actor_search_scope_required', 'update role_grant set closed_at = now()'],
     ['one that ends later', 'ok', `update role_grant set expires_at = now() + interval '1 minute'`],

@@ -58,7 +58,7 @@ describe('a session cookie', () => {
   it('whose session or account is gone is no credential, but is not cleared', async () => {
     const [revoked, expired, deleted] = [await test.account(), await test.account(), await test.account()]
     await run`delete from auth_session where account_id = ${revoked.id}::uuid`
-    await run`update auth_session set expires_at = now() where account_id = ${expired.id}::uuid`
+    await run`update auth_session set expires_at = date_trunc('milliseconds', now()) where account_id = ${expired.id}::uuid`
     await run`update account set deleted_at = now() where id = ${deleted.id}::uuid`
     for (const { cookie } of [revoked, expired, deleted]) {
       const reply = await rpc(cookie)

@@ -100,7 +100,8 @@ describe('the keeper', () => {
     ],
     [
       'its grant expires',
-      (k) => sql`update role_grant set expires_at = now() where actor_id = ${k.actor_id}`,
+      (k) =>
+        sql`update role_grant set expires_at = date_trunc('milliseconds', now()) where actor_id = ${k.actor_id}`,
     ],
     [
       'its grant is closed',

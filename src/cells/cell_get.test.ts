@@ -149,7 +149,7 @@ describe('what the caller may do', () => {
     await test.roleGrant({ actor_id: holder.actor_id, role: 'guest', expires_at: '2099-01-01T00:00:00Z' })
     expect(await flags(holder.client, cell.id)).toEqual({ can_edit: false, can_grant: false })
     await test.service.app.db.run(sql`
-      update role_grant set expires_at = now() where actor_id = ${holder.actor_id}`)
+      update role_grant set expires_at = date_trunc('milliseconds', now()) where actor_id = ${holder.actor_id}`)
     expect(await reasonOf(holder.client.cell_get({ id: cell.id }))).toBe('cell_not_found')
   })
 })

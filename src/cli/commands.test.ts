@@ -269,7 +269,7 @@ describe('what is said', () => {
 it('cleanup says what it did', async () => {
   await cellkeep(['cleanup'])
   await test.account()
-  await test.service.app.db.run(sql`update auth_session set expires_at = now()`)
+  await test.service.app.db.run(sql`update auth_session set expires_at = date_trunc('milliseconds', now())`)
   const { stdout } = await cellkeep(['cleanup'])
   expect(stdout).toMatch(
     /^Removed \d+ sessions, 0 tokens, 0 limiter charges, 0 deleted cells and 0 audit rows; 0 offers expired\.\n$/,

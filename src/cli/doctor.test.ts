@@ -65,7 +65,7 @@ describe('who may do what', () => {
     await db(sql`update actor set deleted_at = now() where id = ${ada.actor_id}::uuid`)
     expect(await found()).toEqual(['no_keeper', 'no_admin'])
     await db(sql`update actor set deleted_at = null where id = ${ada.actor_id}::uuid`)
-    await db(sql`update role_grant set expires_at = now() where role = 'admin'`)
+    await db(sql`update role_grant set expires_at = date_trunc('milliseconds', now()) where role = 'admin'`)
     expect(await found()).toEqual(['no_admin'])
     await db(sql`update role_grant set expires_at = null where role = 'admin'`)
   })

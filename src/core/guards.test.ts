@@ -152,9 +152,9 @@ describe('the role gate', () => {
   })
 
   it.each([
-    ['expired', sql`expires_at = now()`],
+    ['expired', sql`expires_at = date_trunc('milliseconds', now())`],
     ['revoked', sql`revoked_at = now()`],
-    ['closed', sql`expires_at = now(), closed_at = now()`],
+    ['closed', sql`expires_at = date_trunc('milliseconds', now()), closed_at = now()`],
   ])('refuses a grant that is %s, at the next call', async (_state, change) => {
     await test.roleGrant({ actor_id: holder.actor_id, role: 'editor' })
     expect(await edits()).toBe('ok')

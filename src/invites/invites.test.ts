@@ -21,7 +21,8 @@ const signUp = (username: string, email?: string) =>
   test.client().account.signup({ username, password: 'a long password', ...(email && { email }) })
 const entry = async (id: string) =>
   (await admin.client.invite_list({ limit: 200 })).invites.find((invite) => invite.id === id)
-const expire = (id: string) => run`update invite set expires_at = now() where id = ${id}::uuid`
+const expire = (id: string) =>
+  run`update invite set expires_at = date_trunc('milliseconds', now()) where id = ${id}::uuid`
 const deleteAccount = ({ id }: TestAccount) =>
   run`update account set deleted_at = now() where id = ${id}::uuid`
 const purge = (id: string) =>

@@ -142,7 +142,7 @@ describe('role_grant_offer_retract', () => {
     const { ada, bob, offer_id } = await offered()
     await bob.client.account_delete()
     await test.service.app.db.run(
-      sql`update role_grant set closed_at = now(), expires_at = now() where id = ${ada.role_grant_id}`,
+      sql`update role_grant set closed_at = now(), expires_at = date_trunc('milliseconds', now()) where id = ${ada.role_grant_id}`,
     )
     expect(await ada.client.role_grant_offer_retract({ offer_id })).toEqual({ ok: true })
   })

@@ -55,7 +55,7 @@ describe('the gate of a role', () => {
       update role_grant set expires_at = now() + interval '1 hour' where id = ${role_grant_id}::uuid`)
     expect(await teach()).toBe(true)
     await test.service.app.db.run(sql`
-      update role_grant set expires_at = now() where id = ${role_grant_id}::uuid`)
+      update role_grant set expires_at = date_trunc('milliseconds', now()) where id = ${role_grant_id}::uuid`)
     expect(await teach()).toBe(false)
     expect((await grant()).created).toBe(true)
     expect(await teach()).toBe(true)

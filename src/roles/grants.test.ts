@@ -166,7 +166,7 @@ describe('conferring one role many times at once', () => {
   it('over an expired grant closes it once and makes one', async () => {
     const ada = await test.account()
     const { role_grant_id } = await confer(ada, soon)
-    await run`update role_grant set expires_at = now() where id = ${role_grant_id}::uuid`
+    await run`update role_grant set expires_at = date_trunc('milliseconds', now()) where id = ${role_grant_id}::uuid`
     expect(oneCreated(await calls(Array(10).fill(null), ada)())).toBe(1)
     expect(await stored(ada)).toMatchObject([{ id: role_grant_id, closed: true }, { closed: false }])
   })

@@ -63,7 +63,9 @@ describe('grantRole', () => {
         by,
       )
     const first = await grant()
-    await db().run(sql`update role_grant set expires_at = now() where id = ${first.role_grant_id}::uuid`)
+    await db().run(
+      sql`update role_grant set expires_at = date_trunc('milliseconds', now()) where id = ${first.role_grant_id}::uuid`,
+    )
     const second = await grant()
     expect(second).toMatchObject({ created: true })
     expect(second.role_grant_id).not.toBe(first.role_grant_id)
@@ -165,7 +167,9 @@ describe('revokeRole', () => {
       await scenario(test, () => ops().revokeRole({ actor_id, role_grant_id }, by), {
         reason: 'role_grant_not_found',
       })
-    await db().run(sql`update role_grant set expires_at = now() where id = ${role_grant_id}::uuid`)
+    await db().run(
+      sql`update role_grant set expires_at = date_trunc('milliseconds', now()) where id = ${role_grant_id}::uuid`,
+    )
     await scenario(test, () => ops().revokeRole({ actor_id: ada.actor_id, role_grant_id }, by), {
       reason: 'role_grant_not_found',
     })

@@ -15,7 +15,7 @@ const kinds = [
       for (const each of [client, test.client()])
         await each.account.login({ username: ada.username, password: ada.password })
       await test.service.app.db.run(sql`
-        update auth_session set expires_at = now() where id in (
+        update auth_session set expires_at = date_trunc('milliseconds', now()) where id in (
           select id from auth_session where account_id = ${ada.id}::uuid order by created_at limit 1)`)
       return client
     },
@@ -30,7 +30,7 @@ const kinds = [
       const { client } = await tokenOf(test, ada)
       for (let i = 0; i < 2; i++) await tokenOf(test, ada, { kind: 'read_only' })
       await test.service.app.db.run(sql`
-        update api_token set expires_at = now() where id in (
+        update api_token set expires_at = date_trunc('milliseconds', now()) where id in (
           select id from api_token where account_id = ${ada.id}::uuid order by created_at desc limit 1)`)
       return client
     },

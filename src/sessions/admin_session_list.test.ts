@@ -38,7 +38,9 @@ it('shows the sessions of all accounts, newest first, each with five keys', asyn
 
 it('leaves expired ones out, at the instant of their end', async () => {
   const ada = await test.account()
-  await run(sql`update auth_session set expires_at = now() where account_id = ${ada.id}::uuid`)
+  await run(
+    sql`update auth_session set expires_at = date_trunc('milliseconds', now()) where account_id = ${ada.id}::uuid`,
+  )
   expect(await idsOf()).toEqual([sessionIn(admin.cookie)])
 })
 

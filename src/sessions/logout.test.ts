@@ -40,7 +40,9 @@ it('with a dead session is 401 and clears the cookie, without an audit row', asy
   const [revoked, expired, deleted] = [await test.account(), await test.account(), await test.account()]
   const { db } = test.service.app
   await revoked.client.account_session_revoke({ session_id: sessionIn(revoked.cookie) })
-  await db.run(sql`update auth_session set expires_at = now() where account_id = ${expired.id}::uuid`)
+  await db.run(
+    sql`update auth_session set expires_at = date_trunc('milliseconds', now()) where account_id = ${expired.id}::uuid`,
+  )
   await db.run(sql`update account set deleted_at = now() where id = ${deleted.id}::uuid`)
   for (const { cookie } of [revoked, expired, deleted]) {
     const reply = await scenario(test, () => logout(cookie))

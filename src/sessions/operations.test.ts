@@ -47,7 +47,9 @@ describe('sessions', () => {
   it('an expired one counts as unknown', async () => {
     const ada = await test.account()
     const [session_id = ''] = await sessionsOf(ada)
-    await test.service.app.db.run(sql`update auth_session set expires_at = now() where id = ${session_id}`)
+    await test.service.app.db.run(
+      sql`update auth_session set expires_at = date_trunc('milliseconds', now()) where id = ${session_id}`,
+    )
     expect(await scenario(test, () => ops().revokeSession({ session_id }, by))).toEqual({ revoked: false })
     expect(await sessionsOf(ada)).toEqual([])
   })
@@ -72,7 +74,9 @@ describe('tokens', () => {
     const first = await makeToken(ada)
     await makeToken(ada)
     const late = await makeToken(ada)
-    await test.service.app.db.run(sql`update api_token set expires_at = now() where id = ${late.id}`)
+    await test.service.app.db.run(
+      sql`update api_token set expires_at = date_trunc('milliseconds', now()) where id = ${late.id}`,
+    )
     const { tokens } = await ops().listTokens({ account_id: ada.id, limit: 2 })
     expect(tokens.map(({ id, username }) => [id, username])).toContainEqual([late.id, ada.username])
     expect(JSON.stringify(tokens)).not.toContain('token_hash')

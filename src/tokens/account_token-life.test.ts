@@ -100,7 +100,7 @@ describe('while a token is being made', () => {
     ],
     [
       'that session expires',
-      `update auth_session set expires_at = now() where account_id = $1`,
+      `update auth_session set expires_at = date_trunc('milliseconds', now()) where account_id = $1`,
       'authentication_required',
     ],
     ['the account is deleted', 'update account set deleted_at = now() where id = $1', 'account_vanished'],

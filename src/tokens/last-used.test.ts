@@ -53,7 +53,9 @@ describe('the last use of a token', () => {
     const ada = await test.account()
     const narrow = await tokenOf(test, ada, { kind: 'methods', methods: ['cell_get'] })
     const expired = await tokenOf(test, ada)
-    await test.service.app.db.run(sql`update api_token set expires_at = now() where id = ${expired.id}`)
+    await test.service.app.db.run(
+      sql`update api_token set expires_at = date_trunc('milliseconds', now()) where id = ${expired.id}`,
+    )
     for (const { headers } of [narrow, expired])
       await test.service.call('account_verify', {}, { headers }).catch(() => {})
     await flush()
