@@ -13,42 +13,68 @@ const idleMs = 60_000
 
 const file = new URL(`./hash-worker${extname(import.meta.url)}`, import.meta.url)
 
-type Thread = { worker: Worker; settle: (answer: HashAnswer) => void; idle?: NodeJS.Timeout }
+type Thread = {
+  worker: Worker
+  /** Who gets the next answers, in the order of the jobs given. */
+  waiting: ((answer: HashAnswer) => void)[]
+  idle?: NodeJS.Timeout
+}
 
 /** Threads at rest, the one that rested last at the end; shared by all services of the process. */
 const resting: Thread[] = []
 
+/** Jobs that a thread has use for: one at work, and two ready, as it answers in pairs in a storm (hash-worker.ts). */
+export const jobsPerThread = 3
+
 /**
- * Hashes have threads of their own, as many as jobs are given at once. On libuv's pool, files and host names
- * would queue behind them, and their priority would be that of everything else (contract 2, section 4).
+ * Computes on at most `count` threads. A thread may be given jobs before it is done with one: else it would idle
+ * until the event loop comes round. Hashes have threads of their own, as on libuv's pool files and host
+ * names would queue behind them, at the priority of everything else (contract 2, section 4).
  */
-export const runHash: RunHash = (name, ...args) => {
+export function hashThreads(count: number): RunHash {
+  const working = new Set<Thread>()
+  return (name, ...args) => {
+    const thread = working.size < count ? awake() : leastBusy(working)
+    working.add(thread)
+    return new Promise((resolve, reject) => {
+      thread.waiting.push((answer) => {
+        if (thread.waiting.length === 0) working.delete(thread)
+        if ('error' in answer) reject(answer.error)
+        else resolve(answer.value as ReturnType<HashFunctions[typeof name]>)
+      })
+      thread.worker.postMessage({ name, args } satisfies HashJob)
+    })
+  }
+}
+
+const leastBusy = (threads: Iterable<Thread>): Thread =>
+  [...threads].reduce((least, one) => (one.waiting.length < least.waiting.length ? one : least))
+
+function awake(): Thread {
   const thread = resting.pop() ?? start()
   clearTimeout(thread.idle)
-  return new Promise((resolve, reject) => {
-    thread.settle = (answer) =>
-      'error' in answer
-        ? reject(answer.error)
-        : resolve(answer.value as ReturnType<HashFunctions[typeof name]>)
-    // A job keeps the process alive, a thread at rest does not.
-    thread.worker.ref()
-    thread.worker.postMessage({ name, args } satisfies HashJob)
-  })
+  // A job keeps the process alive, a thread at rest does not.
+  thread.worker.ref()
+  return thread
 }
 
 function start(): Thread {
   // Flags of the process, such as a profiler's or a loader's, are not for these threads.
   const worker = new Worker(file, { name: 'cellkeep hash', execArgv: [] })
-  const thread: Thread = { worker, settle: () => {} }
-  worker.on('message', (answer: HashAnswer) => {
-    rest(thread)
-    thread.settle(answer)
-  })
-  worker.on('error', (error) => thread.settle({ error }))
-  worker.on('exit', (code) => {
+  const thread: Thread = { worker, waiting: [] }
+  const fail = (error: unknown): void => {
     forget(thread)
-    thread.settle({ error: new Error(`A hashing thread ended with code ${code}.`) })
+    for (const settle of thread.waiting.splice(0)) settle({ error })
+  }
+  worker.on('message', (answers: HashAnswer[]) => {
+    const settles = thread.waiting.splice(0, answers.length)
+    if (thread.waiting.length === 0) rest(thread)
+    answers.forEach((answer, index) => {
+      settles[index]?.(answer)
+    })
   })
+  worker.on('error', fail)
+  worker.on('exit', (code) => fail(new Error(`A hashing thread ended with code ${code}.`)))
   return thread
 }
 

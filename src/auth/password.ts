@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { parseOptions } from '@node-rs/argon2'
 import { refusal } from '../errors.ts'
-import { type RunHash, runHash } from './hash-threads.ts'
+import { hashThreads, jobsPerThread, type RunHash } from './hash-threads.ts'
 
 /** How often a password is verified while the stored hash changes under it (contract 2, section 4). */
 export const verificationsMax = 3
@@ -13,7 +13,7 @@ export type PasswordsOptions = {
   queueMax: number
   /** Memory in KiB, passes, lanes. */
   argon2: { memory: number; time: number; parallelism: number }
-  /** Computes a hash elsewhere; left out: on the hashing threads of the process. */
+  /** Computes a hash elsewhere; left out: on `concurrency` hashing threads of the process. */
   run?: RunHash
 }
 
@@ -38,7 +38,7 @@ export function createPasswords({
   concurrency,
   queueMax,
   argon2,
-  run = runHash,
+  run = hashThreads(concurrency),
 }: PasswordsOptions): Passwords {
   const settings = {
     memoryCost: argon2.memory,
@@ -100,26 +100,29 @@ function isUsable(storedHash: string, configured: typeof costMax): boolean {
   return keys.every((key) => made[key] <= Math.max(costMax[key], configured[key]))
 }
 
-/** Runs jobs first come, first served, at most `concurrency` at once and `queueMax` waiting. */
+/**
+ * Hands jobs over first come, first served; refuses when `queueMax` wait beyond the `concurrency` that run. Some of
+ * them are handed over ahead, so that no thread waits for its next job.
+ */
 function createQueue(concurrency: number, queueMax: number) {
   const waiting: (() => void)[] = []
-  let running = 0
-  const hasRoom = (): boolean => running < concurrency || waiting.length < queueMax
+  let given = 0
+  const hasRoom = (): boolean => given + waiting.length < concurrency + queueMax
   return {
     hasRoom,
     get depth() {
-      return waiting.length
+      return Math.max(0, given + waiting.length - concurrency)
     },
     async run<T>(job: () => Promise<T>): Promise<T> {
       if (!hasRoom()) throw refusal('busy', { retry_after: 1 })
-      if (running < concurrency) running++
+      if (given < jobsPerThread * concurrency) given++
       else await new Promise<void>((start) => waiting.push(start))
       try {
         return await job()
       } finally {
         // The slot goes straight to the next in line, so that a newcomer cannot take it first.
         const next = waiting.shift()
-        if (next === undefined) running--
+        if (next === undefined) given--
         else next()
       }
     },
