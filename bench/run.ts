@@ -40,7 +40,7 @@ const seconds = Number(flags.seconds)
 const cells = Number(flags.cells)
 const bystanderCount = 50
 /** Logins take long, and those under way when a slice ends count for nothing. */
-const stormSeconds = 4 * seconds
+const stormSeconds = 8 * seconds
 
 const hashing = defaultHashing()
 if (flags.hashes) hashing.concurrency = Number(flags.hashes)
