@@ -21,7 +21,7 @@ port.on('message', (job: HashJob) => {
 
 /**
  * In a storm answers go in pairs: a hash drives everybody else's data out of the processor's caches, so what follows
- * a login is a third cheaper when two of them follow together. With fewer than two jobs behind nobody waits.
+ * a login costs a fifth less when two of them follow together. With fewer than two jobs behind nobody waits.
  */
 function work(): void {
   let done: HashAnswer[] = []
