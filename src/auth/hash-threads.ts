@@ -67,11 +67,8 @@ function start(): Thread {
     for (const settle of thread.waiting.splice(0)) settle({ error })
   }
   worker.on('message', (answers: HashAnswer[]) => {
-    const settles = thread.waiting.splice(0, answers.length)
+    for (const answer of answers) thread.waiting.shift()?.(answer)
     if (thread.waiting.length === 0) rest(thread)
-    answers.forEach((answer, index) => {
-      settles[index]?.(answer)
-    })
   })
   worker.on('error', fail)
   worker.on('exit', (code) => fail(new Error(`A hashing thread ended with code ${code}.`)))

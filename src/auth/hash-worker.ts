@@ -13,17 +13,14 @@ export type HashAnswer = { value: unknown } | { error: unknown }
 
 yieldToOthers()
 const port = parentPort as MessagePort
-const ready: HashJob[] = []
-port.on('message', (job: HashJob) => {
-  ready.push(job)
-  work()
-})
+port.on('message', work)
 
 /**
  * In a storm answers go in pairs: a hash drives everybody else's data out of the processor's caches, so what follows
  * a login costs a fifth less when two of them follow together. With fewer than two jobs behind nobody waits.
  */
-function work(): void {
+function work(first: HashJob): void {
+  const ready = [first]
   let done: HashAnswer[] = []
   for (let job = ready.shift(); job; job = ready.shift()) {
     done.push(answer(job))

@@ -160,6 +160,16 @@ describe('the queue', () => {
     expect(most).toBe(9)
   })
 
+  test('runs no more than `concurrency` jobs at once: one thread is done with the long job before the short', async () => {
+    const stored = await make().hash('x')
+    const passwords = make({ concurrency: 1, argon2: { memory: 65_536, time: 4, parallelism: 1 } })
+    const order: string[] = []
+    const long = passwords.hash('x').then(() => order.push('long'))
+    const short = passwords.verify(stored, 'x').then(() => order.push('short'))
+    await Promise.all([long, short])
+    expect(order).toEqual(['long', 'short'])
+  })
+
   test('serves first come, first served, also against a newcomer at the moment a slot gets free', async () => {
     const passwords = make({ concurrency: 1 })
     const order: string[] = []
@@ -177,10 +187,12 @@ describe('the queue', () => {
       if (fails) throw new Error('no memory')
       return await runHash(name, ...args)
     }
-    const passwords = make({ concurrency: 1, queueMax: 1, run })
-    const [failed, next] = await Promise.allSettled([passwords.hash('x'), passwords.hash('x')])
-    expect(failed.status).toBe('rejected')
-    expect(next.status).toBe('fulfilled')
+    const passwords = make({ concurrency: 1, queueMax: 4, run })
+    // The last ones wait behind those that were handed over.
+    const jobs = Array.from({ length: 5 }, () => passwords.hash('x'))
+    const [failed, ...next] = await Promise.allSettled(jobs)
+    expect(failed?.status).toBe('rejected')
+    expect(next.map(({ status }) => status)).toEqual(next.map(() => 'fulfilled'))
     expect(passwords.hasRoom()).toBe(true)
     await passwords.hash('x')
   })

@@ -18,7 +18,7 @@ export const isEmpty = ({ notifications, closings, wroteAudit }: Signal): boolea
 
 /** Whether somebody waits for it; not so the hint that there are audit rows, nor what each login of a busy account evicts. */
 export const isUrgent = ({ notifications, closings }: Signal): boolean =>
-  notifications.length > 0 || closings.some((closing) => !(closing.kind === 'credentials' && closing.evicted))
+  notifications.length > 0 || closings.some((closing) => closing.kind !== 'credentials' || !closing.evicted)
 
 /**
  * A signal as payloads `<node> <index>/<count> <piece>`: the largest offer, escaped, is more than one may hold.
