@@ -10,7 +10,7 @@ import { type Machine, machine, machineLine } from './machine.ts'
 import { short, table } from './numbers.ts'
 import { Started } from './processes.ts'
 import { deepCursor } from './scale-cases.ts'
-import { explain } from './scale-plan.ts'
+import { explain, writePlans } from './scale-plan.ts'
 import { byTurns, type Call, type Compared } from './turns.ts'
 import { type CallerName, idOf, indexOf, openSessions } from './world.ts'
 
@@ -76,6 +76,7 @@ try {
   if (flags.out) {
     await mkdir(flags.out, { recursive: true })
     await writeFile(join(flags.out, 'accounts.md'), text)
+    await writePlans(flags.out, 'accounts', rows)
   }
   process.exitCode = rows.some(({ ratio }) => ratio > bar) ? 1 : 0
 } finally {
@@ -142,8 +143,6 @@ function report(rows: readonly Row[], facts: Machine): string {
     `Written by \`npm run bench:accounts\`: medians in the large world ÷ medians in the small one, ${flags.rounds} calls
 each in turn, the bar is ${bar}. First page as by default, page 200 of ${deepPage.limit} rows. In process, fsync off, data in memory.`,
     table(['Call', 'ratio', 'small ms', 'large ms', 'small p99 ms', 'large p99 ms', 'rows', 'flat'], shown),
-    '## Plans of the main statement in the large world',
-    ...rows.map(({ name, plan }) => `### ${name}\n\n\`\`\`\n${plan}\n\`\`\``),
     machineLine(facts),
   ].join('\n\n')}\n`
 }

@@ -8,7 +8,7 @@ import { machine, machineLine } from './machine.ts'
 import { short, table } from './numbers.ts'
 import { Started } from './processes.ts'
 import { deepCursor } from './scale-cases.ts'
-import { explain } from './scale-plan.ts'
+import { explain, writePlans } from './scale-plan.ts'
 import { byTurns, type Call, type Compared } from './turns.ts'
 
 /**
@@ -71,6 +71,7 @@ try {
   if (flags.out) {
     await mkdir(flags.out, { recursive: true })
     await writeFile(join(flags.out, 'audit.md'), text)
+    await writePlans(flags.out, 'audit', results)
   }
   process.exitCode = results.every(({ ratio }) => ratio <= bar) ? 0 : 1
 } finally {
@@ -128,8 +129,6 @@ First page of 50 rows unless said, page 200 of 10 rows. In process, fsync off, d
       ]),
     ),
     `Over the bar: ${over.map(({ name }) => name).join('; ') || 'none'}.`,
-    '## Plans over the large log',
-    ...results.map(({ name, plan }) => `### ${name}\n\n\`\`\`\n${plan}\n\`\`\``),
     foot,
   ].join('\n\n')}\n`
 }

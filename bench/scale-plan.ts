@@ -1,3 +1,5 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import pg from 'pg'
 
 /** A plan repeats the values of the call, which may be a thousand ids. */
@@ -24,6 +26,18 @@ export async function explain(client: pg.Client, call: () => Promise<unknown>): 
   }
   await client.query('reset plan_cache_mode')
   return parts.join('\n')
+}
+
+/** Writes the plans to `local/<name>-plans.md` beside the results: too long, and too soon stale, to be kept. */
+export async function writePlans(
+  results: string,
+  name: string,
+  cases: readonly { name: string; plan: string }[],
+): Promise<void> {
+  const local = join(results, 'local')
+  await mkdir(local, { recursive: true })
+  const sections = cases.map((one) => `## ${one.name}\n\n\`\`\`\n${one.plan}\n\`\`\`\n`)
+  await writeFile(join(local, `${name}-plans.md`), sections.join('\n'))
 }
 
 async function lastStatement(call: () => Promise<unknown>): Promise<Sent> {
