@@ -11,9 +11,10 @@ import { startSession } from '../sessions/sessions.ts'
 import { cloneDatabase, sharedCluster, toUrl } from './cluster.ts'
 import { type TestDaemonToken, testDaemonToken } from './daemon-token.ts'
 
-/** Cheap hashing and no failure floor; everything else is as in production. */
+/** Cheap hashing, no failure floor, a free port; everything else is as in production. */
 const testDefaults = {
   env: 'development',
+  port: 0,
   argon2: '8,1,1',
   login_fail_floor_ms: 0,
   login_fail_jitter_ms: 0,
