@@ -1,4 +1,5 @@
 import type { RawData, WebSocket } from 'ws'
+import type { Caller } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import type { Message } from '../core/dispatch.ts'
 import { refusal } from '../errors.ts'
@@ -28,234 +29,255 @@ const ends = {
 export type EndCode = keyof typeof ends
 
 /** One request under way. */
-type Call = Message & {
-  id: Id
-  state: 'waiting' | 'begun' | 'cancelled'
+class Call implements Message {
+  state: 'waiting' | 'begun' | 'cancelled' = 'waiting'
   /** What it caused on this very socket, which its reply precedes. */
-  held: Committed[]
+  readonly held: Committed[] = []
+  /** Its caller was no longer the one who opened the socket. */
+  isLost = false
+  readonly id: Id
+  readonly #bound: Bound
+  constructor(id: Id, bound: Bound) {
+    this.id = id
+    this.#bound = bound
+  }
+  admit(caller: Caller | null): void {
+    if (isOwn(caller, this.#bound)) return
+    this.isLost = true
+    throw refusal('authentication_required')
+  }
+  begin(): void {
+    if (this.state === 'cancelled') throw refusal('request_cancelled')
+    this.state = 'begun'
+  }
 }
 
-export type Socket = {
-  readonly connection: Connection
-  end(code: EndCode): void
-  /**
-   * Reads the credential again, now that no revocation can miss the socket (contract 1, section 11.1). Calls
-   * wait for it.
-   */
-  admit(): Promise<void>
-  /** Once per ping interval: closes what was silent for two of them, and pings the others. */
-  beat(): void
-}
+const isOwn = (caller: Caller | null, { account_id, credential }: Bound): boolean =>
+  caller !== null &&
+  caller.account.id === account_id &&
+  caller.credential.type === credential.type &&
+  caller.credential.id === credential.id
 
 /** One WebSocket after its upgrade; `onEnd` is called once, when it begins to close. */
-export function openSocket(app: App, ws: WebSocket, bound: Bound, onEnd: () => void): Socket {
-  const { config, log } = app
-  const opened = performance.now()
-  const byId = new Map<Id, Call>()
-  const calls = new Set<Call>()
-  let count = 0
-  let isOver = false
-  let ending: EndCode | undefined
-  let isLeaving = false
-  let silent = 0
-  const admitted = Promise.withResolvers<void>()
+export class Socket {
+  readonly connection: Connection
+  readonly #app: App
+  readonly #ws: WebSocket
+  readonly #bound: Bound
+  readonly #onEnd: () => void
+  readonly #opened = performance.now()
+  readonly #calls = new Set<Call>()
+  readonly #byId = new Map<Id, Call>()
+  readonly #admitted = Promise.withResolvers<void>()
+  #count = 0
+  #isOver = false
+  #ending: EndCode | undefined
+  #isLeaving = false
+  #silent = 0
 
-  const end = (code: EndCode): void => {
-    if (isOver) return
-    over()
-    ws.close(code, ends[code])
-  }
-  const over = (): void => {
-    if (isOver) return
-    isOver = true
-    onEnd()
-  }
-  const send = (text: string | Uint8Array): void => {
-    if (isOver) return
-    if (ws.bufferedAmount > bufferMax) return void end(1013)
-    ws.send(text, { binary: false }, ignore)
-  }
-
-  /** Closes when nothing that has begun owes a reply. */
-  const endAfterReplies = (code: EndCode): void => {
-    if (ending !== undefined) return
-    ending = code
-    setTimeout(end, lastRepliesMs, code).unref()
-    settle()
-  }
-  const settle = (): void => {
-    const owed = [...calls].some(({ state }) => state === 'begun')
-    if (ending !== undefined && !owed) end(ending)
-    else if (isLeaving && calls.size === 0) end(1001)
-  }
-  const lostCode = (): EndCode => {
-    const { expires_at } = bound.credential
-    return expires_at !== null && Date.parse(expires_at) <= Date.now() ? 4005 : 4001
-  }
-
-  const hear = (committed: Committed): void => {
-    const cause = committed.origin && [...calls].find((call) => call === committed.origin)
-    if (cause) cause.held.push(committed)
-    else apply(committed)
-  }
-  const apply = ({ notifications, closings }: Committed): void => {
-    for (const notification of notifications) send(notificationFrame(notification))
-    const verdict = verdictOf(closings, bound)
-    if (verdict) end(verdict === 'own' ? 4001 : 4006)
-  }
-
-  const isOwn = (caller: Parameters<Message['admit']>[0]): boolean =>
-    caller !== null &&
-    caller.account.id === bound.account_id &&
-    caller.credential.type === bound.credential.type &&
-    caller.credential.id === bound.credential.id
-
-  const newCall = (id: Id): Call & { isLost: boolean } => {
-    const call = {
-      id,
-      state: 'waiting' as Call['state'],
-      held: [],
-      isLost: false,
-      admit: (caller: Parameters<Message['admit']>[0]) => {
-        if (isOwn(caller)) return
-        call.isLost = true
-        throw refusal('authentication_required')
-      },
-      begin: () => {
-        if (call.state === 'cancelled') throw refusal('request_cancelled')
-        call.state = 'begun'
-      },
-    }
-    return call
-  }
-
-  async function serve(envelope: Envelope, mayHoldBadText: boolean): Promise<void> {
-    const { carriers, ip } = bound
-    const started = performance.now()
-    const request_id = `${bound.request_id}.${++count}`
-    const call = newCall(envelope.id)
-    const trace: Origin['trace'] = {}
-    byId.set(envelope.id, call)
-    calls.add(call)
-    await admitted.promise
-    if (isOver) return void calls.delete(call)
-    const { status, text } = await run(
-      app,
-      { carriers, ip, request_id, trace, message: call },
-      { ...envelope, params: withActor(envelope) },
-      { viaGet: false, mayHoldBadText },
-    )
-    logRequest(request_id, status, started, trace)
-    calls.delete(call)
-    if (call.state !== 'cancelled') answer(call, text)
-    for (const committed of call.held) apply(committed)
-    if (call.isLost) endAfterReplies(lostCode())
-    settle()
-  }
-  const answer = (call: Call, text: string): void => {
-    byId.delete(call.id)
-    send(text)
-  }
-  /** The default actor stands in where the method takes one and the message names none. */
-  const withActor = ({ method, params }: Envelope): unknown => {
-    const takesActor = app.actions.get(method)?.auth.actor !== 'none'
-    if (bound.actor_id === null || !takesActor || Object.hasOwn(params ?? {}, 'acting')) return params
-    return { ...(params as object | undefined), acting: bound.actor_id }
-  }
-  const refuse = (id: Id, error: ReturnType<typeof refusal>): void => {
-    const trace: Origin['trace'] = {}
-    const { text, status } = refused({ trace }, id, error)
-    send(text)
-    logRequest(`${bound.request_id}.${++count}`, status, performance.now(), trace)
-  }
-
-  function receive(envelope: Envelope, mayHoldBadText: boolean): void {
-    const { id, method, params } = envelope
-    if (byId.has(id)) return void refuse(null, refusal('invalid_request', { detail: 'duplicate_id' }))
-    if (method === 'heartbeat') {
-      const wrong = heartbeatIssue(params)
-      if (wrong) return void refuse(id, wrong)
-      return void send(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{}}`)
-    }
-    if (isLeaving) return void refuse(id, refusal('service_unavailable'))
-    if (calls.size >= inFlightMax) return void refuse(id, refusal('queue_overflow'))
-    serve(envelope, mayHoldBadText).catch(fail)
-  }
-  function cancel(request_id: string | number): void {
-    const call = byId.get(request_id)
-    if (call?.state !== 'waiting') return
-    call.state = 'cancelled'
-    answer(call, refused({ trace: {} }, call.id, refusal('request_cancelled')).text)
-  }
-  /** The boundary of everything that a message sets off. */
-  const fail = (error: unknown): void => {
-    log.error({ request_id: bound.request_id, err: error }, 'a message failed unexpectedly')
-    end(1011)
-  }
-
-  const logRequest = (request_id: string, status: number, started: number, trace: Origin['trace']): void => {
-    const duration_ms = tenths(performance.now() - started)
-    const { ip } = bound
-    log.info({ request_id, path: config.ws_path, status, duration_ms, ip, ...trace }, 'message')
-  }
-
-  ws.on('message', (data: RawData, isBinary: boolean) => {
-    silent = 0
-    if (isOver) return
-    try {
-      const frame = readFrame(isBinary ? null : String(data))
-      if (frame.kind === 'request') receive(frame.envelope, frame.mayHoldBadText)
-      else if (frame.kind === 'cancel') cancel(frame.request_id)
-      else if (frame.kind === 'refused') refuse(frame.id, frame.error)
-    } catch (error) {
-      fail(error)
-    }
-  })
-  for (const sign of ['ping', 'pong'] as const)
-    ws.on(sign, () => {
-      silent = 0
-    })
-  // Of a message too big or a broken frame; ws itself closes with the code that says so.
-  ws.on('error', over)
-  ws.on('close', (code: number) => {
-    over()
-    const { request_id, account_id } = bound
-    log.info(
-      { request_id, account_id, code, duration_ms: tenths(performance.now() - opened) },
-      'socket closed',
-    )
-  })
-
-  return {
-    connection: {
+  constructor(app: App, ws: WebSocket, bound: Bound, onEnd: () => void) {
+    this.#app = app
+    this.#ws = ws
+    this.#bound = bound
+    this.#onEnd = onEnd
+    this.connection = {
       kind: 'socket',
       account_id: bound.account_id,
       credential: bound.credential,
       actor_id: null,
-      hear,
-      lost: (reason) => end(reason === 'expired' ? 4005 : 4001),
-      displaced: () => end(4004),
+      hear: (committed) => this.#hear(committed),
+      lost: (reason) => this.#end(reason === 'expired' ? 4005 : 4001),
+      displaced: () => this.#end(4004),
       leave: () => {
-        isLeaving = true
-        settle()
+        this.#isLeaving = true
+        this.#settle()
       },
-    },
-    end,
-    admit: async () => {
-      try {
-        const caller = await app.callers.read(bound.carriers, false, bound.ip)
-        if (!isOwn(caller)) end(lostCode())
-      } catch (error) {
-        log.warn({ request_id: bound.request_id, err: error }, 'a socket could not be opened')
-        end(1011)
-      }
-      admitted.resolve()
-    },
-    beat: () => {
-      if (isOver) return
-      if (silent++ >= 2) end(4003)
-      else ws.ping(ignore)
-    },
+    }
+    ws.on('message', (data: RawData, isBinary: boolean) => this.#onMessage(isBinary ? null : String(data)))
+    for (const sign of ['ping', 'pong'] as const)
+      ws.on(sign, () => {
+        this.#silent = 0
+      })
+    // A message that is too big, or a broken frame; ws itself closes with the code that says so.
+    ws.on('error', () => this.#over())
+    ws.on('close', (code: number) => this.#onClose(code))
+  }
+
+  /**
+   * Reads the credential again, now that no revocation can miss the socket, and closes it if the credential is
+   * gone. Calls wait for it.
+   */
+  async admit(): Promise<void> {
+    const { carriers, ip, request_id } = this.#bound
+    try {
+      const caller = await this.#app.callers.read(carriers, false, ip)
+      if (!isOwn(caller, this.#bound)) this.#end(this.#lostCode())
+    } catch (error) {
+      this.#app.log.warn({ request_id, err: error }, 'a socket could not be opened')
+      this.#end(1011)
+    }
+    this.#admitted.resolve()
+  }
+
+  /** Once per ping interval: closes what was silent for two of them, and pings the others. */
+  beat(): void {
+    if (this.#isOver) return
+    if (this.#silent++ >= 2) this.#end(4003)
+    else this.#ws.ping(ignore)
+  }
+
+  #onMessage(text: string | null): void {
+    this.#silent = 0
+    if (this.#isOver) return
+    try {
+      const frame = readFrame(text)
+      if (frame.kind === 'request') this.#receive(frame.envelope, frame.mayHoldBadText)
+      else if (frame.kind === 'cancel') this.#cancel(frame.request_id)
+      else if (frame.kind === 'refused') this.#refuse(frame.id, frame.error)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #receive(envelope: Envelope, mayHoldBadText: boolean): void {
+    const { id, method, params } = envelope
+    if (this.#byId.has(id))
+      return void this.#refuse(null, refusal('invalid_request', { detail: 'duplicate_id' }))
+    if (method === 'heartbeat') {
+      const wrong = heartbeatIssue(params)
+      if (wrong) return void this.#refuse(id, wrong)
+      return void this.#send(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{}}`)
+    }
+    if (this.#isLeaving) return void this.#refuse(id, refusal('service_unavailable'))
+    if (this.#calls.size >= inFlightMax) return void this.#refuse(id, refusal('queue_overflow'))
+    this.#serve(envelope, mayHoldBadText).catch((error) => this.#fail(error))
+  }
+
+  async #serve(envelope: Envelope, mayHoldBadText: boolean): Promise<void> {
+    const { carriers, ip } = this.#bound
+    const started = performance.now()
+    const request_id = this.#nextId()
+    const call = new Call(envelope.id, this.#bound)
+    const trace: Origin['trace'] = {}
+    this.#byId.set(envelope.id, call)
+    this.#calls.add(call)
+    await this.#admitted.promise
+    if (this.#isOver) return void this.#calls.delete(call)
+    const { status, text } = await run(
+      this.#app,
+      { carriers, ip, request_id, trace, message: call },
+      { ...envelope, params: this.#withActor(envelope) },
+      { viaGet: false, mayHoldBadText },
+    )
+    this.#log(request_id, status, started, trace)
+    this.#calls.delete(call)
+    if (call.state !== 'cancelled') this.#answer(call, text)
+    for (const committed of call.held) this.#apply(committed)
+    if (call.isLost) this.#endAfterReplies(this.#lostCode())
+    this.#settle()
+  }
+
+  /** The default actor stands in where the method takes one and the message names none. */
+  #withActor({ method, params }: Envelope): unknown {
+    const { actor_id } = this.#bound
+    const takesActor = this.#app.actions.get(method)?.auth.actor !== 'none'
+    if (actor_id === null || !takesActor || Object.hasOwn(params ?? {}, 'acting')) return params
+    return { ...(params as object | undefined), acting: actor_id }
+  }
+
+  #cancel(request_id: string | number): void {
+    const call = this.#byId.get(request_id)
+    if (call?.state !== 'waiting') return
+    call.state = 'cancelled'
+    this.#answer(call, refused({ trace: {} }, call.id, refusal('request_cancelled')).text)
+  }
+
+  #refuse(id: Id, error: ReturnType<typeof refusal>): void {
+    const trace: Origin['trace'] = {}
+    const { text, status } = refused({ trace }, id, error)
+    this.#send(text)
+    this.#log(this.#nextId(), status, performance.now(), trace)
+  }
+
+  #answer(call: Call, text: string): void {
+    this.#byId.delete(call.id)
+    this.#send(text)
+  }
+
+  #send(text: string | Uint8Array): void {
+    if (this.#isOver) return
+    if (this.#ws.bufferedAmount > bufferMax) return void this.#end(1013)
+    this.#ws.send(text, { binary: false }, ignore)
+  }
+
+  /** What one of its own calls caused waits for the reply of that call. */
+  #hear(committed: Committed): void {
+    const cause = committed.origin && [...this.#calls].find((call) => call === committed.origin)
+    if (cause) cause.held.push(committed)
+    else this.#apply(committed)
+  }
+
+  #apply({ notifications, closings }: Committed): void {
+    for (const notification of notifications) this.#send(notificationFrame(notification))
+    const verdict = verdictOf(closings, this.#bound)
+    if (verdict) this.#end(verdict === 'own' ? 4001 : 4006)
+  }
+
+  #lostCode(): EndCode {
+    const { expires_at } = this.#bound.credential
+    return expires_at !== null && Date.parse(expires_at) <= Date.now() ? 4005 : 4001
+  }
+
+  /** Closes when nothing that has begun owes a reply. */
+  #endAfterReplies(code: EndCode): void {
+    if (this.#ending !== undefined) return
+    this.#ending = code
+    setTimeout(() => this.#end(code), lastRepliesMs).unref()
+    this.#settle()
+  }
+
+  #settle(): void {
+    const owed = [...this.#calls].some(({ state }) => state === 'begun')
+    if (this.#ending !== undefined && !owed) this.#end(this.#ending)
+    else if (this.#isLeaving && this.#calls.size === 0) this.#end(1001)
+  }
+
+  #end(code: EndCode): void {
+    if (this.#isOver) return
+    this.#over()
+    this.#ws.close(code, ends[code])
+  }
+
+  #over(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#onEnd()
+  }
+
+  /** The boundary of everything that a message sets off. */
+  #fail(error: unknown): void {
+    this.#app.log.error({ request_id: this.#bound.request_id, err: error }, 'a message failed unexpectedly')
+    this.#end(1011)
+  }
+
+  #onClose(code: number): void {
+    this.#over()
+    const { request_id, account_id } = this.#bound
+    const duration_ms = tenths(performance.now() - this.#opened)
+    this.#app.log.info({ request_id, account_id, code, duration_ms }, 'socket closed')
+  }
+
+  #nextId(): string {
+    return `${this.#bound.request_id}.${++this.#count}`
+  }
+
+  #log(request_id: string, status: number, started: number, trace: Origin['trace']): void {
+    const { config, log } = this.#app
+    const duration_ms = tenths(performance.now() - started)
+    log.info(
+      { request_id, path: config.ws_path, status, duration_ms, ip: this.#bound.ip, ...trace },
+      'message',
+    )
   }
 }
 

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type ServerOptions, WebSocketServer } from 'ws'
+import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
 import { type EdgeReply, type EdgeRequest, flatReply } from '../http/edge.ts'
 import { requestHead } from '../http/request-head.ts'
-import { openSocket, type Socket } from './socket.ts'
+import { Socket } from './socket.ts'
 import type { Bound } from './upgrade.ts'
 
 export type Sockets = {
@@ -76,9 +76,9 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
     server.handleUpgrade(request, socket, head, (ws) => begin(ws, opens))
   }
 
-  function begin(ws: Parameters<typeof openSocket>[1], bound: Bound): void {
+  function begin(ws: WebSocket, bound: Bound): void {
     let remove: (() => void) | undefined
-    const socket = openSocket(app, ws, bound, () => {
+    const socket = new Socket(app, ws, bound, () => {
       open.delete(socket)
       remove?.()
     })
