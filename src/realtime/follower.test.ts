@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AuditEvent } from '../audit/events.ts'
 import type { Authority } from './authority.ts'
 import { eventBlocks } from './blocks.ts'
-import { createFollower } from './follower.ts'
+import { Follower } from './follower.ts'
 import type { Reading, Tail } from './tail.ts'
 
 // Time is what these rules are about: the whole service keeps them with the clock of the machine.
@@ -30,7 +30,7 @@ function stream({ fresh = async () => {}, log = [] as Reading[] } = {}) {
     end: async () => {},
   }
   const ends: string[] = []
-  const follower = createFollower({
+  const follower = new Follower({
     tail,
     authority,
     authoriseAgain: async (held) => held,

@@ -14,22 +14,13 @@ import {
 import { verdictOf } from './closings.ts'
 import { at } from './expiry.ts'
 import type { Committed, Connection } from './hub.ts'
-import { createOutbox } from './outbox.ts'
+import { createOutbox, type Outbox } from './outbox.ts'
 import type { Reading, Tail } from './tail.ts'
 
 const keepAliveMs = 15_000
 /** How long a stream that has lost its authority waits for the row that says so. */
 const lastRowMs = 1_500
 const retryMs = 1_000
-
-/** One open audit stream: where it is in the log, and what ends it (contract 1, section 12). */
-export type Follower = {
-  readonly connection: Connection
-  readonly body: StreamBody
-  /** Goes on after `after`, or from the newest row on; only from here does anything follow the opening. */
-  start(after: number | undefined): void
-  close(reason: StreamEnd): void
-}
 
 type FollowerOptions = {
   tail: Tail
@@ -40,162 +31,179 @@ type FollowerOptions = {
   onEnd(reason: StreamEnd | 'client_left'): void
 }
 
-export function createFollower({ tail, authority, authoriseAgain, onEnd }: FollowerOptions): Follower {
-  let held = authority
-  let position = 0
+/** One open audit stream: where it is in the log, and what ends it. */
+export class Follower {
+  readonly connection: Connection
+  readonly body: StreamBody
+  readonly #options: FollowerOptions
+  readonly #outbox: Outbox
+  readonly #quiet: NodeJS.Timeout
+  readonly #unfollow: () => void
+  #held: Authority
+  #position = 0
   /** Handed every reading of the tail; before that, the stream reads for itself. */
-  let isLive = false
-  let isEnded = false
-  let isFirst = true
+  #isLive = false
+  #isEnded = false
+  #isFirst = true
   /** It ends with this reason as soon as it has sent all up to `lastSeq`. */
-  let ending: { reason: StreamEnd; lastSeq: number } | undefined
-  let stalls = 0
-  let disarm = (): void => {}
-  let lastRow: NodeJS.Timeout | undefined
-  const outbox = createOutbox(() => end('client_left'))
-  const quiet = setTimeout(onQuiet, keepAliveMs).unref()
-  const unfollow = tail.follow((reading) => {
-    if (isLive) take(reading)
-  })
-  outbox.push(opening)
+  #ending: { reason: StreamEnd; lastSeq: number } | undefined
+  #stalls = 0
+  #disarm = (): void => {}
+  #lastRow: NodeJS.Timeout | undefined
 
-  function put(blocks: Blocks): void {
-    if (isEnded) return
-    if (isLive && outbox.isOver) return void close('slow_consumer')
-    outbox.push(isFirst ? withRetry(blocks) : blocks)
-    isFirst = false
-    quiet.refresh()
+  constructor(options: FollowerOptions) {
+    const { tail, authority } = options
+    this.#options = options
+    this.#held = authority
+    this.#outbox = createOutbox(() => this.#end('client_left'))
+    this.body = this.#outbox.body
+    this.#quiet = setTimeout(() => this.#onQuiet(), keepAliveMs).unref()
+    this.#unfollow = tail.follow((reading) => {
+      if (this.#isLive) this.#take(reading)
+    })
+    this.#outbox.push(opening)
+    this.connection = {
+      kind: 'stream',
+      account_id: authority.account_id,
+      credential: authority.credential,
+      actor_id: authority.actor_id,
+      hear: (committed) => this.#hear(committed),
+      leave: () => this.close('shutdown'),
+      lost: (reason) => {
+        if (reason === 'expired') this.close(reason)
+        else void this.#lose(reason)
+      },
+    }
+  }
+
+  /** Goes on after `after`, or from the newest row on; only from here does anything follow the opening. */
+  start(after: number | undefined): void {
+    if (this.#isEnded) return
+    this.#arm()
+    if (after === undefined) {
+      this.#position = this.#options.tail.position
+      this.#isLive = true
+      this.#settle()
+    } else void this.#replay(after)
+  }
+
+  close(reason: StreamEnd): void {
+    if (this.#isEnded) return
+    this.#end(reason)
+    const last = closeBlock(reason)
+    this.#outbox.end(this.#isFirst ? withRetry(last) : last, reason === 'slow_consumer')
+  }
+
+  #put(blocks: Blocks): void {
+    if (this.#isEnded) return
+    if (this.#isLive && this.#outbox.isOver) return void this.close('slow_consumer')
+    this.#outbox.push(this.#isFirst ? withRetry(blocks) : blocks)
+    this.#isFirst = false
+    this.#quiet.refresh()
   }
 
   /** A stream that reads for itself waits for its client and piles nothing up; one that takes nothing must go. */
-  function onQuiet(): void {
-    if (!isLive && !outbox.isEmpty && ++stalls > 1) close('slow_consumer')
-    else put(keepAlive)
+  #onQuiet(): void {
+    if (!this.#isLive && !this.#outbox.isEmpty && ++this.#stalls > 1) this.close('slow_consumer')
+    else this.#put(keepAlive)
   }
 
-  function take(reading: Reading): void {
-    if (reading.removed_seq > position) skip(position, reading.removed_seq)
+  #take(reading: Reading): void {
+    if (reading.removed_seq > this.#position) this.#skip(this.#position, reading.removed_seq)
     const { rows } = reading
-    const isWhole = rows.length > 0 && (rows[0] as { seq: number }).seq > position
-    const blocks = isWhole ? reading.blocks() : eventBlocks(rows.filter(({ seq }) => seq > position))
-    if (blocks.count > 0) put(blocks)
-    position = Math.max(position, reading.end)
-    settle()
+    const isWhole = rows.length > 0 && (rows[0] as { seq: number }).seq > this.#position
+    const blocks = isWhole ? reading.blocks() : eventBlocks(rows.filter(({ seq }) => seq > this.#position))
+    if (blocks.count > 0) this.#put(blocks)
+    this.#position = Math.max(this.#position, reading.end)
+    this.#settle()
   }
 
-  function skip(after: number, to: number): void {
-    put(gapBlock(after, to))
-    position = to
+  #skip(after: number, to: number): void {
+    this.#put(gapBlock(after, to))
+    this.#position = to
   }
 
   /** Reads up to where the tail is, at the pace of the client. */
-  async function replay(after: number): Promise<void> {
-    position = after
+  async #replay(after: number): Promise<void> {
+    const { tail } = this.#options
+    this.#position = after
     let isAsked = true
-    while (!isEnded) {
-      const reading = await tail.read(position).catch(() => undefined)
-      if (isEnded) return
+    while (!this.#isEnded) {
+      const reading = await tail.read(this.#position).catch(() => undefined)
+      if (this.#isEnded) return
       if (!reading) await delay(retryMs, undefined, { ref: false })
       // Only what was asked for can lie in the future; later the stream may well be ahead of the tail.
-      else if (isAsked && position > reading.newest) skip(position, reading.newest)
+      else if (isAsked && this.#position > reading.newest) this.#skip(this.#position, reading.newest)
       else {
         isAsked = false
-        take(reading)
-        await outbox.emptied()
-        stalls = 0
-        if (position >= tail.position) {
-          isLive = true
+        this.#take(reading)
+        await this.#outbox.emptied()
+        this.#stalls = 0
+        if (this.#position >= tail.position) {
+          this.#isLive = true
           return
         }
       }
     }
   }
 
-  function settle(): void {
-    if (ending && position >= ending.lastSeq) close(ending.reason)
+  #settle(): void {
+    if (this.#ending && this.#position >= this.#ending.lastSeq) this.close(this.#ending.reason)
+  }
+
+  #hear({ closings }: Committed): void {
+    const { actor_id } = this.#held
+    if (verdictOf(closings, this.#held) === 'own') void this.#lose('revoked')
+    else if (closings.some((one) => one.kind === 'actor' && one.actor_id === actor_id)) void this.#judge()
   }
 
   /** What took the authority left a row; it is committed, so the next reading has it. */
-  async function lose(reason: StreamEnd): Promise<void> {
-    if (ending || isEnded) return
-    ending = { reason, lastSeq: Number.POSITIVE_INFINITY }
-    lastRow = setTimeout(close, lastRowMs, reason).unref()
+  async #lose(reason: StreamEnd): Promise<void> {
+    if (this.#ending || this.#isEnded) return
+    const ending = { reason, lastSeq: Number.POSITIVE_INFINITY }
+    this.#ending = ending
+    this.#lastRow = setTimeout(() => this.close(reason), lastRowMs).unref()
+    const { tail } = this.#options
     await tail.fresh().catch(() => {})
     ending.lastSeq = tail.position
-    settle()
+    this.#settle()
   }
 
-  async function judge(): Promise<void> {
+  async #judge(): Promise<void> {
     try {
-      held = await authoriseAgain(held)
-      arm()
+      this.#held = await this.#options.authoriseAgain(this.#held)
+      this.#arm()
     } catch (error) {
-      const reason = lossOf(error, held)
-      if (reason === 'expired') close(reason)
-      else if (reason) await lose(reason)
-      else again()
+      const reason = lossOf(error, this.#held)
+      if (reason === 'expired') this.close(reason)
+      else if (reason) await this.#lose(reason)
+      else this.#judgeSoon()
     }
   }
 
   /** Judges again when the admin grant expires; the hub tells when the credential does. */
-  function arm(): void {
-    const { role_expires_at } = held
-    disarm()
-    if (isEnded || role_expires_at === null) return
+  #arm(): void {
+    const { role_expires_at } = this.#held
+    this.#disarm()
+    if (this.#isEnded || role_expires_at === null) return
     // The clock of the database may be behind ours, and only it says what has expired.
-    if (Date.parse(role_expires_at) <= Date.now()) again()
-    else disarm = at(role_expires_at, judge)
+    if (Date.parse(role_expires_at) <= Date.now()) this.#judgeSoon()
+    else this.#disarm = at(role_expires_at, () => void this.#judge())
   }
 
-  function again(): void {
-    disarm()
-    if (!isEnded) disarm = at(new Date(Date.now() + retryMs).toISOString(), judge)
+  #judgeSoon(): void {
+    this.#disarm()
+    if (this.#isEnded) return
+    this.#disarm = at(new Date(Date.now() + retryMs).toISOString(), () => void this.#judge())
   }
 
-  function close(reason: StreamEnd): void {
-    if (isEnded) return
-    end(reason)
-    const last = closeBlock(reason)
-    outbox.end(isFirst ? withRetry(last) : last, reason === 'slow_consumer')
-  }
-
-  function end(reason: StreamEnd | 'client_left'): void {
-    if (isEnded) return
-    isEnded = true
-    clearTimeout(quiet)
-    disarm()
-    clearTimeout(lastRow)
-    unfollow()
-    onEnd(reason)
-  }
-
-  return {
-    connection: {
-      kind: 'stream',
-      account_id: held.account_id,
-      credential: held.credential,
-      actor_id: held.actor_id,
-      hear: ({ closings }: Committed) => {
-        const isOwnActor = closings.some((one) => one.kind === 'actor' && one.actor_id === held.actor_id)
-        if (verdictOf(closings, held) === 'own') void lose('revoked')
-        else if (isOwnActor) void judge()
-      },
-      leave: () => close('shutdown'),
-      lost: (reason) => {
-        if (reason === 'expired') close(reason)
-        else void lose(reason)
-      },
-    },
-    body: outbox.body,
-    start: (after) => {
-      if (isEnded) return
-      arm()
-      if (after === undefined) {
-        position = tail.position
-        isLive = true
-        settle()
-      } else void replay(after)
-    },
-    close,
+  #end(reason: StreamEnd | 'client_left'): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    clearTimeout(this.#quiet)
+    this.#disarm()
+    clearTimeout(this.#lastRow)
+    this.#unfollow()
+    this.#options.onEnd(reason)
   }
 }

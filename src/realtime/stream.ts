@@ -6,7 +6,7 @@ import { refusal } from '../errors.ts'
 import type { EdgeReply, EdgeRequest } from '../http/edge.ts'
 import type { Origin } from '../http/jsonrpc.ts'
 import { type Authority, authorise, authoriseAgain } from './authority.ts'
-import { createFollower, type Follower } from './follower.ts'
+import { Follower } from './follower.ts'
 import { createTail } from './tail.ts'
 
 /** The audit streams of this node: `GET <account path>/audit/stream` (contract 1, section 12). */
@@ -27,7 +27,7 @@ export function createAuditStreams(app: App): AuditStreams {
     const began = performance.now()
     const key = `${authority.credential.type} ${authority.credential.id}`
     const siblings = open.get(key) ?? new Set()
-    const follower = createFollower({
+    const follower = new Follower({
       tail,
       authority,
       authoriseAgain: (held) => authoriseAgain(app, origin, held),
