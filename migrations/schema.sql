@@ -68,6 +68,14 @@ create table audit_log (
   cell_ids uuid[]
 ) with (autovacuum_vacuum_scale_factor=0.03);
 
+create table audit_loss (
+  id integer not null default 1,
+  lost_rows bigint not null,
+  since timestamp(3) with time zone not null default clock_timestamp(),
+  last_at timestamp(3) with time zone not null default clock_timestamp(),
+  cause text collate "C" not null
+);
+
 create table audit_position (
   id integer not null default 1,
   seq bigint not null default 0,
@@ -214,6 +222,8 @@ alter table audit_cell add constraint audit_cell_pkey PRIMARY KEY (cell_id, seq)
 alter table audit_log add constraint audit_log_metadata_object CHECK (jsonb_typeof(metadata) = 'object'::text);
 alter table audit_log add constraint audit_log_outcome CHECK (outcome = ANY (ARRAY['success'::text, 'failure'::text]));
 alter table audit_log add constraint audit_log_pkey PRIMARY KEY (id);
+alter table audit_loss add constraint audit_loss_single CHECK (id = 1);
+alter table audit_loss add constraint audit_loss_pkey PRIMARY KEY (id);
 alter table audit_position add constraint audit_position_single CHECK (id = 1);
 alter table audit_position add constraint audit_position_pkey PRIMARY KEY (id);
 alter table auth_session add constraint auth_session_id_form CHECK (id ~ '^[0-9a-f]{64}$'::text);
@@ -410,30 +420,77 @@ $$;
 
 create function audit_write(entries json) returns text
 language plpgsql volatile parallel unsafe
+set lock_timeout = '250ms'
 as $$
 declare
   entry json;
-  lost integer := 0;
+  place integer := -1;
+  lost integer[] := '{}';
   cause text;
+  -- Waiting again, for each of the rows, would add up.
+  is_over boolean := false;
 begin
   begin
     perform audit_insert(entries);
     return null;
-  exception when others then
-    -- One bad row must not take the others along: once more, each on its own.
-    null;
+  exception
+    when lock_not_available or query_canceled then
+      is_over := true;
+      cause := sqlstate || ' ' || sqlerrm;
+    when assert_failure or others then
+      -- One bad row must not take the others along: once more, each on its own.
+      null;
   end;
   for entry in select value from json_array_elements(entries) loop
+    place := place + 1;
+    if is_over then
+      lost := lost || place;
+      continue;
+    end if;
     begin
       perform audit_insert(json_build_array(entry));
-    exception when others then
-      lost := lost + 1;
-      cause := coalesce(cause, sqlstate || ' ' || sqlerrm);
+    exception when query_canceled or assert_failure or others then
+      is_over := sqlstate in ('55P03', '57014');
+      lost := lost || place;
+      -- Messages of class 22 quote the value that was refused.
+      cause := coalesce(cause, sqlstate || case when sqlstate like '22%' then '' else ' ' || sqlerrm end);
     end;
   end loop;
-  return case
-    when lost > 0 then format('%s of %s rows lost: %s', lost, json_array_length(entries), cause)
+  return case when lost <> '{}' then json_build_object('lost', lost, 'cause', cause)::text end;
+end
+$$;
+
+create function audit_write_paired(entries json) returns text
+language plpgsql volatile parallel unsafe
+set lock_timeout = '250ms'
+as $$
+declare
+  paired json;
+  mended integer[];
+  answer text;
+begin
+  begin
+    select json_agg(
+             case when doer.id is null and target.id is null then value
+                  else (value::jsonb || jsonb_strip_nulls(jsonb_build_object(
+                         'account_id', doer.account_id, 'target_account_id', target.account_id)))::json
+             end order by place),
+           array_agg((place - 1)::integer order by place) filter (
+             where lower(value ->> 'account_id') <> doer.account_id::text
+                or lower(value ->> 'target_account_id') <> target.account_id::text)
+      into paired, mended
+      from json_array_elements(entries) with ordinality as entry (value, place)
+        left join actor doer on doer.id = audit_named_cell(value::jsonb, 'actor_id')
+        left join actor target on target.id = audit_named_cell(value::jsonb, 'target_actor_id');
+  exception when query_canceled or assert_failure or others then
+    paired := entries;
+    mended := null;
   end;
+  answer := audit_write(coalesce(paired, entries));
+  if mended is null then
+    return answer;
+  end if;
+  return (coalesce(answer::jsonb, '{}') || jsonb_build_object('mended', mended))::text;
 end
 $$;
 

@@ -73,11 +73,13 @@ const indexesQuery = `
    order by c.relname collate "C"`
 
 const functionsQuery = `
-  select format(E'create function %I(%s) returns %s\\nlanguage %s %s%s parallel %s\\nas $$%s$$;',
+  select format(E'create function %I(%s) returns %s\\nlanguage %s %s%s parallel %s%s\\nas $$%s$$;',
            p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), l.lanname,
            case p.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end,
            case when p.proisstrict then ' strict' else '' end,
            case p.proparallel when 's' then 'safe' when 'r' then 'restricted' else 'unsafe' end,
+           (select string_agg(E'\\nset ' || replace(setting, '=', ' = '''), '''' order by setting) || ''''
+              from unnest(p.proconfig) setting),
            p.prosrc) as text
     from pg_proc p
     join pg_language l on l.oid = p.prolang

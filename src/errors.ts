@@ -172,6 +172,15 @@ export const catalogue: Readonly<Record<Reason, Entry>> = reasons
 /** `error.data` of an answer: the reason and what the catalogue lists beside it. */
 export type ErrorData = { reason: string; [key: string]: unknown }
 
+/** Columns that are left out are those of the request. */
+export type FailureRow = {
+  event_type: string
+  metadata: Record<string, unknown> | null
+  envelope: Partial<
+    Record<'actor_id' | 'account_id' | 'target_actor_id' | 'target_account_id' | 'ip', string | null>
+  >
+}
+
 /**
  * The only error class whose content reaches a caller; anything else thrown is `internal_error`.
  * A consumer throws it with a code of its own from -32099..-32000.
@@ -180,6 +189,12 @@ export class ServiceError extends Error {
   readonly code: number
   readonly status: number
   readonly data: ErrorData
+  /** The audit row that this refusal leaves once its transaction has been undone. */
+  declare failureRow?: FailureRow
+  /** True: what was done before this refusal is committed all the same. */
+  declare commits?: true
+  /** Of a transaction: it never had a connection, or its connection was lost while COMMIT was under way. */
+  declare outcome?: 'never_began' | 'unknown'
 
   constructor(code: number, data: ErrorData, status: number = codeStatus(code)) {
     super(data.reason)

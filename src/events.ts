@@ -206,6 +206,10 @@ export type FailureMetadata<K extends BuiltinEventType> = (typeof events)[K] ext
 }
   ? z.input<F>
   : never
+/** Metadata of a refused attempt: of the service's events its own form, of a consumer's that of the event. */
+export type AttemptMetadata<K extends EventType> = K extends BuiltinEventType
+  ? FailureMetadata<K> & Record<string, unknown>
+  : EventMetadata<K> & (Record<string, unknown> | null)
 
 function reasonOf<const R extends string>(...reasons: R[]) {
   return z.strictObject({ reason: z.enum(reasons) })

@@ -234,7 +234,7 @@ export async function composeApp(
     authorizeOffer: declarations.authorize_offer,
   }
   const close = async (): Promise<void> => {
-    await Promise.all([lastUsed.flush(), bus.close()])
+    await Promise.all([lastUsed.flush(), app.audit.flush(), bus.close()])
     await db.close()
   }
   return { app, bus, close }

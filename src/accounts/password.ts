@@ -45,7 +45,7 @@ export const password = route({
 })
 
 async function storedHash({ app, account }: Context): Promise<string> {
-  const row = await app.db.first<{ password_hash: string }>(sql`
+  const row = await app.db.readOnly.first<{ password_hash: string }>(sql`
     select password_hash from account where id = ${account.id}::uuid and deleted_at is null`)
   if (!row) throw refusal('account_vanished')
   return row.password_hash

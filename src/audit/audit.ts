@@ -1,6 +1,6 @@
 import type { EventMetadata, EventType } from '../events.ts'
 
-/** One row of the audit log as it is written; ids of stored rows only (contract 3, section 8.2). */
+/** One row of the audit log as it is written; ids of stored rows only. */
 export type AuditRow = {
   event_type: string
   outcome: 'success' | 'failure'
@@ -19,8 +19,9 @@ export type Envelope = Pick<
 >
 
 /**
- * Records the success row of an effect; it is written in the mutation's own transaction. `cell_ids`: cells
- * whose timeline it belongs to although its metadata does not name them.
+ * Records the success row of an effect; it is written in the mutation's own transaction, or as a failure where
+ * that is refused or undone. `cell_ids`: cells whose timeline it belongs to although its metadata does not
+ * name them.
  */
 export type Audit = <K extends EventType>(
   event_type: K,
@@ -39,3 +40,25 @@ export const callerEnvelope = (
   target_account_id: null,
   ip,
 })
+
+const pairs = [
+  ['actor_id', 'account_id'],
+  ['target_actor_id', 'target_account_id'],
+] as const
+
+/** The request's envelope with what an event names itself. One who is named by half is somebody else as a whole. */
+export function envelopeOf<T extends Partial<Envelope>>(
+  envelope: Envelope,
+  own: T | undefined,
+): Envelope & T {
+  if (!own) return envelope as Envelope & T
+  const merged = { ...envelope, ...own }
+  for (const [actor, account] of pairs)
+    for (const [named, other] of [
+      [actor, account],
+      [account, actor],
+    ] as const)
+      if (own[named] && own[other] === undefined && own[named] !== envelope[named])
+        (merged as Envelope)[other] = null
+  return merged
+}

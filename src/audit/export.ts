@@ -35,7 +35,7 @@ async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGene
   const { until_seq = seqEnd - 1 } = filter
   for (let from = filter.since_seq ?? 0; ; ) {
     const next = numbersOf(selected, { direction: 'asc', from, to: until_seq + 1 }, batch)
-    const rows = await db.rows<AuditEvent>(sql`
+    const rows = await db.readOnly.rows<AuditEvent>(sql`
       with next as (${next})
       select ${auditColumns} from next join audit_log l on l.seq = next.seq and l.seq is not null
       order by l.seq`)

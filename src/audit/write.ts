@@ -1,73 +1,139 @@
+import { z } from 'zod'
 import { badText, mayHoldBadText } from '../core/issues.ts'
 import type { Log } from '../core/log.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
-import type { AuditRow } from './audit.ts'
+import type { AuditRow, Envelope } from './audit.ts'
 import type { EventTypes } from './event-types.ts'
+import { createLosses } from './loss.ts'
+
+/** Who calls, as the service itself found: these two ids belong together. */
+export type Pair = Pick<Envelope, 'actor_id' | 'account_id'>
+
+/** What the statement that writes rows answered, or why it failed. */
+type Answer = readonly unknown[] | Error
 
 /**
- * Writes audit rows through one database function whose exception block undoes a failing insert by
- * itself: the mutation goes on, the failure is logged and counted (contract 3, section 8.4 W2).
+ * Writes audit rows through a database function that undoes a failing insert by itself: the mutation goes
+ * on, the loss is logged and counted.
  */
 export type AuditWriter = {
   /** The statement that writes `rows`; it travels with the mutation's COMMIT. */
-  statement(rows: readonly AuditRow[]): Sql | undefined
+  statement(rows: readonly AuditRow[], caller?: Pair): Sql | undefined
   /** Judges what that statement answered. */
-  settle(answer: readonly unknown[]): void
-  /** A failure row, outside any transaction (W3); never throws. */
+  settle(answer: Answer, rows: readonly AuditRow[]): void
+  /** A row of a refusal, outside any transaction; never throws. */
   failure(row: AuditRow): Promise<void>
-  /** How many inserts failed since the start. */
+  /** All rows of what was undone, in their order, outside any transaction; never throws. */
+  undone(rows: readonly AuditRow[], caller?: Pair): Promise<void>
+  /** Stores the count of lost rows, if it could not be stored before. */
+  flush(): Promise<void>
+  /** How many writes failed since the start, wholly or in part. */
   readonly failures: number
+  /** How many rows were lost by that. */
+  readonly lost: number
   /** How many rows were written although they break a rule of their type since the start. */
   readonly flaws: number
 }
 
-/** Bytes of metadata as JSON (contract 3, section 8.1). */
+/** Bytes of metadata as JSON. */
 const metadataMax = 8192
+/** A line of the log names at most this many lost rows. */
+const namedMax = 50
 
 export function createAuditWriter(db: Database, log: Log, types: EventTypes): AuditWriter {
+  const losses = createLosses(db, log)
   let failures = 0
+  let lost = 0
   let flaws = 0
-  const failed = (error: unknown): void => {
+  const lose = (rows: readonly AuditRow[], cause: string, err?: Error): void => {
     failures += 1
-    log.error({ failure: error }, 'an audit row could not be written; the mutation went on without it')
+    lost += rows.length
+    log.error(
+      { failure: cause, rows: rows.length, lost: rows.slice(0, namedMax).map(nameable), ...(err && { err }) },
+      'audit rows could not be written; the mutation went on without them',
+    )
+    losses.add(rows.length, cause)
+  }
+  const flawed = (event_type: string | undefined, flaw: string): void => {
+    flaws += 1
+    log.error({ event_type, flaw }, 'an audit row breaks the rules of its type; it was written all the same')
   }
   const toJson = (row: AuditRow): string => {
     const { text, flaw } = rendered(row, types)
-    if (flaw !== undefined) {
-      flaws += 1
-      log.error(
-        { event_type: row.event_type, flaw },
-        'an audit row breaks the rules of its type; it was written all the same',
-      )
-    }
+    if (flaw !== undefined) flawed(row.event_type, flaw)
     return text
   }
-  const statement = (rows: readonly AuditRow[]): Sql | undefined =>
-    rows.length === 0
-      ? undefined
-      : sql`select audit_write(${`[${rows.map(toJson).join(',')}]`}::json) as failure`
-  const settle = (answer: readonly unknown[]): void => {
-    const failure = (answer[0] as { failure: string | null } | undefined)?.failure
-    if (failure) failed(failure)
+  const statement: AuditWriter['statement'] = (rows, caller) => {
+    if (rows.length === 0) return undefined
+    const entries = sql`${`[${rows.map(toJson).join(',')}]`}::json`
+    return rows.some((row) => isUnpaired(row, caller))
+      ? sql`select audit_write_paired(${entries}) as report`
+      : sql`select audit_write(${entries}) as report`
+  }
+  const settle: AuditWriter['settle'] = (answer, rows) => {
+    if (answer instanceof Error) return lose(rows, answer.message, answer)
+    const { report } = (answer[0] ?? {}) as { report?: string | null }
+    if (typeof report !== 'string') return
+    const { lost, cause, mended } = parsed(report, rows)
+    if (lost.length > 0) lose(pick(rows, lost), cause)
+    for (const row of pick(rows, mended)) flawed(row.event_type, 'the account is not the one of the actor')
+  }
+  const undone: AuditWriter['undone'] = async (rows, caller) => {
+    try {
+      settle(await db.rows(statement(rows, caller) as Sql), rows)
+    } catch (error) {
+      settle(error as Error, rows)
+    }
   }
   return {
     statement,
     settle,
-    failure: async (row) => {
-      try {
-        settle(await db.rows(statement([row]) as Sql))
-      } catch (error) {
-        failed(error)
-      }
-    },
+    undone,
+    failure: (row) => undone([row]),
+    flush: losses.flush,
     get failures() {
       return failures
+    },
+    get lost() {
+      return lost
     },
     get flaws() {
       return flaws
     },
   }
 }
+
+/** True where a row names an actor other than the caller, whose account nobody has looked up for it. */
+function isUnpaired(row: AuditRow, caller: Pair | undefined): boolean {
+  const isOther = (actor_id: string | null, account_id: string | null): boolean =>
+    actor_id !== null && !(caller && actor_id === caller.actor_id && account_id === caller.account_id)
+  return isOther(row.actor_id, row.account_id) || isOther(row.target_actor_id, row.target_account_id)
+}
+
+const places = z.array(z.int()).default([])
+const Report = z.object({ lost: places, mended: places, cause: z.string().default('') })
+
+/** Somebody may have put a function of his own in the place of ours: then nothing is known to be stored. */
+function parsed(report: string, rows: readonly AuditRow[]): z.output<typeof Report> {
+  try {
+    return Report.parse(JSON.parse(report))
+  } catch {
+    return { lost: [...rows.keys()], mended: [], cause: 'audit_write() answered in another form' }
+  }
+}
+
+const pick = (rows: readonly AuditRow[], places: readonly number[]): AuditRow[] =>
+  places.flatMap((place) => rows[place] ?? [])
+
+/** What the log may hold of a row: not the metadata, where a purge names an account. */
+const nameable = ({ event_type, outcome, ...row }: AuditRow) => ({
+  event_type,
+  outcome,
+  actor_id: row.actor_id,
+  account_id: row.account_id,
+  target_actor_id: row.target_actor_id,
+  target_account_id: row.target_account_id,
+})
 
 /**
  * The row as JSON that the table takes, and how it breaks the rules of its type. A flaw never keeps a row out:

@@ -4,6 +4,7 @@ import { migrate, migrationNames } from '../db/migrate.ts'
 import { createReadiness } from '../db/ready.ts'
 import { StartError } from '../errors.ts'
 import type { Finding } from './doctor.ts'
+import { auditFindings } from './doctor-audit.ts'
 import type { Opened } from './with-service.ts'
 
 /** What is wrong with the schema; where nothing is, with what the database says of who may do what. */
@@ -19,7 +20,8 @@ export async function databaseFindings(opened: Opened): Promise<Finding[]> {
   })
   try {
     const drift = await driftFindings(db)
-    return drift.length > 0 ? drift : await authorityFindings(db, opened)
+    if (drift.length > 0) return drift
+    return [...(await authorityFindings(db, opened)), ...(await auditFindings(db))]
   } finally {
     await db.close()
   }

@@ -2,6 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { rival } from '../../test/helpers/race.ts'
 import { shell } from '../../test/helpers/shell.ts'
 import type { Environment } from '../config.ts'
 import { sql } from '../db/db.ts'
@@ -94,6 +95,47 @@ describe('who may do what', () => {
     await fresh.account()
     expect((await at()).stdout).toMatch(/^no_keeper\n.*\n.*account create --username NAME --keeper/)
     await fresh.close()
+  })
+})
+
+describe('the audit log', () => {
+  const loss = (last_at: string) => sql`
+    insert into audit_loss (lost_rows, since, last_at, cause)
+    values (3, '2026-01-02 03:04:05Z', ${sql.raw(last_at)}, '55P03 locked')`
+
+  it.each([
+    ['missing', 'alter function audit_write rename to away', 'alter function away rename to audit_write'],
+    ['broken', `alter function audit_insert rename to away`, 'alter function away rename to audit_insert'],
+  ])('a function that is %s, of which it says how to get it back', async (_what, damage, repair) => {
+    const rows = await test.service.app.db.rows(sql`select from audit_log`)
+    await db(sql.raw(damage))
+    const { stdout } = await doctor()
+    await db(sql.raw(repair))
+    expect(stdout).toMatch(/^audit_write_broken\n {2}Audit rows cannot be written: .*does not exist/)
+    expect(stdout).toContain('0008_audit_emission.sql')
+    expect(await found()).toEqual([])
+    expect(await test.service.app.db.rows(sql`select from audit_log`)).toEqual(rows)
+  })
+
+  it('somebody who locks it', async () => {
+    const other = await rival(test.databaseUrl)
+    await other.begin('lock table audit_log in access exclusive mode')
+    expect(await found()).toEqual(['audit_write_broken'])
+    await other.commit()
+    await other.close()
+    expect(await found()).toEqual([])
+  })
+
+  it('rows that were lost, for a week', async () => {
+    await db(loss('now()'))
+    expect(await found()).toEqual(['audit_rows_lost'])
+    expect((await doctor()).stdout).toMatch(
+      /3 audit rows could not be written from 2026-01-02T03:04:05Z .*55P03 locked/,
+    )
+    await db(sql`delete from audit_loss`)
+    await db(loss(`now() - interval '8 days'`))
+    expect(await found()).toEqual([])
+    await db(sql`delete from audit_loss`)
   })
 })
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Config } from '../config.ts'
-import type { Database } from '../db/db.ts'
+import type { ReadOnly } from '../db/db.ts'
 import type { Reason } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import type { Registry } from '../roles/registry.ts'
@@ -77,7 +77,7 @@ type Common<A extends AuthSpec, E extends Reason> = CallerOf<A> & {
   fail: Fail<E>
 }
 export type QueryContext<A extends AuthSpec, E extends Reason> = Common<A, E> & {
-  db: Pick<Database, 'rows' | 'first' | 'point'>
+  db: ReadOnly
 }
 export type MutationContext<A extends AuthSpec, E extends Reason> = Common<A, E> & Work
 

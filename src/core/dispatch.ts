@@ -79,12 +79,17 @@ export async function dispatch<T = unknown>(
   // 10. the handler, a mutation inside its transaction
   if (!action.event) {
     message?.begin()
-    return finish(await action.handler(input as never, { ...context, db: app.db } as never))
+    return finish(await action.handler(input as never, { ...context, db: app.db.readOnly } as never))
   }
   return await mutate(
     app,
     action.event,
-    { envelope: callerEnvelope(context, call.ip), origin: message, snapshot: action.snapshot },
+    {
+      envelope: callerEnvelope(context, call.ip),
+      isCaller: true,
+      origin: message,
+      snapshot: action.snapshot,
+    },
     async (work) => {
       message?.begin()
       return finish(await action.handler(input as never, { ...context, ...work } as never))

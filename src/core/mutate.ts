@@ -1,7 +1,7 @@
-import type { Audit, AuditRow, Envelope } from '../audit/audit.ts'
-import { isOutcomeUnknown, neverBegan, type Queryable } from '../db/db.ts'
+import { type Audit, type AuditRow, type Envelope, envelopeOf } from '../audit/audit.ts'
+import type { Queryable, Transaction } from '../db/db.ts'
 import { type Reason, refusal, ServiceError } from '../errors.ts'
-import type { BuiltinEventType, EventType, FailureMetadata } from '../events.ts'
+import type { AttemptMetadata, EventType } from '../events.ts'
 import type { Notification, Notify } from '../notifications.ts'
 import { closingsOf } from '../realtime/closings.ts'
 import type { App } from './app.ts'
@@ -17,41 +17,36 @@ export type Work = {
   audit: Audit
   /** Sends a notification to the sockets of an account, on every node, after the commit. */
   notify: Notify
-  /** Runs after a successful commit, isolated from its siblings; dropped on rollback (contract 1, section 10). */
+  /** Runs after a successful commit, isolated from its siblings; dropped on rollback */
   afterCommit(effect: () => void | Promise<void>): void
 }
 
-/** The failure rows that refusals of contract 3, section 8.5 leave; keyed by the error, which is thrown once. */
-const failureRows = new WeakMap<
-  ServiceError,
-  { event_type: EventType; metadata: Record<string, unknown>; envelope: Partial<Envelope> }
->()
-
 /**
- * A refusal that leaves a failure row of this event, whichever transaction it was called within; its envelope
- * names ids of stored rows only.
+ * A refusal that leaves a failure row of this event, whichever mutation or transaction it is thrown in:
+ * `throw recorded('invite_delete', fail('invite_not_found'), { … })`. Its metadata and envelope name what is
+ * stored, never what the caller typed.
  */
-export function recorded<K extends BuiltinEventType>(
+export function recorded<K extends EventType>(
   event_type: K,
   error: ServiceError,
-  metadata: FailureMetadata<K> & Record<string, unknown>,
+  metadata: AttemptMetadata<K>,
   envelope: Partial<Envelope> = {},
 ): ServiceError {
-  failureRows.set(error, { event_type, metadata, envelope })
+  error.failureRow = { event_type, metadata, envelope }
   return error
 }
 
-const committing = new WeakSet<ServiceError>()
-
-/** A refusal that commits what was done before it (contract 1, section 10, rule 1: an offer found without authority). */
+/** A refusal that commits what was done before it: an offer found without authority is superseded. */
 export function committed(error: ServiceError): ServiceError {
-  committing.add(error)
+  error.commits = true
   return error
 }
 
 /** Who mutates: the envelope of its rows, and the WebSocket call that asked, if one did. */
 export type Mutator = {
   envelope: Envelope
+  /** True: the service itself found that actor and account of the envelope belong together. */
+  isCaller?: boolean
   origin?: object | undefined
   /** Of a library call or operator command: stands in the row of one that was undone. */
   via?: string | undefined
@@ -60,74 +55,103 @@ export type Mutator = {
 }
 
 /**
- * One transaction with its audit rows: success rows inside it, and one failure row outside it when an
- * unexpected error or a failed commit undoes it (contract 3, section 8.4). What it means for live connections
- * is published after the commit.
+ * One transaction with its audit rows: success rows inside it. Where it is refused or undone, they are
+ * written outside it as failures. What it means for live connections is published after the commit.
  */
 export async function mutate<T>(
   app: App,
   event: EventType,
-  { envelope, origin, via, snapshot }: Mutator,
+  mutator: Mutator,
   work: (tools: Work) => Promise<T>,
 ): Promise<T> {
+  const { envelope, isCaller, snapshot } = mutator
+  const caller = isCaller ? envelope : undefined
   let rows: AuditRow[] = []
-  const isolation = { snapshot }
   try {
-    const outcome = await app.db.transaction(async (tx) => {
-      rows = []
-      const notifications: Notification[] = []
-      const audit: Audit = (event_type, metadata, own) => {
-        rows.push({ event_type, outcome: 'success', ...envelope, ...own, metadata })
-      }
-      const notify: Notify = (account_id, method, params) => {
-        notifications.push({ account_id, method, params })
-      }
-      tx.beforeCommit(() => app.audit.statement(rows), app.audit.settle)
-      tx.afterCommit(() => {
-        if (rows.length > 0 || notifications.length > 0)
-          app.hub.publish({ notifications, closings: closingsOf(rows), wroteAudit: rows.length > 0, origin })
-      })
-      try {
-        return { result: await work({ db: tx, audit, notify, afterCommit: tx.afterCommit }) }
-      } catch (error) {
-        if (error instanceof ServiceError && committing.has(error)) return { refused: error }
-        throw error
-      }
-    }, isolation)
-    if (outcome.refused) throw outcome.refused
-    return outcome.result as T
+    const outcome = await app.db.transaction(
+      async (tx) => {
+        // Those of a run that a conflict undid are not of this one.
+        rows = []
+        return await run(app, tx, { rows, ...mutator, caller }, work)
+      },
+      { snapshot },
+    )
+    if ('refused' in outcome) throw outcome.refused
+    return outcome.result
   } catch (error) {
-    if (error instanceof ServiceError && committing.has(error)) throw error
-    const refused = error instanceof ServiceError ? failureRows.get(error) : undefined
-    if (refused) {
-      await app.audit.failure({
-        event_type: refused.event_type,
-        outcome: 'failure',
-        ...envelope,
-        ...refused.envelope,
-        metadata: refused.metadata,
-      })
-    } else if (leavesRow(error)) {
-      const own = rows.find((row) => row.event_type === event)
-      await app.audit.failure({
-        ...(own ?? {
-          event_type: event,
-          ...envelope,
-          metadata: { reason: 'rolled_back', ...(via && { via }) },
-        }),
-        outcome: 'failure',
-      })
-    }
+    const left = rowsLeft(error, event, rows, mutator)
+    if (left.length > 0) await app.audit.undone(left, caller)
+    throw error
+  }
+}
+
+type Run = Mutator & { rows: AuditRow[]; caller: Envelope | undefined }
+
+/** The work, with what its commit writes and then publishes. */
+async function run<T>(
+  app: App,
+  tx: Transaction,
+  { rows, envelope, caller, origin }: Run,
+  work: (tools: Work) => Promise<T>,
+): Promise<{ result: T } | { refused: ServiceError }> {
+  const notifications: Notification[] = []
+  const audit: Audit = (event_type, metadata, own) => {
+    rows.push({ event_type, outcome: 'success', ...envelopeOf(envelope, own), metadata })
+  }
+  const notify: Notify = (account_id, method, params) => {
+    notifications.push({ account_id, method, params })
+  }
+  tx.beforeCommit(
+    () => app.audit.statement(rows, caller),
+    (answer) => app.audit.settle(answer, rows),
+  )
+  tx.afterCommit(() => {
+    if (rows.length > 0 || notifications.length > 0)
+      app.hub.publish({ notifications, closings: closingsOf(rows), wroteAudit: rows.length > 0, origin })
+  })
+  try {
+    return { result: await work({ db: tx, audit, notify, afterCommit: tx.afterCommit }) }
+  } catch (error) {
+    if (error instanceof ServiceError && error.commits) return { refused: error }
     throw error
   }
 }
 
 /**
- * A refusal leaves no row; an unexpected error or failed commit does, unless nobody knows how it ended. Without
- * a connection there was no attempt, and a second wait for one would only hold up the answer.
+ * What a mutation leaves that did not come about: all that it had recorded, then the row of its refusal, or
+ * one of its own event where something unexpected undid it before it had recorded that.
  */
-function leavesRow(error: unknown): boolean {
-  if (isOutcomeUnknown(error) || neverBegan(error)) return false
-  if (!(error instanceof ServiceError)) return true
-  return error.data.reason === 'timeout' || error.data.reason === 'service_unavailable'
+function rowsLeft(
+  error: unknown,
+  event: EventType,
+  rows: readonly AuditRow[],
+  { envelope, via }: Mutator,
+): AuditRow[] {
+  const { commits, outcome, failureRow } =
+    error instanceof ServiceError ? error : ({} as Partial<ServiceError>)
+  // Committed already, or perhaps: nobody knows.
+  if (commits || outcome === 'unknown') return []
+  // Without a connection there was no attempt, and a second wait for one would only hold up the answer.
+  if (outcome === 'never_began' && rows.length === 0) return []
+  const left = rows.map((row): AuditRow => ({ ...row, outcome: 'failure' }))
+  if (failureRow)
+    left.push({
+      event_type: failureRow.event_type,
+      outcome: 'failure',
+      ...envelopeOf(envelope, failureRow.envelope),
+      metadata: failureRow.metadata,
+    })
+  else if (isUnexpected(error) && !left.some(({ event_type }) => event_type === event))
+    left.push({
+      event_type: event,
+      outcome: 'failure',
+      ...envelope,
+      metadata: { reason: 'rolled_back', ...(via && { via }) },
+    })
+  return left
 }
+
+const isUnexpected = (error: unknown): boolean =>
+  !(error instanceof ServiceError) ||
+  error.data.reason === 'timeout' ||
+  error.data.reason === 'service_unavailable'

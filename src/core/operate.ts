@@ -1,11 +1,12 @@
-import type { Audit, Envelope } from '../audit/audit.ts'
+import { type Audit, type Envelope, envelopeOf } from '../audit/audit.ts'
+import { ServiceError } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
 import { mutate, type Work } from './mutate.ts'
 
 /**
  * Who acts when there is no request: an operator command, or a consumer's library call that may name the
- * actor on whose behalf it calls (contract 2, section 19; contract 3, section 6).
+ * actor on whose behalf it calls.
  */
 export type Operator = {
   /** `cli`, or the library caller's `^[a-z_]{1,32}$`; stands in the metadata of every row. */
@@ -35,8 +36,15 @@ export async function operate<T>(
   const envelope: Envelope = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
   const detail = { credential_type: null, via }
   if (!within) return await mutate(app, event, { envelope, via }, (tools) => work({ ...tools, detail }))
-  const audit: Audit = (type, metadata, own) => within.audit(type, metadata, { ...envelope, ...own })
-  return await work({ ...within, audit, detail })
+  const audit: Audit = (type, metadata, own) => within.audit(type, metadata, envelopeOf(envelope, own))
+  try {
+    return await work({ ...within, audit, detail })
+  } catch (error) {
+    // The transaction writes the row of this refusal, and would name its own caller there.
+    if (error instanceof ServiceError && error.failureRow)
+      error.failureRow.envelope = envelopeOf(envelope, error.failureRow.envelope)
+    throw error
+  }
 }
 
 /** It stands in the audit log, where nothing free-form may. */

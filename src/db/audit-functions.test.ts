@@ -14,9 +14,15 @@ afterEach(() => database.drop())
 const id = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
 const row = (event_type: string | null, rest: object = {}) => ({ event_type, outcome: 'success', ...rest })
 
-async function write(on: pg.Client, entries: object[]): Promise<string | null> {
-  const { rows } = await on.query('select audit_write($1) as failure', [JSON.stringify(entries)])
-  return rows[0].failure
+type Report = { lost?: number[]; cause?: string; mended?: number[] } | null
+
+async function write(
+  on: pg.Client,
+  entries: object[],
+  by: 'audit_write' | 'audit_write_paired' = 'audit_write',
+): Promise<Report> {
+  const { rows } = await on.query(`select ${by}($1)::json as report`, [JSON.stringify(entries)])
+  return rows[0].report
 }
 
 async function number(on: pg.Client, most?: number): Promise<number> {
@@ -108,7 +114,7 @@ describe('audit_write', () => {
       row('last'),
     ])
     await client.query('commit')
-    expect(failure).toMatch(/^4 of 6 rows lost: 22P05 /)
+    expect(failure).toEqual({ lost: [1, 2, 3, 4], cause: '22P05' })
     await number(client)
     expect((await listed()).map((text) => text.split(':')[1])).toEqual(['first', 'last'])
     expect(await timeline(id(1))).toEqual(['first'])
@@ -131,8 +137,55 @@ describe('audit_write', () => {
     await client.query(`insert into account (username, password_hash) values ('written', 'x')`)
     const failure = await write(client, [row('a'), row('b')])
     expect((await client.query('commit')).command).toBe('COMMIT')
-    expect(failure).toMatch(/^[12] of 2 rows lost: \w{5} /)
+    expect(failure).toEqual({ lost: [0, 1], cause: expect.stringMatching(/^\w{5}( |$)/) })
     expect((await client.query('select username from account')).rows).toEqual([{ username: 'written' }])
+  })
+
+  describe('while somebody has locked the table', () => {
+    let other: pg.Client
+    beforeEach(async () => {
+      other = await database.open()
+      await other.query('begin; lock table audit_log in access exclusive mode')
+      await client.query('begin')
+      await client.query(`insert into account (username, password_hash) values ('written', 'x')`)
+    })
+    afterEach(async () => {
+      expect((await client.query('commit')).command).toBe('COMMIT')
+      expect((await client.query('select username from account')).rows).toEqual([{ username: 'written' }])
+      await other.query('rollback')
+      expect((await client.query('select from audit_log')).rowCount).toBe(0)
+    })
+
+    test.each(['audit_write', 'audit_write_paired'] as const)(
+      '%s waits once, loses its rows and says so; the caller keeps its own lock_timeout',
+      async (by) => {
+        const began = performance.now()
+        const rows = Array.from({ length: 40 }, (_, nth) => row(`e${nth}`))
+        const report = await write(client, rows, by)
+        // Once for each row would be ten seconds.
+        expect(performance.now() - began).toBeLessThan(5_000)
+        expect(report).toEqual({ lost: [...rows.keys()], cause: expect.stringMatching(/^55P03 /) })
+        expect((await client.query('show lock_timeout')).rows).toEqual([{ lock_timeout: '0' }])
+      },
+    )
+
+    test('a cancel and a time limit that strike there cost the rows only', async () => {
+      await client.query(`set local statement_timeout = '50ms'`)
+      expect(await write(client, [row('a')])).toMatchObject({
+        lost: [0],
+        cause: expect.stringMatching(/^57014 /),
+      })
+      await client.query('set local statement_timeout = 0')
+      // The function's own setting would end the wait first.
+      await client.query(`alter function audit_write set lock_timeout = '1min'`)
+      const [{ pid }] = (await client.query('select pg_backend_pid() as pid')).rows
+      const writing = write(client, [row('b'), row('c')])
+      const admin = await database.open()
+      const waits = `select from pg_stat_activity where pid = ${pid} and wait_event_type = 'Lock'`
+      while ((await admin.query(waits)).rowCount === 0);
+      await admin.query('select pg_cancel_backend($1)', [pid])
+      expect(await writing).toMatchObject({ lost: [0, 1], cause: expect.stringMatching(/^57014 /) })
+    })
   })
 
   test('audit_insert lets the failure through, for callers that must not go on without their row', async () => {
@@ -140,6 +193,82 @@ describe('audit_write', () => {
       client.query('select audit_insert($1)', [JSON.stringify([row('ok'), row(null)])]),
     ).rejects.toMatchObject({ code: '23502' })
     expect((await client.query('select from audit_log')).rowCount).toBe(0)
+  })
+})
+
+describe('audit_write_paired', () => {
+  const stored = async (): Promise<unknown[]> =>
+    (
+      await client.query(
+        'select event_type, actor_id, account_id, target_actor_id, target_account_id from audit_log order by written',
+      )
+    ).rows.map((entry) => Object.values(entry))
+  const [ada, bob] = [id(1), id(2)]
+  const [adas, bobs] = [id(11), id(12)]
+  beforeEach(() =>
+    client.query(`
+      insert into account (id, username, password_hash) values ('${ada}', 'ada', 'x'), ('${bob}', 'bob', 'x');
+      insert into actor (id, account_id, name, name_key)
+        values ('${adas}', '${ada}', 'ada', 'ada'), ('${bobs}', '${bob}', 'bob', 'bob')`),
+  )
+
+  test('takes the account of a stored actor, completes a half pair silently, and tells what it mended', async () => {
+    const report = await write(
+      client,
+      [
+        row('right', { actor_id: adas, account_id: ada, target_actor_id: bobs, target_account_id: bob }),
+        row('wrong', { actor_id: adas, account_id: bob, metadata: { n: 1.5 } }),
+        row('wrong target', { target_actor_id: bobs, target_account_id: ada }),
+        row('half', { actor_id: adas, target_actor_id: bobs }),
+        row('account only', { account_id: bob, target_account_id: ada }),
+        row('neither stored', { actor_id: id(99), account_id: bob }),
+        row('capitals', { actor_id: adas, account_id: ada.toUpperCase() }),
+      ],
+      'audit_write_paired',
+    )
+    expect(report).toEqual({ mended: [1, 2] })
+    expect(await stored()).toEqual([
+      ['right', adas, ada, bobs, bob],
+      ['wrong', adas, ada, null, null],
+      ['wrong target', null, null, bobs, bob],
+      ['half', adas, ada, bobs, bob],
+      ['account only', null, bob, null, ada],
+      ['neither stored', id(99), bob, null, null],
+      ['capitals', adas, ada, null, null],
+    ])
+    expect((await client.query('select metadata from audit_log where metadata is not null')).rows).toEqual([
+      { metadata: { n: 1.5 } },
+    ])
+  })
+
+  test('keeps the ids of an actor whom the transaction has removed, and finds one whom it has made', async () => {
+    await client.query('begin')
+    await client.query(`delete from actor where id = '${bobs}'`)
+    await client.query(
+      `insert into actor (id, account_id, name, name_key) values ('${id(13)}', '${ada}', 'new', 'new')`,
+    )
+    const rows = [
+      row('gone', { actor_id: bobs, account_id: bob }),
+      row('made', { actor_id: id(13), account_id: bob }),
+    ]
+    expect(await write(client, rows, 'audit_write_paired')).toEqual({ mended: [1] })
+    await client.query('commit')
+    expect(await stored()).toEqual([
+      ['gone', bobs, bob, null, null],
+      ['made', id(13), ada, null, null],
+    ])
+  })
+
+  test('tells of mended and lost rows together, and writes unmended where it cannot look', async () => {
+    const rows = [row('wrong', { actor_id: adas, account_id: bob }), row(null), row('bad id', { ip: 1 })]
+    expect(await write(client, rows, 'audit_write_paired')).toEqual({
+      mended: [0],
+      lost: [1],
+      cause: expect.stringMatching(/^23502 /),
+    })
+    await client.query('alter table actor rename to actor_away')
+    expect(await write(client, rows.slice(0, 1), 'audit_write_paired')).toBeNull()
+    expect((await stored()).at(-1)).toEqual(['wrong', adas, bob, null, null])
   })
 })
 

@@ -16,6 +16,9 @@ const codeOf = (error: unknown): string =>
 /** True for a deadlock or serialization failure, which one repeat of the transaction settles. */
 export const isConflict = (error: unknown): boolean => ['40001', '40P01'].includes(codeOf(error))
 
+/** True for a statement that was refused because an earlier one had failed in its transaction. */
+export const isInAborted = (error: unknown): boolean => codeOf(error) === '25P02'
+
 /** The constraint that a write broke, or undefined: lets a verb answer with its own reason. */
 export function brokenConstraint(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError) || !error.code?.startsWith('23')) return undefined

@@ -22,12 +22,16 @@ async function offered(message: string) {
   return { ada, bob, create, offer }
 }
 
-it('an accept whose commit fails leaves no grant, no stamp, no notification, and one failure row', async () => {
+it('an accept whose commit fails leaves no grant, no stamp, no notification, and its rows as failures', async () => {
   const { bob, offer } = await offered('refuse')
   const accept = () => bob.client.role_grant_offer_accept({ offer_id: offer.offer_id })
   await scenario(test, accept, {
     reason: 'internal_error',
-    audit: [{ event_type: 'role_grant_offer_accept', outcome: 'failure', actor_id: bob.actor_id }],
+    audit: ['role_grant_offer_accept', 'role_grant_create'].map((event_type) => ({
+      event_type,
+      outcome: 'failure',
+      actor_id: bob.actor_id,
+    })),
   })
   expect(await grantsOf(test, bob.actor_id)).toEqual([])
   expect((await bob.client.role_grant_offer_list()).offers).toEqual([offer])

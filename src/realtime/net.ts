@@ -21,7 +21,7 @@ export async function findLost(
   }
   if (asked.size === 0) return []
   const firsts = [...asked.values()].map(([first]) => first as Connection)
-  const rows = await db.rows<{ place: number; lost: Lost }>(sql`
+  const rows = await db.readOnly.rows<{ place: number; lost: Lost }>(sql`
     select * from (
       select asked.place, case
           when opened.id is null then 'revoked'

@@ -140,7 +140,7 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
 /** One statement, so that what it does not show of the rows behind `after` was removed before. */
 async function readAfter(db: Database, after: number): Promise<Reading> {
   type Row = { newest: number; removed_seq: number } & AuditEvent
-  const found = await db.rows<Row | (Row & { id: null })>(sql`
+  const found = await db.readOnly.rows<Row | (Row & { id: null })>(sql`
     select p.seq as newest, p.removed_seq, row.*
     from audit_position p left join lateral (
       select ${auditColumns} from audit_log l

@@ -107,7 +107,7 @@ async function openSession(
 }
 
 const findAccount = (app: App, { kind, key }: ReturnType<typeof identifierOf>): Promise<Known | undefined> =>
-  app.db.first<Known>(sql`
+  app.db.readOnly.first<Known>(sql`
     select id, password_hash from account
     where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null`)
 

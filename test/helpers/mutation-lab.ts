@@ -56,6 +56,11 @@ export async function mutationLab() {
   const notes = async () => (await admin.query('select text from note')).rows.map(({ text }) => text)
   const audited = async () =>
     (await admin.query('select event_type, outcome, metadata from audit_log order by written')).rows
+  const answer = async (work: typeof lab.work) => {
+    lab.work = work
+    const reply = await rpc(test.url, call('act'), { cookie: ada.cookie })
+    return { status: reply.status, reason: reasonOf(reply) }
+  }
   return Object.assign(lab, {
     test,
     ada,
@@ -68,13 +73,11 @@ export async function mutationLab() {
       lab.effects = []
       lab.runs = 0
     },
+    answer,
     /** One call of `act`: its answer, and everything it left. */
     outcome: async (work: typeof lab.work) => {
-      lab.work = work
-      const reply = await rpc(test.url, call('act'), { cookie: ada.cookie })
       return {
-        status: reply.status,
-        reason: reasonOf(reply),
+        ...(await answer(work)),
         notes: await notes(),
         audit: await audited(),
         effects: lab.effects,

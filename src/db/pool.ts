@@ -1,0 +1,142 @@
+import pg from 'pg'
+import { refusal } from '../errors.ts'
+import { databaseRefusal, withCause, withoutValues } from './failure.ts'
+import { pipelinedReader } from './pipeline.ts'
+import { compile, type Sql } from './sql.ts'
+import { timeTypes } from './types.ts'
+
+/** No transaction of the service lives longer; older servers have no setting for it. */
+export const transactionLimitMs = 30_000
+const connectWaitMs = 5_000
+/** Past its own limit for a statement the server has answered; one that is silent so much longer is gone. */
+const silenceMs = 5_000
+
+export interface Queryable {
+  /** All rows of a statement; `T` is the row as the column list names it. */
+  rows<T>(query: Sql): Promise<T[]>
+  first<T>(query: Sql): Promise<T | undefined>
+  /** Runs a statement for its effect; resolves to the number of rows it touched. */
+  run(query: Sql): Promise<number>
+}
+
+export type DatabaseOptions = {
+  /** node-postgres connection settings: a URL or host, user, database of the embedded server. */
+  connection: pg.ClientConfig
+  poolMax: number
+  statementTimeoutMs: number
+  onError: (error: unknown, what: string) => void
+  /** Sees the text of every statement sent; used by tests that count and by metrics. */
+  onStatement?: (text: string) => void
+}
+
+/** The connections of one process. Each is read-only until a transaction or a writing statement says otherwise. */
+export type Pool = {
+  /** Rejects with `service_unavailable`. */
+  connect(): Promise<pg.PoolClient>
+  send(client: pg.PoolClient, query: Sql): Promise<pg.QueryResult>
+  /** One statement that can only read. */
+  read(query: Sql): Promise<pg.QueryResult>
+  /** One statement that may write. */
+  write(query: Sql): Promise<pg.QueryResult>
+  /** One short statement that can only read, on a shared connection. */
+  point(query: Sql): Promise<unknown[]>
+  onError: DatabaseOptions['onError']
+  close(): Promise<void>
+}
+
+/** Short statements over cached pages: compiling them, or fearing random reads, only makes them slow. */
+export const planning = '-c jit=off -c random_page_cost=1.1'
+
+export function openPool(options: DatabaseOptions): Pool {
+  const { onError, onStatement } = options
+  const settings = settingsOf(options)
+  const pool = new pg.Pool({ ...settings, max: options.poolMax, idleTimeoutMillis: 30_000 })
+  pool.on('error', (error) => onError(error, 'an idle database connection ended'))
+  // pg also emits 'error' on a connection in use; without a listener Node exits.
+  pool.on('connect', (client) => void client.on('error', () => {}))
+  const reader = pipelinedReader(settings, onError)
+
+  const compiled = (query: Sql) => {
+    const statement = compile(query)
+    onStatement?.(statement.text)
+    return statement
+  }
+  const connect = async (): Promise<pg.PoolClient> => {
+    try {
+      return await pool.connect()
+    } catch (error) {
+      throw databaseRefusal(error) ?? withCause(refusal('service_unavailable'), error)
+    }
+  }
+  const send: Pool['send'] = (client, query) => client.query(compiled(query)).catch(rethrow)
+  const read = async (query: Sql): Promise<pg.QueryResult> => {
+    const client = await connect()
+    try {
+      const answer = await send(client, query)
+      client.release()
+      return answer
+    } catch (error) {
+      client.release(isLost(error))
+      return explainReadOnly(error)
+    }
+  }
+  // Not as a transaction, in which some statements may not run. All three travel together.
+  const write = async (query: Sql): Promise<pg.QueryResult> => {
+    const client = await connect()
+    const [, answer, closed] = await Promise.allSettled([
+      client.query('set default_transaction_read_only = off'),
+      send(client, query),
+      client.query('set default_transaction_read_only = on'),
+    ])
+    client.release(closed.status === 'rejected')
+    if (answer.status === 'rejected') throw answer.reason
+    return answer.value
+  }
+  return {
+    connect,
+    send,
+    read,
+    write,
+    point: (query) => reader.query(compiled(query)).catch(rethrow).catch(explainReadOnly),
+    onError,
+    close: async () => {
+      await Promise.all([pool.end(), reader.close()])
+    },
+  }
+}
+
+const settingsOf = ({ connection, statementTimeoutMs }: DatabaseOptions): pg.ClientConfig => ({
+  application_name: 'cellkeep',
+  ...connection,
+  pipeline: true,
+  types: timeTypes,
+  connectionTimeoutMillis: connectWaitMs,
+  keepAlive: true,
+  query_timeout: statementTimeoutMs + silenceMs,
+  options: `-c TimeZone=UTC ${planning} -c default_transaction_read_only=on -c statement_timeout=${statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs}`,
+})
+
+const rethrow = (error: unknown): never => {
+  throw databaseRefusal(withoutValues(error)) ?? error
+}
+
+/** SQLSTATE 25006, as the service's own log should put it. */
+const explainReadOnly = (error: unknown): never => {
+  if (!(error instanceof pg.DatabaseError) || error.code !== '25006') throw error
+  throw new Error('A query cannot write: declare the method with mutation() instead of query().', {
+    cause: error,
+  })
+}
+
+const isLost = (error: unknown): boolean =>
+  typeof error === 'object' &&
+  error !== null &&
+  'data' in error &&
+  (error.data as { reason: string }).reason === 'service_unavailable'
+
+/** The three ways to take an answer. */
+export const queryable = (answer: (query: Sql) => Promise<pg.QueryResult>): Queryable => ({
+  rows: async <T>(query: Sql) => (await answer(query)).rows as T[],
+  first: async <T>(query: Sql) => (await answer(query)).rows[0] as T | undefined,
+  run: async (query: Sql) => (await answer(query)).rowCount ?? 0,
+})

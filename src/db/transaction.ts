@@ -1,0 +1,209 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { refusal, ServiceError } from '../errors.ts'
+import { databaseRefusal, isConflict, isInAborted, isUnsent, withCause, withoutValues } from './failure.ts'
+import { type Pool, type Queryable, queryable, transactionLimitMs } from './pool.ts'
+import type { Sql } from './sql.ts'
+
+/** On average, between an attempt that met a conflict and its repeat. */
+const conflictPauseMs = 10
+
+export interface Transaction extends Queryable {
+  /**
+   * One last statement, for audit rows, that travels with COMMIT. `settled` hears after the commit what it
+   * answered, or why it failed: that undoes the statement, never the transaction.
+   */
+  beforeCommit(statement: () => Sql | undefined, settled: (answer: readonly unknown[] | Error) => void): void
+  /** Runs after a successful commit; dropped on rollback. A failing effect is logged, never thrown. */
+  afterCommit(effect: () => void | Promise<void>): void
+}
+
+export type TransactionOptions = { snapshot?: boolean | undefined }
+type Work<T> = (tx: Transaction) => Promise<T>
+type Last = Parameters<Transaction['beforeCommit']>
+type Effect = () => void | Promise<void>
+
+/** The transaction whose work is running; closed when it ends, as a promise left behind may outlive it. */
+const enclosing = new AsyncLocalStorage<{ isOpen: boolean }>()
+
+export function createTransactions(pool: Pool) {
+  /** Set by a last statement that failed and undid its transaction, until one succeeds. */
+  let isLastFailing = false
+
+  return async <T>(work: Work<T>, { snapshot = false }: TransactionOptions = {}): Promise<T> => {
+    if (enclosing.getStore()?.isOpen)
+      throw new Error('A transaction was begun inside another; work with the one that is open.')
+    const level = snapshot ? 'repeatable read' : 'read committed'
+    let isCareful = isLastFailing
+    for (let isRepeat = false; ; ) {
+      try {
+        return await attempt(pool, work, level, isCareful ? carefully : withCommit)
+      } catch (error) {
+        if (error instanceof LastFailed) {
+          isLastFailing = true
+          isCareful = true
+          continue
+        }
+        if (!isConflict(error)) throw error
+        if (isRepeat) throw withCause(refusal('service_unavailable'), error)
+      }
+      isRepeat = true
+      // The other side was only just woken, and would meet a repeat that is quicker than it in the same place.
+      await delay(conflictPauseMs * (0.5 + Math.random()))
+    }
+  }
+
+  /** Sends the last statement, whose promise never rejects, so that COMMIT follows in the same flight. */
+  async function withCommit(client: pg.PoolClient, last: Sql): Promise<Sent> {
+    const answer = pool.send(client, last).then(rowsOf, asError)
+    return {
+      answer,
+      failed: (error) => (isInAborted(error) ? error : new LastFailed(error)),
+    }
+  }
+
+  /** In a savepoint and waited for: one round trip more, and COMMIT cannot depend on it. */
+  async function carefully(client: pg.PoolClient, last: Sql): Promise<Sent> {
+    const marked = client.query('savepoint last_statement').catch(asError)
+    const answer = await pool.send(client, last).then(rowsOf, asError)
+    await marked
+    if (answer instanceof Error) await client.query('rollback to savepoint last_statement').catch(asError)
+    else isLastFailing = false
+    return { answer: Promise.resolve(answer), failed: (error) => error }
+  }
+}
+
+type Answer = readonly unknown[] | Error
+type Sent = {
+  answer: Promise<Answer>
+  /** What a COMMIT that was answered with ROLLBACK means, where the last statement failed. */
+  failed(error: Error): Error
+}
+type SendLast = (client: pg.PoolClient, last: Sql) => Promise<Sent>
+
+const rowsOf = ({ rows }: pg.QueryResult): Answer => rows
+const asError = (error: unknown): Error => error as Error
+
+/** The last statement failed, and the transaction was undone with it. */
+class LastFailed extends Error {
+  constructor(cause: Error) {
+    super('The last statement of a transaction failed', { cause })
+  }
+}
+
+/** One run of the work in a transaction of its own, and after its commit its effects. */
+async function attempt<T>(pool: Pool, work: Work<T>, level: string, sendLast: SendLast): Promise<T> {
+  const held = await hold(pool)
+  const { client } = held
+  const effects: Effect[] = []
+  let last: Last | undefined
+  const tx: Transaction = {
+    ...queryable(async (query) => {
+      if (held.isOverdue()) throw refusal('timeout')
+      return await pool.send(client, query)
+    }),
+    beforeCommit: (...given) => {
+      last = given
+    },
+    afterCommit: (effect) => {
+      effects.push(effect)
+    },
+  }
+  const [result, statement] = await run(held, level, async () => {
+    const result = await work(tx)
+    return [result, last?.[0]()] as const
+  })
+  const answer = await commit(held, statement && (await sendLast(client, statement)))
+  if (answer) last?.[1](answer)
+  for (const effect of effects) await runEffect(pool, effect)
+  return result
+}
+
+type Held = { client: pg.PoolClient; isOverdue(): boolean; release(isBroken: boolean): void }
+
+/** A connection for as long as a transaction may live; past that it is dropped, whatever it does. */
+async function hold(pool: Pool): Promise<Held> {
+  const client = await pool.connect().catch((error) => {
+    throw withOutcome(error, 'never_began')
+  })
+  let overdue = false
+  const timer = setTimeout(() => {
+    overdue = true
+    client.release(true)
+  }, transactionLimitMs)
+  return {
+    client,
+    isOverdue: () => overdue,
+    release: (isBroken) => {
+      clearTimeout(timer)
+      if (!overdue) client.release(isBroken)
+    },
+  }
+}
+
+/** BEGIN and the work; a failure of either is a rollback, and gives the connection back. */
+async function run<R>(
+  { client, isOverdue, release }: Held,
+  level: string,
+  work: () => Promise<R>,
+): Promise<R> {
+  // Not awaited: BEGIN travels with the first statement, and a failure of it ends the connection.
+  const begun = client.query(`begin isolation level ${level} read write`).catch(asError)
+  const own = { isOpen: true }
+  try {
+    const result = await enclosing.run(own, work)
+    const failed = await begun
+    if (failed instanceof Error) throw databaseRefusal(failed) ?? failed
+    return result
+  } catch (error) {
+    const isBroken =
+      isOverdue() ||
+      (await client.query('rollback').then(
+        () => false,
+        () => true,
+      ))
+    release(isBroken)
+    throw isOverdue() ? withCause(refusal('timeout'), error) : error
+  } finally {
+    own.isOpen = false
+  }
+}
+
+/** What the last statement answered, once it is certain that the transaction stands. */
+async function commit(
+  { client, isOverdue, release }: Held,
+  sent: Sent | undefined,
+): Promise<Answer | undefined> {
+  try {
+    const ended = await client.query('commit')
+    const answer = await sent?.answer
+    // COMMIT behind a failed statement resolves, as a rollback.
+    if (ended.command === 'ROLLBACK')
+      throw answer instanceof Error && sent
+        ? sent.failed(answer)
+        : new Error('COMMIT was answered with ROLLBACK')
+    release(false)
+    return answer
+  } catch (error) {
+    const refused = databaseRefusal(withoutValues(error))
+    release(true)
+    if (refused && isUnsent(error)) throw refused
+    if (isOverdue() || refused?.data.reason === 'service_unavailable')
+      throw withOutcome(refused ?? withCause(refusal('service_unavailable'), error), 'unknown')
+    throw refused ?? error
+  }
+}
+
+async function runEffect(pool: Pool, effect: Effect): Promise<void> {
+  try {
+    await effect()
+  } catch (error) {
+    pool.onError(error, 'an effect after commit failed')
+  }
+}
+
+function withOutcome(error: unknown, outcome: NonNullable<ServiceError['outcome']>): unknown {
+  if (error instanceof ServiceError) error.outcome = outcome
+  return error
+}
