@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { fold } from '../accounts/formats.ts'
 import { query } from '../core/action.ts'
+import { keyset } from '../core/page.ts'
 import { Int, Uuid } from '../core/wire.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { hasPrefix } from '../db/prefix.ts'
@@ -35,20 +36,28 @@ export const actor_search = query({
   output: z.object({ actors: z.array(ActorLabel) }),
   errors: ['actor_search_scope_required'],
   async handler({ query, scope_ids = [], limit }, { account, db, fail }) {
+    const most = limit ?? limitDefault
+    const order = { 'actor.name_key': 'text', 'actor.id': 'uuid' } as const
+    const { inOrder, limited } = keyset({ limit: most, after: null }, order)
     const isGlobal = scope_ids.length === 0
     const found = sql`
       select ${labelColumns}, actor.name_key from ${liveActors}
       where ${hasPrefix(sql`actor.name_key`, fold(query))}
         and ${isGlobal ? sql`(select is_admin from caller)` : inScopes(scope_ids)}
-      order by actor.name_key, actor.id limit ${sql.raw(limit ?? limitDefault)}`
-    if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).map(toLabel) }
+      ${inOrder} ${limited}`
+    if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).slice(0, most).map(toLabel) }
     // One statement decides and searches, so that nobody searches with a right that has just ended.
     const rows = await db.rows<LabelRow & { is_admin: boolean }>(sql`
       with caller as materialized (select ${isAdmin(account.id)} as is_admin)
       select caller.is_admin, found.* from caller left join (${found}) found on true
       order by found.name_key, found.id`)
     if (!rows[0]?.is_admin) throw fail('actor_search_scope_required')
-    return { actors: rows.filter(({ id }) => id !== null).map(toLabel) }
+    return {
+      actors: rows
+        .slice(0, most)
+        .filter(({ id }) => id !== null)
+        .map(toLabel),
+    }
   },
 })
 

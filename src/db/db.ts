@@ -5,6 +5,7 @@ import { refusal } from '../errors.ts'
 import { databaseRefusal, isConflict, isUnsent, withCause, withoutValues } from './failure.ts'
 import { pipelinedReader } from './pipeline.ts'
 import { compile, type Sql, sql } from './sql.ts'
+import { isWornOut, noteOpened } from './statement-names.ts'
 import { timeTypes } from './types.ts'
 
 /** No transaction of the service lives longer (contract 1, section 16); older servers have no setting for it. */
@@ -93,7 +94,10 @@ export function openDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({ ...settings, max: options.poolMax, idleTimeoutMillis: 30_000 })
   pool.on('error', (error) => options.onError(error, 'an idle database connection ended'))
   // A lost connection that somebody holds speaks through his statements; unheard, its event ends the process.
-  pool.on('connect', (client) => void client.on('error', () => {}))
+  pool.on('connect', (client) => {
+    noteOpened(client)
+    client.on('error', () => {})
+  })
   const reader = pipelinedReader(settings, options.onError)
 
   const send = async (client: Pick<pg.Client, 'query'>, query: Sql): Promise<pg.QueryResult> => {
@@ -148,7 +152,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     }, transactionLimitMs)
     const finish = (broken: boolean) => {
       clearTimeout(timer)
-      if (!overdue) client.release(broken)
+      if (!overdue) client.release(broken || isWornOut(client))
     }
     const tx: Transaction = {
       ...queryable(
@@ -241,7 +245,9 @@ export function openDatabase(options: DatabaseOptions): Database {
   }
 
   return {
-    ...queryable(connect, (client, error) => client.release(error !== undefined && isLost(error))),
+    ...queryable(connect, (client, error) =>
+      client.release(isWornOut(client) || (error !== undefined && isLost(error))),
+    ),
     point: async <T>(query: Sql) => {
       const compiled = compile(query)
       options.onStatement?.(compiled.text)
