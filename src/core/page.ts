@@ -58,7 +58,7 @@ export type Order = Readonly<Record<string, 'timestamptz' | 'uuid' | 'text'>>
  * the planner costs `limit $n` as a tenth of the table.
  */
 export function keyset(
-  { after, limit }: Pick<Page, 'after' | 'limit'>,
+  { after, limit }: { after: readonly unknown[] | null; limit: number },
   order: Order,
   direction: 'asc' | 'desc' = 'asc',
 ): { beyond: Sql; inOrder: Sql; limited: Sql } {
