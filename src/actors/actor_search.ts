@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { fold } from '../accounts/formats.ts'
+import { activeGrant } from '../auth/active-grant.ts'
 import { query } from '../core/action.ts'
 import { keyset } from '../core/page.ts'
 import { Int, Uuid } from '../core/wire.ts'
@@ -61,14 +62,11 @@ export const actor_search = query({
   },
 })
 
-const active = sql`g.revoked_at is null and g.closed_at is null
-  and (g.expires_at is null or g.expires_at > now())`
-
 const inScopes = (scope_ids: readonly string[]): Sql => sql`exists (
   select from role_grant g
-  where g.actor_id = actor.id and g.scope_id = any(${[...new Set(scope_ids)]}::uuid[]) and ${active})`
+  where g.actor_id = actor.id and g.scope_id = any(${[...new Set(scope_ids)]}::uuid[]) and ${activeGrant})`
 
 /** Some live actor of the account holds a global admin grant. */
 const isAdmin = (account_id: string): Sql => sql`exists (
   select from ${liveActors} join role_grant g on g.actor_id = actor.id
-  where account.id = ${account_id}::uuid and g.role = 'admin' and g.scope_id is null and ${active})`
+  where account.id = ${account_id}::uuid and g.role = 'admin' and g.scope_id is null and ${activeGrant})`

@@ -77,7 +77,7 @@ type Common<A extends AuthSpec, E extends Reason> = CallerOf<A> & {
   fail: Fail<E>
 }
 export type QueryContext<A extends AuthSpec, E extends Reason> = Common<A, E> & {
-  db: Pick<Database, 'rows' | 'first' | 'point'>
+  db: Pick<Database, 'rows' | 'first' | 'one' | 'point'>
 }
 export type MutationContext<A extends AuthSpec, E extends Reason> = Common<A, E> & Work
 

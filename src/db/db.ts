@@ -20,6 +20,8 @@ export interface Queryable {
   /** All rows of a statement; `T` is the row as the column list names it. */
   rows<T>(query: Sql): Promise<T[]>
   first<T>(query: Sql): Promise<T | undefined>
+  /** The row of a statement that always has one. */
+  one<T>(query: Sql): Promise<T>
   /** Runs a statement for its effect; resolves to the number of rows it touched. */
   run(query: Sql): Promise<number>
 }
@@ -127,6 +129,11 @@ export function openDatabase(options: DatabaseOptions): Database {
     return {
       rows: async <T>(query: Sql) => (await result(query)).rows as T[],
       first: async <T>(query: Sql) => (await result(query)).rows[0] as T | undefined,
+      one: async <T>(query: Sql) => {
+        const [row] = (await result(query)).rows
+        if (row === undefined) throw new Error('A statement that always has a row answered with none.')
+        return row as T
+      },
       run: async (query: Sql) => (await result(query)).rowCount ?? 0,
     }
   }
