@@ -302,7 +302,11 @@ CREATE INDEX audit_log_unnumbered ON audit_log USING btree (written) WHERE seq I
 CREATE INDEX auth_session_account ON auth_session USING btree (account_id, created_at, id);
 CREATE INDEX auth_session_created ON auth_session USING btree (created_at, id);
 CREATE INDEX auth_session_expires ON auth_session USING btree (expires_at);
-CREATE INDEX cell_created_by ON cell USING btree (created_by);
+CREATE INDEX cell_audience_path ON cell USING btree ((
+CASE
+    WHEN visibility = 'public'::text THEN 'public'::text
+    ELSE COALESCE(created_by::text, 'nobody'::text)
+END) COLLATE "C", path) WHERE deleted_at IS NULL AND path IS NOT NULL;
 CREATE INDEX cell_deleted ON cell USING btree (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX cell_field_target ON cell_field USING btree (target_id, created_at, source_id, name);
 CREATE INDEX cell_grant_actor ON cell_grant USING btree (actor_id) WHERE actor_id IS NOT NULL;
@@ -315,15 +319,9 @@ CREATE INDEX cell_live_created ON cell USING btree (visibility, created_at, id) 
 CREATE INDEX cell_live_kind_changed ON cell USING btree (visibility, kind, changed_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX cell_live_kind_created ON cell USING btree (visibility, kind, created_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX cell_live_own_changed ON cell USING btree (created_by, visibility, changed_at, id) WHERE deleted_at IS NULL;
-CREATE INDEX cell_live_own_created ON cell USING btree (created_by, visibility, created_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX cell_live_own_kind_changed ON cell USING btree (created_by, visibility, kind, changed_at, id) WHERE deleted_at IS NULL AND kind IS NOT NULL;
 CREATE INDEX cell_live_own_kind_created ON cell USING btree (created_by, visibility, kind, created_at, id) WHERE deleted_at IS NULL AND kind IS NOT NULL;
-CREATE INDEX cell_live_own_path ON cell USING btree (created_by, visibility, path) WHERE deleted_at IS NULL AND path IS NOT NULL;
-CREATE INDEX cell_live_own_path_changed ON cell USING btree (created_by, visibility, changed_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
-CREATE INDEX cell_live_own_path_created ON cell USING btree (created_by, visibility, created_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
-CREATE INDEX cell_live_path ON cell USING btree (visibility, path) WHERE deleted_at IS NULL AND path IS NOT NULL;
-CREATE INDEX cell_live_path_changed ON cell USING btree (visibility, changed_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
-CREATE INDEX cell_live_path_created ON cell USING btree (visibility, created_at, id, path, kind) WHERE deleted_at IS NULL AND path IS NOT NULL;
+CREATE INDEX cell_own_created ON cell USING btree (created_by, visibility, (deleted_at IS NULL), created_at, id);
 CREATE UNIQUE INDEX cell_path ON cell USING btree (path) WHERE deleted_at IS NULL AND path IS NOT NULL AND path <> ''::text;
 CREATE INDEX cell_updated_by ON cell USING btree (updated_by) WHERE updated_by IS NOT NULL;
 CREATE INDEX invite_claimed_by ON invite USING btree (claimed_by);

@@ -42,7 +42,7 @@ export async function deleteAccount(
   detail: Detail,
 ): Promise<void> {
   await lockForEnding(db, 'account_delete', account_id, detail, (account) => account.deleted_at === null)
-  const { actor_ids } = (await db.first<{ actor_ids: string[] }>(sql`
+  const { actor_ids } = await db.one<{ actor_ids: string[] }>(sql`
     with gone as (
       update account set deleted_at = now(), deleted_by = ${deleted_by}::uuid,
         updated_at = now(), updated_by = ${deleted_by}::uuid
@@ -52,7 +52,7 @@ export async function deleteAccount(
       where account_id = ${account_id}::uuid and deleted_at is null
       returning id
     )
-    select array(select id from actors order by id) as actor_ids`)) as { actor_ids: string[] }
+    select array(select id from actors order by id) as actor_ids`)
   const ended = await endCredentials(db, account_id)
   audit('account_delete', { ...ended, ...detail }, { target_account_id: account_id })
   auditActors(audit, 'actor_delete', account_id, actor_ids, detail)

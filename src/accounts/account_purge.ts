@@ -62,7 +62,7 @@ const supersedeMade = (db: Queryable, account_id: string): Promise<Offer[]> =>
       order by o.offer_id for update
     )
     update role_grant_offer o set superseded_at = now()
-    from held where o.offer_id = held.offer_id and held.expires_at > now()
+    from held where o.offer_id = held.offer_id and held.expires_at > statement_timestamp()
       and held.from_account_id = ${account_id}::uuid and held.to_account_id <> ${account_id}::uuid
     returning ${offerColumns}`)
 

@@ -35,7 +35,7 @@ export async function undeleteAccount(
 ): Promise<void> {
   const account = (await lockAccounts(db, [account_id])).get(account_id)
   if (!account || account.deleted_at === null) throw noAccount('account_undelete', account_id, detail)
-  const { actor_ids } = (await db.first<{ actor_ids: string[] }>(sql`
+  const { actor_ids } = await db.one<{ actor_ids: string[] }>(sql`
     with back as (
       update account set deleted_at = null, deleted_by = null, updated_at = now(), updated_by = ${updated_by}::uuid
       where id = ${account_id}::uuid
@@ -44,7 +44,7 @@ export async function undeleteAccount(
       where account_id = ${account_id}::uuid and deleted_with_account
       returning id
     )
-    select array(select id from actors order by id) as actor_ids`)) as { actor_ids: string[] }
+    select array(select id from actors order by id) as actor_ids`)
   audit('account_undelete', { actor_count: actor_ids.length, ...detail }, { target_account_id: account_id })
   auditActors(audit, 'actor_undelete', account_id, actor_ids, detail)
 }

@@ -51,7 +51,7 @@ export async function insertAccount(
   { username, email, password_hash, actor_name = username, created_by }: NewAccount,
 ): Promise<{ account_id: string; actor_id: string }> {
   try {
-    const made = await db.first<{ account_id: string; actor_id: string }>(sql`
+    return await db.one<{ account_id: string; actor_id: string }>(sql`
       with made as (
         insert into account (username, email, email_key, password_hash, created_by)
         values (${username}, ${email}, ${email === null ? null : fold(email)}, ${password_hash}, ${created_by})
@@ -60,7 +60,6 @@ export async function insertAccount(
       insert into actor (account_id, name, name_key)
       select id, ${actor_name}, ${fold(actor_name)} from made
       returning account_id, id as actor_id`)
-    return made as NonNullable<typeof made>
   } catch (error) {
     if (brokenConstraint(error) === 'account_username_key') throw refusal('username_taken')
     throw error

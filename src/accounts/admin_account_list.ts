@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { activeGrants } from '../auth/caller.ts'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
-import { closePage, openPage, type Page, pageInput } from '../core/page.ts'
+import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { PendingOffer, pendingOffers } from '../offers/offers.ts'
@@ -48,11 +48,10 @@ export async function readAccounts(
   db: Pick<Queryable, 'rows'>,
   { include_deleted, page }: { include_deleted: boolean; page: Page },
 ): Promise<{ accounts: AccountEntry[]; next_cursor: string | null }> {
+  const { beyond, inOrder, limited } = keyset(page, { created_at: 'timestamptz', id: 'uuid' })
   const found = await db.rows<AccountRow>(
     accountEntries(sql`
-      where ${include_deleted ? sql`true` : sql`deleted_at is null`}
-        ${page.after ? sql`and (created_at, id) > (${page.after[0]}::timestamptz, ${page.after[1]}::uuid)` : sql.empty}
-      order by created_at, id limit ${sql.raw(page.limit + 1)}`),
+      where ${include_deleted ? sql`true` : sql`deleted_at is null`} and ${beyond} ${inOrder} ${limited}`),
   )
   const { rows, next_cursor } = closePage(app, page, found, (row) => [row.created_at, row.id])
   return { accounts: rows.map(toEntry), next_cursor }

@@ -57,16 +57,14 @@ export async function lockForEnding(
 export type EndedCredentials = { sessions_revoked: number; tokens_revoked: number }
 
 /** Ends every session and token of the account, under its lock. */
-export async function endCredentials(db: Queryable, account_id: string): Promise<EndedCredentials> {
-  const row = await db.first<EndedCredentials>(sql`
+export const endCredentials = (db: Queryable, account_id: string): Promise<EndedCredentials> =>
+  db.one<EndedCredentials>(sql`
     with sessions as (
       delete from auth_session where account_id = ${account_id}::uuid returning 1
     ), tokens as (
       delete from api_token where account_id = ${account_id}::uuid returning 1
     )
     select (select count(*) from sessions) as sessions_revoked, (select count(*) from tokens) as tokens_revoked`)
-  return row as EndedCredentials
-}
 
 /** One row for each actor that an account event touched. */
 export function auditActors(

@@ -1,3 +1,4 @@
+import { activeGrant } from '../auth/active-grant.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 
@@ -29,6 +30,14 @@ export async function lockLiveAccount(db: Queryable, account_id: string): Promis
   return account
 }
 
+/** The account lock on one live account, with its password hash; undefined for a missing or deleted one. */
+export const lockIfLive = (
+  db: Queryable,
+  account_id: string,
+): Promise<{ password_hash: string } | undefined> =>
+  db.first<{ password_hash: string }>(sql`
+    select password_hash from account where id = ${account_id}::uuid and deleted_at is null for no key update`)
+
 /** The guard lock (lock 4), after the account lock: one operation at a time may end an admin or keeper. */
 export const takeGuardLock = (db: Queryable): Promise<unknown> =>
   db.run(sql`select pg_advisory_xact_lock(hashtextextended('cellkeep guard', 0))`)
@@ -36,8 +45,7 @@ export const takeGuardLock = (db: Queryable): Promise<unknown> =>
 /** Whose authority an operation ends: an account with all its actors, one actor, or one grant. */
 export type Ending = { account_id: string } | { actor_id: string } | { role_grant_id: string }
 
-const active = sql`g.scope_id is null and g.revoked_at is null and g.closed_at is null
-  and (g.expires_at is null or g.expires_at > now())`
+const active = sql`g.scope_id is null and ${activeGrant}`
 
 /**
  * Whether the operation would end a keeper, or the last global admin (contract 2, section 14), judged under
@@ -48,7 +56,11 @@ export async function endsAuthority(
   ending: Ending,
 ): Promise<{ keeper: boolean; lastAdmin: boolean }> {
   const within = subject(ending)
-  const row = await db.first<{ keeper: boolean; ends_admin: boolean; others: boolean }>(sql`
+  const { keeper, ends_admin, others } = await db.one<{
+    keeper: boolean
+    ends_admin: boolean
+    others: boolean
+  }>(sql`
     select
       exists (
         select from role_grant g join actor on actor.id = g.actor_id
@@ -56,7 +68,6 @@ export async function endsAuthority(
       ) as keeper,
       exists (${admins} and ${within}) as ends_admin,
       exists (${admins} and not ${within}) as others`)
-  const { keeper, ends_admin, others } = row as NonNullable<typeof row>
   return { keeper, lastAdmin: ends_admin && !others }
 }
 

@@ -7,6 +7,7 @@ import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { type RouteContext, route } from '../http/route.ts'
 import { Password, PasswordProvided } from './formats.ts'
+import { lockIfLive } from './locks.ts'
 
 const auth = { account: 'required', actor: 'none', credential_types: ['session'] } as const
 type Context = RouteContext<typeof auth>
@@ -62,15 +63,14 @@ async function change(
 ): Promise<{ sessions_revoked: number; tokens_revoked: number } | string> {
   const envelope = { ...callerEnvelope({ account }, ip), target_account_id: account.id }
   return await mutate(app, 'password_change', { envelope }, async ({ db, audit, afterCommit }) => {
-    const locked = await db.first<{ password_hash: string }>(sql`
-      select password_hash from account where id = ${account.id}::uuid and deleted_at is null for no key update`)
+    const locked = await lockIfLive(db, account.id)
     if (!locked) throw refusal('account_vanished')
     const isLive = await db.first(sql`
       select 1 from auth_session
       where id = ${credential.id} and account_id = ${account.id}::uuid and expires_at > now()`)
     if (locked.password_hash !== verified) return isLive ? locked.password_hash : 'concurrent_change'
     if (!isLive) throw refusal('authentication_required')
-    const ended = await db.first<{ sessions_revoked: number; tokens_revoked: number }>(sql`
+    const counts = await db.one<{ sessions_revoked: number; tokens_revoked: number }>(sql`
       with changed as (
         update account set password_hash = ${hash}, updated_at = now(), updated_by = null
         where id = ${account.id}::uuid
@@ -80,7 +80,6 @@ async function change(
         delete from api_token where account_id = ${account.id}::uuid returning 1
       )
       select (select count(*) from sessions) as sessions_revoked, (select count(*) from tokens) as tokens_revoked`)
-    const counts = ended as NonNullable<typeof ended>
     audit('password_change', { ...counts, credential_type: credential.type })
     afterCommit(() => app.limiters.clear('login_account', [accountKey(account.id)]))
     return counts

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { fold } from '../accounts/formats.ts'
+import { activeGrant } from '../auth/active-grant.ts'
 import { query } from '../core/action.ts'
+import { keyset } from '../core/page.ts'
 import { Int, Uuid } from '../core/wire.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { hasPrefix } from '../db/prefix.ts'
@@ -35,31 +37,36 @@ export const actor_search = query({
   output: z.object({ actors: z.array(ActorLabel) }),
   errors: ['actor_search_scope_required'],
   async handler({ query, scope_ids = [], limit }, { account, db, fail }) {
+    const most = limit ?? limitDefault
+    const order = { 'actor.name_key': 'text', 'actor.id': 'uuid' } as const
+    const { inOrder, limited } = keyset({ limit: most, after: null }, order)
     const isGlobal = scope_ids.length === 0
     const found = sql`
       select ${labelColumns}, actor.name_key from ${liveActors}
       where ${hasPrefix(sql`actor.name_key`, fold(query))}
         and ${isGlobal ? sql`(select is_admin from caller)` : inScopes(scope_ids)}
-      order by actor.name_key, actor.id limit ${sql.raw(limit ?? limitDefault)}`
-    if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).map(toLabel) }
+      ${inOrder} ${limited}`
+    if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).slice(0, most).map(toLabel) }
     // One statement decides and searches, so that nobody searches with a right that has just ended.
     const rows = await db.rows<LabelRow & { is_admin: boolean }>(sql`
       with caller as materialized (select ${isAdmin(account.id)} as is_admin)
       select caller.is_admin, found.* from caller left join (${found}) found on true
       order by found.name_key, found.id`)
     if (!rows[0]?.is_admin) throw fail('actor_search_scope_required')
-    return { actors: rows.filter(({ id }) => id !== null).map(toLabel) }
+    return {
+      actors: rows
+        .slice(0, most)
+        .filter(({ id }) => id !== null)
+        .map(toLabel),
+    }
   },
 })
 
-const active = sql`g.revoked_at is null and g.closed_at is null
-  and (g.expires_at is null or g.expires_at > now())`
-
 const inScopes = (scope_ids: readonly string[]): Sql => sql`exists (
   select from role_grant g
-  where g.actor_id = actor.id and g.scope_id = any(${[...new Set(scope_ids)]}::uuid[]) and ${active})`
+  where g.actor_id = actor.id and g.scope_id = any(${[...new Set(scope_ids)]}::uuid[]) and ${activeGrant})`
 
 /** Some live actor of the account holds a global admin grant. */
 const isAdmin = (account_id: string): Sql => sql`exists (
   select from ${liveActors} join role_grant g on g.actor_id = actor.id
-  where account.id = ${account_id}::uuid and g.role = 'admin' and g.scope_id is null and ${active})`
+  where account.id = ${account_id}::uuid and g.role = 'admin' and g.scope_id is null and ${activeGrant})`

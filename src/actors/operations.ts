@@ -110,9 +110,9 @@ export async function removeActor(
 }
 
 async function countLive(db: Queryable, account_id: string): Promise<number> {
-  const row = await db.first<{ live: number }>(sql`
+  const { live } = await db.one<{ live: number }>(sql`
     select count(*) as live from actor where account_id = ${account_id}::uuid and deleted_at is null`)
-  return (row as { live: number }).live
+  return live
 }
 
 const targetOf = ({ id, account_id }: Pick<ActorEntry, 'id' | 'account_id'>) => ({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { App } from '../core/app.ts'
 import { issue } from '../core/issues.ts'
-import { closePage, openPage, type Page, pageInput } from '../core/page.ts'
+import { closePage, openPage, type Page, pageInput, pageSize } from '../core/page.ts'
 import { Int } from '../core/wire.ts'
 import { type Database, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
@@ -66,10 +66,9 @@ export async function readAuditPage(
   selected: Selection,
 ): Promise<z.output<typeof auditPage>> {
   await numberRows(app.db)
-  const size = (sizes.find((one) => one >= page.limit) ?? page.limit) + 1
   const skip = { skipped: offset, skippedMax: offsetMax }
   const rows = await db.rows<NamedEvent>(sql`
-    with page as (${numbersOf(selected, stretch, size, skip)})
+    with page as (${numbersOf(selected, stretch, pageSize(page.limit), skip)})
     select ${auditColumns}, doer.username, subject.username as target_username
     from page join audit_log l on l.seq = page.seq and l.seq is not null
       left join actor on actor.id = l.actor_id
@@ -80,6 +79,3 @@ export async function readAuditPage(
   const { rows: events, next_cursor } = closePage(app, page, rows, ({ seq }) => [seq, stretch.direction])
   return { events, next_cursor }
 }
-
-/** Few sizes keep the statement texts few, and so the plans that each connection holds. */
-const sizes = [20, 50, 100, 200]

@@ -1,6 +1,7 @@
 import type { Account, Actor, Credential, RoleGrant } from '../core/action.ts'
 import { batched } from '../core/batch.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
+import { activeGrant } from './active-grant.ts'
 import type { Carriers } from './carriers.ts'
 import { type DaemonTokenState, isDaemonToken } from './daemon-token.ts'
 import { sha256Hex } from './secrets.ts'
@@ -57,8 +58,7 @@ const grantPairs = grantKeys.map(
 export const activeGrants = sql`coalesce((
     select json_agg(json_build_object(${sql.raw(grantPairs.join(', '))}) order by g.created_at, g.id)
     from role_grant g
-    where g.actor_id = actor.id and g.revoked_at is null and g.closed_at is null
-      and (g.expires_at is null or g.expires_at > now())
+    where g.actor_id = actor.id and ${activeGrant}
   ), '[]'::json)`
 
 const candidates = sql`, coalesce((
@@ -97,8 +97,7 @@ const tokens = (hashes: string[], extra: Sql): Sql => {
 export const keeperAccountId = sql`(
     select owner.id
     from role_grant g join actor on actor.id = g.actor_id join account owner on owner.id = actor.account_id
-    where g.role = 'keeper' and g.scope_id is null and g.revoked_at is null and g.closed_at is null
-      and (g.expires_at is null or g.expires_at > now())
+    where g.role = 'keeper' and g.scope_id is null and ${activeGrant}
       and actor.deleted_at is null and owner.deleted_at is null
     order by owner.id limit 1)`
 

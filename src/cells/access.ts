@@ -1,13 +1,10 @@
+import { activeGrant } from '../auth/active-grant.ts'
 import { type Sql, sql } from '../db/sql.ts'
 
 /**
  * THE access rule of cells (contract 4, section 4.1), evaluated inside every statement that reads or writes
  * a cell for a caller, at that statement's time. There is no second copy in TypeScript.
  */
-
-/** A role grant counts while it is neither ended nor expired at the time of the running statement. */
-const activeGrant = sql`g.revoked_at is null and g.closed_at is null
-  and (g.expires_at is null or g.expires_at > statement_timestamp())`
 
 /**
  * The caller as a common table expression: `with ${me(actor_id)} select … from cell c, me`. Its `principals`

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
-import { closePage, openPage, type Page, pageInput } from '../core/page.ts'
+import { closePage, keyset, openPage, pageInput } from '../core/page.ts'
 import { Uuid } from '../core/wire.ts'
-import { type Sql, sql } from '../db/db.ts'
+import { sql } from '../db/db.ts'
 import { me, tier } from './access.ts'
 import { CellGrant, grantJson } from './grants.ts'
 
@@ -16,22 +16,19 @@ export const cell_grant_list = query({
     return { cell_id, page: openPage(app, 'cell_grant_list', { cell_id, actor: actor.id }, sent) }
   },
   async handler({ cell_id, page }, { app, actor, db, fail }) {
+    const { beyond, inOrder, limited } = keyset(page, { 'g.created_at': 'timestamptz', 'g.id': 'uuid' })
     const found = await db.rows<{ grant: CellGrant | null }>(sql`
       with ${me(actor.id)}, anchor as (
         select c.id from cell c, me where c.id = ${cell_id}::uuid and ${tier.manage}
       )
       select case when g.id is not null then ${grantJson('g')} end as grant
       from anchor left join lateral (
-        select * from cell_grant g where g.cell_id = anchor.id ${beyond(page)}
-        order by g.created_at, g.id limit ${page.limit + 1}::int
+        select * from cell_grant g where g.cell_id = anchor.id and ${beyond} ${inOrder} ${limited}
       ) g on true
-      order by g.created_at, g.id`)
+      ${inOrder}`)
     if (found.length === 0) throw fail('cell_not_found')
     const grants = found.flatMap(({ grant }) => grant ?? [])
     const { rows, next_cursor } = closePage(app, page, grants, ({ created_at, id }) => [created_at, id])
     return { grants: rows, next_cursor }
   },
 })
-
-const beyond = ({ after }: Page): Sql =>
-  after ? sql`and (g.created_at, g.id) > (${after[0]}::timestamptz, ${after[1]}::uuid)` : sql.empty

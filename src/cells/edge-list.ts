@@ -1,14 +1,11 @@
 import type { App } from '../core/app.ts'
-import { closePage, type Page } from '../core/page.ts'
+import { closePage, type Page, pageSize } from '../core/page.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { me, tier } from './access.ts'
 import { type Edges, edgeOrder, visibleEdges } from './edges.ts'
 
 /** Bounds of a page of edges (contract 4, section 7.1). */
 export const edgePage = { max: 500, standard: 100 }
-
-/** Few sizes keep the statement texts few, and so the plans that each connection holds. */
-const sizes = [20, 50, 100, 200, edgePage.max]
 
 /**
  * One page of the edges that belong to a cell (`from`) or lead to it (`to`); undefined where the caller may
@@ -21,8 +18,7 @@ export async function readEdges<T extends Record<string, string>>(
 ): Promise<{ rows: T[]; next_cursor: string | null } | undefined> {
   const isReverse = from === undefined
   const order = edgeOrder(edges, isReverse)
-  const size = (sizes.find((one) => one >= page.limit) ?? page.limit) + 1
-  const walk = { anchor: sql`anchor.id`, isReverse, after: page.after, size }
+  const walk = { anchor: sql`anchor.id`, isReverse, after: page.after, size: pageSize(page.limit) }
   const found = await db.rows<T | { [K in keyof T]: null }>(sql`
     with ${me(actor_id)}, anchor as (
       select c.id from cell c, me where c.id = ${from ?? to}::uuid and ${tier.view}

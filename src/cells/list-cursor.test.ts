@@ -40,6 +40,7 @@ it('a cursor is of one list: caller, method, every filter, order and direction; 
     { kind, visibility: 'public' },
     { kind, created_by: ada.actor_id },
     { kind, path_prefix: 'cursor' },
+    { kind, path_prefix: 'cursor', order_direction: 'desc' },
     { kind, shared_with: 'me' },
     { kind, ids },
     { kind, order_by: 'updated_at' },

@@ -3,7 +3,7 @@ import { cellRow, cellRows } from '../../test/helpers/cell-rows.ts'
 import { workOf } from '../../test/helpers/plans.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { walkMax } from './list-walk.ts'
+import { walkMax } from './list-page.ts'
 
 /**
  * Callers who are granted so many cells that a list first goes in its own order and looks whether they are
@@ -43,7 +43,13 @@ afterAll(() => test.close())
 type Input = NonNullable<Parameters<TestAccount['client']['cell_list']>[0]>
 /** The ids of the first pages, by the rule. */
 async function expected(role: string, input: Input, count: number): Promise<string[]> {
-  const key = sql.raw(input.order_by === 'updated_at' ? 'coalesce(updated_at, created_at)' : 'created_at')
+  const key = sql.raw(
+    input.path_prefix
+      ? 'path'
+      : input.order_by === 'updated_at'
+        ? 'coalesce(updated_at, created_at)'
+        : 'created_at',
+  )
   const direction = sql.raw(input.order_direction ?? 'desc')
   const rows = await test.service.app.db.rows<{ id: string }>(sql`
     select id from cell
@@ -65,28 +71,37 @@ const inputs: Input[] = [
   { shared_with: 'me' },
   { shared_with: 'me', visibility: 'public' },
   { visibility: 'private', kind: 'rare' },
-  { path_prefix: 'docs/' },
 ]
+const prefixed: Input[] = [
+  { path_prefix: 'docs/' },
+  { path_prefix: 'docs/', kind: 'rare' },
+  { path_prefix: 'docs/', shared_with: 'me' },
+  { path_prefix: 'docs/', visibility: 'private' },
+]
+const directions = ['asc', 'desc'] as const
 const orders = (['created_at', 'updated_at'] as const).flatMap((order_by) =>
-  (['asc', 'desc'] as const).map((order_direction) => ({ order_by, order_direction })),
+  directions.map((order_direction) => ({ order_by, order_direction })),
 )
 
 describe.each(['near', 'far'])('where granted cells are %s in the order of the list', (role) => {
   it('the first pages hold what they must, in order, whatever the filter', async () => {
     const { client } = role === 'near' ? holder : farHolder
-    for (const input of inputs)
-      for (const order of orders) {
-        const list = { ...input, ...order, limit: 5 }
-        const ids: string[] = []
-        let cursor: string | null = null
-        for (let page = 0; page < 3; page++) {
-          const { cells, next_cursor } = await client.cell_list({ ...list, cursor })
-          ids.push(...cells.map(({ id }) => id))
-          cursor = next_cursor
-          if (cursor === null) break
-        }
-        expect(ids, JSON.stringify(list)).toEqual(await expected(role, list, 15))
+    const lists = [
+      ...inputs.flatMap((input) => orders.map((order) => ({ ...input, ...order }))),
+      ...prefixed.flatMap((input) => directions.map((order_direction) => ({ ...input, order_direction }))),
+    ]
+    for (const one of lists) {
+      const list = { ...one, limit: 5 }
+      const ids: string[] = []
+      let cursor: string | null = null
+      for (let page = 0; page < 3; page++) {
+        const { cells, next_cursor } = await client.cell_list({ ...list, cursor })
+        ids.push(...cells.map(({ id }) => id))
+        cursor = next_cursor
+        if (cursor === null) break
       }
+      expect(ids, JSON.stringify(list)).toEqual(await expected(role, list, 15))
+    }
   })
 })
 
@@ -95,6 +110,8 @@ it('a page by last change, or of a kind, looks at far fewer cells than are grant
     { order_by: 'updated_at' },
     { kind: 'rare' },
     { shared_with: 'me', order_by: 'updated_at' },
+    { path_prefix: 'docs/' },
+    { path_prefix: 'docs/', shared_with: 'me' },
   ] as Input[]) {
     const { rows, scanned } = await workOf(test.databaseUrl, () =>
       holder.client.cell_list({ ...input, limit: 20 }),

@@ -2,9 +2,8 @@ import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows } from '../../test/helpers/cell-rows.ts'
 import { workOf } from '../../test/helpers/plans.ts'
 import { sql } from '../db/db.ts'
+import { afterPrefix } from '../db/prefix.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { fewMax } from './list-prefix.ts'
-import { afterPrefix } from './list-walk.ts'
 
 let test: TestService
 let ada: TestAccount
@@ -16,6 +15,18 @@ beforeAll(async () => {
 afterAll(() => test.close())
 
 type Input = Parameters<TestAccount['client']['cell_list']>[0]
+
+/** The paths of all pages. */
+async function walked({ client }: TestAccount, input: Input, start: string | null = null) {
+  const paths: (string | null)[] = []
+  let cursor = start
+  do {
+    const page: Awaited<ReturnType<typeof client.cell_list>> = await client.cell_list({ ...input, cursor })
+    paths.push(...page.cells.map(({ path }) => path))
+    cursor = page.next_cursor
+  } while (cursor)
+  return paths
+}
 
 describe('path_prefix', () => {
   it.each<[string, string[], string[]]>([
@@ -36,87 +47,100 @@ describe('path_prefix', () => {
     await test.service.app.db.run(sql`delete from cell where kind = ${kind}`)
   })
 
-  it('finds the same page whether few or very many cells lie under it', async () => {
-    const kind = 'k'
-    // Past `fewMax` matches the statement takes another way.
-    await cellRows(test, 5100, {
-      kind: sql`case when i % 1000 = 1 then ${kind}::text end`,
-      visibility: sql`'public'`,
-      path: sql`'many/' || i`,
-      created_at: sql`'2020-01-01'::timestamptz + i * interval '1 second'`,
-    })
-    const paths = async (input: Input) => (await ada.client.cell_list(input)).cells.map(({ path }) => path)
-    const prefixes = { many: 'many/', few: 'many/5' }
-    expect(await paths({ path_prefix: prefixes.many, limit: 3 })).toEqual([
-      'many/5100',
-      'many/5099',
-      'many/5098',
-    ])
-    expect(await paths({ path_prefix: prefixes.few, limit: 3 })).toEqual([
-      'many/5100',
-      'many/5099',
-      'many/5098',
-    ])
-    for (const path_prefix of Object.values(prefixes)) {
-      const walked = []
-      let cursor: string | null = null
-      do {
-        const page = await ada.client.cell_list({
-          path_prefix,
-          kind,
-          limit: 2,
-          order_direction: 'asc',
-          cursor,
-        })
-        walked.push(...page.cells.map(({ path }) => path))
-        cursor = page.next_cursor
-      } while (cursor)
-      const all = ['many/1', 'many/1001', 'many/2001', 'many/3001', 'many/4001', 'many/5001']
-      expect(walked).toEqual(all.filter((path) => path.startsWith(path_prefix)))
-    }
-    await test.service.app.db.run(sql`delete from cell where path like 'many/%'`)
+  it('orders by path in byte order, ascending unless asked otherwise, a page at a time', async () => {
+    const paths = [
+      'walk/',
+      'walk/10',
+      'walk/2',
+      'walk/B',
+      'walk/a',
+      'walk/é',
+      'walk/\uffff',
+      'walk/\u{10000}',
+    ]
+    for (const [at, path] of [...paths.entries()].reverse())
+      await cellRow(test, {
+        path,
+        ...(at % 2 === 0 ? { visibility: 'public' } : { visibility: 'private', created_by: ada.actor_id }),
+      })
+    expect(await walked(ada, { path_prefix: 'walk/', limit: 3 })).toEqual(paths)
+    expect(await walked(root, { path_prefix: 'walk/', limit: 1, order_direction: 'asc' })).toEqual(paths)
+    const descending = { path_prefix: 'walk/', limit: 2, order_direction: 'desc' } as const
+    expect(await walked(ada, descending)).toEqual([...paths].reverse())
+    expect(await walked(root, { ...descending, visibility: 'private' })).toEqual(
+      paths.filter((_, at) => at % 2 === 1).reverse(),
+    )
+    expect(await walked(ada, { ...descending, created_by: ada.actor_id })).toEqual(
+      paths.filter((_, at) => at % 2 === 1).reverse(),
+    )
+    await test.service.app.db.run(sql`delete from cell`)
   })
 
-  it.each(['public', 'private'] as const)(
-    'finds very many %s cells behind many others',
-    async (visibility) => {
-      const [first, rest] = ['2020-01-01', 2100]
-      const created_by = sql`${root.actor_id}::uuid`
-      await cellRows(test, rest, {
-        ...{ created_by, visibility: sql`${visibility}` },
-        kind: sql`case when i % 1000 = 1 then 'k' end`,
-        path: sql`'far/' || i`,
-        created_at: sql`${first}::timestamptz + i * interval '1 second'`,
+  it.each(['created_at', 'updated_at'] as const)('refuses order_by %s beside it', async (order_by) => {
+    for (const client of [test.client(), ada.client])
+      expect(await client.try.cell_list({ path_prefix: 'a', order_by })).toMatchObject({
+        error: {
+          data: { reason: 'invalid_params', issues: [{ path: ['order_by'], code: 'invalid_value' }] },
+        },
       })
-      await cellRows(test, 3 * rest, {
-        created_by: sql`case when i % 2 = 0 then ${created_by} else ${ada.actor_id}::uuid end`,
-        visibility: sql`${visibility}`,
-        path: sql`case when i % 3 = 0 then 'near/' || i end`,
-        created_at: sql`${first}::timestamptz + (6000 + i) * interval '1 second'`,
-      })
-      await test.service.app.db.run(sql`vacuum analyze cell`)
-      for (const order_by of ['created_at', 'updated_at'] as const)
-        for (const creator of [{}, { created_by: root.actor_id }]) {
-          const list = { path_prefix: 'far/', order_by, limit: 3, ...creator }
-          const page = await root.client.cell_list(list)
-          const next = await root.client.cell_list({ ...list, cursor: page.next_cursor })
-          expect([...page.cells, ...next.cells].map(({ path }) => path)).toEqual(
-            [0, 1, 2, 3, 4, 5].map((n) => `far/${rest - n}`),
-          )
-          // What does not match costs no look at the cell.
-          const work = await workOf(test.databaseUrl, () => root.client.cell_list(list))
-          expect(work.indexes, JSON.stringify(list)).toContain(
-            `cell_live_${creator.created_by ? 'own_' : ''}path_${order_by === 'created_at' ? 'created' : 'changed'}`,
-          )
-          expect(work.rows.cell).toBeLessThan(2 * rest)
-          expect(work.pages).toBeLessThan(fewMax + 500)
-        }
-      const { cells, next_cursor } = await root.client.cell_list({ path_prefix: 'far/', kind: 'k' })
-      expect(cells.map(({ path }) => path)).toEqual([2001, 1001, 1].map((n) => `far/${n}`))
-      expect(next_cursor).toBe(null)
+  })
+
+  it.each(['asc', 'desc'] as const)(
+    'goes on %s behind a path that is longer than a cursor, though its cell is gone',
+    async (order_direction) => {
+      // 256 characters of three bytes each, that differ in the last ones.
+      const paths = Array.from({ length: 7 }, (_, at) => `long/${'語'.repeat(249)}/${at}`)
+      for (const path of [...paths, '\u0001'.repeat(256)]) await cellRow(test, { path, visibility: 'public' })
+      const list = { path_prefix: 'long/', limit: 1, order_direction } as const
+      const all = order_direction === 'asc' ? paths : [...paths].reverse()
+      expect(await walked(ada, list)).toEqual(all)
+      expect(await walked(ada, { ...list, limit: 3, path_prefix: `long/${'語'.repeat(200)}` })).toEqual(all)
+      const { cells, next_cursor } = await ada.client.cell_list({ ...list, limit: 3 })
+      expect((next_cursor as string).length).toBeLessThanOrEqual(512)
+      await root.client.cell_delete({ cell_id: cells[2]?.id as string })
+      expect(await walked(ada, list, next_cursor)).toEqual(all.slice(3))
+      // Where the row says no longer what the cursor could not hold, no cell is left out.
+      await test.service.app.db.run(sql`delete from cell where id = ${cells[2]?.id as string}::uuid`)
+      expect(await walked(ada, list, next_cursor)).toEqual(all.filter((path) => path !== cells[2]?.path))
+      expect((await ada.client.cell_list({ path_prefix: '\u0001', limit: 1 })).cells).toHaveLength(1)
       await test.service.app.db.run(sql`delete from cell`)
     },
   )
+
+  it.each<[string, Input, 'public' | 'private']>([
+    ['public ones', {}, 'public'],
+    ['private ones, to an admin', {}, 'private'],
+    ['public ones of a creator', { created_by: 'root' }, 'public'],
+    ['private ones of a creator', { created_by: 'root' }, 'private'],
+  ])('reads about a page among thousands: %s', async (_what, input, visibility) => {
+    const created_by = sql`${root.actor_id}::uuid`
+    await cellRows(test, 6000, {
+      ...{ created_by, visibility: sql`${visibility}` },
+      kind: sql`case when i % 1000 = 1 then 'k' end`,
+      path: sql`'far/' || i`,
+    })
+    await cellRows(test, 6000, {
+      created_by: sql`${ada.actor_id}::uuid`,
+      visibility: sql`${visibility}`,
+      path: sql`case when i % 3 = 0 then 'near/' || i end`,
+    })
+    await test.service.app.db.run(sql`vacuum analyze cell`)
+    const list = { ...input, ...(input?.created_by && { created_by: root.actor_id }), limit: 20 }
+    let cursor: string | null = null
+    for (let page = 0; page < 3; page++) {
+      const sent = { ...list, path_prefix: 'far/', cursor }
+      const { rows, scanned } = await workOf(test.databaseUrl, async () => {
+        cursor = (await root.client.cell_list(sent)).next_cursor
+      })
+      expect(scanned).toEqual([])
+      expect(rows.cell).toBeLessThan(100)
+      expect(cursor).not.toBeNull()
+    }
+    expect(await walked(root, { ...list, path_prefix: 'far/', kind: 'k' })).toEqual(
+      [1, 1001, 2001, 3001, 4001, 5001].map((n) => `far/${n}`),
+    )
+    await test.service.app.db.run(sql`delete from cell`)
+  })
 
   it('looks at no hidden cell under it, where nearly all cells are public', async () => {
     const created_by = sql`${root.actor_id}::uuid`

@@ -64,10 +64,11 @@ const orders = [
   { order_by: 'created_at', order_direction: 'desc' },
   { order_by: 'updated_at', order_direction: 'asc' },
 ] as const
+const pathOrders = [{ order_direction: 'asc' }, { order_direction: 'desc' }] as const
 /** The most work for the first page and the second, in both orders. */
 async function listWork(account: TestAccount, input: Input) {
   const all = []
-  for (const order of orders) {
+  for (const order of input.path_prefix === undefined ? orders : pathOrders) {
     const list = { ...input, ...order, limit: 20 }
     let cursor: string | null = null
     all.push(

@@ -35,7 +35,12 @@ type List = Partial<FullList>
 /** All filters at once would leave nothing to list. */
 const sparse = ([all, kept]: [FullList, Filter[]]): List =>
   Object.fromEntries(
-    Object.entries(all).filter(([key]) => !filters.includes(key as Filter) || kept.includes(key as Filter)),
+    Object.entries(all).filter(([key]) =>
+      // Under a prefix the order is by path, and no other may be asked for.
+      key === 'order_by'
+        ? !kept.includes('path_prefix')
+        : !filters.includes(key as Filter) || kept.includes(key as Filter),
+    ),
   )
 const world = fc.record({
   cells: fc.array(
@@ -158,6 +163,9 @@ function expected(world: World, who: number | null, list: List): string[] {
   const taken = new Set<string>()
   const key = ({ created, updated }: Cell) =>
     list.order_by === 'updated_at' && updated !== null ? Math.max(created, updated) : created
+  const inByteOrder = (a: Cell, b: Cell) =>
+    Buffer.compare(Buffer.from(a.path ?? ''), Buffer.from(b.path ?? ''))
+  const isByPath = list.path_prefix !== undefined
   const rows = world.cells
     .map((cell, n): Cell => {
       const path = cell.path !== null && !cell.is_deleted && !taken.has(cell.path) ? cell.path : null
@@ -176,8 +184,9 @@ function expected(world: World, who: number | null, list: List): string[] {
         (list.shared_with === undefined || (admitting > 0 && !is_owner))
       )
     })
-    .sort((a, b) => key(a) - key(b) || a.n - b.n)
-  return (list.order_direction === 'asc' ? rows : rows.reverse()).map(({ n }) => cellId(n))
+    .sort((a, b) => (isByPath ? inByteOrder(a, b) : key(a) - key(b) || a.n - b.n))
+  const isAscending = (list.order_direction ?? (isByPath ? 'asc' : 'desc')) === 'asc'
+  return (isAscending ? rows : rows.reverse()).map(({ n }) => cellId(n))
 }
 
 type Page = { cells: { id: string }[]; next_cursor: string | null; cell_grants?: Record<string, unknown[]> }

@@ -6,7 +6,7 @@ import { type Queryable, sql } from '../db/db.ts'
  * from numbers that were never used.
  */
 export async function removeAuditRows(db: Queryable, days: number, most: number): Promise<number> {
-  const row = await db.first<{ removed: number }>(sql`
+  const { removed } = await db.one<{ removed: number }>(sql`
     with old as (
       select id, seq, cell_ids from audit_log
       where seq is not null and created_at <= now() - ${days}::int * interval '1 day'
@@ -21,5 +21,5 @@ export async function removeAuditRows(db: Queryable, days: number, most: number)
       where exists (select from gone)
     )
     select count(*) as removed from gone`)
-  return (row as { removed: number }).removed
+  return removed
 }

@@ -6,9 +6,9 @@ import { unstamped } from '../offers/offers.ts'
  * insert fails, so does the stamp, and the next run tries again (contract 3, section 5). How many.
  */
 export async function expireOffers(db: Queryable, most: number): Promise<number> {
-  const row = await db.first<{ stamped: number }>(sql`
+  const { stamped } = await db.one<{ stamped: number }>(sql`
     with lapsed as (
-      select offer_id from role_grant_offer where ${unstamped} and expires_at <= now()
+      select offer_id from role_grant_offer where ${unstamped} and expires_at <= statement_timestamp()
       order by expires_at limit ${sql.raw(most)} for update skip locked
     ), stamped as (
       update role_grant_offer o set expired_at = now()
@@ -24,5 +24,5 @@ export async function expireOffers(db: Queryable, most: number): Promise<number>
       from stamped
     )
     select stamped, audit_insert(rows) from entries`)
-  return (row as { stamped: number }).stamped
+  return stamped
 }

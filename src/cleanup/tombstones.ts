@@ -8,7 +8,7 @@ export const tombstoneBatch = 500
  * audit log keeps its rows. Cells that a running operation holds are left to the next run.
  */
 export async function removeTombstones(db: Queryable, days: number): Promise<number> {
-  const row = await db.first<{ removed: number }>(sql`
+  const { removed } = await db.one<{ removed: number }>(sql`
     with gone as (
       delete from cell where id = any(array(
         select id from cell where deleted_at <= now() - ${days}::int * interval '1 day'
@@ -18,5 +18,5 @@ export async function removeTombstones(db: Queryable, days: number): Promise<num
       delete from audit_cell where cell_id in (select id from gone)
     )
     select count(*) as removed from gone`)
-  return (row as { removed: number }).removed
+  return removed
 }

@@ -1,5 +1,6 @@
 import type { AccountEntry } from '../accounts/admin_account_list.ts'
-import { aligned, type Columns, printable } from './output.ts'
+import { printable } from '../core/log-text.ts'
+import { aligned, type Columns } from './output.ts'
 
 type Grant = AccountEntry['role_grants'][number]
 

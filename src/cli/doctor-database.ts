@@ -1,3 +1,4 @@
+import { activeGrant } from '../auth/active-grant.ts'
 import { readPrivateFile } from '../core/private-file.ts'
 import { type Database, openDatabase, sql } from '../db/db.ts'
 import { migrate, migrationNames } from '../db/migrate.ts'
@@ -66,18 +67,17 @@ async function driftFindings(db: Database): Promise<Finding[]> {
 type State = { bootstrapped: boolean; accounts: boolean; keepers: string[]; admins: boolean }
 
 async function authorityFindings(db: Database, { config }: Opened): Promise<Finding[]> {
-  const { bootstrapped, accounts, keepers, admins } = (await db.first<State>(sql`
+  const { bootstrapped, accounts, keepers, admins } = await db.one<State>(sql`
     with held as (
       select g.role, account.username, g.actor_id
       from role_grant g join actor on actor.id = g.actor_id join account on account.id = actor.account_id
-      where g.role in ('keeper', 'admin') and g.scope_id is null and g.revoked_at is null and g.closed_at is null
-        and (g.expires_at is null or g.expires_at > now())
+      where g.role in ('keeper', 'admin') and g.scope_id is null and ${activeGrant}
         and actor.deleted_at is null and account.deleted_at is null
     )
     select (select bootstrapped from bootstrap_lock) as bootstrapped,
       exists (select from account) as accounts,
       array(select username from held where role = 'keeper' order by username) as keepers,
-      exists (select from held where role = 'admin') as admins`)) as State
+      exists (select from held where role = 'admin') as admins`)
   const token = await readPrivateFile(config.bootstrap_token_path)
   const path = config.bootstrap_token_path
   const findings: Finding[] = []

@@ -1,3 +1,4 @@
+import { printable } from '../core/log-text.ts'
 import type { CommandIo } from './command.ts'
 
 /** What a command says on standard output: text for eyes, or with `--json` one JSON object per line. */
@@ -69,13 +70,6 @@ function columnWidths(rows: readonly (readonly string[])[], least: readonly numb
 }
 
 const shown = (cell: Cell): string => (cell === null || cell === '' ? '-' : printable(String(cell)))
-
-/** Names are their owners' to choose: nothing in them may begin a line of its own or steer the terminal. */
-export const printable = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (character) => {
-    const code = character.codePointAt(0)?.toString(16).padStart(4, '0')
-    return `\\u${code}`
-  })
 
 /** Every page of an operator call that answers in pages. */
 export async function* pagesOf<T>(

@@ -1,6 +1,6 @@
 import type { Issue } from '../core/issues.ts'
+import { printable } from '../core/log-text.ts'
 import { catalogue, type Reason, type ServiceError } from '../errors.ts'
-import { printable } from './output.ts'
 
 /** What to do in the shell, where the meaning of a reason leaves that open. */
 const hints: Partial<Record<Reason, string>> = {

@@ -13,10 +13,13 @@ export interface Cursors {
 
 const macLength = 43
 
+/** The longest key that fits into a cursor, as JSON. */
+export const keyBytesMax = Math.floor(((cursorLengthMax - macLength) * 3) / 4)
+
 /**
  * Page cursors without server state (contract 1, section 0): the key as base64url JSON, then its MAC.
  * `mac` comes from the cookie key ring, so any of its keys verifies. The binding is part of what is
- * signed, not of the cursor; its length does not matter. A key may take 351 bytes as JSON.
+ * signed, not of the cursor; its length does not matter. A key may take `keyBytesMax` bytes as JSON.
  */
 export function createCursors(mac: Mac): Cursors {
   // The payload has no dot, so payload and binding cannot be shifted against each other.

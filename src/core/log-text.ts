@@ -5,18 +5,18 @@ export const textLines = (out: { write(text: string): unknown }): DestinationStr
   write(line) {
     const { time, level, msg = '', err, ...fields } = JSON.parse(line) as Record<string, unknown>
     const rest = Object.entries(fields).map(([key, value]) => ` ${key}=${shown(value)}`)
-    const head = `${time} ${String(level).toUpperCase().padEnd(5)} ${harmless(String(msg))}`
+    const head = `${time} ${String(level).toUpperCase().padEnd(5)} ${printable(String(msg))}`
     out.write(`${head}${rest.join('')}${trace(err)}\n`)
   },
 })
 
-/** Callers choose paths and names: no value may begin a line of its own or steer a terminal. */
 function shown(value: unknown): string {
   const isPlain = typeof value === 'string' && /^[^\s"=\p{C}]+$/u.test(value)
-  return isPlain ? value : harmless(JSON.stringify(value) ?? '')
+  return isPlain ? value : printable(JSON.stringify(value) ?? '')
 }
 
-const harmless = (text: string): string =>
+/** Names and paths are others' to choose: nothing in them may begin a line of its own or steer a terminal. */
+export const printable = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (character) => {
     const code = character.codePointAt(0)?.toString(16).padStart(4, '0')
     return `\\u${code}`
@@ -26,5 +26,5 @@ function trace(err: unknown): string {
   if (typeof err !== 'object' || err === null) return err === undefined ? '' : ` err=${shown(err)}`
   const { stack, message } = err as { stack?: unknown; message?: unknown }
   const lines = String(stack ?? message ?? JSON.stringify(err)).split('\n')
-  return lines.map((line) => `\n    ${harmless(line)}`).join('')
+  return lines.map((line) => `\n    ${printable(line)}`).join('')
 }

@@ -1,3 +1,4 @@
+import { type Sql, sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
 import type { App } from './app.ts'
 import type { CursorKey } from './cursor.ts'
@@ -41,4 +42,33 @@ export function closePage<T>(
   const last = kept.at(-1)
   const hasMore = rows.length > page.limit && last !== undefined
   return { rows: kept, next_cursor: hasMore ? app.cursors.write(page.binding, keyOf(last)) : null }
+}
+
+/** Page sizes that stand in statements: few, so that the texts are few, and so the plans that connections hold. */
+const sizes = [20, 50, 100, 200, 500]
+
+/** How many rows a statement reads for a page of `limit`: one more, and rounded up. `closePage` cuts them. */
+export const pageSize = (limit: number): number => (sizes.find((size) => size >= limit) ?? limit) + 1
+
+/** What a list is ordered by: columns and their types, unique together, in one direction. */
+export type Order = Readonly<Record<string, 'timestamptz' | 'uuid' | 'text'>>
+
+/**
+ * The parts of a page's statement: rows beyond the cursor, in order, at most so many. The limit is a literal, since
+ * the planner costs `limit $n` as a tenth of the table.
+ */
+export function keyset(
+  { after, limit }: { after: readonly unknown[] | null; limit: number },
+  order: Order,
+  direction: 'asc' | 'desc' = 'asc',
+): { beyond: Sql; inOrder: Sql; limited: Sql } {
+  const columns = Object.keys(order)
+  const list = (texts: readonly string[]): Sql => sql.raw(texts.join(', '))
+  const values = Object.values(order).map((type, at) => sql`${after?.[at]}::${sql.raw(type)}`)
+  const sign = sql.raw(direction === 'asc' ? '>' : '<')
+  return {
+    beyond: after ? sql`(${list(columns)}) ${sign} (${sql.join(values, ', ')})` : sql`true`,
+    inOrder: sql`order by ${list(columns.map((column) => `${column} ${direction}`))}`,
+    limited: sql`limit ${sql.raw(pageSize(limit))}`,
+  }
 }

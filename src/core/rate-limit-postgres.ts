@@ -35,10 +35,9 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
       : sql`${new Date(Math.floor(now())).toISOString()}::timestamptz`
 
   const take = async (key: string, slot: string | null): Promise<Refused | undefined> => {
-    const row = await db.first<{ wait: number | null }>(sql`
+    const { wait } = await db.one<{ wait: number | null }>(sql`
       select limiter_take(${name}, ${key}, ${max}::integer, ${span}, ${grain}, ${milliseconds(leaseMs)},
         ${slot}::uuid ${now === undefined ? sql.empty : sql`, ${moment()}`}) as wait`)
-    const { wait } = row as { wait: number | null }
     return wait === null ? undefined : { ok: false, retryAfter: wait }
   }
   /** What cannot be settled stays held and so counts as a charge; the attempt itself is over and answered. */

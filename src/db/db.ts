@@ -3,7 +3,7 @@ import { type Sql, sql } from './sql.ts'
 import { createTransactions, type Transaction, type TransactionOptions } from './transaction.ts'
 
 /** What a query works with: the database refuses every write. */
-export interface ReadOnly extends Pick<Queryable, 'rows' | 'first'> {
+export interface ReadOnly extends Pick<Queryable, 'rows' | 'first' | 'one'> {
   /** A short read on a shared, pipelined connection; never for lists, they would hold up session checks. */
   point<T>(query: Sql): Promise<T[]>
 }
@@ -29,11 +29,11 @@ export interface Database extends Queryable, ReadOnly {
 export function openDatabase(options: DatabaseOptions): Database {
   const pool = openPool(options)
   const point = async <T>(query: Sql) => (await pool.point(query)) as T[]
-  const { rows, first } = queryable(pool.read)
+  const { rows, first, one } = queryable(pool.read)
   return {
     ...queryable(pool.write),
     point,
-    readOnly: { rows, first, point },
+    readOnly: { rows, first, one, point },
     transaction: createTransactions(pool),
     exclusively: (name, work) => exclusively(pool, name, work),
     close: pool.close,

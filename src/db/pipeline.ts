@@ -1,6 +1,7 @@
 import pg from 'pg'
+import { isWornOut, noteOpened } from './statement-names.ts'
 
-type Compiled = { name?: string; text: string; values: unknown[] }
+type Compiled = { name: string; text: string; values: unknown[] }
 
 /** Two connections serve short reads at the speed of many: answers come in order, nobody waits a round trip. */
 const connections = 2
@@ -16,6 +17,7 @@ export function pipelinedReader(settings: pg.ClientConfig, onError: (error: unkn
 
   const open = (slot: number): Promise<pg.Client> => {
     const client = new pg.Client(settings)
+    noteOpened(client)
     const drop = () => {
       if (slots[slot] === opened) slots[slot] = undefined
     }
@@ -39,7 +41,13 @@ export function pipelinedReader(settings: pg.ClientConfig, onError: (error: unkn
     query: async (compiled: Compiled): Promise<unknown[]> => {
       if (closed) throw new Error('client was closed')
       const slot = next++ % connections
-      const client = await (slots[slot] ?? open(slot))
+      const opened = slots[slot] ?? open(slot)
+      const client = await opened
+      if (isWornOut(client) && slots[slot] === opened) {
+        slots[slot] = undefined
+        // Not before those have sent theirs that were waiting for it just now; it ends when all are answered.
+        setImmediate(() => client.end().catch(() => {}))
+      }
       return (await client.query(compiled)).rows
     },
     close: async (): Promise<void> => {

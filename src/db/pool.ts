@@ -3,6 +3,7 @@ import { refusal } from '../errors.ts'
 import { databaseRefusal, withCause, withoutValues } from './failure.ts'
 import { pipelinedReader } from './pipeline.ts'
 import { compile, type Sql } from './sql.ts'
+import { isWornOut, noteOpened } from './statement-names.ts'
 import { timeTypes } from './types.ts'
 
 /** No transaction of the service lives longer; older servers have no setting for it. */
@@ -15,6 +16,8 @@ export interface Queryable {
   /** All rows of a statement; `T` is the row as the column list names it. */
   rows<T>(query: Sql): Promise<T[]>
   first<T>(query: Sql): Promise<T | undefined>
+  /** The row of a statement that always has one. */
+  one<T>(query: Sql): Promise<T>
   /** Runs a statement for its effect; resolves to the number of rows it touched. */
   run(query: Sql): Promise<number>
 }
@@ -53,7 +56,10 @@ export function openPool(options: DatabaseOptions): Pool {
   const pool = new pg.Pool({ ...settings, max: options.poolMax, idleTimeoutMillis: 30_000 })
   pool.on('error', (error) => onError(error, 'an idle database connection ended'))
   // pg also emits 'error' on a connection in use; without a listener Node exits.
-  pool.on('connect', (client) => void client.on('error', () => {}))
+  pool.on('connect', (client) => {
+    noteOpened(client)
+    client.on('error', () => {})
+  })
   const reader = pipelinedReader(settings, onError)
 
   const compiled = (query: Sql) => {
@@ -73,7 +79,7 @@ export function openPool(options: DatabaseOptions): Pool {
     const client = await connect()
     try {
       const answer = await send(client, query)
-      client.release()
+      client.release(isWornOut(client))
       return answer
     } catch (error) {
       client.release(isLost(error))
@@ -88,7 +94,7 @@ export function openPool(options: DatabaseOptions): Pool {
       send(client, query),
       client.query('set default_transaction_read_only = on'),
     ])
-    client.release(closed.status === 'rejected')
+    client.release(closed.status === 'rejected' || isWornOut(client))
     if (answer.status === 'rejected') throw answer.reason
     return answer.value
   }
@@ -134,9 +140,14 @@ const isLost = (error: unknown): boolean =>
   'data' in error &&
   (error.data as { reason: string }).reason === 'service_unavailable'
 
-/** The three ways to take an answer. */
+/** The ways to take an answer. */
 export const queryable = (answer: (query: Sql) => Promise<pg.QueryResult>): Queryable => ({
   rows: async <T>(query: Sql) => (await answer(query)).rows as T[],
   first: async <T>(query: Sql) => (await answer(query)).rows[0] as T | undefined,
+  one: async <T>(query: Sql) => {
+    const [row] = (await answer(query)).rows
+    if (row === undefined) throw new Error('A statement that always has a row answered with none.')
+    return row as T
+  },
   run: async (query: Sql) => (await answer(query)).rowCount ?? 0,
 })

@@ -6,8 +6,15 @@ import { type Sql, sql } from './sql.ts'
  */
 export function hasPrefix(column: Sql, prefix: string): Sql {
   const end = afterPrefix(prefix)
-  return end === undefined ? sql`${column} >= ${prefix}` : sql`${column} >= ${prefix} and ${column} < ${end}`
+  const isAfter = sql`${column} >= ${unplanned(prefix)}`
+  return end === undefined ? isAfter : sql`${isAfter} and ${column} < ${unplanned(end)}`
 }
+
+/**
+ * A text that the planner does not see, so that it keeps one plan for all: to make one for each takes longer than
+ * most pages do.
+ */
+export const unplanned = (text: string): Sql => sql`(select ${text}::text)`
 
 /** The least text, in byte order, above every text with this prefix; undefined where there is none. */
 export function afterPrefix(prefix: string): string | undefined {

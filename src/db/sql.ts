@@ -1,3 +1,5 @@
+import { statementName } from './statement-names.ts'
+
 /** A composable SQL template: values become parameters, nested fragments are spliced in. */
 
 export type Sql = { readonly chunks: readonly string[]; readonly values: readonly unknown[] }
@@ -39,19 +41,10 @@ sql.join = (parts: readonly Sql[], separator: string): Sql =>
     sql.empty,
   )
 
-/** Named statements are planned once per connection; past this many texts the rest stay unnamed. */
-const namedStatementsMax = 300
-const names = new Map<string, string>()
-
 /** The form the driver takes: numbered parameters and the name of the prepared statement. */
-export function compile(query: Sql): { name?: string; text: string; values: unknown[] } {
+export function compile(query: Sql): { name: string; text: string; values: unknown[] } {
   const { chunks, values } = query
   let text = chunks[0] as string
   for (let i = 1; i < chunks.length; i++) text += `$${i}${chunks[i]}`
-  let name = names.get(text)
-  if (name === undefined && names.size < namedStatementsMax) {
-    name = `s${names.size + 1}`
-    names.set(text, name)
-  }
-  return name === undefined ? { text, values: [...values] } : { name, text, values: [...values] }
+  return { name: statementName(text), text, values: [...values] }
 }

@@ -5,6 +5,7 @@ import { refusal, ServiceError } from '../errors.ts'
 import { databaseRefusal, isConflict, isInAborted, isUnsent, withCause, withoutValues } from './failure.ts'
 import { type Pool, type Queryable, queryable, transactionLimitMs } from './pool.ts'
 import type { Sql } from './sql.ts'
+import { isWornOut } from './statement-names.ts'
 
 /** On average, between an attempt that met a conflict and its repeat. */
 const conflictPauseMs = 10
@@ -137,7 +138,7 @@ async function hold(pool: Pool): Promise<Held> {
     isOverdue: () => overdue,
     release: (isBroken) => {
       clearTimeout(timer)
-      if (!overdue) client.release(isBroken)
+      if (!overdue) client.release(isBroken || isWornOut(client))
     },
   }
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
-import { closePage, openPage, type Page, pageInput } from '../core/page.ts'
-import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
+import { type Queryable, sql } from '../db/db.ts'
 import { Invite, inviteColumns } from './invites.ts'
 
 /** An invite with the usernames behind its ids; null where that account is purged. */
@@ -31,11 +31,13 @@ export async function readInvites(
   db: Pick<Queryable, 'rows'>,
   page: Page,
 ): Promise<{ invites: InviteEntry[]; next_cursor: string | null }> {
+  const order = { created_at: 'timestamptz', id: 'uuid' } as const
+  const { beyond, inOrder, limited } = keyset(page, order, 'desc')
   // The page is cut before the names are looked up, by the order of the index.
   const entries = await db.rows<InviteEntry>(sql`
     select ${inviteColumns}, inviter.username as created_by_username, claimant.username as claimed_by_username
     from (
-      select * from invite ${beyond(page)} order by created_at desc, id desc limit ${sql.raw(page.limit + 1)}
+      select * from invite where ${beyond} ${inOrder} ${limited}
     ) i
     left join actor on actor.id = i.created_by
     left join account inviter on inviter.id = actor.account_id
@@ -44,6 +46,3 @@ export async function readInvites(
   const { rows, next_cursor } = closePage(app, page, entries, ({ created_at, id }) => [created_at, id])
   return { invites: rows, next_cursor }
 }
-
-const beyond = ({ after }: Page): Sql =>
-  after ? sql`where (created_at, id) < (${after[0]}::timestamptz, ${after[1]}::uuid)` : sql.empty

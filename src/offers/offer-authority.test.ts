@@ -197,3 +197,45 @@ describe('a consumer’s authorize_offer', () => {
     expect((await bob.client.role_grant_offer_list()).offers).toEqual([offer])
   })
 })
+
+describe('what expires while a call waits for its locks', () => {
+  /** Lets `call` wait for the lock of an account, and a row end at a moment after it began. */
+  async function endingMeanwhile<T>(account_id: string, end: ReturnType<typeof sql>, call: () => Promise<T>) {
+    const { db } = test.service.app
+    let answer: Promise<PromiseSettledResult<T>[]> | undefined
+    await db.transaction(async (tx) => {
+      await tx.run(sql`select from account where id = ${account_id}::uuid for update`)
+      answer = Promise.allSettled([call()])
+      const waiting = sql`select 1 from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`
+      while (!(await db.first(waiting)));
+      await tx.run(end)
+    })
+    return (await (answer as NonNullable<typeof answer>))[0]
+  }
+
+  it('is the grantor’s grant: the offer is not accepted', async () => {
+    const { ada, accept } = await offered()
+    const end = sql`update role_grant set expires_at = clock_timestamp() where id = ${ada.role_grant_id}::uuid`
+    expect(await endingMeanwhile(ada.id, end, accept)).toMatchObject({
+      reason: { data: { reason: 'role_grant_offer_terminal' } },
+    })
+  })
+
+  it('is the offer: it is not accepted', async () => {
+    const { bob, offer, accept } = await offered()
+    const end = sql`update role_grant_offer set expires_at = clock_timestamp() where offer_id = ${offer.offer_id}::uuid`
+    expect(await endingMeanwhile(bob.id, end, accept)).toMatchObject({
+      reason: { data: { reason: 'role_grant_offer_expired' } },
+    })
+  })
+
+  it('is the grant that the role would be conferred over: there is a new one', async () => {
+    const one = await offered()
+    const { role_grant_id } = await test.roleGrant({ actor_id: one.bob.actor_id, role: 'teacher' })
+    const end = sql`update role_grant set expires_at = clock_timestamp() where id = ${role_grant_id}::uuid`
+    const answer = await endingMeanwhile(one.bob.id, end, one.accept)
+    expect(answer).toMatchObject({ value: { created: true } })
+    expect((await grantsOf(test, one.bob.actor_id)).map(({ is_active }) => is_active)).toEqual([false, true])
+  })
+})

@@ -51,8 +51,8 @@ export const PendingOffer = z.object({
 export const unstamped = sql`accepted_at is null and declined_at is null and retracted_at is null
   and superseded_at is null and expired_at is null`
 
-/** `role_grant_offer o` can still be accepted. */
-export const pending = sql`${unstamped} and o.expires_at > now()`
+/** `role_grant_offer o` can still be accepted, at the time of the statement, as a grant counts. */
+export const pending = sql`${unstamped} and o.expires_at > statement_timestamp()`
 
 /** Offers shown per account. */
 const pendingMax = 100
@@ -73,7 +73,7 @@ export const pendingOffers = (account_id: Sql): Sql => sql`coalesce((
 /** The row as a verb judges it; `is_expired` also where nobody has stamped it yet. */
 export type StoredOffer = Offer & { is_expired: boolean }
 
-export const storedColumns = sql`${offerColumns}, (o.expired_at is not null or o.expires_at <= now()) as is_expired`
+export const storedColumns = sql`${offerColumns}, (o.expired_at is not null or o.expires_at <= statement_timestamp()) as is_expired`
 
 /** Without a lock: for what never changes, such as whose it is. */
 export const readOffer = (db: Queryable, offer_id: string): Promise<StoredOffer | undefined> =>
@@ -95,11 +95,9 @@ export function refuseEnded(offer: StoredOffer): void {
 }
 
 /** Stamps one locked offer; the row as it is then. */
-export async function stampOffer(db: Queryable, offer_id: string, stamps: Sql): Promise<Offer> {
-  const stamped = await db.first<Offer>(sql`
+export const stampOffer = (db: Queryable, offer_id: string, stamps: Sql): Promise<Offer> =>
+  db.one<Offer>(sql`
     update role_grant_offer o set ${stamps} where o.offer_id = ${offer_id}::uuid returning ${offerColumns}`)
-  return stamped as Offer
-}
 
 /** Supersedes the pending offers that `which` picks among `role_grant_offer o`; locks them in ascending order. */
 export const supersedeWhere = (db: Queryable, which: Sql): Promise<Offer[]> =>

@@ -128,13 +128,13 @@ const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_ac
 /** A lapsed offer makes room; its row is one of this mutation, so that a broken log does not stop it. */
 const expireLapsed = (db: Queryable, made: Made): Promise<Offer | undefined> =>
   db.first<Offer>(sql`
-    update role_grant_offer o set expired_at = now() where ${keyOf(made)} and expires_at <= now()
+    update role_grant_offer o set expired_at = now() where ${keyOf(made)} and expires_at <= statement_timestamp()
     returning ${offerColumns}`)
 
-async function upsertOffer(db: Queryable, made: Made, days: number): Promise<Offer & { updated: boolean }> {
+function upsertOffer(db: Queryable, made: Made, days: number): Promise<Offer & { updated: boolean }> {
   const { from_actor_id, from_account_id, to_account_id, to_actor_id, role, scope_kind, scope_id } = made
   // A row that was there has been locked first, and says so in xmax.
-  const row = await db.first<Offer & { updated: boolean }>(sql`
+  return db.one<Offer & { updated: boolean }>(sql`
     insert into role_grant_offer as o (from_actor_id, from_account_id, to_account_id, to_actor_id, role,
       scope_kind, scope_id, message, grant_expires_at, expires_at)
     values (${from_actor_id}::uuid, ${from_account_id}::uuid, ${to_account_id}::uuid, ${to_actor_id}::uuid,
@@ -144,5 +144,4 @@ async function upsertOffer(db: Queryable, made: Made, days: number): Promise<Off
     do update set message = excluded.message, grant_expires_at = excluded.grant_expires_at,
       expires_at = excluded.expires_at
     returning ${offerColumns}, o.xmax <> 0 as updated`)
-  return row as NonNullable<typeof row>
 }

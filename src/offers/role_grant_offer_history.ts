@@ -1,5 +1,5 @@
 import { query } from '../core/action.ts'
-import { closePage } from '../core/page.ts'
+import { closePage, keyset } from '../core/page.ts'
 import { sql } from '../db/db.ts'
 import { type Offer, offerColumns } from './offers.ts'
 import { mustSee, OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
@@ -13,18 +13,18 @@ export const role_grant_offer_history = query({
   refine: (input, caller) => openOfferPage('role_grant_offer_history', input, caller),
   async handler({ account_id, page }, { app, db, ...caller }) {
     mustSee(account_id, caller)
-    const { after, limit } = page
-    const newest = sql`
-      ${after ? sql`and (o.created_at, o.offer_id) < (${after[0]}::timestamptz, ${after[1]}::uuid)` : sql.empty}
-      order by o.created_at desc, o.offer_id desc limit ${sql.raw(limit + 1)}`
+    const order = { 'o.created_at': 'timestamptz', 'o.offer_id': 'uuid' } as const
+    const { beyond, inOrder, limited } = keyset(page, order, 'desc')
     // Each branch goes by an index of its own and ends after one page.
     const found = await db.rows<Offer>(sql`
       select * from (
-        (select ${offerColumns} from role_grant_offer o where o.to_account_id = ${account_id}::uuid ${newest})
+        (select ${offerColumns} from role_grant_offer o where o.to_account_id = ${account_id}::uuid and ${beyond}
+          ${inOrder} ${limited})
         union all
         (select ${offerColumns} from role_grant_offer o
-          where o.from_account_id = ${account_id}::uuid and o.to_account_id <> ${account_id}::uuid ${newest})
-      ) o order by o.created_at desc, o.offer_id desc limit ${sql.raw(limit + 1)}`)
+          where o.from_account_id = ${account_id}::uuid and o.to_account_id <> ${account_id}::uuid and ${beyond}
+          ${inOrder} ${limited})
+      ) o ${inOrder} ${limited}`)
     const { rows, next_cursor } = closePage(app, page, found, ({ created_at, offer_id }) => [
       created_at,
       offer_id,

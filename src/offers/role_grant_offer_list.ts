@@ -1,5 +1,5 @@
 import { query } from '../core/action.ts'
-import { closePage } from '../core/page.ts'
+import { closePage, keyset } from '../core/page.ts'
 import { sql } from '../db/db.ts'
 import { type Offer, offerColumns, pending } from './offers.ts'
 import { mustSee, OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
@@ -13,16 +13,15 @@ export const role_grant_offer_list = query({
   refine: (input, caller) => openOfferPage('role_grant_offer_list', input, caller),
   async handler({ account_id, page }, { app, db, ...caller }) {
     mustSee(account_id, caller)
-    const { after, limit } = page
+    const soonest = keyset(page, { 'o.expires_at': 'timestamptz', 'o.offer_id': 'uuid' })
     const found = await db.rows<Offer>(sql`
       select ${offerColumns} from role_grant_offer o
-      where o.to_account_id = ${account_id}::uuid and ${pending}
-        ${after ? sql`and (o.expires_at, o.offer_id) > (${after[0]}::timestamptz, ${after[1]}::uuid)` : sql.empty}
+      where o.to_account_id = ${account_id}::uuid and ${pending} and ${soonest.beyond}
         and exists (
           select from actor join account on account.id = actor.account_id
           where actor.id = o.from_actor_id and actor.deleted_at is null and account.deleted_at is null
         )
-      order by o.expires_at, o.offer_id limit ${sql.raw(limit + 1)}`)
+      ${soonest.inOrder} ${soonest.limited}`)
     const { rows, next_cursor } = closePage(app, page, found, ({ expires_at, offer_id }) => [
       expires_at,
       offer_id,

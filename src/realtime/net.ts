@@ -1,3 +1,4 @@
+import { activeGrant } from '../auth/active-grant.ts'
 import { keeperAccountId } from '../auth/caller.ts'
 import { type Database, sql } from '../db/db.ts'
 import type { Connection } from './hub.ts'
@@ -29,8 +30,7 @@ export async function findLost(
           when asked.actor_id is not null and not exists (
             select from role_grant g join actor on actor.id = g.actor_id
             where g.actor_id = asked.actor_id and g.role = 'admin' and g.scope_id is null
-              and g.revoked_at is null and g.closed_at is null
-              and (g.expires_at is null or g.expires_at > now()) and actor.deleted_at is null
+              and ${activeGrant} and actor.deleted_at is null
           ) then 'role_lost'
         end as lost
       from unnest(

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { onlyVia } from '../accounts/ending.ts'
 import { lockAccounts } from '../accounts/locks.ts'
+import { unendedGrant } from '../auth/active-grant.ts'
 import type { App } from '../core/app.ts'
 import { parseInput } from '../core/input.ts'
 import { type Operator, operate } from '../core/operate.ts'
@@ -62,7 +63,7 @@ export async function destroyScope(
 async function lockAccountsAt(db: Queryable, scope: Scope): Promise<void> {
   const concerned = await db.rows<{ account_id: string }>(sql`
     select actor.account_id from role_grant g join actor on actor.id = g.actor_id
-    where ${at(sql`g`, scope)} and g.revoked_at is null and g.closed_at is null
+    where ${at(sql`g`, scope)} and ${unendedGrant}
     union select o.to_account_id from role_grant_offer o where ${at(sql`o`, scope)} and ${pending}`)
   await lockAccounts(
     db,

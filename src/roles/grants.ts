@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { lockLiveActor } from '../actors/lock.ts'
 import type { Audit } from '../audit/audit.ts'
+import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import { Timestamp, Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { refusal } from '../errors.ts'
 import { lockScope, refuseDestroyed } from './scope.ts'
 
 /** Wire form of an active role grant (contract 2, section 2). */
@@ -38,17 +39,16 @@ export type GrantInput = {
 }
 
 /** Inserts a grant on an actor that has no live one of this tuple; `expires_at` as stored. */
-export async function insertGrant(
+export function insertGrant(
   db: Queryable,
   grant: GrantInput,
 ): Promise<{ id: string; expires_at: string | null }> {
   const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null } = grant
   const { granted_by = null, source_offer_id = null } = grant
-  const row = await db.first<{ id: string; expires_at: string | null }>(sql`
+  return db.one<{ id: string; expires_at: string | null }>(sql`
     insert into role_grant (actor_id, role, scope_kind, scope_id, expires_at, granted_by, source_offer_id)
     values (${actor_id}, ${role}, ${scope_kind}, ${scope_id}, ${expires_at}, ${granted_by}, ${source_offer_id})
     returning id, expires_at`)
-  return row as NonNullable<typeof row>
 }
 
 export type Conferred = { role_grant_id: string; created: boolean; expires_at: string | null }
@@ -74,18 +74,10 @@ export async function conferGrant(
 ): Promise<Conferred> {
   const { actor_id, scope_kind = null, scope_id = null } = grant
   await lockScope(db, { scope_kind, scope_id })
-  const locked = await db.first<{ id: string }>(sql`
-    select id from account where id = (select account_id from actor where id = ${actor_id}::uuid)
-    for no key update`)
-  // In a statement of its own: whoever held the lock before may have removed the actor meanwhile.
-  const subject = await db.first<{ account_id: string }>(sql`
-    select account_id from actor join account on account.id = account_id
-    where actor.id = ${actor_id}::uuid and account.id = ${locked?.id ?? null}::uuid
-      and actor.deleted_at is null and account.deleted_at is null`)
-  if (!subject) throw refusal('actor_not_found')
+  const account_id = await lockLiveActor(db, actor_id)
   await refuseDestroyed(db, { scope_kind, scope_id })
   const { extended, ...conferred } = await confer(db, grant)
-  auditConferred(audit, { ...grant, ...subject }, { extended, ...conferred }, source)
+  auditConferred(audit, { ...grant, account_id }, { extended, ...conferred }, source)
   return conferred
 }
 
@@ -95,14 +87,14 @@ export async function conferGrant(
  */
 export async function confer(db: Queryable, grant: GrantInput): Promise<Conferred & { extended: boolean }> {
   const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null } = grant
-  const tuple = sql`actor_id = ${actor_id}::uuid and role = ${role}
-    and scope_kind is not distinct from ${scope_kind} and scope_id is not distinct from ${scope_id}::uuid
-    and revoked_at is null and closed_at is null`
+  const tuple = sql`g.actor_id = ${actor_id}::uuid and g.role = ${role}
+    and g.scope_kind is not distinct from ${scope_kind} and g.scope_id is not distinct from ${scope_id}::uuid`
   const held = await db.first<{ id: string; expires_at: string | null; extended: boolean }>(sql`
     with closed as (
-      update role_grant set closed_at = now() where ${tuple} and expires_at <= now()
+      update role_grant g set closed_at = statement_timestamp()
+      where ${tuple} and ${unendedGrant} and g.expires_at <= statement_timestamp()
     ), held as (
-      select id, expires_at from role_grant where ${tuple} and (expires_at is null or expires_at > now())
+      select g.id, g.expires_at from role_grant g where ${tuple} and ${activeGrant}
     ), moved as (
       update role_grant set expires_at = ${expires_at}::timestamptz
       from held where role_grant.id = held.id and held.expires_at is not null

@@ -1,4 +1,5 @@
 import { endsAuthority, lockAccounts, takeGuardLock } from '../accounts/locks.ts'
+import { activeGrant } from '../auth/active-grant.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
@@ -27,8 +28,7 @@ export const activeGrantsWhere = (db: Queryable, which: Sql): Promise<ActiveGran
   db.rows<ActiveGrant>(sql`
     select g.id, g.actor_id, actor.account_id, g.role, g.scope_kind, g.scope_id
     from role_grant g join actor on actor.id = g.actor_id
-    where g.revoked_at is null and g.closed_at is null and (g.expires_at is null or g.expires_at > now())
-      and ${which}
+    where ${activeGrant} and ${which}
     order by g.id`)
 
 /** The active grants of an actor that `which` picks, with the account lock taken; none for an unknown actor. */
@@ -143,5 +143,5 @@ const unauthorised = sql`
   from ended e join role_grant_offer o on o.from_actor_id = e.actor_id and o.role = e.role
   where ${pending} and not exists (
     select from role_grant g where g.actor_id = o.from_actor_id and g.role = o.role
-      and g.revoked_at is null and g.closed_at is null and (g.expires_at is null or g.expires_at > now())
+      and ${activeGrant}
       and (g.scope_id is null or (g.scope_kind = o.scope_kind and g.scope_id = o.scope_id)))`

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { lockIfLive } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 
@@ -9,9 +10,7 @@ export const account_session_revoke_all = mutation({
   output: z.object({ ok: z.literal(true), count: z.int() }),
   errors: ['account_vanished'],
   async handler(_input, { account, credential, db, audit, fail }) {
-    const locked = await db.run(sql`
-      select from account where id = ${account.id}::uuid and deleted_at is null for no key update`)
-    if (locked === 0) throw fail('account_vanished')
+    if (!(await lockIfLive(db, account.id))) throw fail('account_vanished')
     const count = await db.run(sql`
       delete from auth_session where account_id = ${account.id}::uuid and expires_at > now()`)
     if (count > 0)

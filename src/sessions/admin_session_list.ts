@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
-import { closePage, openPage, type Page, pageInput } from '../core/page.ts'
+import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { AuthSession } from './sessions.ts'
@@ -29,13 +29,14 @@ export async function readSessions(
   db: Pick<Queryable, 'rows'>,
   { account_id, page }: { account_id: string | null; page: Page },
 ): Promise<{ sessions: AdminSession[]; next_cursor: string | null }> {
+  const order = { 's.created_at': 'timestamptz', 's.id': 'text' } as const
+  const { beyond, inOrder, limited } = keyset(page, order, 'desc')
   const found = await db.rows<AdminSession>(sql`
     select s.id, s.account_id, s.created_at, s.expires_at, account.username
     from auth_session s join account on account.id = s.account_id
-    where s.expires_at > now()
+    where s.expires_at > now() and ${beyond}
       ${account_id === null ? sql.empty : sql`and s.account_id = ${account_id}::uuid`}
-      ${page.after ? sql`and (s.created_at, s.id) < (${page.after[0]}::timestamptz, ${page.after[1]}::text)` : sql.empty}
-    order by s.created_at desc, s.id desc limit ${sql.raw(page.limit + 1)}`)
+    ${inOrder} ${limited}`)
   const { rows, next_cursor } = closePage(app, page, found, (row) => [row.created_at, row.id])
   return { sessions: rows, next_cursor }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { identifierOf, PasswordProvided, UsernameProvided } from '../accounts/formats.ts'
+import { lockIfLive } from '../accounts/locks.ts'
 import { callerEnvelope } from '../audit/audit.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
 import { verificationsMax } from '../auth/password.ts'
@@ -93,8 +94,7 @@ async function openSession(
 ): Promise<StartedSession | string | null> {
   const envelope = callerEnvelope({ account: { id } }, ip)
   return await mutate(app, 'login', { envelope }, async ({ db, audit, afterCommit }) => {
-    const locked = await db.first<{ password_hash: string }>(sql`
-      select password_hash from account where id = ${id}::uuid and deleted_at is null for no key update`)
+    const locked = await lockIfLive(db, id)
     if (!locked) return null
     if (locked.password_hash !== verified) return locked.password_hash
     if (rehashed) await db.run(sql`update account set password_hash = ${rehashed} where id = ${id}::uuid`)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Audit, Envelope } from '../audit/audit.ts'
 import type { Carriers } from '../auth/carriers.ts'
+import { sessionLifetimeSeconds } from '../auth/cookie.ts'
 import { randomToken, sessionIdOf } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import { mutate } from '../core/mutate.ts'
@@ -15,8 +16,7 @@ export const AuthSession = z.object({
   expires_at: z.string(),
 })
 
-/** A session lives 30 days from its creation; nothing prolongs it (contract 2, section 5). */
-export const sessionDays = 30
+const lifetime = sql.raw(`interval '${sessionLifetimeSeconds} seconds'`)
 
 export type StartedSession = {
   session_id: string
@@ -41,7 +41,11 @@ export async function startSession(
   const session_id = sessionIdOf(token)
   const old = presentedId(presented)
   const cap = app.config.max_sessions
-  const row = await db.first<{ expires_at: string; replaced: string[]; evicted: string[] }>(sql`
+  const { expires_at, replaced, evicted } = await db.one<{
+    expires_at: string
+    replaced: string[]
+    evicted: string[]
+  }>(sql`
     with replaced as (
       delete from auth_session where id = ${old} and account_id = ${account_id}::uuid and expires_at > now()
       returning id
@@ -54,13 +58,12 @@ export async function startSession(
       ) returning id
     ), made as (
       insert into auth_session (id, account_id, created_at, expires_at)
-      values (${session_id}, ${account_id}::uuid, now(), now() + ${sql.raw(`interval '${sessionDays} days'`)})
+      values (${session_id}, ${account_id}::uuid, now(), now() + ${lifetime})
       returning expires_at
     )
     select made.expires_at,
       array(select id from replaced) as replaced, array(select id from evicted order by id) as evicted
     from made`)
-  const { expires_at, replaced, evicted } = row as NonNullable<typeof row>
   return {
     session_id,
     account_id,

@@ -15,14 +15,12 @@ export type AppSettings = z.output<typeof AppSettings>
 /** Whether the methods exist; the row counts for signup either way. */
 export const hasSettingsMethods = ({ app_settings }: Config): boolean => app_settings
 
-export async function readSettings(db: Pick<Queryable, 'first'>): Promise<AppSettings> {
-  const row = await db.first<AppSettings>(sql`
+export const readSettings = (db: Pick<Queryable, 'one'>): Promise<AppSettings> =>
+  db.one<AppSettings>(sql`
     select s.open_signup, s.updated_at, s.updated_by, account.username as updated_by_username
     from app_settings s left join actor on actor.id = s.updated_by
     left join account on account.id = actor.account_id
     where s.id = 1`)
-  return row as AppSettings
-}
 
 /** Whether anybody may sign up, as of now: never kept between two requests (SPEC: closed by default). */
 export async function isSignupOpen(db: Pick<Queryable, 'first'>): Promise<boolean> {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import { lockIfLive } from '../accounts/locks.ts'
 import { randomToken, sha256Hex } from '../auth/secrets.ts'
 import { ScopeInput, scopeLabel, storedScope } from '../auth/token-scope.ts'
 import { mutation } from '../core/action.ts'
@@ -42,9 +43,7 @@ export const account_token_create = mutation({
     return input
   },
   async handler({ name, scope, lifetime }, { app, account, credential, db, audit, fail }) {
-    const locked = await db.first(sql`
-      select id from account where id = ${account.id}::uuid and deleted_at is null for no key update`)
-    if (!locked) throw fail('account_vanished')
+    if (!(await lockIfLive(db, account.id))) throw fail('account_vanished')
     const isLive = await db.first(sql`
       select 1 from auth_session
       where id = ${credential.id} and account_id = ${account.id}::uuid and expires_at > now()`)
@@ -76,13 +75,13 @@ export const account_token_create = mutation({
 type NewToken = { id: string; name: string; token_hash: string; scope: string; days: number | null }
 
 /** Inserts under the account lock; expired tokens take no slot, the new one never goes. */
-async function insertToken(
+function insertToken(
   db: Queryable,
   account_id: string,
   cap: number | null,
   { id, name, token_hash, scope, days }: NewToken,
 ): Promise<{ expires_at: string | null; evicted: string[] }> {
-  const row = await db.first<{ expires_at: string | null; evicted: string[] }>(sql`
+  return db.one<{ expires_at: string | null; evicted: string[] }>(sql`
     with evicted as (
       delete from api_token where id in (
         select id from api_token
@@ -97,5 +96,4 @@ async function insertToken(
       returning expires_at
     )
     select made.expires_at, array(select id from evicted order by id) as evicted from made`)
-  return row as NonNullable<typeof row>
 }

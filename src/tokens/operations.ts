@@ -3,7 +3,7 @@ import { type EndedForEveryone, endForEveryone } from '../accounts/everyone.ts'
 import type { App } from '../core/app.ts'
 import { parseInput } from '../core/input.ts'
 import { type Operator, operate } from '../core/operate.ts'
-import { closePage, openPage, pageInput } from '../core/page.ts'
+import { closePage, keyset, openPage, pageInput } from '../core/page.ts'
 import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
 import { endTokens } from './admin_token_revoke_all.ts'
@@ -22,13 +22,14 @@ export async function listTokens(
 ): Promise<{ tokens: AdminToken[]; next_cursor: string | null }> {
   const { account_id = null, ...wanted } = parseInput(PageInput, input)
   const page = openPage(app, 'token_list', { actor: null, account_id }, wanted)
+  const order = { created_at: 'timestamptz', id: 'text' } as const
+  const { beyond, inOrder, limited } = keyset(page, order, 'desc')
   const found = await app.db.rows<AdminToken>(sql`
     select picked.*, account.username
     from (
       select ${tokenColumns} from api_token
-      where ${account_id === null ? sql`true` : sql`account_id = ${account_id}::uuid`}
-        ${page.after ? sql`and (created_at, id) < (${page.after[0]}::timestamptz, ${page.after[1]}::text)` : sql.empty}
-      order by created_at desc, id desc limit ${sql.raw(page.limit + 1)}
+      where ${account_id === null ? sql`true` : sql`account_id = ${account_id}::uuid`} and ${beyond}
+      ${inOrder} ${limited}
     ) picked join account on account.id = picked.account_id
     order by picked.created_at desc, picked.id desc`)
   const { rows, next_cursor } = closePage(app, page, found, (row) => [row.created_at, row.id])

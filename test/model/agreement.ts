@@ -18,7 +18,7 @@ import type { Stage } from './world.ts'
 /** All methods that read, and the writes that change nothing, against the rule and so against each other. */
 
 type View = { stage: Stage; model: Model; who: Who }
-type Row = { id: string; created_at: string; updated_at: string | null }
+type Row = { id: string; path: string | null; created_at: string; updated_at: string | null }
 type Page = { cells: Row[]; next_cursor: string | null; cell_grants?: Record<string, { id: string }[]> }
 type Edge = Record<string, string>
 
@@ -38,7 +38,9 @@ export async function listsAgree(
     who === null && ('created_by' in filter || 'shared_with' in filter)
       ? undefined
       : listed(view, {
-          ...order,
+          ...(filter.path_prefix === undefined
+            ? order
+            : { order_direction: order.order_direction, limit: order.limit }),
           ...filter,
           ...(filter.created_by !== undefined && { created_by: stage.actorIds[filter.created_by] }),
         }),
@@ -81,7 +83,9 @@ async function listed({ stage, model, who }: View, input: Record<string, unknown
     cursor = page.next_cursor
   } while (cursor !== null)
   const key = (row: Row): string =>
-    `${input.order_by === 'updated_at' ? (row.updated_at ?? row.created_at) : row.created_at} ${row.id}`
+    input.path_prefix !== undefined
+      ? (row.path as string)
+      : `${input.order_by === 'updated_at' ? (row.updated_at ?? row.created_at) : row.created_at} ${row.id}`
   const keys = rows.map(key)
   const ordered = [...new Set(keys)].sort()
   assert.deepEqual(keys, input.order_direction === 'asc' ? ordered : ordered.reverse(), 'the order of a list')

@@ -1,0 +1,87 @@
+import pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
+import { type Database, openDatabase, sql } from './db.ts'
+
+let fresh: FreshDatabase
+let db: Database
+beforeAll(async () => {
+  fresh = await migratedDatabase()
+  db = openDatabase({
+    connection: fresh.connection,
+    poolMax: 1,
+    statementTimeoutMs: 10_000,
+    onError: () => {},
+  })
+})
+afterAll(async () => {
+  await db.close()
+  await fresh.drop()
+})
+
+const prepared = sql`select statement, pg_backend_pid() as pid from pg_prepared_statements`
+type Prepared = { statement: string; pid: number }
+const common = sql`select 'common' as text, ${1}::int as n`
+const rare = (n: number) => sql`select 'rare' as text, ${sql.raw(n)} as n, ${n}::int as same`
+
+it.each([
+  ['rows', 1],
+  ['point', 2],
+] as const)(
+  'a text keeps its name among thousands of rare ones, and connections of %s shed what they no longer use',
+  async (way, connections) => {
+    let most = 0
+    const pids = new Set<number>()
+    for (let n = 0; n < 2000; n++) {
+      expect(await db[way](rare(n))).toEqual([{ text: 'rare', n, same: n }])
+      await db[way](common)
+      if (n % 50 > 0) continue
+      const statements = await db[way]<Prepared>(prepared)
+      most = Math.max(most, statements.length)
+      // With a second name it would be prepared a second time.
+      expect(statements.filter(({ statement }) => statement.includes(`'common'`)).length).toBeLessThan(2)
+      pids.add(statements[0]?.pid ?? 0)
+    }
+    expect(pids.size).toBeGreaterThan(connections)
+    expect(most).toBeGreaterThan(100)
+    expect(most).toBeLessThanOrEqual(602)
+  },
+)
+
+it('loses no statement where connections are worn out under load', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 4000 }, async (_, n) => {
+      const way = n % 2 === 0 ? 'point' : 'rows'
+      return (await db[way]<{ n: number }>(rare(10_000 + n)))[0]?.n
+    }),
+  )
+  expect(answers).toEqual(Array.from({ length: 4000 }, (_, n) => 10_000 + n))
+})
+
+it('a text that comes after thousands of others is prepared like the first', async () => {
+  const late = sql`select 'late' as text`
+  await db.rows(late)
+  const statements = await db.rows<Prepared>(prepared)
+  expect(statements.filter(({ statement }) => statement.includes(`'late'`))).toHaveLength(1)
+})
+
+it('transactions shed them too', async () => {
+  let most = 0
+  for (let n = 0; n < 1000; n++)
+    await db.transaction(async (tx) => {
+      await tx.run(rare(20_000 + n))
+      if (n % 100 === 0) most = Math.max(most, (await tx.rows(prepared)).length)
+    })
+  expect(most).toBeGreaterThan(100)
+  expect(most).toBeLessThanOrEqual(602)
+})
+
+it('connections that were worn out are gone', async () => {
+  const client = new pg.Client(fresh.connection)
+  await client.connect()
+  const { rows } = await client.query(`select count(*)::int as n from pg_stat_activity
+    where datname = current_database() and application_name = 'cellkeep'`)
+  // The pool's one and the two of point reads.
+  expect(rows[0].n).toBeLessThanOrEqual(3)
+  await client.end()
+})
