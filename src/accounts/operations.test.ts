@@ -67,14 +67,16 @@ describe('createAccount', () => {
       { username: 'other', email: 'e\u0301@TAKEN.io', password },
       'email_taken',
     ],
+    ['the email in a Greek case', { username: 'other', password, email: 'ΟΔΟς@taken.io' }, 'email_taken'],
     ['a username with a blank', { username: 'us er', password }, 'invalid_params'],
     ['a password of 11 characters', { username: 'other', password: 'short12345x' }, 'invalid_params'],
     ['an unknown key', { username: 'other', password, role: 'admin' }, 'invalid_params'],
     ['U+0000 in a name', { username: 'other', password, actor_name: '\0' }, 'invalid_params'],
   ])('refuses %s and leaves nothing', async (_what, input, reason) => {
-    await ops()
-      .createAccount(taken, by)
-      .catch(() => {})
+    for (const there of [taken, { username: 'greek', email: 'οδοΣ@taken.io', password }])
+      await ops()
+        .createAccount(there, by)
+        .catch(() => {})
     await scenario(test, () => ops().createAccount(input, by), { reason })
     await expect(ops().findAccount({ ref: 'other' })).rejects.toMatchObject({
       data: { reason: 'account_not_found' },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fold } from '../accounts/formats.ts'
+import { foldName } from '../accounts/formats.ts'
 import { query } from '../core/action.ts'
 import { Int, Uuid } from '../core/wire.ts'
 import { type Sql, sql } from '../db/db.ts'
@@ -38,7 +38,7 @@ export const actor_search = query({
     const isGlobal = scope_ids.length === 0
     const found = sql`
       select ${labelColumns}, actor.name_key from ${liveActors}
-      where ${hasPrefix(sql`actor.name_key`, fold(query))}
+      where ${hasPrefix(sql`actor.name_key`, foldName(query))}
         and ${isGlobal ? sql`(select is_admin from caller)` : inScopes(scope_ids)}
       order by actor.name_key, actor.id limit ${sql.raw(limit ?? limitDefault)}`
     if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).map(toLabel) }
