@@ -207,9 +207,11 @@ describe('deleteAccount, undeleteAccount, purgeAccount', () => {
       audit: rows('delete', { sessions_revoked: 1, tokens_revoked: 0, credential_type: null }),
     })
     await expect(ada.client.account_verify()).rejects.toMatchObject({ reason: 'authentication_required' })
+    expect(await scenario(test, () => ops().deleteAccount(target, by))).toEqual({ deleted: false })
     await scenario(test, () => ops().undeleteAccount(target, by), {
       audit: rows('undelete', { actor_count: 1, credential_type: null }),
     })
+    expect(await scenario(test, () => ops().undeleteAccount(target, by))).toEqual({ undeleted: false })
     await scenario(test, () => ops().purgeAccount(target, by), { reason: 'purge_not_confirmed' })
     await scenario(test, () => ops().purgeAccount({ ...target, confirm: true }, by), {
       audit: rows('purge', { username: ada.username, email: null, credential_type: null }),
@@ -230,7 +232,7 @@ describe('deleteAccount, undeleteAccount, purgeAccount', () => {
       ['account_undelete', () => ops().undeleteAccount(target, by)],
       ['account_purge', () => ops().purgeAccount({ ...target, confirm: true }, by)],
     ] as const)
-      await scenario(test, act, { reason: 'account_not_found', audit: [row(event)] })
+      await scenario<unknown>(test, act, { reason: 'account_not_found', audit: [row(event)] })
   })
 
   it('refuse the keeper and the last admin', async () => {
