@@ -20,6 +20,7 @@ import { dispatch } from './core/dispatch.ts'
 import { createLimiters, limiterStore } from './core/limiters.ts'
 import { createLog, type Log } from './core/log.ts'
 import type { Work } from './core/mutate.ts'
+import { createOutputs } from './core/outputs.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
 import { openDatabase } from './db/db.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
@@ -73,6 +74,11 @@ export type ServiceOptions = ConfigOptions & {
   onStatement?: (text: string) => void
   /** The daemon token that acts as the keeper; made by the test kit only. */
   daemon_token_state?: DaemonTokenState
+  /**
+   * Compares every result with its declared output, and answers a broken one with `internal_error`: the default
+   * in development. Otherwise a sample is compared, and what is broken is logged once per method and counted.
+   */
+  check_outputs?: boolean
 }
 
 /**
@@ -80,7 +86,7 @@ export type ServiceOptions = ConfigOptions & {
  * and roles, hooks, actions). Needs `database_url` and `cookie_keys`; reads no environment.
  */
 export async function createService(options: ServiceOptions): Promise<Service> {
-  const { log, onStatement, daemon_token_state, ...settings } = options
+  const { log, onStatement, daemon_token_state, check_outputs, ...settings } = options
   const parsed = resolveOptions(settings)
   const { database_url, cookie_keys, log_level } = parsed.config
   if (database_url === null)
@@ -95,6 +101,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     log: log ?? createLog(log_level),
     ...(onStatement && { onStatement }),
     ...(daemon_token_state && { daemonToken: daemon_token_state }),
+    ...(check_outputs !== undefined && { checkOutputs: check_outputs }),
   })
 }
 
@@ -108,6 +115,7 @@ export type Surroundings = {
   log: Log
   onStatement?: (text: string) => void
   daemonToken?: DaemonTokenState
+  checkOutputs?: boolean
 }
 
 /** The composition root: configuration and database become a service, migrated and ready to answer. */
@@ -230,6 +238,7 @@ export async function composeApp(
     }),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
+    outputs: createOutputs(around.checkOutputs ?? config.env === 'development', log),
     bootstrap: createBootstrap(config, db, log),
     authorizeOffer: declarations.authorize_offer,
   }
