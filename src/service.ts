@@ -6,7 +6,7 @@ import { createAuditWriter } from './audit/write.ts'
 import { createCallerReader } from './auth/caller.ts'
 import { readCarriers } from './auth/carriers.ts'
 import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
-import type { DaemonTokenState } from './auth/daemon-token.ts'
+import { createDaemonTokens, type DaemonTokenState } from './auth/daemon-token.ts'
 import { createPasswords } from './auth/password.ts'
 import { createBootstrap } from './bootstrap/token-file.ts'
 import type { CellHooks } from './cells/hooks.ts'
@@ -72,7 +72,7 @@ export type ServiceOptions = ConfigOptions & {
   log?: Log
   /** Sees every SQL statement; for tests that count and for tracing. */
   onStatement?: (text: string) => void
-  /** The daemon token that acts as the keeper; made by the test kit only. */
+  /** The daemon token that acts as the keeper, beside `daemon_token_file`; the test kit makes one. */
   daemon_token_state?: DaemonTokenState
   /**
    * Compares every result with its declared output, and answers a broken one with `internal_error`: the default
@@ -206,6 +206,7 @@ export async function composeApp(
   const { memoryCost, timeCost, parallelism } = config.argon2
   const lastUsed = createLastUsed(db, log)
   const bus = createBus({ connection, log })
+  const daemon = createDaemonTokens({ state: around.daemonToken, path: config.daemon_token_file }, log)
   const app: App = {
     config,
     log,
@@ -214,7 +215,7 @@ export async function composeApp(
     actions: wired,
     hooks: (declarations.hooks ?? {}) as CellHooks,
     callers: createCallerReader(db, {
-      ...(around.daemonToken && { daemon: around.daemonToken }),
+      daemon,
       onTokenUse: lastUsed.stamp,
     }),
     lastUsed,
@@ -225,6 +226,7 @@ export async function composeApp(
       connectionsMax: config.max_connections,
       socketsPerAccount: config.ws_per_account,
       send: bus.send,
+      holdsDaemon: async (token) => (await daemon?.holds(token)) === true,
     }),
     passwords: createPasswords({
       concurrency: config.hash_concurrency,

@@ -93,6 +93,17 @@ describe('who may do what', () => {
     expect(await found()).toEqual(['bootstrap_token_left'])
   })
 
+  it('a daemon token file that the server cannot use', async () => {
+    const path = join(dataDir, 'daemon')
+    const at = { CELLKEEP_DAEMON_TOKEN_FILE: path }
+    expect(await found(at)).toEqual(['daemon_token_unusable'])
+    await writeFile(path, 'x', { mode: 0o600 })
+    expect(await found(at)).toEqual(['daemon_token_unusable'])
+    await writeFile(path, `${'x'.repeat(43)}\n`)
+    expect(await found(at)).toEqual([])
+    await rm(path)
+  })
+
   it('nobody has bootstrapped', async () => {
     const fresh = await testService()
     const at = (env = {}) => doctor({ CELLKEEP_DATABASE_URL: fresh.databaseUrl, ...env })

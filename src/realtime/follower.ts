@@ -174,6 +174,7 @@ export function createFollower({ tail, authority, authoriseAgain, onEnd }: Follo
       kind: 'stream',
       account_id: held.account_id,
       credential: held.credential,
+      daemon: held.daemon,
       actor_id: held.actor_id,
       hear: ({ closings }: Committed) => {
         const isOwnActor = closings.some((one) => one.kind === 'actor' && one.actor_id === held.actor_id)

@@ -231,6 +231,7 @@ export function openSocket(app: App, ws: WebSocket, bound: Bound, onEnd: () => v
       kind: 'socket',
       account_id: bound.account_id,
       credential: bound.credential,
+      daemon: bound.carriers.daemon,
       actor_id: null,
       hear,
       lost: (reason) => end(reason === 'expired' ? 4005 : 4001),
