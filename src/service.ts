@@ -6,7 +6,7 @@ import { createAuditWriter } from './audit/write.ts'
 import { createCallerReader } from './auth/caller.ts'
 import { readCarriers } from './auth/carriers.ts'
 import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
-import type { DaemonTokenState } from './auth/daemon-token.ts'
+import { createDaemonTokens, type DaemonTokenState } from './auth/daemon-token.ts'
 import { createPasswords } from './auth/password.ts'
 import { createBootstrap } from './bootstrap/token-file.ts'
 import type { CellHooks } from './cells/hooks.ts'
@@ -20,6 +20,7 @@ import { dispatch } from './core/dispatch.ts'
 import { createLimiters, limiterStore } from './core/limiters.ts'
 import { createLog, type Log } from './core/log.ts'
 import type { Work } from './core/mutate.ts'
+import { createOutputs } from './core/outputs.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
 import { openDatabase } from './db/db.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
@@ -71,8 +72,13 @@ export type ServiceOptions = ConfigOptions & {
   log?: Log
   /** Sees every SQL statement; for tests that count and for tracing. */
   onStatement?: (text: string) => void
-  /** The daemon token that acts as the keeper; made by the test kit only. */
+  /** The daemon token that acts as the keeper, beside `daemon_token_file`; the test kit makes one. */
   daemon_token_state?: DaemonTokenState
+  /**
+   * Compares every result with its declared output, and answers a broken one with `internal_error`: the default
+   * in development. Otherwise a sample is compared, and what is broken is logged once per method and counted.
+   */
+  check_outputs?: boolean
 }
 
 /**
@@ -80,7 +86,7 @@ export type ServiceOptions = ConfigOptions & {
  * and roles, hooks, actions). Needs `database_url` and `cookie_keys`; reads no environment.
  */
 export async function createService(options: ServiceOptions): Promise<Service> {
-  const { log, onStatement, daemon_token_state, ...settings } = options
+  const { log, onStatement, daemon_token_state, check_outputs, ...settings } = options
   const parsed = resolveOptions(settings)
   const { database_url, cookie_keys, log_level } = parsed.config
   if (database_url === null)
@@ -95,6 +101,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     log: log ?? createLog(log_level),
     ...(onStatement && { onStatement }),
     ...(daemon_token_state && { daemonToken: daemon_token_state }),
+    ...(check_outputs !== undefined && { checkOutputs: check_outputs }),
   })
 }
 
@@ -108,6 +115,7 @@ export type Surroundings = {
   log: Log
   onStatement?: (text: string) => void
   daemonToken?: DaemonTokenState
+  checkOutputs?: boolean
 }
 
 /** The composition root: configuration and database become a service, migrated and ready to answer. */
@@ -198,6 +206,7 @@ export async function composeApp(
   const { memoryCost, timeCost, parallelism } = config.argon2
   const lastUsed = createLastUsed(db, log)
   const bus = createBus({ connection, log })
+  const daemon = createDaemonTokens({ state: around.daemonToken, path: config.daemon_token_file }, log)
   const app: App = {
     config,
     log,
@@ -206,7 +215,7 @@ export async function composeApp(
     actions: wired,
     hooks: (declarations.hooks ?? {}) as CellHooks,
     callers: createCallerReader(db, {
-      ...(around.daemonToken && { daemon: around.daemonToken }),
+      daemon,
       onTokenUse: lastUsed.stamp,
     }),
     lastUsed,
@@ -217,6 +226,7 @@ export async function composeApp(
       connectionsMax: config.max_connections,
       socketsPerAccount: config.ws_per_account,
       send: bus.send,
+      holdsDaemon: async (token) => (await daemon?.holds(token)) === true,
     }),
     passwords: createPasswords({
       concurrency: config.hash_concurrency,
@@ -230,6 +240,7 @@ export async function composeApp(
     }),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
+    outputs: createOutputs(around.checkOutputs ?? config.env === 'development', log),
     bootstrap: createBootstrap(config, db, log),
     authorizeOffer: declarations.authorize_offer,
   }

@@ -215,31 +215,42 @@ describe('another account', () => {
     expect(await attempt(second)).toBe('ok')
   })
 
-  it('that is missing or deleted is not found, and the row names it as attempted only', async () => {
+  it('that is missing is not found, and the row names it as attempted only', async () => {
+    await scenario(test, () => admin.client.account_delete({ account_id: nobody }), {
+      reason: 'account_not_found',
+      audit: [
+        {
+          event_type: 'account_delete',
+          outcome: 'failure',
+          account_id: admin.id,
+          actor_id: admin.actor_id,
+          target_account_id: null,
+          target_actor_id: null,
+          metadata: { reason: 'account_not_found', attempted_account_id: nobody },
+        },
+      ],
+    })
+  })
+
+  it('that is deleted already stays as it is, without a row; others than admins do not hear of it', async () => {
     const gone = await test.account()
     await gone.client.account_delete()
+    const tombstone = () =>
+      first(sql`select deleted_at, deleted_by, updated_at from account where id = ${gone.id}::uuid`)
+    const before = await tombstone()
+    const remove = () => admin.client.account_delete({ account_id: gone.id })
+    expect(await scenario(test, remove)).toEqual({ ok: true, deleted: false })
+    expect(await tombstone()).toEqual(before)
+    const bob = await test.account()
     for (const account_id of [gone.id, nobody])
-      await scenario(test, () => admin.client.account_delete({ account_id }), {
-        reason: 'account_not_found',
-        audit: [
-          {
-            event_type: 'account_delete',
-            outcome: 'failure',
-            account_id: admin.id,
-            actor_id: admin.actor_id,
-            target_account_id: null,
-            target_actor_id: null,
-            metadata: { reason: 'account_not_found', attempted_account_id: account_id },
-          },
-        ],
-      })
+      expect(await reasonOf(bob.client.account_delete({ account_id }))).toBe('insufficient_permissions')
   })
 
   it('is deleted once by two at the same time', async () => {
     const [bob, other] = [await test.account(), await test.account({ roles: ['admin'] })]
     const remove = async ({ client }: TestAccount) =>
-      await reasonOf(client.account_delete({ account_id: bob.id }))
-    expect((await Promise.all([remove(admin), remove(other)])).sort()).toEqual(['account_not_found', 'ok'])
+      (await client.account_delete({ account_id: bob.id })).deleted
+    expect((await Promise.all([remove(admin), remove(other)])).sort()).toEqual([false, true])
     const { rows } = await first<{ rows: number }>(sql`
       select count(*) as rows from audit_log
       where event_type = 'account_delete' and outcome = 'success' and target_account_id = ${bob.id}::uuid`)

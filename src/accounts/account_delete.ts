@@ -4,16 +4,16 @@ import { mutation } from '../core/action.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { holdsAdmin } from '../roles/grants.ts'
-import { auditActors, type Detail, endCredentials, lockForEnding } from './ending.ts'
+import { auditActors, type Detail, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
 
 export const account_delete = mutation({
-  doc: 'Delete an account: the caller’s own, or another one as admin. It can be undeleted; its credentials are gone.',
+  doc: 'Delete an account: the caller’s own, or another one as admin. It can be undeleted; its credentials are gone. `deleted` is false where it was deleted before.',
   auth: { account: 'required', actor: 'required' },
   event: 'account_delete',
   rate_limit: 'account',
   rate_limit_group: 'account',
   input: z.strictObject({ account_id: Uuid.nullish() }),
-  output: z.object({ ok: z.literal(true), deleted: z.literal(true) }),
+  output: z.object({ ok: z.literal(true), deleted: z.boolean() }),
   errors: [
     'insufficient_permissions',
     'account_not_found',
@@ -24,24 +24,26 @@ export const account_delete = mutation({
     const target = account_id ?? account.id
     if (target !== account.id && !holdsAdmin(role_grants))
       throw fail('insufficient_permissions', { required_roles: ['admin'] })
-    await deleteAccount(
+    const deleted = await deleteAccount(
       db,
       audit,
       { account_id: target, deleted_by: actor.id },
       { credential_type: credential.type },
     )
-    return { ok: true as const, deleted: true as const }
+    return { ok: true as const, deleted }
   },
 })
 
-/** Tombstones a live account with its live actors and ends its credentials (contract 2, section 14). */
+/** Tombstones an account with its live actors and ends its credentials; false where it is deleted already. */
 export async function deleteAccount(
   db: Queryable,
   audit: Audit,
   { account_id, deleted_by }: { account_id: string; deleted_by: string | null },
   detail: Detail,
-): Promise<void> {
-  await lockForEnding(db, 'account_delete', account_id, detail, (account) => account.deleted_at === null)
+): Promise<boolean> {
+  const account = await lockAccountFor(db, 'account_delete', account_id, detail)
+  if (account.deleted_at !== null) return false
+  await guardEnding(db, 'account_delete', account_id, detail)
   const { actor_ids } = await db.one<{ actor_ids: string[] }>(sql`
     with gone as (
       update account set deleted_at = now(), deleted_by = ${deleted_by}::uuid,
@@ -56,4 +58,5 @@ export async function deleteAccount(
   const ended = await endCredentials(db, account_id)
   audit('account_delete', { ...ended, ...detail }, { target_account_id: account_id })
   auditActors(audit, 'actor_delete', account_id, actor_ids, detail)
+  return true
 }

@@ -4,7 +4,7 @@ import type { Work } from '../core/mutate.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { announceSuperseded, type Offer, offerColumns, unstamped } from '../offers/offers.ts'
-import { auditActors, type Detail, lockForEnding, onlyVia } from './ending.ts'
+import { auditActors, type Detail, guardEnding, lockAccountFor, onlyVia } from './ending.ts'
 
 export const account_purge = mutation({
   doc: 'Remove an account for good, active or deleted. Its names are free afterwards; the audit log keeps its ids.',
@@ -32,7 +32,8 @@ export async function purgeAccount(
   detail: Detail,
 ): Promise<void> {
   const { db, audit } = work
-  const { username, email } = await lockForEnding(db, 'account_purge', account_id, detail, () => true)
+  const { username, email } = await lockAccountFor(db, 'account_purge', account_id, detail)
+  await guardEnding(db, 'account_purge', account_id, detail)
   const superseded = await supersedeMade(db, account_id)
   const actors = await db.rows<{ id: string }>(
     sql`select id from actor where account_id = ${account_id}::uuid order by id`,

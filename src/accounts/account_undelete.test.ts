@@ -113,28 +113,40 @@ describe('an account that is undeleted', () => {
 })
 
 describe('account_undelete', () => {
-  it('of a live and of an unknown account is not found, and the row names it as attempted only', async () => {
+  it('of an unknown account is not found, and the row names it as attempted only', async () => {
+    await scenario(test, () => admin.client.account_undelete({ account_id: nobody }), {
+      reason: 'account_not_found',
+      audit: [
+        {
+          event_type: 'account_undelete',
+          outcome: 'failure',
+          account_id: admin.id,
+          actor_id: admin.actor_id,
+          target_account_id: null,
+          metadata: { reason: 'account_not_found', attempted_account_id: nobody },
+        },
+      ],
+    })
+  })
+
+  it('of a live account changes nothing and leaves no row', async () => {
     const live = await test.account()
-    for (const account_id of [live.id, admin.id, nobody])
-      await scenario(test, () => admin.client.account_undelete({ account_id }), {
-        reason: 'account_not_found',
-        audit: [
-          {
-            event_type: 'account_undelete',
-            outcome: 'failure',
-            account_id: admin.id,
-            actor_id: admin.actor_id,
-            target_account_id: null,
-            metadata: { reason: 'account_not_found', attempted_account_id: account_id },
-          },
-        ],
-      })
+    const removed = await test.actor(live.id, 'removed')
+    await run(sql`
+      update actor set deleted_at = now(), deleted_with_account = true where id = ${removed}::uuid`)
+    for (const account_id of [live.id, admin.id]) {
+      const answer = await scenario(test, () => admin.client.account_undelete({ account_id }))
+      expect(answer).toEqual({ ok: true, undeleted: false })
+    }
+    const { actors } = await admin.client.actor_lookup({ ids: [removed] })
+    expect(actors).toEqual([])
   })
 
   it('succeeds once of two at the same time', async () => {
     const ada = await test.account()
     await ada.client.account_delete()
-    expect((await Promise.all([undelete(ada), undelete(ada)])).sort()).toEqual(['account_not_found', 'ok'])
+    const once = async () => (await admin.client.account_undelete({ account_id: ada.id })).undeleted
+    expect((await Promise.all([once(), once()])).sort()).toEqual([false, true])
   })
 
   it('is for admins, by any credential', async () => {

@@ -3,38 +3,37 @@ import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { auditActors, type Detail, noAccount } from './ending.ts'
-import { lockAccounts } from './locks.ts'
+import { auditActors, type Detail, lockAccountFor } from './ending.ts'
 
 export const account_undelete = mutation({
-  doc: 'Bring a deleted account back, with the actors deleted with it; sessions and tokens stay gone.',
+  doc: 'Bring a deleted account back, with the actors deleted with it; sessions and tokens stay gone. `undeleted` is false where it is active.',
   auth: { role: 'admin' },
   event: 'account_undelete',
   rate_limit: 'account',
   rate_limit_group: 'admin_write',
   input: z.strictObject({ account_id: Uuid }),
-  output: z.object({ ok: z.literal(true), undeleted: z.literal(true) }),
+  output: z.object({ ok: z.literal(true), undeleted: z.boolean() }),
   errors: ['account_not_found'],
   async handler({ account_id }, { actor, credential, db, audit }) {
-    await undeleteAccount(
+    const undeleted = await undeleteAccount(
       db,
       audit,
       { account_id, updated_by: actor.id },
       { credential_type: credential.type },
     )
-    return { ok: true as const, undeleted: true as const }
+    return { ok: true as const, undeleted }
   },
 })
 
-/** Clears the tombstone; actors that were removed one by one stay removed. */
+/** Clears the tombstone; actors that were removed one by one stay removed. False where there is none. */
 export async function undeleteAccount(
   db: Queryable,
   audit: Audit,
   { account_id, updated_by }: { account_id: string; updated_by: string | null },
   detail: Detail,
-): Promise<void> {
-  const account = (await lockAccounts(db, [account_id])).get(account_id)
-  if (!account || account.deleted_at === null) throw noAccount('account_undelete', account_id, detail)
+): Promise<boolean> {
+  const account = await lockAccountFor(db, 'account_undelete', account_id, detail)
+  if (account.deleted_at === null) return false
   const { actor_ids } = await db.one<{ actor_ids: string[] }>(sql`
     with back as (
       update account set deleted_at = null, deleted_by = null, updated_at = now(), updated_by = ${updated_by}::uuid
@@ -47,4 +46,5 @@ export async function undeleteAccount(
     select array(select id from actors order by id) as actor_ids`)
   audit('account_undelete', { actor_count: actor_ids.length, ...detail }, { target_account_id: account_id })
   auditActors(audit, 'actor_undelete', account_id, actor_ids, detail)
+  return true
 }

@@ -3,7 +3,7 @@ import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/failure.ts'
 import { refusal } from '../errors.ts'
-import { fold } from './formats.ts'
+import { fold, foldName } from './formats.ts'
 
 /** Wire form of an account towards its owner (SPEC: Account). */
 export const SessionAccount = z.object({
@@ -58,7 +58,7 @@ export async function insertAccount(
         returning id
       )
       insert into actor (account_id, name, name_key)
-      select id, ${actor_name}, ${fold(actor_name)} from made
+      select id, ${actor_name}, ${foldName(actor_name)} from made
       returning account_id, id as actor_id`)
   } catch (error) {
     if (brokenConstraint(error) === 'account_username_key') throw refusal('username_taken')

@@ -28,16 +28,25 @@ export const noAccount = <
     ...onlyVia(detail),
   })
 
-/** Account lock, then guard lock, then the guards, keeper first (contract 2, section 14). */
-export async function lockForEnding(
+/** The account lock on an account, deleted or not; a missing one is refused with a failure row. */
+export async function lockAccountFor(
+  db: Queryable,
+  event: EndingEvent | 'account_undelete',
+  account_id: string,
+  detail: Detail,
+): Promise<LockedAccount> {
+  const account = (await lockAccounts(db, [account_id])).get(account_id)
+  if (!account) throw noAccount(event, account_id, detail)
+  return account
+}
+
+/** Guard lock, then the guards, keeper first; the account lock is held. */
+export async function guardEnding(
   db: Queryable,
   event: EndingEvent,
   account_id: string,
   detail: Detail,
-  isThere: (account: LockedAccount) => boolean,
-): Promise<LockedAccount> {
-  const account = (await lockAccounts(db, [account_id])).get(account_id)
-  if (!account || !isThere(account)) throw noAccount(event, account_id, detail)
+): Promise<void> {
   await takeGuardLock(db)
   const { keeper, lastAdmin } = await endsAuthority(db, { account_id })
   for (const [isBroken, reason] of [
@@ -51,7 +60,6 @@ export async function lockForEnding(
         { reason, ...onlyVia(detail) },
         { target_account_id: account_id },
       )
-  return account
 }
 
 export type EndedCredentials = { sessions_revoked: number; tokens_revoked: number }

@@ -6,6 +6,7 @@ import {
   ActorName,
   Email,
   fold,
+  foldName,
   identifierOf,
   PASSWORD_LENGTH_MIN,
   Password,
@@ -208,6 +209,11 @@ describe('fold', () => {
     ['USER', 'user'],
     ['Å', '\u212b'],
     ['ΑΣ', 'ασ'],
+    ['ς', 'σ'],
+    ['µ', 'μ'],
+    ['ſ', 's'],
+    ['ẞ', 'ß'],
+    ['ﬅ', 'ﬆ'],
     ['H\u0331', '\u1e96'],
   ])('%j and %j are one', (a, b) => {
     expect(fold(a)).toBe(fold(b))
@@ -216,11 +222,39 @@ describe('fold', () => {
   test.each([
     ['İ', 'i'],
     ['ı', 'i'],
-    ['ς', 'σ'],
     ['ß', 'ss'],
     ['ﬁ', 'fi'],
   ])('%j and %j stay apart', (a, b) => {
     expect(fold(a)).not.toBe(fold(b))
+  })
+
+  test('takes every case of every letter for one, but where case adds or drops letters', () => {
+    const apart: string[] = []
+    for (let code = 0; code < 0x110000; code++) {
+      if (code >= 0xd800 && code <= 0xdfff) continue
+      const point = String.fromCodePoint(code)
+      const forms = point.toLowerCase() + point.toUpperCase() + point.normalize('NFKD')
+      if (forms === point + point + point) continue
+      if (fold(fold(point)) !== fold(point) || foldName(foldName(point)) !== foldName(point))
+        apart.push(`not idempotent: ${point}`)
+      for (const other of [point.toLowerCase(), point.toUpperCase()])
+        if ([...other].length === 1 && fold(other) !== fold(point)) apart.push(point)
+    }
+    // Its upper case is I, but what most languages write for I is the dotted i.
+    expect(apart).toEqual(['ı'])
+  })
+
+  test('names are blind to compatibility variants too', () => {
+    for (const [a, b] of [
+      ['ﬁ', 'fi'],
+      ['Ａ', 'a'],
+      ['㎒', 'mhz'],
+      ['𝐈\u0307', 'İ'],
+      ['ΟΔΟΣ', 'οδος'],
+      ['µ', 'Μ'],
+    ] as const)
+      expect(foldName(a)).toBe(foldName(b))
+    expect(foldName('ß')).not.toBe(foldName('ss'))
   })
 
   test('does not look at neighbours', () => {

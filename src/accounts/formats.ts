@@ -50,14 +50,38 @@ export const ActorName = z
   .max(100)
 
 /**
- * NFC, each code point lower-cased on its own, NFC again: the form in which emails and names are compared.
- * Code point by code point, since lower-casing a whole text looks at neighbours (final sigma).
+ * The form in which e-mails are compared and unique: canonical composition around simple case folding. Two
+ * mailboxes of other letters (ß and ss, i and İ, ﬁ and fi) stay two, as mail servers tell them apart.
  */
-export function fold(text: string): string {
+export const fold = (text: string): string => folded(text, 'NFC')
+
+/**
+ * The form in which names are searched: as `fold`, and blind to compatibility variants such as full width
+ * or ligatures. Apart from composition it goes code point by code point, so prefixes stay prefixes.
+ */
+export const foldName = (text: string): string => folded(text, 'NFKC')
+
+function folded(text: string, form: 'NFC' | 'NFKC'): string {
   if (/^[ -~]*$/.test(text)) return text.toLowerCase()
-  const lower = Array.from(text.normalize('NFC'), (codePoint) => codePoint.toLowerCase())
-  return lower.join('').normalize('NFC')
+  return Array.from(text.normalize(form), foldPoint).join('').normalize(form)
 }
+
+/**
+ * By way of upper case, since σ and ς, or µ and μ, have only that in common. Alone, since lower-casing a whole
+ * text looks at neighbours. Where upper case takes several letters (ß), lower case alone decides.
+ */
+function foldPoint(point: string): string {
+  const exception = foldExceptions[point]
+  if (exception !== undefined) return exception
+  const upper = point.toUpperCase()
+  return (isOnePoint(upper) ? upper : point).toLowerCase()
+}
+
+/** The dotless i has the upper case of another letter; the two ligatures of s and t are one letter. */
+const foldExceptions: Readonly<Record<string, string>> = { ı: 'ı', ﬅ: 'ﬆ' }
+
+const isOnePoint = (text: string): boolean =>
+  text.length === String.fromCodePoint(text.codePointAt(0) as number).length
 
 /** What a login name is looked up by: `account.email_key` or `account.username`. Idempotent. */
 export function identifierOf(usernameProvided: string): { kind: 'email' | 'username'; key: string } {

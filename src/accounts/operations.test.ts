@@ -67,14 +67,16 @@ describe('createAccount', () => {
       { username: 'other', email: 'e\u0301@TAKEN.io', password },
       'email_taken',
     ],
+    ['the email in a Greek case', { username: 'other', password, email: 'ΟΔΟς@taken.io' }, 'email_taken'],
     ['a username with a blank', { username: 'us er', password }, 'invalid_params'],
     ['a password of 11 characters', { username: 'other', password: 'short12345x' }, 'invalid_params'],
     ['an unknown key', { username: 'other', password, role: 'admin' }, 'invalid_params'],
     ['U+0000 in a name', { username: 'other', password, actor_name: '\0' }, 'invalid_params'],
   ])('refuses %s and leaves nothing', async (_what, input, reason) => {
-    await ops()
-      .createAccount(taken, by)
-      .catch(() => {})
+    for (const there of [taken, { username: 'greek', email: 'οδοΣ@taken.io', password }])
+      await ops()
+        .createAccount(there, by)
+        .catch(() => {})
     await scenario(test, () => ops().createAccount(input, by), { reason })
     await expect(ops().findAccount({ ref: 'other' })).rejects.toMatchObject({
       data: { reason: 'account_not_found' },
@@ -205,9 +207,11 @@ describe('deleteAccount, undeleteAccount, purgeAccount', () => {
       audit: rows('delete', { sessions_revoked: 1, tokens_revoked: 0, credential_type: null }),
     })
     await expect(ada.client.account_verify()).rejects.toMatchObject({ reason: 'authentication_required' })
+    expect(await scenario(test, () => ops().deleteAccount(target, by))).toEqual({ deleted: false })
     await scenario(test, () => ops().undeleteAccount(target, by), {
       audit: rows('undelete', { actor_count: 1, credential_type: null }),
     })
+    expect(await scenario(test, () => ops().undeleteAccount(target, by))).toEqual({ undeleted: false })
     await scenario(test, () => ops().purgeAccount(target, by), { reason: 'purge_not_confirmed' })
     await scenario(test, () => ops().purgeAccount({ ...target, confirm: true }, by), {
       audit: rows('purge', { username: ada.username, email: null, credential_type: null }),
@@ -228,7 +232,7 @@ describe('deleteAccount, undeleteAccount, purgeAccount', () => {
       ['account_undelete', () => ops().undeleteAccount(target, by)],
       ['account_purge', () => ops().purgeAccount({ ...target, confirm: true }, by)],
     ] as const)
-      await scenario(test, act, { reason: 'account_not_found', audit: [row(event)] })
+      await scenario<unknown>(test, act, { reason: 'account_not_found', audit: [row(event)] })
   })
 
   it('refuse the keeper and the last admin', async () => {

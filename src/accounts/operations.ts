@@ -104,22 +104,35 @@ export async function unlockAccount(app: App, input: Target, operator: Operator)
   else await clear()
 }
 
-/** Refuses with `cannot_delete_keeper`, `cannot_delete_last_admin` (contract 2, section 14). */
-export async function deleteAccount(app: App, input: Target, operator: Operator): Promise<void> {
+/**
+ * False: it was deleted before. Refuses a missing account with `account_not_found`, and with
+ * `cannot_delete_keeper`, `cannot_delete_last_admin`.
+ */
+export async function deleteAccount(
+  app: App,
+  input: Target,
+  operator: Operator,
+): Promise<{ deleted: boolean }> {
   const { account_id } = parseInput(Target, input)
   const deleted_by = operator.actor_id ?? null
-  await operate(app, 'account_delete', operator, ({ db, audit, detail }) =>
+  const deleted = await operate(app, 'account_delete', operator, ({ db, audit, detail }) =>
     deleteUnderLock(db, audit, { account_id, deleted_by }, detail),
   )
+  return { deleted }
 }
 
-/** Refuses an account that is not deleted with `account_not_found`. */
-export async function undeleteAccount(app: App, input: Target, operator: Operator): Promise<void> {
+/** False: it is not deleted. Refuses a missing account with `account_not_found`. */
+export async function undeleteAccount(
+  app: App,
+  input: Target,
+  operator: Operator,
+): Promise<{ undeleted: boolean }> {
   const { account_id } = parseInput(Target, input)
   const updated_by = operator.actor_id ?? null
-  await operate(app, 'account_undelete', operator, ({ db, audit, detail }) =>
+  const undeleted = await operate(app, 'account_undelete', operator, ({ db, audit, detail }) =>
     undeleteUnderLock(db, audit, { account_id, updated_by }, detail),
   )
+  return { undeleted }
 }
 
 const PurgeInput = Target.extend({ confirm: z.boolean().optional() })

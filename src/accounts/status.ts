@@ -5,9 +5,9 @@ import { route } from '../http/route.ts'
 import { RoleGrantSummary } from '../roles/grants.ts'
 import { SessionAccount } from './accounts.ts'
 
-/** `GET /status`: who am I, or 401 with a hint while the bootstrap is open (contract 2, section 8). */
+/** `GET /status`: who am I, or 401 with a hint whether the bootstrap is open. */
 export const status = route({
-  doc: 'The account, its actor and role grants; 401 with `bootstrap_available` while nobody has bootstrapped.',
+  doc: 'The account, its actor and role grants; 401 with `bootstrap_available`: true until somebody has bootstrapped, false from then on.',
   method: 'GET',
   path: '/status',
   auth: { account: 'none', actor: 'none' },
@@ -21,8 +21,10 @@ export const status = route({
   async handler(_input, { app, carriers, query, ip }) {
     const caller = await app.callers.read(carriers, true, ip)
     if (!caller) {
-      const isOpen = await app.bootstrap.isAvailable()
-      throw refusal('authentication_required', isOpen ? { bootstrap_available: true } : {})
+      const bootstrap_available = await app.bootstrap.availability()
+      throw refusal('authentication_required', {
+        ...(bootstrap_available !== undefined && { bootstrap_available }),
+      })
     }
     const candidates = caller.candidates ?? []
     const named = query.get('acting')

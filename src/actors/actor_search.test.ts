@@ -52,9 +52,31 @@ describe('a search finds names that begin with the text', () => {
     expect(await namesOf('el')).toEqual(['elan'])
     // Each code point on its own: a final sigma is a letter of its own, ß is no ss.
     expect(await namesOf('σίσυφοσ')).toEqual(['ΣΊΣΥΦΟΣ'])
-    expect(await namesOf('σίσυφος')).toEqual([])
+    expect(await namesOf('σίσυφος')).toEqual(['ΣΊΣΥΦΟΣ'])
     expect(await namesOf('strass')).toEqual(['STRASSE'])
     expect(await namesOf('straß')).toEqual(['Straße'])
+  })
+
+  it('whatever the case of a Greek letter, its form at the end of a word, and its width', async () => {
+    await add('Οδος Ερμου', 'ΟΔΟΣ', 'µm', 'Ｗide', 'ﬁsh', 'İzmir', 'strauß')
+    for (const query of ['οδος', 'ΟΔΟΣ', 'οδοσ'])
+      expect((await namesOf(query)).sort()).toEqual(['Οδος Ερμου', 'ΟΔΟΣ'].sort())
+    expect(await namesOf('Μm')).toEqual(['µm'])
+    expect(await namesOf('wi')).toEqual(['Ｗide'])
+    expect(await namesOf('FI')).toEqual(['ﬁsh'])
+    expect(await namesOf('ı')).toEqual([])
+    expect(await namesOf('strauss')).toEqual([])
+    expect(await namesOf('STRAUẞ')).toEqual(['strauß'])
+  })
+
+  it('that are as long as their letters can make them', async () => {
+    const longest = Array.from({ length: 100 }, (_, n) =>
+      n % 3 ? '\ufdfa' : String.fromCodePoint(0x3300 + n),
+    ).join('')
+    for (const name of ['\ufdfa'.repeat(100), longest]) {
+      await add(name)
+      expect(await namesOf([...name].slice(0, 50).join(''))).toEqual([name])
+    }
   })
 
   it('literally: %, _ and \\ stand for themselves', async () => {

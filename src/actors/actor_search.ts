@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fold } from '../accounts/formats.ts'
+import { foldName } from '../accounts/formats.ts'
 import { activeGrant } from '../auth/active-grant.ts'
 import { query } from '../core/action.ts'
 import { keyset } from '../core/page.ts'
@@ -43,7 +43,7 @@ export const actor_search = query({
     const isGlobal = scope_ids.length === 0
     const found = sql`
       select ${labelColumns}, actor.name_key from ${liveActors}
-      where ${hasPrefix(sql`actor.name_key`, fold(query))}
+      where ${hasPrefix(sql`actor.name_key`, foldName(query))}
         and ${isGlobal ? sql`(select is_admin from caller)` : inScopes(scope_ids)}
       ${inOrder} ${limited}`
     if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).slice(0, most).map(toLabel) }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { actorMetadata } from '../accounts/ending.ts'
-import { ActorName, fold } from '../accounts/formats.ts'
+import { ActorName, foldName } from '../accounts/formats.ts'
 import { lockLiveAccount, refuseEnding, takeGuardLock } from '../accounts/locks.ts'
 import { activeGrants } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
@@ -57,7 +57,7 @@ export async function addActor(
     await lockLiveAccount(db, account_id)
     if (most !== null && (await countLive(db, account_id)) >= most) throw refusal('actor_limit')
     const made = (await db.first<ActorEntry>(sql`
-      insert into actor (account_id, name, name_key) values (${account_id}::uuid, ${name}, ${fold(name)})
+      insert into actor (account_id, name, name_key) values (${account_id}::uuid, ${name}, ${foldName(name)})
       returning ${columns}`)) as ActorEntry
     audit('actor_create', actorMetadata(detail), targetOf(made))
     return made
@@ -76,7 +76,7 @@ export async function renameActor(
   return await operate(app, 'actor_rename', operator, async ({ db, audit, detail }) => {
     await lockLiveActor(db, actor_id)
     const renamed = (await db.first<ActorEntry>(sql`
-      update actor set name = ${name}, name_key = ${fold(name)}, updated_at = now(),
+      update actor set name = ${name}, name_key = ${foldName(name)}, updated_at = now(),
         updated_by = ${operator.actor_id ?? null}::uuid
       where id = ${actor_id}::uuid
       returning ${columns}`)) as ActorEntry

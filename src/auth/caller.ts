@@ -3,7 +3,7 @@ import { batched } from '../core/batch.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
 import { activeGrant } from './active-grant.ts'
 import type { Carriers } from './carriers.ts'
-import { type DaemonTokenState, isDaemonToken } from './daemon-token.ts'
+import type { DaemonTokens } from './daemon-token.ts'
 import { sha256Hex } from './secrets.ts'
 import { readScope } from './token-scope.ts'
 
@@ -27,7 +27,7 @@ export type CallerReader = {
 }
 
 export type CallerReaderOptions = {
-  daemon?: DaemonTokenState
+  daemon?: DaemonTokens | undefined
   /** Hears of each use of a token; must not wait for anything. */
   onTokenUse?: (token_id: string, ip: string) => void
 }
@@ -122,7 +122,7 @@ export function createCallerReader(
 
   return {
     read: async ({ cookie, bearer, daemon: presented }, withActors, ip) => {
-      if (presented !== undefined && isDaemonToken(daemon, presented)) {
+      if (presented !== undefined && (await daemon?.holds(presented))) {
         const row = await byDaemon('keeper', withActors)
         if (row) return toCaller(row, 'daemon_token', { kind: 'full' })
       }

@@ -1,19 +1,63 @@
+import { batched } from '../core/batch.ts'
+import { readPrivateFile } from '../core/private-file.ts'
 import { equalText } from './secrets.ts'
 
-/**
- * The tokens that act as the keeper account (contract 2, section 7), handed in by the library option
- * `daemon_token_state`. Only the test kit makes one; without the option the header is ignored.
- */
+/** The tokens that act as the keeper account, handed in by the library option `daemon_token_state`. */
 export type DaemonTokenState = {
   current: string
   /** Still accepted while clients change over. */
   previous?: string
 }
 
+/** Says which daemon tokens hold at this moment; without a file and a state, none does. */
+export type DaemonTokens = { holds(token: string): Promise<boolean> }
+
 /** Compares with both tokens, whichever matches first, in constant time each. */
-export function isDaemonToken(state: DaemonTokenState | undefined, token: string): boolean {
-  if (!state) return false
-  const isCurrent = equalText(state.current, token)
-  const isPrevious = state.previous !== undefined && equalText(state.previous, token)
+function isOneOf({ current, previous }: DaemonTokenState, token: string): boolean {
+  const isCurrent = equalText(current, token)
+  const isPrevious = previous !== undefined && equalText(previous, token)
   return isCurrent || isPrevious
+}
+
+type Warn = { warn(fields: object, text: string): void }
+
+/**
+ * The file is read for every request that presents a token, so that a rotation binds the very next one. Requests
+ * that wait for a reading share it, so strangers who guess cost two readings at a time.
+ */
+export function createDaemonTokens(
+  { state, path }: { state?: DaemonTokenState | undefined; path: string | null },
+  log: Warn,
+): DaemonTokens | undefined {
+  if (!state && path === null) return undefined
+  let told: string | undefined
+  const readOne = batched<DaemonTokenState>(async ([file = '']) => {
+    const read = await readDaemonTokenFile(file)
+    const problem = 'problem' in read ? read.problem : undefined
+    if (problem !== undefined && problem !== told)
+      log.warn({ path: file, problem }, 'the daemon token file cannot be used; no daemon token is accepted')
+    told = problem
+    return new Map('problem' in read ? [] : [[file, read]])
+  })
+  return {
+    holds: async (token) => {
+      if (state && isOneOf(state, token)) return true
+      const kept = path === null ? undefined : await readOne(path)
+      return kept !== undefined && isOneOf(kept, token)
+    },
+  }
+}
+
+const tokenForm = /^[A-Za-z0-9_-]{43}$/
+
+/** The file of `daemon_token_file`: the current token, and on a second line the previous one while it holds. */
+export async function readDaemonTokenFile(
+  path: string,
+): Promise<DaemonTokenState | { problem: string; missing?: true }> {
+  const file = await readPrivateFile(path)
+  if ('problem' in file) return file
+  const [current = '', previous, ...more] = file.content.split(/\s+/)
+  if (more.length > 0 || ![current, previous ?? current].every((token) => tokenForm.test(token)))
+    return { problem: 'does not hold one or two tokens as `cellkeep daemon-token rotate` makes them' }
+  return { current, ...(previous !== undefined && { previous }) }
 }

@@ -36,9 +36,12 @@ export function readScope(stored: unknown): TokenScope | null {
   return scope
 }
 
+/** A name that is no word stands in quotes, so that no name reads as two. */
+const shown = (method: string): string => (/^[\w.-]+$/.test(method) ? method : JSON.stringify(method))
+
 /** How a scope is shown: `full`, `read_only`, `methods:<names>`, `unreadable`. */
 export function scopeLabel(stored: unknown): string {
   const scope = readScope(stored)
   if (!scope) return 'unreadable'
-  return scope.kind === 'methods' ? `methods:${[...scope.methods].sort().join(',')}` : scope.kind
+  return scope.kind === 'methods' ? `methods:${[...scope.methods].sort().map(shown).join(',')}` : scope.kind
 }

@@ -232,7 +232,7 @@ describe('the token file', () => {
     expect((await bootstrap({ token, username: 'root', password })).status).toBe(200)
   })
 
-  it('is announced by /status while it is usable and unused, and never to an account', async () => {
+  it('is announced by /status while it is usable, as false once used, and never to an account', async () => {
     const { test, token, path, bootstrap } = await open()
     const anonymous = async () => (await send(test, 'GET /status')).json
     const ada = await test.account()
@@ -245,8 +245,8 @@ describe('the token file', () => {
     await chmod(path, 0o400)
     expect(await anonymous()).toEqual({ error: 'authentication_required', bootstrap_available: true })
     expect((await bootstrap({ token, username: 'root', password })).status).toBe(200)
-    expect(await anonymous()).toEqual({ error: 'authentication_required' })
+    expect(await anonymous()).toEqual({ error: 'authentication_required', bootstrap_available: false })
     await mkdir(path)
-    expect(await anonymous()).toEqual({ error: 'authentication_required' })
+    expect(await anonymous()).toEqual({ error: 'authentication_required', bootstrap_available: false })
   })
 })

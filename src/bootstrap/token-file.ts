@@ -13,7 +13,8 @@ export type Bootstrap = {
   readonly path: string
   /** True once the one bootstrap has happened; remembered, since it never turns back. */
   isDone(): Promise<boolean>
-  isAvailable(): Promise<boolean>
+  /** False once used up; undefined where it is switched off, or its token file cannot be used. */
+  availability(): Promise<boolean | undefined>
   /** `missing`: no usable file, logged. */
   compare(token: string): Promise<'equal' | 'different' | 'missing'>
   /** After the commit: the file goes; where it cannot, readiness warns until it is gone. */
@@ -57,7 +58,11 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
     mode,
     path,
     isDone,
-    isAvailable: async () => mode === 'live' && !(await isDone()) && (await read()) !== undefined,
+    availability: async () => {
+      if (mode !== 'live') return undefined
+      if (await isDone()) return false
+      return (await read()) === undefined ? undefined : true
+    },
     compare: async (token) => {
       const kept = await read()
       if (kept === undefined) return 'missing'

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { forgedCookie } from '../../test/helpers/callers.ts'
 import { cellRow, endCellGrant, endRole, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { rpc, send } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
@@ -101,8 +102,11 @@ describe('the actor', () => {
 
   it('without a valid session is nobody', async () => {
     const { cell } = await ada.client.cell_create({ data: {}, visibility: 'public' })
-    const answer = await test.client('cellkeep_session=forged').cell_get({ id: cell.id })
-    expect(answer).toMatchObject({ can_edit: false, can_grant: false })
+    expect(await ada.client.cell_get({ id: cell.id })).toMatchObject({ can_edit: true, can_grant: true })
+    for (const cookie of [forgedCookie(ada), 'svc_session=forged']) {
+      const answer = await test.client(cookie).cell_get({ id: cell.id })
+      expect(answer).toMatchObject({ can_edit: false, can_grant: false })
+    }
   })
 })
 
@@ -227,7 +231,7 @@ it('anonymous reads have a budget per address; a session spares it, an invalid o
   const account = await small.account()
   const id = await cellRow(small, { visibility: 'public' })
   const reasons: string[] = []
-  for (const client of [small.client(), account.client, small.client('cellkeep_session=x'), small.client()])
+  for (const client of [small.client(), account.client, small.client(forgedCookie(account)), small.client()])
     reasons.push(await reasonOf(client.cell_get({ id })))
   expect(reasons).toEqual(['ok', 'ok', 'ok', 'ok'])
   // One budget for both methods; input that is refused is not charged.

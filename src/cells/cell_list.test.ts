@@ -47,7 +47,6 @@ describe('input', () => {
     [{ order_by: 'id' }, 'invalid_params'],
     [{ order_direction: 'DESC' }, 'invalid_params'],
     [{ order_by: null }, 'invalid_params'],
-    [{ kind: '' }, 'invalid_params'],
     [{ kind: null }, 'invalid_params'],
     [{ kind: 'x'.repeat(129) }, 'invalid_params'],
     [{ visibility: 'all' }, 'invalid_params'],
@@ -126,6 +125,16 @@ describe('ids', () => {
     expect([...first.cells, ...rest.cells].map(({ id }) => id)).toEqual(all)
     expect(rest.next_cursor).toBe(null)
   })
+})
+
+it('an empty kind matches nothing', async () => {
+  await cellRow(test, { kind: null, visibility: 'public' })
+  const empty = { cells: [], next_cursor: null }
+  expect(await test.client().cell_list({ kind: '' })).toEqual(empty)
+  expect(await ada.client.cell_list({ kind: '', shared_with: 'me' })).toEqual({ ...empty, cell_grants: {} })
+  expect(await reasonOf(test.client().cell_list({ kind: '', shared_with: 'me' }))).toBe(
+    'cell_list_shared_with_requires_auth',
+  )
 })
 
 it('kind is exact and case-sensitive', async () => {

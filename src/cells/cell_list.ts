@@ -4,7 +4,7 @@ import { issue } from '../core/issues.ts'
 import { CursorText, Int, Uuid } from '../core/wire.ts'
 import { refusal } from '../errors.ts'
 import { holdsAdmin } from '../roles/grants.ts'
-import { Cell, KindFilter, Path, Visibility } from './cells.ts'
+import { Cell, Kind, Path, Visibility } from './cells.ts'
 import { CellGrant } from './grants.ts'
 import { behindPath, pathKey } from './list-cursor.ts'
 import { type ListInput, listStatement } from './list-page.ts'
@@ -15,7 +15,7 @@ const limitDefault = 50
 
 const input = z.strictObject({
   ids: z.array(Uuid).max(idsMax).optional(),
-  kind: KindFilter.optional(),
+  kind: Kind.optional(),
   visibility: Visibility.optional(),
   created_by: Uuid.optional(),
   path_prefix: Path.optional(),
@@ -59,7 +59,9 @@ export const cell_list = query({
   },
   async handler({ list, after, binding }, { app, role_grants, db }) {
     const isShared = list.shared_with !== undefined
-    if (list.ids?.length === 0) return { cells: [], next_cursor: null, ...(isShared && { cell_grants: {} }) }
+    // No cell has an empty kind.
+    if (list.ids?.length === 0 || list.kind === '')
+      return { cells: [], next_cursor: null, ...(isShared && { cell_grants: {} }) }
     const { path_prefix } = list
     const start =
       after && path_prefix !== undefined ? behindPath(path_prefix, list.order_direction, after) : after

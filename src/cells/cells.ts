@@ -37,7 +37,6 @@ const characters = (min: number, max: number) =>
 export const Path = characters(1, 256)
 /** Up to 128 characters; the empty one has a reason of its own, decided by the verb. */
 export const Kind = characters(0, 128)
-export const KindFilter = characters(1, 128)
 export const RoleName = characters(1, 128)
 
 /** The refusal behind a write that broke a rule of the table, or the error as it came. */

@@ -148,10 +148,10 @@ const deleteOne = subcommand('account', {
   run: ({ args, out, io }) =>
     withService(io, async (service) => {
       const { account } = await accountOf(service, args[0])
-      await service.operations.deleteAccount({ account_id: account.id }, cli)
+      const { deleted } = await service.operations.deleteAccount({ account_id: account.id }, cli)
       out.result(
-        { account_id: account.id, deleted: true },
-        `${account.username} is deleted. \`cellkeep account undelete ${account.username}\` brings it back; \`account purge\` removes it for good.`,
+        { account_id: account.id, deleted },
+        `${account.username} ${deleted ? 'is' : 'was already'} deleted. \`cellkeep account undelete ${account.username}\` brings it back; \`account purge\` removes it for good.`,
       )
     }),
 })
@@ -164,8 +164,11 @@ const undelete = subcommand('account', {
   run: ({ args, out, io }) =>
     withService(io, async (service) => {
       const { account } = await accountOf(service, args[0])
-      await service.operations.undeleteAccount({ account_id: account.id }, cli)
-      out.result({ account_id: account.id, undeleted: true }, `${account.username} is back.`)
+      const { undeleted } = await service.operations.undeleteAccount({ account_id: account.id }, cli)
+      out.result(
+        { account_id: account.id, undeleted },
+        undeleted ? `${account.username} is back.` : `${account.username} was not deleted.`,
+      )
     }),
 })
 

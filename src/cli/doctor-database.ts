@@ -22,7 +22,11 @@ export async function databaseFindings(opened: Opened): Promise<Finding[]> {
   try {
     const drift = await driftFindings(db)
     if (drift.length > 0) return drift
-    return [...(await authorityFindings(db, opened)), ...(await auditFindings(db))]
+    return [
+      ...(await authorityFindings(db, opened)),
+      ...(await auditFindings(db)),
+      ...(await emailFindings(db)),
+    ]
   } finally {
     await db.close()
   }
@@ -119,4 +123,21 @@ async function authorityFindings(db: Database, { config }: Opened): Promise<Find
   if (!admins)
     add('no_admin', 'Nobody is an admin.', 'Run `cellkeep role assign REF admin`, with whom it shall be.')
   return findings
+}
+
+const emailsShown = 20
+
+/** A key with a leading space is that of an e-mail which differs from another account's in case only. */
+async function emailFindings(db: Database): Promise<Finding[]> {
+  const rows = await db.rows<{ username: string }>(sql`
+    select username from account where email_key < '!' order by email_key limit ${sql.raw(emailsShown + 1)}`)
+  if (rows.length === 0) return []
+  const shown = rows.slice(0, emailsShown).map(({ username }) => username)
+  return [
+    {
+      finding: 'email_in_use',
+      what: `The e-mail of ${shown.join(', ')}${rows.length > emailsShown ? ' and others' : ''} is another account's but for upper and lower case; they sign in by username only.`,
+      remedy: 'Give each an e-mail of its own, or none: `cellkeep account set-email`.',
+    },
+  ]
 }

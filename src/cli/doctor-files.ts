@@ -1,12 +1,13 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readDaemonTokenFile } from '../auth/daemon-token.ts'
 import type { Config } from '../config.ts'
 import { readPrivateFile } from '../core/private-file.ts'
 import type { Finding } from './doctor.ts'
 
 /** What is wrong with the files of an installation and who may read them (contract 1, section 16). */
 export async function fileFindings(config: Config): Promise<Finding[]> {
-  const { data_dir, cookie_keys } = config
+  const { data_dir, cookie_keys, daemon_token_file } = config
   const findings = await openToOthers(data_dir)
   // Keys that are given are used, whatever the file holds.
   const kept = cookie_keys ? undefined : await readPrivateFile(join(data_dir, 'cookie_keys'))
@@ -16,6 +17,14 @@ export async function fileFindings(config: Config): Promise<Finding[]> {
       what: `The cookie keys at ${join(data_dir, 'cookie_keys')} cannot be used: the file ${kept.problem}.`,
       remedy:
         'Repair the file, with mode 0600. Moved away, the next start makes a new key, and every browser session ends.',
+    })
+  const daemon = daemon_token_file === null ? undefined : await readDaemonTokenFile(daemon_token_file)
+  if (daemon && 'problem' in daemon)
+    findings.push({
+      finding: 'daemon_token_unusable',
+      what: `The daemon token file ${daemon_token_file} ${daemon.problem}; no daemon token is accepted.`,
+      remedy:
+        'Run `cellkeep daemon-token rotate --only` as the user of the server, or unset CELLKEEP_DAEMON_TOKEN_FILE.',
     })
   const keys = cookie_keys ?? (kept && 'content' in kept ? kept.content.split(',') : [])
   if (keys.some(isWeak))

@@ -81,9 +81,28 @@ describe('who may do what', () => {
     expect(await found()).toEqual([])
   })
 
+  it('an e-mail that a migration found in use', async () => {
+    await db(sql`update account set email = 'ς@x.io', email_key = ' ς@x.io' where id = ${ada.id}::uuid`)
+    expect(await found()).toEqual(['email_in_use'])
+    expect((await doctor()).stdout).toContain(`The e-mail of ${ada.username} is another account's`)
+    await test.service.operations.setEmail({ account_id: ada.id, email: 'ς@x.io' }, { via: 'testing' })
+    expect(await found()).toEqual([])
+  })
+
   it('a token file that is left over', async () => {
     await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
     expect(await found()).toEqual(['bootstrap_token_left'])
+  })
+
+  it('a daemon token file that the server cannot use', async () => {
+    const path = join(dataDir, 'daemon')
+    const at = { CELLKEEP_DAEMON_TOKEN_FILE: path }
+    expect(await found(at)).toEqual(['daemon_token_unusable'])
+    await writeFile(path, 'x', { mode: 0o600 })
+    expect(await found(at)).toEqual(['daemon_token_unusable'])
+    await writeFile(path, `${'x'.repeat(43)}\n`)
+    expect(await found(at)).toEqual([])
+    await rm(path)
   })
 
   it('nobody has bootstrapped', async () => {

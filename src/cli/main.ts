@@ -7,6 +7,7 @@ import { bootstrapToken } from './bootstrap-token.ts'
 import { cleanup } from './cleanup.ts'
 import type { CommandIo } from './command.ts'
 import { config } from './config.ts'
+import { daemonToken } from './daemon-token.ts'
 import { doctor } from './doctor.ts'
 import { help } from './help.ts'
 import { invite } from './invite.ts'
@@ -26,7 +27,7 @@ import { version } from './version.ts'
 const groups = {
   'Run it': [start, config, keys, doctor, audit],
   People: [account, actor, invite, settings],
-  'What they may': [role, keeper, session, token, bootstrapToken],
+  'What they may': [role, keeper, session, token, bootstrapToken, daemonToken],
   'The database': [migrate, backup, restore, cleanup],
 }
 const commands = Object.values(groups).flat()

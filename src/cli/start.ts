@@ -154,7 +154,7 @@ class CleanupStack {
 async function startMessage({ app }: Service, { url }: Serving): Promise<string> {
   const { config, bootstrap } = app
   const lines = [`Cellkeep ${version} listens on ${url}`, `  data dir: ${config.data_dir}`]
-  if (await bootstrap.isAvailable()) {
+  if ((await bootstrap.availability()) === true) {
     lines.push(
       '',
       `  There is no account yet. The token in ${bootstrap.path} makes the first one:`,

@@ -139,7 +139,8 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
 export const table = (run: (name: string, input?: unknown) => unknown, own: object = {}): object =>
   new Proxy(own, {
     // Absent: an awaited client is no promise, and JSON.stringify of one calls nothing.
-    get: (target, name) =>
-      Reflect.get(target, name) ??
-      (typeof name === 'string' && !absent.has(name) ? (input?: unknown) => run(name, input) : undefined),
+    get: (target, name) => {
+      if (Object.hasOwn(target, name)) return Reflect.get(target, name)
+      return typeof name === 'string' && !absent.has(name) ? (input?: unknown) => run(name, input) : undefined
+    },
   })

@@ -172,6 +172,11 @@ const features = {
     shown: '`<data dir>/bootstrap_token`',
     doc: 'The token file of the bootstrap.',
   }),
+  daemon_token_file: setting(orUnset(path()), {
+    default: null,
+    shown: 'unset',
+    doc: 'A file of mode 0600 with the token that acts as the keeper; `cellkeep daemon-token rotate` writes it.',
+  }),
   signup: setting(flag(), { default: true, doc: 'The signup route.' }),
 }
 

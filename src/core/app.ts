@@ -14,6 +14,7 @@ import type { WiredAction } from './boot.ts'
 import type { Cursors } from './cursor.ts'
 import type { Limiters } from './limiters.ts'
 import type { Log } from './log.ts'
+import type { Outputs } from './outputs.ts'
 
 /** What one running service consists of; made once by `createService`, handed to every handler. */
 export type App = {
@@ -32,6 +33,7 @@ export type App = {
   readonly sessionCookie: SessionCookie
   readonly cursors: Cursors
   readonly limiters: Limiters
+  readonly outputs: Outputs
   readonly bootstrap: Bootstrap
   /** The consumer's rule of who may offer a role; undefined: who holds it. */
   readonly authorizeOffer: AuthorizeOffer | undefined

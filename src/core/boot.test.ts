@@ -122,13 +122,10 @@ describe('a broken declaration stops the start, and the message names method and
     expect(problem({ my_method: action })?.message).toMatch(names)
   })
 
-  it.each(['rpc.discover', 'rpc.x', '', 'a b', '1a', 'a-b', 'é', 'a\n', '__proto__'])(
-    '1: the method name %j',
-    (method) => {
-      const table = Object.fromEntries([[method, declared()]])
-      expect(problem(table)?.message).toMatch(/^Action .*name/s)
-    },
-  )
+  it.each(['rpc.discover', 'rpc.x', 'rpc.', 'a\u0000', '\ud800'])('1: the method name %j', (method) => {
+    const table = Object.fromEntries([[method, declared()]])
+    expect(problem(table)?.message).toMatch(/^Action .*name/s)
+  })
 })
 
 describe('a start is refused for', () => {

@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import { StartError } from '../errors.ts'
 import type { Registry } from '../roles/registry.ts'
 import type { Action, AuthSpec } from './action.ts'
+import { badText } from './issues.ts'
 import { Uuid } from './wire.ts'
 
 /** A declaration with its wire name and the schema that dispatch runs, `acting` included. */
@@ -30,7 +31,7 @@ export function wireActions(
     const refuse = (rule: string): never => {
       throw new StartError('invalid_action', `Action ${method}: ${rule}`, 78)
     }
-    if (!/^[a-z][a-z0-9_.]*$/i.test(method)) refuse('the method name must be a word; rename it.')
+    if (badText(method)) refuse('no caller can send a name with U+0000 or half a letter; rename it.')
     if (method.startsWith('rpc.')) refuse('method names starting with "rpc." are reserved; rename it.')
     if (typeof action !== 'object' || action === null) refuse('declare it with query() or mutation().')
     if (action.handler === undefined) continue

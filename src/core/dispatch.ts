@@ -79,7 +79,9 @@ export async function dispatch<T = unknown>(
   // 10. the handler, a mutation inside its transaction
   if (!action.event) {
     message?.begin()
-    return finish(await action.handler(input as never, { ...context, db: app.db.readOnly } as never))
+    const result = await action.handler(input as never, { ...context, db: app.db.readOnly } as never)
+    app.outputs.check(action, action.method, result)
+    return finish(result)
   }
   return await mutate(
     app,
@@ -92,7 +94,9 @@ export async function dispatch<T = unknown>(
     },
     async (work) => {
       message?.begin()
-      return finish(await action.handler(input as never, { ...context, ...work } as never))
+      const result = await action.handler(input as never, { ...context, ...work } as never)
+      app.outputs.check(action, action.method, result)
+      return finish(result)
     },
   )
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { constants, link, mkdir, open, rm } from 'node:fs/promises'
+import { constants, link, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 const maxBytes = 4096
@@ -60,6 +60,19 @@ export async function createPrivateFile(path: string, content: string): Promise<
         throw failure
       },
     )
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+/** Puts a file of mode 0600 in place of any other, at one stroke: who reads meanwhile sees the old or the new one. */
+export async function replacePrivateFile(path: string, content: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = `${path}.${randomBytes(6).toString('hex')}`
+  try {
+    await writeExclusively(draft, content)
+    await rename(draft, path)
+    await syncDirectory(dirname(path))
   } finally {
     await rm(draft, { force: true })
   }

@@ -43,6 +43,7 @@ export async function runRoute(
       credential: caller?.credential ?? null,
     }
     const reply = await route.handler(input as never, context as never)
+    app.outputs.check(route, `${route.method} ${route.path}`, reply.body)
     const headers = { ...reply.headers, ...(reply.cookie && { 'set-cookie': reply.cookie }) }
     if (reply.body === null) return emptyReply(headers)
     return jsonReply(200, JSON.stringify(reply.body), headers)

@@ -9,6 +9,8 @@ import type { Origin } from '../http/jsonrpc.ts'
 export type Authority = {
   account_id: string
   credential: Credential
+  /** The token, where it is a daemon token. */
+  daemon?: string | undefined
   actor_id: string
   /** Of the admin grant. */
   role_expires_at: string | null
@@ -35,6 +37,7 @@ export async function authorise(
   return {
     account_id: caller.account.id,
     credential: caller.credential,
+    daemon: caller.credential.type === 'daemon_token' ? carriers.daemon : undefined,
     actor_id: actor.id,
     role_expires_at: grant?.expires_at ?? null,
   }

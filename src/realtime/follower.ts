@@ -66,6 +66,7 @@ export class Follower {
       kind: 'stream',
       account_id: authority.account_id,
       credential: authority.credential,
+      daemon: authority.daemon,
       actor_id: authority.actor_id,
       hear: (committed) => this.#hear(committed),
       leave: () => this.close('shutdown'),

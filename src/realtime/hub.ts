@@ -24,6 +24,8 @@ export type Connection = {
   readonly credential: Pick<Credential, 'type' | 'id' | 'expires_at'>
   /** Of a stream: the actor whose admin grant lets it read. */
   readonly actor_id: string | null
+  /** The daemon token that opened it: rotated out, it leaves no trace in the database. */
+  readonly daemon?: string | undefined
   /** What some node committed, reduced to what concerns this connection: its notifications, what may close it. */
   hear(committed: Committed): void
   /** Its credential expired, or the net found it, or the authority of a stream, gone; no signal had said so. */
@@ -61,12 +63,15 @@ export type HubOptions = {
   socketsPerAccount: number
   /** Takes a commit of this process to the other nodes; never throws. */
   send(committed: Committed): void
+  /** Whether a daemon token still holds. */
+  holdsDaemon(token: string): Promise<boolean>
 }
 
 /** Less than the 30 s within which a lost signal must be made good (contract 1, section 13). */
 const checkMs = 25_000
 
-export function createHub({ db, log, connectionsMax, socketsPerAccount, send }: HubOptions): Hub {
+export function createHub(options: HubOptions): Hub {
+  const { db, log, connectionsMax, socketsPerAccount, send, holdsDaemon } = options
   const listeners = new Set<(committed: Committed) => void>()
   const connections = new Set<Connection>()
   const byAccount = new Map<string, Set<Connection>>()
@@ -139,6 +144,9 @@ export function createHub({ db, log, connectionsMax, socketsPerAccount, send }: 
         const isExpired = reason === 'revoked' && expires_at !== null && Date.parse(expires_at) <= Date.now()
         if (connections.has(connection)) safely(() => connection.lost(isExpired ? 'expired' : reason))
       }
+      for (const connection of [...which])
+        if (connection.daemon !== undefined && !(await holdsDaemon(connection.daemon)))
+          if (connections.has(connection)) safely(() => connection.lost('revoked'))
     } catch (error) {
       log.warn({ err: error }, 'live connections could not be checked; the next check is soon')
     }

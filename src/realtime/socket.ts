@@ -84,6 +84,7 @@ export class Socket {
       kind: 'socket',
       account_id: bound.account_id,
       credential: bound.credential,
+      daemon: bound.credential.type === 'daemon_token' ? bound.carriers.daemon : undefined,
       actor_id: null,
       hear: (committed) => this.#hear(committed),
       lost: (reason) => this.#end(reason === 'expired' ? 4005 : 4001),

@@ -56,7 +56,11 @@ export const role_grant_assign = mutation({
     mustSuit(spec)
     await lockScope(db, of)
     const account = (await lockAccounts(db, [to_account_id])).get(to_account_id)
-    if (!account || account.deleted_at !== null) throw fail('account_not_found')
+    if (!account || account.deleted_at !== null) {
+      if (to_actor_id !== null && !(await isActorOf(db, to_actor_id, to_account_id)))
+        throw fail('role_grant_offer_actor_account_mismatch')
+      throw fail('account_not_found')
+    }
     const actor_id = await chooseActor(db, to_account_id, to_actor_id)
     await refuseDestroyed(db, of)
     const grant = { ...of, actor_id, granted_by: actor.id }
@@ -84,6 +88,12 @@ function refuseRole({ role, to_account_id, to_actor_id, scope_id }: Wanted, isRe
     ...(to_actor_id !== null && { attempted_to_actor_id: to_actor_id }),
     ...(scope_id !== null && { attempted_scope_id: scope_id }),
   })
+}
+
+async function isActorOf(db: Queryable, actor_id: string, account_id: string): Promise<boolean> {
+  const found = await db.first(sql`
+    select 1 from actor where id = ${actor_id}::uuid and account_id = ${account_id}::uuid`)
+  return found !== undefined
 }
 
 /** The live actor that is named, or the only one of the locked account; several must be chosen among. */

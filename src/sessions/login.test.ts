@@ -106,6 +106,12 @@ describe('a login', () => {
     for (const name of foreign) expect([name, (await login(name)).status]).toEqual([name, 401])
   })
 
+  it('takes the sigmas of an e-mail for one letter', async () => {
+    await test.account({ username: 'greek', email: 'οδος@Example.com' })
+    for (const name of ['ΟΔΟΣ@example.com', 'οδοσ@example.com', 'οδος@example.com'])
+      expect([name, (await login(name)).status]).toEqual([name, 200])
+  })
+
   it('compares every code point of the password', async () => {
     const typed = '  Pässwörd 😀 12 '
     const ada = await test.account({ password: typed })

@@ -72,6 +72,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
     log: silentLog,
     ...testDefaults,
     daemon_token_state: daemonToken,
+    check_outputs: true,
     ...options,
     database_url: databaseUrl,
   })

@@ -42,6 +42,15 @@ export async function plantTokens(
   return ids
 }
 
+/**
+ * The cookie of a session that lives, with another signature: whoever takes it for good has not checked it. The
+ * first letter changes, since the last one holds bits that decode to nothing.
+ */
+export function forgedCookie({ cookie }: Pick<TestAccount, 'cookie'>): string {
+  const at = cookie.lastIndexOf('.') + 1
+  return `${cookie.slice(0, at)}${cookie[at] === 'A' ? 'B' : 'A'}${cookie.slice(at + 1)}`
+}
+
 /** The header of a service's daemon token. */
 export const daemonHeaders = ({ daemonToken }: Pick<TestService, 'daemonToken'>) => ({
   'x-daemon-token': daemonToken.current,

@@ -1,0 +1,46 @@
+import { readDaemonTokenFile } from '../auth/daemon-token.ts'
+import { randomToken } from '../auth/secrets.ts'
+import { loadConfig } from '../config/file.ts'
+import { replacePrivateFile } from '../core/private-file.ts'
+import { StartError } from '../errors.ts'
+import { group, subcommand } from './command.ts'
+
+const rotate = subcommand('daemon-token', {
+  name: 'rotate',
+  usage: '[--only]',
+  summary: 'Write a fresh token to CELLKEEP_DAEMON_TOKEN_FILE, and print where it is.',
+  options: { only: { type: 'boolean' } },
+  run: async ({ options, out, io }) => {
+    const { config } = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
+    const path = config.daemon_token_file
+    if (path === null)
+      throw new StartError(
+        'daemon_token_off',
+        'No daemon token file is configured: set CELLKEEP_DAEMON_TOKEN_FILE, here and for the server.',
+        1,
+      )
+    const old = await readDaemonTokenFile(path)
+    if ('problem' in old && !old.missing && options.only !== true)
+      throw new StartError(
+        'daemon_token_unusable',
+        `${path} ${old.problem}. Repair it, or write a new one with \`cellkeep daemon-token rotate --only\`.`,
+        1,
+      )
+    const keepsOld = !('problem' in old) && options.only !== true
+    const lines = keepsOld ? [randomToken(), old.current] : [randomToken()]
+    await replacePrivateFile(path, `${lines.join('\n')}\n`).catch((error: NodeJS.ErrnoException) => {
+      throw new StartError('token_file_unwritable', `${path} cannot be written (${error.code}).`, 1)
+    })
+    out.result({ path, previous_holds: keepsOld }, path)
+  },
+})
+
+export const daemonToken = group({
+  name: 'daemon-token',
+  summary: 'The token by which a script acts as the keeper, which is what purging by RPC takes.',
+  details:
+    'There is none until CELLKEEP_DAEMON_TOKEN_FILE names a file. The first line of it goes in the header\n' +
+    'X-Daemon-Token. A running server takes a fresh token at once; the one before holds until the next\n' +
+    'rotation, or ends now with --only.',
+  commands: [rotate],
+})
