@@ -6,7 +6,7 @@ import { mutate } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { type RouteContext, route } from '../http/route.ts'
-import { isKnownAddress } from '../sessions/addresses.ts'
+import { seenToday } from '../sessions/addresses.ts'
 import { Password, PasswordProvided } from './formats.ts'
 
 const auth = { account: 'required', actor: 'none', credential_types: ['session'] } as const
@@ -29,7 +29,7 @@ export const password = route({
     return await context.attempt(['invalid_credentials'], async (hold) => {
       await hold.ip()
       const stored = await storedHash(context)
-      const bucket = stored.is_known_address ? keyAt(accountKey(account.id), ip) : accountKey(account.id)
+      const bucket = stored.seen_today !== null ? keyAt(accountKey(account.id), ip) : accountKey(account.id)
       await hold.account(bucket)
       let verified = stored.password_hash
       if (!(await app.passwords.verify(verified, current_password, from)))
@@ -50,8 +50,8 @@ export const password = route({
 })
 
 async function storedHash({ app, account, ip }: Context) {
-  const row = await app.db.first<{ password_hash: string; is_known_address: boolean }>(sql`
-    select password_hash, ${isKnownAddress(sql`account.id`, ip)} as is_known_address from account
+  const row = await app.db.first<{ password_hash: string; seen_today: boolean | null }>(sql`
+    select password_hash, ${seenToday(sql`account.id`, ip)} as seen_today from account
     where id = ${account.id}::uuid and deleted_at is null`)
   if (!row) throw refusal('account_vanished')
   return row

@@ -3,7 +3,7 @@ import { type Queryable, type Sql, sql } from '../db/db.ts'
 
 /**
  * The addresses from which an account has signed in lately: wrong passwords from elsewhere do not lock these out.
- * A login renews its address; 90 days outlast three sessions, so a device that signs in whenever its session ends
+ * A login renews its address once a day; 90 days outlast three sessions, so a device that signs in whenever its session ends
  * stays known.
  */
 const knownDays = 90
@@ -12,27 +12,20 @@ const addressesMax = 16
 
 const days = (count: number): Sql => sql.raw(`interval '${count} days'`)
 
-/** Whether the account with this id, an SQL expression that is never null, has signed in from the address. */
-export const isKnownAddress = (account: Sql, ip: string): Sql => sql`
-  exists (
-    select from account_address
-    where account_id = ${account} and address = ${limiterIp(ip)} and last_at > now() - ${days(knownDays)}
-  )`
-
 /**
- * Parts of a `with` clause that remember where an account signed in, under the lock of its row. An address seen
- * today is left as it is, so that most logins write nothing.
+ * Whether the account with this id, an SQL expression that is never null, has signed in from the address: null if
+ * not lately, true if its last sign-in there is of today, so that it need not be remembered again.
  */
+export const seenToday = (account: Sql, ip: string): Sql => sql`(
+  select last_at > now() - ${days(1)} from account_address
+  where account_id = ${account} and address = ${limiterIp(ip)} and last_at > now() - ${days(knownDays)})`
+
+/** Parts of a `with` clause that remember where an account signed in, under the lock of its row. */
 export function rememberAddress(account_id: string, ip: string): Sql {
   const address = limiterIp(ip)
   return sql`, known as (
-      insert into account_address (account_id, address)
-      select ${account_id}::uuid, ${address} where not exists (
-        select from account_address
-        where account_id = ${account_id}::uuid and address = ${address} and last_at > now() - ${days(1)}
-      )
+      insert into account_address (account_id, address) values (${account_id}::uuid, ${address})
       on conflict (account_id, address) do update set last_at = now()
-      returning 1
     ), forgotten as (
       delete from account_address where account_id = ${account_id}::uuid and address in (
         select address from account_address where account_id = ${account_id}::uuid and address <> ${address}

@@ -183,6 +183,9 @@ describe('remembering where somebody signed in', () => {
       return [...statements]
     }
     const right = await login(ada.username, password)
+    const later = await login(ada.username, password)
+    expect(later).toHaveLength(right.length)
+    expect(later.filter((text) => text.includes('account_address'))).toHaveLength(1)
     expect(right.filter((text) => text.includes('account_address'))).toHaveLength(2)
     expect(
       right.some((text) => /^\s*(insert|delete|update)/.test(text) && text.includes('account_address')),

@@ -8,12 +8,14 @@ import { mutate } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { type RouteContext, route } from '../http/route.ts'
-import { isKnownAddress } from './addresses.ts'
+import { seenToday } from './addresses.ts'
 import { auditEnded, endForeignSession, type StartedSession, startSession } from './sessions.ts'
 
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
 type Known = { id: string; password_hash: string }
+/** The limiter's bucket of the attempt, and whether its address is one to be remembered. */
+type From = { bucket: string; isToRemember: boolean }
 type Identifier = ReturnType<typeof identifierOf>
 
 /** `POST /login`. */
@@ -37,10 +39,10 @@ export const login = route({
         await hold.ip()
         const found = await findAccount(context, identifier)
         account = found.account
-        const bucket = bucketOf(identifier, found.is_known_address ? ip : null)
+        const bucket = bucketOf(identifier, found.seen_today === null ? null : ip)
         await hold.account(bucket)
         floor = failureFloor(app.config)
-        const outcome = await signIn(context, account, bucket, password)
+        const outcome = await signIn(context, account, { bucket, isToRemember: !found.seen_today }, password)
         if (outcome === 'vanished') account = undefined
         if (typeof outcome === 'string') throw refusal('invalid_credentials')
         return outcome
@@ -70,7 +72,7 @@ const isRefused = (error: unknown): boolean =>
 async function signIn(
   context: Context,
   account: Known | undefined,
-  bucket: string,
+  from: From,
   password: string,
 ): Promise<StartedSession | 'wrong' | 'vanished'> {
   const { app, ip } = context
@@ -79,7 +81,7 @@ async function signIn(
     const isRight = await app.passwords.verify(verified, password, crowdOf(ip))
     if (!isRight || !account || verified === undefined) return 'wrong'
     const rehashed = await rehash(context, verified, password)
-    const outcome = await openSession(context, { id: account.id, bucket, verified, rehashed })
+    const outcome = await openSession(context, { ...from, id: account.id, verified, rehashed })
     if (outcome === null) return 'vanished'
     if (typeof outcome !== 'string') return outcome
     verified = outcome
@@ -87,20 +89,22 @@ async function signIn(
   return 'wrong'
 }
 
-/** A new hash where the stored one has old parameters; skipped rather than queued behind logins. */
-const rehash = async (
-  { app: { passwords }, ip }: Context,
-  hash: string,
-  password: string,
-): Promise<string | null> =>
-  passwords.isOutdated(hash) && passwords.hasRoom() ? await passwords.hash(password, crowdOf(ip)) : null
+/** A new hash where the stored one has old parameters; none while the queue has no place for it. */
+async function rehash({ app, ip }: Context, hash: string, password: string): Promise<string | null> {
+  const { passwords } = app
+  if (!passwords.isOutdated(hash) || !passwords.hasRoom()) return null
+  return await passwords.hash(password, crowdOf(ip)).catch((error: unknown) => {
+    if (error instanceof ServiceError && error.data.reason === 'busy') return null
+    throw error
+  })
+}
 
-type Verified = { id: string; bucket: string; verified: string; rehashed: string | null }
+type Verified = From & { id: string; verified: string; rehashed: string | null }
 
 /** The session; or the stored hash where it is no longer the one that was verified; or null: account gone. */
 async function openSession(
   { app, carriers, ip }: Context,
-  { id, bucket, verified, rehashed }: Verified,
+  { id, bucket, isToRemember, verified, rehashed }: Verified,
 ): Promise<StartedSession | string | null> {
   const envelope = callerEnvelope({ account: { id } }, ip)
   return await mutate(app, 'login', { envelope }, async ({ db, audit, afterCommit }) => {
@@ -109,7 +113,7 @@ async function openSession(
     if (!locked) return null
     if (locked.password_hash !== verified) return locked.password_hash
     if (rehashed) await db.run(sql`update account set password_hash = ${rehashed} where id = ${id}::uuid`)
-    const session = await startSession(app, db, id, carriers, ip)
+    const session = await startSession(app, db, id, carriers, isToRemember ? ip : undefined)
     audit('login', { session_id: session.session_id })
     auditEnded(audit, session)
     afterCommit(() => app.limiters.clear('login_account', [bucket]))
@@ -117,15 +121,22 @@ async function openSession(
   })
 }
 
-/** One statement with the same probes whether somebody has the name or not; nobody's id is the nil UUID. */
+/** What is sent for a name that nobody has, as long as what is sent for others. */
+const nobodysHash = '-'.repeat(97)
+const nobody = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * One statement that does, and answers, as much for a name that nobody has: whoever is refused by the limiter of a
+ * name may ask as often as he likes and take the time.
+ */
 async function findAccount({ app, ip }: Context, { kind, key }: Identifier) {
-  const row = await app.db.first<{ id: string | null; password_hash: string; is_known_address: boolean }>(sql`
-    select account.id, account.password_hash,
-      ${isKnownAddress(sql`coalesce(account.id, '00000000-0000-0000-0000-000000000000')`, ip)} as is_known_address
+  const row = await app.db.first<Known & { seen_today: boolean | null }>(sql`
+    select coalesce(account.id, ${nobody}::uuid) as id, coalesce(account.password_hash, ${nobodysHash}) as password_hash,
+      ${seenToday(sql`coalesce(account.id, ${nobody}::uuid)`, ip)} as seen_today
     from (select) as one left join account
       on ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null`)
-  const { id, password_hash, is_known_address } = row as NonNullable<typeof row>
-  return { account: id === null ? undefined : { id, password_hash }, is_known_address }
+  const { id, password_hash, seen_today } = row as NonNullable<typeof row>
+  return { account: id === nobody ? undefined : { id, password_hash }, seen_today }
 }
 
 /** Audit row, then the failure floor: a refusal takes the same time whatever its cause. */
