@@ -15,6 +15,12 @@ create table account (
   deleted_by uuid
 );
 
+create table account_address (
+  account_id uuid not null,
+  address text collate "C" not null,
+  last_at timestamp(3) with time zone not null default now()
+);
+
 create table actor (
   id uuid not null default gen_random_uuid(),
   account_id uuid not null,
@@ -212,6 +218,7 @@ alter table account add constraint account_email_folded CHECK ((email IS NULL) =
 alter table account add constraint account_username_lower CHECK (username = lower(username));
 alter table account add constraint account_pkey PRIMARY KEY (id);
 alter table account add constraint account_username_key UNIQUE (username);
+alter table account_address add constraint account_address_pkey PRIMARY KEY (account_id, address);
 alter table actor add constraint actor_pkey PRIMARY KEY (id);
 alter table api_token add constraint api_token_scope_object CHECK (jsonb_typeof(scope) = 'object'::text);
 alter table api_token add constraint api_token_pkey PRIMARY KEY (id);
@@ -266,6 +273,7 @@ alter table role_grant_offer add constraint role_grant_offer_scope_paired CHECK 
 alter table role_grant_offer add constraint role_grant_offer_pkey PRIMARY KEY (offer_id);
 alter table role_scope_destroyed add constraint role_scope_destroyed_pkey PRIMARY KEY (scope_kind, scope_id);
 alter table schema_migration add constraint schema_migration_pkey PRIMARY KEY (name);
+alter table account_address add constraint account_address_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table actor add constraint actor_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table api_token add constraint api_token_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table auth_session add constraint auth_session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
@@ -285,6 +293,7 @@ alter table role_grant_offer add constraint role_grant_offer_result_fkey FOREIGN
 alter table role_grant_offer add constraint role_grant_offer_to_account_id_fkey FOREIGN KEY (to_account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table role_grant_offer add constraint role_grant_offer_to_actor_id_fkey FOREIGN KEY (to_actor_id) REFERENCES actor(id) ON DELETE CASCADE;
 
+CREATE INDEX account_address_last ON account_address USING btree (last_at);
 CREATE INDEX account_created ON account USING btree (created_at, id);
 CREATE UNIQUE INDEX account_email_key ON account USING btree (email_key) WHERE email_key IS NOT NULL;
 CREATE INDEX actor_account ON actor USING btree (account_id, created_at, id);
@@ -536,7 +545,7 @@ begin
     return null;
   end if;
   if charged < most then
-    return 1;
+    return 0;
   end if;
   -- Until the first moment at which enough charges have left.
   return (

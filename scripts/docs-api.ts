@@ -2,8 +2,10 @@ import { z } from 'zod'
 import { actions } from '../src/actions.ts'
 import { Cell } from '../src/cells/cells.ts'
 import { CellGrant } from '../src/cells/grants.ts'
+import { resolveOptions } from '../src/config.ts'
 import type { Action, AuthSpec } from '../src/core/action.ts'
 import { Uuid } from '../src/core/wire.ts'
+import { type Route, rateLimitOf } from '../src/http/route.ts'
 import { routeList } from '../src/routes.ts'
 
 /** docs/api.md: every method and route as its declaration says. */
@@ -29,7 +31,7 @@ function page(): string {
         '',
         route.doc,
         '',
-        access(route.auth),
+        `${access(route.auth)}${routeLimited(route)}`,
         ...shapes(route.input, route.output),
         ...reasons(route.errors),
       ].join('\n'),
@@ -76,6 +78,17 @@ function access({ account, actor, roles, credential_types }: AuthSpec): string {
 
 function limited(name: string, { rate_limit, rate_limit_group = name }: Action): string {
   return rate_limit ? ` Limited by \`CELLKEEP_LIMIT_${rate_limit_group.toUpperCase()}\`.` : ''
+}
+
+function routeLimited(route: Route): string {
+  const { config } = resolveOptions({})
+  const axis = rateLimitOf(route, config)
+  if (axis === undefined) return ''
+  const limiters = Object.values(route.rate_limit ?? {}).map(
+    (name) => `\`CELLKEEP_LIMIT_${name.toUpperCase()}\``,
+  )
+  const other = axis === 'both' ? ' Where one of them is off, the other axis is left.' : ''
+  return ` Rate limit \`${axis}\`: ${limiters.join(' and ')}.${other}`
 }
 
 function shapes(input?: z.ZodType, output?: z.ZodType): string[] {

@@ -57,7 +57,7 @@ describe('without any setting', () => {
       bootstrap: 'live',
       bootstrap_token_path: join(cwd, '.cellkeep', 'bootstrap_token'),
       argon2: { memoryCost: 19456, timeCost: 2, parallelism: 1 },
-      limit_login_ip: { max: 5, seconds: 900 },
+      limit_login_ip: { max: 30, seconds: 900 },
       cleanup_interval_s: 600,
       audit_retention_days: null,
     })

@@ -2,11 +2,12 @@ import { z } from 'zod'
 import type { App } from '../core/app.ts'
 import { parseInput } from '../core/input.ts'
 import { issue } from '../core/issues.ts'
-import { accountKey, identifierKey } from '../core/limiters.ts'
+import { accountKey, identifierKey, keyAt } from '../core/limiters.ts'
 import { type Operator, operate } from '../core/operate.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { knownAddresses } from '../sessions/addresses.ts'
 import { deleteAccount as deleteUnderLock } from './account_delete.ts'
 import { purgeAccount as purgeUnderLock } from './account_purge.ts'
 import { undeleteAccount as undeleteUnderLock } from './account_undelete.ts'
@@ -87,8 +88,8 @@ export async function verifyEmail(
 }
 
 /**
- * Forgets the failed logins of the account under its username, e-mail and id. With the limiter store
- * `memory` that reaches the limiters of this process only.
+ * Forgets the failed logins of the account under its username, e-mail and id, from everywhere and from the
+ * addresses it knows. With the limiter store `memory` that reaches the limiters of this process only.
  */
 export async function unlockAccount(app: App, input: Target, operator: Operator): Promise<void> {
   const { account_id } = parseInput(Target, input)
@@ -96,7 +97,9 @@ export async function unlockAccount(app: App, input: Target, operator: Operator)
     const { username, email } = await lockLiveAccount(db, account_id)
     const names = email === null ? [username] : [username, fold(email)]
     audit('account_update', { change: 'unlock', ...onlyVia(detail) }, { target_account_id: account_id })
-    return [...names.map(identifierKey), accountKey(account_id)]
+    const addresses = await knownAddresses(db, account_id)
+    const buckets = [...names.map(identifierKey), accountKey(account_id)]
+    return buckets.flatMap((bucket) => [bucket, ...addresses.map((address) => keyAt(bucket, address))])
   })
   const clear = () => app.limiters.clear('login_account', keys)
   // Otherwise not an effect, whose failure nobody would hear of: to clear is all that this call is for.

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { callerEnvelope } from '../audit/audit.ts'
 import { verificationsMax } from '../auth/password.ts'
-import { accountKey, ipKey } from '../core/limiters.ts'
+import { accountKey, crowdOf, keyAt } from '../core/limiters.ts'
 import { mutate } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { type RouteContext, route } from '../http/route.ts'
+import { seenToday } from '../sessions/addresses.ts'
 import { Password, PasswordProvided } from './formats.ts'
 import { lockIfLive } from './locks.ts'
 
@@ -19,37 +20,42 @@ export const password = route({
   method: 'POST',
   path: '/password',
   auth,
+  rate_limit: { ip: 'login_ip', account: 'login_account' },
   input: z.strictObject({ current_password: PasswordProvided, new_password: Password }),
   output: z.object({ ok: z.literal(true), sessions_revoked: z.int(), tokens_revoked: z.int() }),
   errors: ['rate_limited', 'busy', 'invalid_credentials', 'authentication_required', 'account_vanished'],
   async handler({ current_password, new_password }, context) {
     const { app, account, ip } = context
-    return await app.limiters.attempt(['invalid_credentials'], async (hold) => {
-      await hold('login_ip', ipKey(ip))
-      await hold('login_account', accountKey(account.id))
-      let verified = await storedHash(context)
-      if (!(await app.passwords.verify(verified, current_password)))
+    const from = crowdOf(ip)
+    return await context.attempt(['invalid_credentials'], async (hold) => {
+      await hold.ip()
+      const stored = await storedHash(context)
+      const bucket = stored.seen_today !== null ? keyAt(accountKey(account.id), ip) : accountKey(account.id)
+      await hold.account(bucket)
+      let verified = stored.password_hash
+      if (!(await app.passwords.verify(verified, current_password, from)))
         return await refuse(context, 'invalid_credentials')
-      const hash = await app.passwords.hash(new_password)
+      const hash = await app.passwords.hash(new_password, from)
       // A rehash by a login changes the stored hash too, but not the password: it is verified again.
       for (let attempt = 1; ; attempt++) {
-        const outcome = await change(context, verified, hash)
+        const outcome = await change(context, { verified, hash, bucket })
         if (typeof outcome !== 'string')
           return { body: { ok: true as const, ...outcome }, cookie: app.sessionCookie.clear() }
         if (outcome === 'concurrent_change' || attempt === verificationsMax) break
         verified = outcome
-        if (!(await app.passwords.verify(verified, current_password))) break
+        if (!(await app.passwords.verify(verified, current_password, from))) break
       }
       return await refuse(context, 'concurrent_change')
     })
   },
 })
 
-async function storedHash({ app, account }: Context): Promise<string> {
-  const row = await app.db.readOnly.first<{ password_hash: string }>(sql`
-    select password_hash from account where id = ${account.id}::uuid and deleted_at is null`)
+async function storedHash({ app, account, ip }: Context) {
+  const row = await app.db.readOnly.first<{ password_hash: string; seen_today: boolean | null }>(sql`
+    select password_hash, ${seenToday(sql`account.id`, ip)} as seen_today from account
+    where id = ${account.id}::uuid and deleted_at is null`)
   if (!row) throw refusal('account_vanished')
-  return row.password_hash
+  return row
 }
 
 /**
@@ -58,8 +64,7 @@ async function storedHash({ app, account }: Context): Promise<string> {
  */
 async function change(
   { app, account, credential, ip }: Context,
-  verified: string,
-  hash: string,
+  { verified, hash, bucket }: { verified: string; hash: string; bucket: string },
 ): Promise<{ sessions_revoked: number; tokens_revoked: number } | string> {
   const envelope = { ...callerEnvelope({ account }, ip), target_account_id: account.id }
   return await mutate(app, 'password_change', { envelope }, async ({ db, audit, afterCommit }) => {
@@ -81,7 +86,7 @@ async function change(
       )
       select (select count(*) from sessions) as sessions_revoked, (select count(*) from tokens) as tokens_revoked`)
     audit('password_change', { ...counts, credential_type: credential.type })
-    afterCommit(() => app.limiters.clear('login_account', [accountKey(account.id)]))
+    afterCommit(() => app.limiters.clear('login_account', [bucket]))
     return counts
   })
 }

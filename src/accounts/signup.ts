@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { callerEnvelope } from '../audit/audit.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
-import { identifierKey, ipKey } from '../core/limiters.ts'
+import { crowdOf, identifierKey } from '../core/limiters.ts'
 import { mutate, recorded } from '../core/mutate.ts'
 import { Uuid } from '../core/wire.ts'
 import { brokenConstraint } from '../db/failure.ts'
@@ -26,6 +26,7 @@ export const signup = route({
   path: '/signup',
   auth,
   checksOrigin: true,
+  rate_limit: { ip: 'signup_ip', account: 'signup_username' },
   enabled: ({ config }) => config.signup,
   input: z.strictObject({ username: Username, password: Password, email: Email.nullish() }),
   output: z.object({
@@ -39,14 +40,14 @@ export const signup = route({
     let floor: Promise<void> | undefined
     let isMadeOpenly = false
     try {
-      const made = await app.limiters.attempt(charged, async (hold) => {
-        await hold('signup_ip', ipKey(ip))
-        await hold('signup_username', identifierKey(username))
+      const made = await context.attempt(charged, async (hold) => {
+        await hold.ip()
+        await hold.account(identifierKey(username))
         const wasOpen = await isSignupOpen(app.db)
-        if (wasOpen) await hold('signup_open_ip', ipKey(ip), () => isMadeOpenly)
+        if (wasOpen) await hold.also('signup_open_ip', () => isMadeOpenly)
         floor = failureFloor(app.config)
         // Hashed before the outcome is known, so that no refusal is quicker than another.
-        const password_hash = await app.passwords.hash(password)
+        const password_hash = await app.passwords.hash(password, crowdOf(ip))
         const made = await makeAccount(context, { username, email, password_hash }, wasOpen)
         isMadeOpenly = made.open_signup
         return made
@@ -83,7 +84,7 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
     })
     const { account_id, actor_id } = made
     if (invite) await claimInvite(db, invite.id, account_id)
-    const { session_id, cookie } = await startSession(app, db, account_id, carriers)
+    const { session_id, cookie } = await startSession(app, db, account_id, carriers, ip)
     const claimed = invite && { invite_id: invite.id }
     audit('signup', { session_id, open_signup, ...claimed }, { account_id, actor_id })
     afterCommit(() => app.limiters.clear('signup_username', [identifierKey(username)]))

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { parseOptions } from '@node-rs/argon2'
-import { refusal } from '../errors.ts'
+import { createFairQueue } from './fair-queue.ts'
 import { hashThreads, jobsPerThread, type RunHash } from './hash-threads.ts'
 
 /** How often a password is verified while the stored hash changes under it (contract 2, section 4). */
@@ -18,13 +18,16 @@ export type PasswordsOptions = {
 }
 
 export interface Passwords {
-  /** A PHC string: Argon2id, 16-byte salt, 32-byte output. Rejects with `busy` (503) when the queue is full. */
-  hash(password: string): Promise<string>
+  /**
+   * A PHC string: Argon2id, 16-byte salt, 32-byte output. Rejects with `busy` (503) when the queue is full. `from`
+   * tells who shares a turn of it, such as a client address; left out: operators.
+   */
+  hash(password: string, from?: string): Promise<string>
   /**
    * Costs exactly one verification whatever is stored: undefined (no such account) and a malformed hash
    * are verified against a dummy, then false. Rejects with `busy` (503) when the queue is full.
    */
-  verify(storedHash: string | undefined, password: string): Promise<boolean>
+  verify(storedHash: string | undefined, password: string, from?: string): Promise<boolean>
   /** True when the hash was made with other parameters than the configured ones. */
   isOutdated(storedHash: string): boolean
   /** Whether a job given now would be taken. */
@@ -33,7 +36,7 @@ export interface Passwords {
   readonly depth: number
 }
 
-/** Password hashing behind one bounded queue (contract 2, section 4). */
+/** Password hashing behind one bounded queue, in which addresses take turns. */
 export function createPasswords({
   concurrency,
   queueMax,
@@ -46,14 +49,15 @@ export function createPasswords({
     parallelism: argon2.parallelism,
     outputLen: 32,
   }
-  const queue = createQueue(concurrency, queueMax)
+  // Some are handed over ahead, so that no thread waits for its next job.
+  const queue = createFairQueue(jobsPerThread * concurrency, concurrency + queueMax)
   const dummy = hashOfNothing(settings)
   const current = parseOptions(dummy)
 
   return {
-    hash: (password) => queue.run(() => run('hash', password, settings)),
-    verify: (storedHash, password) =>
-      queue.run(async () => {
+    hash: (password, from = '') => queue.run(from, () => run('hash', password, settings)),
+    verify: (storedHash, password, from = '') =>
+      queue.run(from, async () => {
         const usable = storedHash !== undefined && isUsable(storedHash, settings)
         const matches = await run('verify', usable ? storedHash : dummy, password)
         return usable && matches
@@ -65,7 +69,7 @@ export function createPasswords({
     },
     hasRoom: queue.hasRoom,
     get depth() {
-      return queue.depth
+      return Math.max(0, queue.size - concurrency)
     },
   }
 }
@@ -98,33 +102,4 @@ function isUsable(storedHash: string, configured: typeof costMax): boolean {
   if (made === undefined) return false
   const keys = ['memoryCost', 'timeCost', 'parallelism'] as const
   return keys.every((key) => made[key] <= Math.max(costMax[key], configured[key]))
-}
-
-/**
- * Hands jobs over first come, first served; refuses when `queueMax` wait beyond the `concurrency` that run. Some of
- * them are handed over ahead, so that no thread waits for its next job.
- */
-function createQueue(concurrency: number, queueMax: number) {
-  const waiting: (() => void)[] = []
-  let given = 0
-  const hasRoom = (): boolean => given + waiting.length < concurrency + queueMax
-  return {
-    hasRoom,
-    get depth() {
-      return Math.max(0, given + waiting.length - concurrency)
-    },
-    async run<T>(job: () => Promise<T>): Promise<T> {
-      if (!hasRoom()) throw refusal('busy', { retry_after: 1 })
-      if (given < jobsPerThread * concurrency) given++
-      else await new Promise<void>((start) => waiting.push(start))
-      try {
-        return await job()
-      } finally {
-        // The slot goes straight to the next in line, so that a newcomer cannot take it first.
-        const next = waiting.shift()
-        if (next === undefined) given--
-        else next()
-      }
-    },
-  }
 }

@@ -51,6 +51,7 @@ beforeAll(async () => {
     update role_grant_offer set resulting_role_grant_id = role_grant.id from role_grant
     where source_offer_id = offer_id`)
   await db.run(sql`insert into role_scope_destroyed values ('team', ${ada.id}::uuid)`)
+  await db.run(sql`insert into account_address (account_id, address) values (${ada.id}::uuid, '203.0.113.7')`)
   await db.run(sql`select audit_number(5)`)
   whole = join(dir, 'whole')
   await writeBackup(source(), { file: whole, version: '1.2.3' })

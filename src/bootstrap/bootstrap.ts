@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { insertAccount } from '../accounts/accounts.ts'
 import { Password, Username } from '../accounts/formats.ts'
 import { callerEnvelope } from '../audit/audit.ts'
-import { ipKey } from '../core/limiters.ts'
+import { crowdOf } from '../core/limiters.ts'
 import { mutate } from '../core/mutate.ts'
 import { Text, Uuid } from '../core/wire.ts'
 import { refusal, ServiceError } from '../errors.ts'
@@ -22,6 +22,7 @@ export const bootstrap = route({
   path: '/bootstrap',
   auth,
   checksOrigin: true,
+  rate_limit: { ip: 'bootstrap_ip' },
   enabled: ({ bootstrap }) => bootstrap.mode === 'live',
   input: z.strictObject({ token: Text(4096).min(1), username: Username, password: Password }),
   output: z.object({
@@ -40,13 +41,13 @@ export const bootstrap = route({
   async handler({ token, username, password }, context) {
     const { app, carriers, ip } = context
     if (await app.bootstrap.isDone()) throw refusal('already_bootstrapped')
-    return await app.limiters.attempt(charged, async (hold) => {
-      await hold('bootstrap_ip', ipKey(ip))
+    return await context.attempt(charged, async (hold) => {
+      await hold.ip()
       try {
         const fault = await tokenFault(context, token)
         // The file also goes when another request has just used it, on this node or on another.
         if (fault) throw refusal((await app.bootstrap.isDone()) ? 'already_bootstrapped' : fault)
-        const password_hash = await app.passwords.hash(password)
+        const password_hash = await app.passwords.hash(password, crowdOf(ip))
         const made = await createKeeper(context, token, username, password_hash)
         await app.bootstrap.discard()
         await endForeignSession(app, made.account_id, carriers, ip)
@@ -79,7 +80,7 @@ async function createKeeper(context: Context, token: string, username: string, p
     if (fault) throw refusal(fault)
     const made = await insertAccount(db, { username, email: null, password_hash, created_by: null })
     const role_grant_ids = await closeBootstrap(db, made.actor_id)
-    const session = await startSession(app, db, made.account_id, carriers)
+    const session = await startSession(app, db, made.account_id, carriers, ip)
     const { account_id, actor_id } = made
     audit('bootstrap', { session_id: session.session_id, role_grant_ids }, { account_id, actor_id })
     return { ...made, cookie: session.cookie }

@@ -20,6 +20,7 @@ const none = {
   expired_sessions: 0,
   expired_tokens: 0,
   expired_charges: 0,
+  expired_addresses: 0,
   removed_cells: 0,
   removed_audit_rows: 0,
 }

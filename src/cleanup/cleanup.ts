@@ -1,6 +1,7 @@
 import { numberRows } from '../audit/number.ts'
 import type { App } from '../core/app.ts'
 import { type Sql, sql } from '../db/db.ts'
+import { forgetAddresses } from '../sessions/addresses.ts'
 import { removeAuditRows } from './audit.ts'
 import { expireOffers } from './offers.ts'
 import { removeTombstones, tombstoneBatch } from './tombstones.ts'
@@ -13,6 +14,8 @@ export type Cleaned = {
   expired_tokens: number
   /** Of limiters whose store is the database. */
   expired_charges: number
+  /** From which nobody has signed in to the account for 90 days. */
+  expired_addresses: number
   /** Cells deleted longer ago than `cell_tombstone_retention_days`. */
   removed_cells: number
   /** Audit rows older than `audit_retention_days`. */
@@ -38,6 +41,7 @@ export async function cleanUp(app: App, { signal }: { signal?: AbortSignal } = {
     expired_sessions: 0,
     expired_tokens: 0,
     expired_charges: 0,
+    expired_addresses: 0,
     removed_cells: 0,
     removed_audit_rows: 0,
   }
@@ -70,6 +74,7 @@ export async function cleanUp(app: App, { signal }: { signal?: AbortSignal } = {
         ),
       ),
       expired_charges: await repeat(() => db.run(expired(sql`limiter_charge`, sql`expires_at <= now()`))),
+      expired_addresses: await repeat(() => forgetAddresses(db, batchRows)),
       removed_cells: retention === null ? 0 : await removeCells(retention),
       removed_audit_rows: audit_retention_days === null ? 0 : await removeAudit(audit_retention_days),
       // Last: where its audit rows cannot be written it fails, and with it nothing else.

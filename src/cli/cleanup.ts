@@ -12,6 +12,7 @@ export const cleanup = command({
         expired_sessions,
         expired_tokens,
         expired_charges,
+        expired_addresses,
         expired_offers,
         removed_cells,
         removed_audit_rows,
@@ -19,7 +20,7 @@ export const cleanup = command({
       out.result(
         done,
         ran
-          ? `Removed ${expired_sessions} sessions, ${expired_tokens} tokens, ${expired_charges} limiter charges, ${removed_cells} deleted cells and ${removed_audit_rows} audit rows; ${expired_offers} offers expired.`
+          ? `Removed ${expired_sessions} sessions, ${expired_tokens} tokens, ${expired_charges} limiter charges, ${expired_addresses} sign-in addresses, ${removed_cells} deleted cells and ${removed_audit_rows} audit rows; ${expired_offers} offers expired.`
           : 'Another cleanup is running; this one did nothing.',
       )
     }),

@@ -272,13 +272,14 @@ it('cleanup says what it did', async () => {
   await test.service.app.db.run(sql`update auth_session set expires_at = date_trunc('milliseconds', now())`)
   const { stdout } = await cellkeep(['cleanup'])
   expect(stdout).toMatch(
-    /^Removed \d+ sessions, 0 tokens, 0 limiter charges, 0 deleted cells and 0 audit rows; 0 offers expired\.\n$/,
+    /^Removed \d+ sessions, 0 tokens, 0 limiter charges, 0 sign-in addresses, 0 deleted cells and 0 audit rows; 0 offers expired\.\n$/,
   )
   expect(await one(['cleanup'])).toEqual({
     ran: true,
     expired_sessions: 0,
     expired_tokens: 0,
     expired_charges: 0,
+    expired_addresses: 0,
     removed_cells: 0,
     removed_audit_rows: 0,
     expired_offers: 0,

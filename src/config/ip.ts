@@ -78,10 +78,28 @@ function numeric(address: string): bigint {
   return (ipv6Words(address) ?? []).reduce((sum, word) => (sum << 16n) | BigInt(word), 0n)
 }
 
+/**
+ * What tells the one host behind an address of a transition mechanism, undefined for any other: its IPv4 address
+ * with the NAT64 prefix 64:ff9b::/96 or a /96 of the local 64:ff9b:1::/48, 6to4 (2002::/16) and Teredo (2001::/32,
+ * which inverts it). Within the local prefix there may be other forms; the whole address stands for those.
+ */
+export function hostBehind(words: readonly number[]): string | undefined {
+  const [first, second = 0, third = 0, fourth, fifth, sixth, high = 0, low = 0] = words
+  if (first === 0x2002) return dotted(second, third)
+  if (first === 0x2001 && second === 0) return dotted(high ^ 0xffff, low ^ 0xffff)
+  if (first !== 0x64 || second !== 0xff9b) return undefined
+  const hasZeros = fifth === 0 && sixth === 0
+  if (third === 0) return hasZeros && fourth === 0 ? dotted(high, low) : undefined
+  if (third !== 1) return undefined
+  return hasZeros ? dotted(high, low) : formatIpv6(words)
+}
+
+const dotted = (high: number, low: number): string => `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
+
 function mappedIpv4(words: readonly number[]): string | undefined {
   if (words[5] !== 0xffff || words.slice(0, 5).some((word) => word !== 0)) return undefined
   const [high = 0, low = 0] = words.slice(6)
-  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
+  return dotted(high, low)
 }
 
 function wordsOf(part: string): number[] {

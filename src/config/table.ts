@@ -230,8 +230,16 @@ const limits = {
     default: 'memory',
     doc: 'Where limiters count: `memory` of each process, or `postgres` for all nodes together.',
   }),
-  limit_login_ip: allowance(5, 900, 'Failed logins per IP.'),
-  limit_login_account: allowance(10, 1800, 'Failed logins per account and per name tried.'),
+  limit_login_ip: allowance(
+    30,
+    900,
+    'Failed logins per IP; an IPv6 /48 has ten times that, as for every limit per IP.',
+  ),
+  limit_login_account: allowance(
+    10,
+    1800,
+    'Failed logins per name tried, and wrong current passwords per account. An address that signed in to the account in the last 90 days counts by itself.',
+  ),
   limit_bootstrap_ip: allowance(5, 900, 'Failed bootstraps per IP.'),
   limit_signup_ip: allowance(5, 900, 'Refused signups per IP.'),
   limit_signup_username: allowance(10, 1800, 'Refused signups per username.'),

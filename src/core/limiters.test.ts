@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { resolveOptions } from '../config.ts'
-import { createLimiters, ipKey } from './limiters.ts'
+import { refusal } from '../errors.ts'
+import { createLimiters } from './limiters.ts'
 
 const limiters = (options = {}) => createLimiters(resolveOptions(options).config)
 const ip = '203.0.113.7'
@@ -36,8 +37,76 @@ describe('action limiters', () => {
     async (group) => {
       const { take, attempt } = limiters({ limit_login_ip: '1/60', limit_login_account: '1/60' })
       expect(await admitted(1300, () => take(group, 'a'))).toBe(1200)
-      await attempt([], (hold) => hold('login_ip', ipKey(ip)))
-      await attempt([], (hold) => hold('login_account', 'account:a'))
+      await attempt([], (hold) => hold.ip('login_ip', ip))
+      await attempt([], (hold) => hold.key('login_account', 'account:a'))
     },
   )
+})
+
+describe('the /48 around an IPv6 address', () => {
+  const at = (subnet: number, host = 1) => `2001:db8:7:${subnet.toString(16)}::${host.toString(16)}`
+  const fail = (all: ReturnType<typeof limiters>, address: string) =>
+    all.attempt(['invalid_credentials'], async (hold) => {
+      await hold.ip('login_ip', address)
+      throw refusal('invalid_credentials')
+    })
+  const outcomes = async (all: ReturnType<typeof limiters>, addresses: string[]) => {
+    const seen: string[] = []
+    for (const address of addresses) seen.push(await fail(all, address).catch((error) => error.data.reason))
+    return ['invalid_credentials', 'rate_limited'].map(
+      (reason) => seen.filter((one) => one === reason).length,
+    )
+  }
+  const many = (count: number, address: (i: number) => string) =>
+    Array.from({ length: count }, (_, i) => address(i))
+
+  it('has ten times the budget of one address, whichever of its 65 536 networks comes', async () => {
+    const all = limiters({ limit_login_ip: '3/900' })
+    expect(
+      await outcomes(
+        all,
+        many(40, (i) => at(0, i)),
+      ),
+    ).toEqual([3, 37])
+    expect(
+      await outcomes(
+        all,
+        many(40, (i) => at(i + 1)),
+      ),
+    ).toEqual([27, 13])
+    expect(await outcomes(all, ['2001:db8:8::1'])).toEqual([1, 0])
+  })
+
+  it('loses nothing to attempts that one of its addresses is refused', async () => {
+    const all = limiters({ limit_login_ip: '1/900' })
+    expect(
+      await outcomes(
+        all,
+        many(100, () => at(0)),
+      ),
+    ).toEqual([1, 99])
+    expect(
+      await outcomes(
+        all,
+        many(20, (i) => at(i + 1)),
+      ),
+    ).toEqual([9, 11])
+  })
+
+  it('limits calls without a credential too', async () => {
+    const { takeIp } = limiters({ limit_cell_read: '2/60' })
+    let subnet = 0
+    expect(await admitted(50, () => takeIp('cell_read', at(subnet++)))).toBe(20)
+  })
+
+  it('is not that of a translator: all of IPv4 comes through one', async () => {
+    const all = limiters({ limit_login_ip: '1/900' })
+    expect(
+      await outcomes(
+        all,
+        many(50, (i) => `64:ff9b::cb00:${(i + 1).toString(16)}`),
+      ),
+    ).toEqual([50, 0])
+    expect(await outcomes(all, ['64:ff9b::cb00:1', '203.0.0.1'])).toEqual([0, 2])
+  })
 })

@@ -1,15 +1,17 @@
 import { sha256Hex } from '../auth/secrets.ts'
-import { formatIpv6, ipv6Words } from '../config/ip.ts'
+import { formatIpv6, hostBehind, ipv6Words } from '../config/ip.ts'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { Log } from './log.ts'
-import { createMemoryLimiter, type Held, type Limiter } from './rate-limit.ts'
+import type { Held, Limiter } from './rate-limit.ts'
+import { withLines } from './rate-limit-line.ts'
+import { createMemoryLimiter } from './rate-limit-memory.ts'
 import { createPostgresLimiter } from './rate-limit-postgres.ts'
 
 /**
- * The limiters of contract 1, section 9. REST limiters hold a slot while an attempt runs and charge it by
- * its outcome; action limiters charge every call that reaches them.
+ * REST limiters hold a slot while an attempt runs and charge it by its outcome; action limiters charge every
+ * call that reaches them.
  */
 export const restLimiters = [
   'login_ip',
@@ -21,11 +23,19 @@ export const restLimiters = [
 ] as const
 export type RestLimiter = (typeof restLimiters)[number]
 
+type IsCharged = () => boolean
+
 /**
- * Takes a slot for a key, or refuses with `rate_limited`. `isCharged` is asked when the attempt ends and
- * decides for this slot alone, whatever the refusals that charge the others.
+ * Takes slots, or refuses with `rate_limited`; where only attempts under way stand in the way it waits for them.
+ * `isCharged` is asked when the attempt ends and decides for these slots alone, whatever the refusals that charge
+ * the others.
  */
-export type Hold = (limiter: RestLimiter, key: string, isCharged?: () => boolean) => Promise<void>
+export type Hold = {
+  /** One slot of a key. */
+  key(limiter: RestLimiter, key: string, isCharged?: IsCharged): Promise<void>
+  /** Of a client address, and of the network around it. */
+  ip(limiter: RestLimiter, ip: string, isCharged?: IsCharged): Promise<void>
+}
 
 export type Limiters = {
   /**
@@ -41,16 +51,33 @@ export type Limiters = {
   takeIp(group: string, ip: string): Promise<void>
 }
 
-/** Keys hold only normalised values and digests, never raw text of a caller (contract 1, section 9.1 rule 5). */
-export const ipKey = (ip: string): string => `ip:${limiterIp(ip)}`
+/** Keys hold only normalised values and digests, never raw text of a caller. */
 export const identifierKey = (key: string): string => `name:${sha256Hex(key)}`
 export const accountKey = (account_id: string): string => `account:${account_id}`
+/** The bucket that an address has of its own within another. */
+export const keyAt = (key: string, ip: string): string => `${key} ${ipKey(ip)}`
+const ipKey = (ip: string): string => `ip:${limiterIp(ip)}`
 
-/** The key of IP limiters: IPv4 as it is, IPv6 its /64, which one household or host owns whole. */
+/**
+ * The key of IP limiters: IPv4 as it is, IPv6 its /64, which one household or host owns whole. All hosts
+ * behind a translator to IPv4 would share its /64: each counts by itself.
+ */
 export function limiterIp(ip: string): string {
   const words = ipv6Words(ip)
-  return words ? `${formatIpv6([...words.slice(0, 4), 0, 0, 0, 0])}/64` : ip
+  return words ? (hostBehind(words) ?? networkOf(words, 4)) : ip
 }
+
+/** The /48 around an IPv6 address, as much as providers give to one site; undefined for IPv4. */
+function widerNetwork(ip: string): string | undefined {
+  const words = ipv6Words(ip)
+  return words && hostBehind(words) === undefined ? networkOf(words, 3) : undefined
+}
+
+/** Who shares a turn where attempts wait for something scarce: all addresses of one network. */
+export const crowdOf = (ip: string): string => widerNetwork(ip) ?? limiterIp(ip)
+
+const networkOf = (words: readonly number[], kept: number): string =>
+  `${formatIpv6(words.map((word, at) => (at < kept ? word : 0)))}/${kept * 16}`
 
 type Rule = { max: number; seconds: number }
 
@@ -60,6 +87,8 @@ const isRule = (setting: unknown): setting is Rule | null =>
 
 const perAccount = { max: 1200, seconds: 900 }
 const perIp = { max: 600, seconds: 900 }
+/** How many times the budget of one address a /48 has: a site has many households, an attacker 65 536 of /64. */
+const widerFactor = 10
 
 /** Makes the limiter of a name, which is the same on every node. */
 export type LimiterStore = (name: string, rule: { max: number; windowMs: number }) => Limiter
@@ -70,51 +99,84 @@ const memoryStore: LimiterStore = (_name, rule) => createMemoryLimiter(rule)
 export const limiterStore = ({ limit_store }: Config, db: Database, log: Log): LimiterStore =>
   limit_store === 'memory' ? memoryStore : (name, rule) => createPostgresLimiter({ db, log, name, ...rule })
 
+/** `rest`: held by attempts. The others keep the axes of a group apart; a network is held by either. */
+type Space = 'rest' | 'account' | 'ip' | 'rest /48' | 'ip /48'
+
+/** The limiter of a name, made at its first use; null where it is switched off. */
+type LimiterOf = (space: Space, name: string) => Limiter | null
+
 export function createLimiters(config: Config, store: LimiterStore = memoryStore): Limiters {
+  const limiterOf = limitersOf(config, store)
+  return {
+    attempt: (charged, work) => runAttempt(limiterOf, charged, work),
+    clear: async (name, keys) => await limiterOf('rest', name)?.clear(...keys),
+    take: (group, account_id) => charge(limiterOf('account', group), accountKey(account_id)),
+    takeIp: async (group, ip) => {
+      await charge(limiterOf('ip', group), ipKey(ip))
+      // Refused by its network, an address keeps the charge: the network is as much its holder's.
+      const network = widerNetwork(ip)
+      if (network) await charge(limiterOf('ip /48', group), `ip:${network}`)
+    },
+  }
+}
+
+function limitersOf(config: Config, store: LimiterStore): LimiterOf {
   const made = new Map<string, Limiter | null>()
-  /** `space` keeps a consumer's group apart from a REST limiter of that name, and its axes from each other. */
-  const limiter = (space: 'rest' | 'account' | 'ip', name: string, standard: Rule): Limiter | null => {
+  const make = (space: Space, name: string): Limiter | null => {
+    const setting = (config as Record<string, unknown>)[`limit_${name}`]
+    const isRest = space.startsWith('rest')
+    const isSet = isRule(setting) && isRest === restLimiters.includes(name as RestLimiter)
+    const rule = isSet ? setting : space === 'account' ? perAccount : perIp
+    if (rule === null) return null
+    const max = space.endsWith('/48') ? rule.max * widerFactor : rule.max
+    const limiter = store(`${space} ${name}`, { max, windowMs: rule.seconds * 1000 })
+    return isRest ? withLines(limiter) : limiter
+  }
+  return (space, name) => {
     const key = `${space} ${name}`
     const known = made.get(key)
     if (known !== undefined) return known
-    const setting = (config as Record<string, unknown>)[`limit_${name}`]
-    const isSet = isRule(setting) && (space === 'rest') === restLimiters.includes(name as RestLimiter)
-    const rule = isSet ? setting : standard
-    const one = rule && store(key, { max: rule.max, windowMs: rule.seconds * 1000 })
-    made.set(key, one)
-    return one
+    const limiter = make(space, name)
+    made.set(key, limiter)
+    return limiter
   }
-  const charge = async (found: Limiter | null, key: string): Promise<void> => {
-    const charged = await found?.charge(key)
-    if (charged && !charged.ok) throw refusal('rate_limited', { retry_after: charged.retryAfter })
-  }
+}
 
-  return {
-    attempt: async (charged, work) => {
-      const held: { slot: Held; isCharged: (() => boolean) | undefined }[] = []
-      const hold: Hold = async (name, key, isCharged) => {
-        const slot = await limiter('rest', name, perIp)?.hold(key)
-        if (slot && !slot.ok) throw refusal('rate_limited', { retry_after: slot.retryAfter })
-        if (slot) held.push({ slot, isCharged })
-      }
-      const settle = async (isRefused: boolean): Promise<void> => {
-        await Promise.all(
-          held.map(({ slot, isCharged }) => ((isCharged?.() ?? isRefused) ? slot.charge() : slot.drop())),
-        )
-      }
-      try {
-        const result = await work(hold)
-        await settle(false)
-        return result
-      } catch (error) {
-        await settle(error instanceof ServiceError && charged.includes(error.data.reason))
-        throw error
-      }
+async function charge(limiter: Limiter | null, key: string): Promise<void> {
+  const charged = await limiter?.charge(key)
+  if (charged && !charged.ok) throw refusal('rate_limited', { retry_after: charged.retryAfter })
+}
+
+async function runAttempt<T>(
+  limiterOf: LimiterOf,
+  charged: readonly string[],
+  work: (hold: Hold) => Promise<T>,
+): Promise<T> {
+  const held: { slot: Held; isCharged: IsCharged | undefined }[] = []
+  const take = async (limiter: Limiter | null, key: string, isCharged?: IsCharged): Promise<void> => {
+    const slot = await limiter?.hold(key)
+    if (slot && !slot.ok) throw refusal('rate_limited', { retry_after: slot.retryAfter })
+    if (slot) held.push({ slot, isCharged })
+  }
+  const hold: Hold = {
+    key: (name, key, isCharged) => take(limiterOf('rest', name), key, isCharged),
+    async ip(name, ip, isCharged) {
+      await take(limiterOf('rest', name), ipKey(ip), isCharged)
+      const network = widerNetwork(ip)
+      if (network) await take(limiterOf('rest /48', name), `ip:${network}`, isCharged)
     },
-    clear: async (name, keys) => {
-      for (const key of keys) await limiter('rest', name, perIp)?.clear(key)
-    },
-    take: (group, account_id) => charge(limiter('account', group, perAccount), accountKey(account_id)),
-    takeIp: (group, ip) => charge(limiter('ip', group, perIp), ipKey(ip)),
+  }
+  const settle = async (isRefused: boolean): Promise<void> => {
+    await Promise.all(
+      held.map(({ slot, isCharged }) => ((isCharged?.() ?? isRefused) ? slot.charge() : slot.drop())),
+    )
+  }
+  try {
+    const result = await work(hold)
+    await settle(false)
+    return result
+  } catch (error) {
+    await settle(error instanceof ServiceError && charged.includes(error.data.reason))
+    throw error
   }
 }

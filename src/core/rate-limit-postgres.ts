@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Database, type Sql, sql } from '../db/db.ts'
 import type { Log } from './log.ts'
-import { exactMax, type Limiter, type Refused } from './rate-limit.ts'
+import { grainOf, type Limiter, type Refused } from './rate-limit.ts'
 
 export type PostgresLimiterOptions = {
   db: Database
@@ -20,15 +20,15 @@ export type PostgresLimiterOptions = {
 const attemptLimitMs = 120_000
 
 /**
- * The store `postgres` (contract 1, section 9.1): one budget for every node on a database. Test and take are
- * one statement; while the database does not answer they reject with its refusal, so that nothing is
- * admitted. The bounds of precision are those of the memory store.
+ * The store `postgres`: one budget for every node on a database, on the database's clock. Test and take are one
+ * statement; while the database does not answer they reject with its refusal, so that nothing is admitted. The
+ * bounds of precision are those of the memory store.
  */
 export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter {
   const { db, log, name, max, windowMs, leaseMs = attemptLimitMs, now } = options
   const milliseconds = (ms: number): Sql => sql`make_interval(secs => ${ms / 1000}::float8)`
   const span = milliseconds(windowMs)
-  const grain = milliseconds(max <= exactMax ? 0 : Math.floor(windowMs / 30))
+  const grain = milliseconds(grainOf(max, windowMs))
   const moment = (): Sql =>
     now === undefined
       ? sql`date_trunc('milliseconds', clock_timestamp())`
@@ -38,7 +38,9 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
     const { wait } = await db.one<{ wait: number | null }>(sql`
       select limiter_take(${name}, ${key}, ${max}::integer, ${span}, ${grain}, ${milliseconds(leaseMs)},
         ${slot}::uuid ${now === undefined ? sql.empty : sql`, ${moment()}`}) as wait`)
-    return wait === null ? undefined : { ok: false, retryAfter: wait }
+    if (wait === null) return undefined
+    // 0: what it waits for has no known end.
+    return wait === 0 ? { ok: false, retryAfter: 1, isPending: true } : { ok: false, retryAfter: wait }
   }
   /** What cannot be settled stays held and so counts as a charge; the attempt itself is over and answered. */
   const settle = async (key: string, slot: string, charge: boolean): Promise<void> => {
@@ -67,8 +69,10 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
       return { ok: true, charge: () => end(true), drop: () => end(false) }
     },
     charge: async (key) => (await take(key, null)) ?? { ok: true },
-    clear: async (key) => {
-      await db.run(sql`delete from limiter_charge where limiter = ${name} and key = ${key} and slot is null`)
+    clear: async (...keys) => {
+      await db.run(
+        sql`delete from limiter_charge where limiter = ${name} and key = any(${keys}) and slot is null`,
+      )
     },
   }
 }

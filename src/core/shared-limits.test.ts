@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshIp, type Reply, send } from '../../test/helpers/account-routes.ts'
+import { pending } from '../../test/helpers/limiter-stores.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
@@ -8,6 +9,7 @@ import { createPostgresLimiter } from './rate-limit-postgres.ts'
 const options = {
   limit_store: 'postgres',
   trusted_proxies: ['127.0.0.1'],
+  limit_login_ip: '5/900',
   limit_lookup: '40/900',
   limit_admin_read: '150/900',
   limit_cell_read: '20/900',
@@ -112,8 +114,26 @@ describe('two nodes', () => {
       sent.push([...statements])
     }
     expect(sent[0]).toEqual(sent[1])
-    expect(sent[0]?.filter((text) => text.includes('limiter_take'))).toHaveLength(3)
+    expect(sent[0]?.filter((text) => text.includes('limiter_take'))).toHaveLength(2)
     await node.close()
+  })
+
+  it('let 60 right passwords through at once, with a budget of 5', async () => {
+    const [ada, ip] = [await one.account(), freshIp()]
+    const replies = await Promise.all(times(60, (i) => login(i, ada.username, password, ip)))
+    expect(
+      count(
+        replies.map(({ status }) => status),
+        200,
+      ),
+    ).toBe(60)
+  })
+
+  it('let no more wrong passwords through than the budget, however many come at once', async () => {
+    const ip = freshIp()
+    const replies = await Promise.all(times(200, (i) => login(i, `nobody${i}`, 'wrong', ip)))
+    const statuses = replies.map(({ status }) => status)
+    expect([count(statuses, 401), count(statuses, 429)]).toEqual([5, 195])
   })
 
   it('store addresses, ids and digests, and nothing that was typed', async () => {
@@ -121,7 +141,8 @@ describe('two nodes', () => {
     const rows = await one.service.app.db.rows<{ limiter: string; key: string }>(sql`
       select distinct limiter, key from limiter_charge`)
     expect(rows).toContainEqual({ limiter: 'rest login_ip', key: 'ip:203.0.113.77' })
-    for (const { key } of rows) expect(key).toMatch(/^(ip:[\d.]+|name:[0-9a-f]{64}|account:[0-9a-f-]{36})$/)
+    for (const { key } of rows)
+      expect(key).toMatch(/^(ip:[\d.]+|(name:[0-9a-f]{64}|account:[0-9a-f-]{36})( ip:[\d.]+)?)$/)
   })
 })
 
@@ -132,7 +153,7 @@ describe('a slot whose process died', () => {
     const rule = { max: 2, windowMs: 900_000, leaseMs: 60_000 }
     const limiter = createPostgresLimiter({ db, log, name: 'lost slots', ...rule, now: () => clock.ms })
     const [lost] = [await limiter.hold('a'), await limiter.hold('a')]
-    expect(await limiter.hold('a')).toEqual({ ok: false, retryAfter: 1 })
+    expect(await limiter.hold('a')).toEqual(pending)
     clock.ms += 60_000
     expect(await limiter.hold('a')).toEqual({ ok: false, retryAfter: 840 })
     clock.ms += 840_000
@@ -150,7 +171,7 @@ describe('while the database is away', () => {
     const { limiters } = test.service.app
     const unavailable = { data: { reason: 'service_unavailable' } }
     const attempt = limiters.attempt([], async (hold) => {
-      await hold('login_ip', 'ip:203.0.113.1')
+      await hold.ip('login_ip', '203.0.113.1')
       await cluster.stop()
       return 'done'
     })
@@ -163,7 +184,7 @@ describe('while the database is away', () => {
     await expect
       .poll(() => limiters.takeIp('mine', '203.0.113.2').then(() => 'back', String), { timeout: 20_000 })
       .toBe('back')
-    await expect(limiters.attempt([], (hold) => hold('login_ip', 'ip:203.0.113.1'))).rejects.toMatchObject({
+    await expect(limiters.attempt([], (hold) => hold.ip('login_ip', '203.0.113.1'))).rejects.toMatchObject({
       data: { reason: 'rate_limited', retry_after: 1 },
     })
     await test.close()

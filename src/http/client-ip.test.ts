@@ -192,6 +192,20 @@ describe('the key of IP limiters', () => {
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
     ['2001:db8::1', '2001:db8::/64'],
     ['::1', '::/64'],
+    // NAT64: the well-known prefix, and /96 networks of the one for local use.
+    ['64:ff9b::cb00:7107', '203.0.113.7'],
+    ['64:ff9b:1::cb00:7107', '203.0.113.7'],
+    ['64:ff9b:1:77::cb00:7107', '203.0.113.7'],
+    ['64:ff9b:1:cb00:71:700::', '64:ff9b:1:cb00:71:700::'],
+    // 6to4, whatever network lies behind the router; Teredo with the client's bits inverted.
+    ['2002:cb00:7107:1:2:3:4:5', '203.0.113.7'],
+    ['2001:0:1:2:8000:63bf:34ff:8ef8', '203.0.113.7'],
+    // Near those prefixes, but not in them.
+    ['64:ff9b:0:1::cb00:7107', '64:ff9b:0:1::/64'],
+    ['64:ff9b::1:0:cb00:7107', '64:ff9b::/64'],
+    ['64:ff9b:2::cb00:7107', '64:ff9b:2::/64'],
+    ['2001:1::cb00:7107', '2001:1::/64'],
+    ['2003:cb00:7107::1', '2003:cb00:7107::/64'],
   ])('of %s is %s', (ip, key) => {
     expect(limiterIp(ip)).toBe(key)
   })

@@ -6,7 +6,7 @@ import { readJsonText } from './body.ts'
 import { asServiceError } from './boundary.ts'
 import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './edge.ts'
 import type { Origin } from './jsonrpc.ts'
-import type { Route } from './route.ts'
+import { attemptOf, type Route } from './route.ts'
 
 const nestingMax = 100
 
@@ -35,6 +35,7 @@ export async function runRoute(
     // 9. and 10. the limiters are the handler's: what becomes a charge depends on its outcome
     const context = {
       app,
+      attempt: attemptOf(route, app.limiters, origin.ip),
       query,
       carriers: origin.carriers,
       ip: origin.ip,

@@ -3,10 +3,10 @@ import { hash as argonHash } from '@node-rs/argon2'
 import { afterAll, describe, expect, it } from 'vitest'
 import { freshIp, type Reply, send } from '../../test/helpers/account-routes.ts'
 import { sql } from '../db/db.ts'
-import { type TestOptions, type TestService, testService } from '../testing/index.ts'
+import { type TestAccount, type TestOptions, type TestService, testService } from '../testing/index.ts'
 
 const password = 'a long password'
-const proxied = { trusted_proxies: ['127.0.0.1'], max_sessions: 'off' } as const
+const proxied = { trusted_proxies: ['127.0.0.1'], max_sessions: 'off', limit_login_ip: '5/900' } as const
 const services = new Map<string, Promise<TestService>>()
 afterAll(async () => {
   for (const test of services.values()) await (await test).close()
@@ -108,16 +108,32 @@ describe('the limiter of an address', () => {
   })
 })
 
-describe('the limiter of an account', () => {
-  it('counts username, its case and space variants and the e-mail of an account together, from any address', async () => {
+describe('the limiter of a name', () => {
+  it('counts a username with its case and space variants together, from any address', async () => {
     const test = await service()
-    const ada = await test.account({ username: 'ada_l', email: 'ada@l.example' })
-    const names = ['ada_l', ' ADA_L ', 'Ada_L', 'ada@l.example', 'ADA@L.example ']
-    const wrong = times(10, (i) => () => login(test, names[i % 5] as string, 'wrong', freshIp()))
+    const ada = await test.account({ username: 'ada_l' })
+    const names = ['ada_l', ' ADA_L ', 'Ada_L']
+    const wrong = times(10, (i) => () => login(test, names[i % 3] as string, 'wrong', freshIp()))
     expect(await inTurn(wrong)).toEqual(Array(10).fill(401))
     for (const name of names) expect((await login(test, name, password, freshIp())).status).toBe(429)
-    expect((await change(test, ada.cookie, password, freshIp())).status).toBe(429)
     expect((await ada.client.account_verify()).id).toBe(ada.id)
+  })
+
+  it('counts the e-mail of an account by itself, so that nothing links the two', async () => {
+    const test = await service()
+    await test.account({ username: 'linked', email: 'linked@l.example' })
+    const names = ['linked', 'linked@l.example', 'no_such_name', 'nobody@l.example']
+    const seen = await Promise.all(
+      names.map(async (name) => {
+        const wrong = times(11, () => () => login(test, name, 'wrong', freshIp()))
+        return await inTurn(wrong)
+      }),
+    )
+    // One after the other: filling one must not have shortened the next.
+    expect(seen).toEqual(Array(4).fill([...Array(10).fill(401), 429]))
+    const refusals = await Promise.all(names.map((name) => login(test, name, password, freshIp())))
+    const bare = refusals.map((reply) => reply.bare.replaceAll(String(reply.json?.retry_after), 'N'))
+    expect(new Set(bare).size).toBe(1)
   })
 
   it('starts over after a success', async () => {
@@ -133,19 +149,17 @@ describe('the limiter of an account', () => {
     ])
   })
 
-  it('counts wrong passwords of /password too, and a password changed clears them', async () => {
+  it('is not that of /password, which counts per account, and a password changed clears it', async () => {
     const test = await service()
     const [ada, bob] = [await test.account(), await test.account()]
-    const wrong = times(10, () => () => change(test, ada.cookie, 'wrong', freshIp()))
-    expect(await inTurn(wrong)).toEqual(Array(10).fill(401))
-    expect((await login(test, ada.username, password, freshIp())).status).toBe(429)
-    expect(await inTurn(times(9, () => () => change(test, bob.cookie, 'wrong', freshIp())))).toEqual(
-      Array(9).fill(401),
-    )
+    const wrong = ({ cookie }: TestAccount, count: number) =>
+      inTurn(times(count, () => () => change(test, cookie, 'wrong', freshIp())))
+    expect(await wrong(ada, 11)).toEqual([...Array(10).fill(401), 429])
+    expect((await login(test, ada.username, password, freshIp())).status).toBe(200)
+    expect(await wrong(bob, 9)).toEqual(Array(9).fill(401))
     expect((await change(test, bob.cookie, password, freshIp())).status).toBe(200)
-    expect(await inTurn(times(2, () => () => login(test, bob.username, 'wrong', freshIp())))).toEqual([
-      401, 401,
-    ])
+    const again = (await login(test, bob.username, password, freshIp())).cookie as string
+    expect(await wrong({ ...bob, cookie: again }, 2)).toEqual([401, 401])
   })
 
   it('answers alike for a name that nobody has', async () => {
@@ -160,6 +174,41 @@ describe('the limiter of an account', () => {
     const ada = await test.account()
     const wrong = times(12, () => () => login(test, ada.username, 'wrong', freshIp()))
     expect(await inTurn(wrong)).toEqual(Array(12).fill(401))
+  })
+})
+
+describe('twelve people behind one address', () => {
+  it.each(['memory', 'postgres'])('all sign in at the same moment (store %s)', async (limit_store) => {
+    const test = await testService({ trusted_proxies: ['127.0.0.1'], limit_store } as TestOptions)
+    const [people, ip] = [await Promise.all(times(12, () => test.account())), freshIp()]
+    const replies = await Promise.all(people.map(({ username }) => login(test, username, password, ip)))
+    expect(statuses(replies)).toEqual(Array(12).fill(200))
+    // And with a budget far below their number.
+    const small = await testService({
+      trusted_proxies: ['127.0.0.1'],
+      limit_store,
+      limit_login_ip: '2/900',
+      database_url: test.databaseUrl,
+    } as TestOptions)
+    const more = await Promise.all(people.map(({ username }) => login(small, username, password, ip)))
+    expect(statuses(more)).toEqual(Array(12).fill(200))
+    await small.close()
+    await test.close()
+  })
+
+  it('have 30 wrong passwords in a quarter of an hour', async () => {
+    const test = await testService({ trusted_proxies: ['127.0.0.1'] })
+    const ip = freshIp()
+    const replies = await Promise.all(times(60, (i) => login(test, `nobody${i}`, 'wrong', ip)))
+    expect(statuses(replies)).toEqual([...Array(30).fill(401), ...Array(30).fill(429)])
+    await test.close()
+  })
+
+  it('one account may sign in from many places at once', async () => {
+    const test = await service({ limit_login_account: '2/900' })
+    const ada = await test.account()
+    const replies = await Promise.all(times(20, () => login(test, ada.username, password, freshIp())))
+    expect(statuses(replies)).toEqual(Array(20).fill(200))
   })
 })
 

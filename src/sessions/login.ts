@@ -4,25 +4,29 @@ import { lockIfLive } from '../accounts/locks.ts'
 import { callerEnvelope } from '../audit/audit.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
 import { verificationsMax } from '../auth/password.ts'
-import type { App } from '../core/app.ts'
-import { accountKey, identifierKey, ipKey } from '../core/limiters.ts'
+import { crowdOf, identifierKey, keyAt } from '../core/limiters.ts'
 import { mutate } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { type RouteContext, route } from '../http/route.ts'
+import { seenToday } from './addresses.ts'
 import { auditEnded, endForeignSession, type StartedSession, startSession } from './sessions.ts'
 
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
 type Known = { id: string; password_hash: string }
+/** The limiter's bucket of the attempt, and whether its address is one to be remembered. */
+type From = { bucket: string; isToRemember: boolean }
+type Identifier = ReturnType<typeof identifierOf>
 
-/** `POST /login` (contract 2, section 8). */
+/** `POST /login`. */
 export const login = route({
   doc: 'Sign in with username or e-mail and password; answers with a session cookie.',
   method: 'POST',
   path: '/login',
   auth,
   checksOrigin: true,
+  rate_limit: { ip: 'login_ip', account: 'login_account' },
   input: z.strictObject({ username: UsernameProvided, password: PasswordProvided }),
   output: z.object({ ok: z.literal(true) }),
   errors: ['rate_limited', 'busy', 'invalid_credentials'],
@@ -32,14 +36,14 @@ export const login = route({
     let account: Known | undefined
     let floor: Promise<void> | undefined
     try {
-      const session = await app.limiters.attempt(['invalid_credentials'], async (hold) => {
-        await hold('login_ip', ipKey(ip))
-        await hold('login_account', identifierKey(identifier.key))
-        account = await findAccount(app, identifier)
-        // Also for a name that nobody has: a shared store takes its time, which must tell nothing.
-        await hold('login_account', account ? accountKey(account.id) : nobodyKey(identifier.key))
+      const session = await context.attempt(['invalid_credentials'], async (hold) => {
+        await hold.ip()
+        const found = await findAccount(context, identifier)
+        account = found.account
+        const bucket = bucketOf(identifier, found.seen_today === null ? null : ip)
+        await hold.account(bucket)
         floor = failureFloor(app.config)
-        const outcome = await signIn(context, account, identifier.key, password)
+        const outcome = await signIn(context, account, { bucket, isToRemember: !found.seen_today }, password)
         if (outcome === 'vanished') account = undefined
         if (typeof outcome === 'string') throw refusal('invalid_credentials')
         return outcome
@@ -54,8 +58,13 @@ export const login = route({
   },
 })
 
-/** No identifier begins with a space. */
-const nobodyKey = (identifier: string): string => identifierKey(` ${identifier}`)
+/**
+ * A bucket per name that is typed, whether somebody has it or not, so that nothing tells the e-mail of an account
+ * from that of another, or of nobody. An address that signed in to the account lately has one of its own, of the
+ * same size.
+ */
+const bucketOf = ({ key }: Identifier, knownAddress: string | null): string =>
+  knownAddress === null ? identifierKey(key) : keyAt(identifierKey(key), knownAddress)
 
 const isRefused = (error: unknown): boolean =>
   error instanceof ServiceError && error.data.reason === 'invalid_credentials'
@@ -64,16 +73,16 @@ const isRefused = (error: unknown): boolean =>
 async function signIn(
   context: Context,
   account: Known | undefined,
-  identifier: string,
+  from: From,
   password: string,
 ): Promise<StartedSession | 'wrong' | 'vanished'> {
-  const { app } = context
+  const { app, ip } = context
   let verified = account?.password_hash
   for (let attempt = 0; attempt < verificationsMax; attempt++) {
-    const isRight = await app.passwords.verify(verified, password)
+    const isRight = await app.passwords.verify(verified, password, crowdOf(ip))
     if (!isRight || !account || verified === undefined) return 'wrong'
-    const rehashed = await rehash(app, verified, password)
-    const outcome = await openSession(context, { id: account.id, identifier, verified, rehashed })
+    const rehashed = await rehash(context, verified, password)
+    const outcome = await openSession(context, { ...from, id: account.id, verified, rehashed })
     if (outcome === null) return 'vanished'
     if (typeof outcome !== 'string') return outcome
     verified = outcome
@@ -81,16 +90,22 @@ async function signIn(
   return 'wrong'
 }
 
-/** A new hash where the stored one has old parameters; skipped rather than queued behind logins. */
-const rehash = async (app: App, hash: string, password: string): Promise<string | null> =>
-  app.passwords.isOutdated(hash) && app.passwords.hasRoom() ? await app.passwords.hash(password) : null
+/** A new hash where the stored one has old parameters; none while the queue has no place for it. */
+async function rehash({ app, ip }: Context, hash: string, password: string): Promise<string | null> {
+  const { passwords } = app
+  if (!passwords.isOutdated(hash) || !passwords.hasRoom()) return null
+  return await passwords.hash(password, crowdOf(ip)).catch((error: unknown) => {
+    if (error instanceof ServiceError && error.data.reason === 'busy') return null
+    throw error
+  })
+}
 
-type Verified = { id: string; identifier: string; verified: string; rehashed: string | null }
+type Verified = From & { id: string; verified: string; rehashed: string | null }
 
 /** The session; or the stored hash where it is no longer the one that was verified; or null: account gone. */
 async function openSession(
   { app, carriers, ip }: Context,
-  { id, identifier, verified, rehashed }: Verified,
+  { id, bucket, isToRemember, verified, rehashed }: Verified,
 ): Promise<StartedSession | string | null> {
   const envelope = callerEnvelope({ account: { id } }, ip)
   return await mutate(app, 'login', { envelope }, async ({ db, audit, afterCommit }) => {
@@ -98,18 +113,32 @@ async function openSession(
     if (!locked) return null
     if (locked.password_hash !== verified) return locked.password_hash
     if (rehashed) await db.run(sql`update account set password_hash = ${rehashed} where id = ${id}::uuid`)
-    const session = await startSession(app, db, id, carriers)
+    const session = await startSession(app, db, id, carriers, isToRemember ? ip : undefined)
     audit('login', { session_id: session.session_id })
     auditEnded(audit, session)
-    afterCommit(() => app.limiters.clear('login_account', [identifierKey(identifier), accountKey(id)]))
+    afterCommit(() => app.limiters.clear('login_account', [bucket]))
     return session
   })
 }
 
-const findAccount = (app: App, { kind, key }: ReturnType<typeof identifierOf>): Promise<Known | undefined> =>
-  app.db.readOnly.first<Known>(sql`
-    select id, password_hash from account
-    where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null`)
+/** What is sent for a name that nobody has, as long as what is sent for others. */
+const nobodysHash = '-'.repeat(97)
+const nobody = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * One statement that does, and answers, as much for a name that nobody has: whoever is refused by the limiter of a
+ * name may ask as often as he likes and take the time.
+ */
+async function findAccount({ app, ip }: Context, { kind, key }: Identifier) {
+  const { id, password_hash, seen_today } = await app.db.readOnly.one<
+    Known & { seen_today: boolean | null }
+  >(sql`
+    select coalesce(account.id, ${nobody}::uuid) as id, coalesce(account.password_hash, ${nobodysHash}) as password_hash,
+      ${seenToday(sql`coalesce(account.id, ${nobody}::uuid)`, ip)} as seen_today
+    from (select) as one left join account
+      on ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null`)
+  return { account: id === nobody ? undefined : { id, password_hash }, seen_today }
+}
 
 /** Audit row, then the failure floor: a refusal takes the same time whatever its cause. */
 async function fail({ app, ip }: Context, account: Known | undefined, floor?: Promise<void>): Promise<void> {

@@ -7,6 +7,7 @@ import type { App } from '../core/app.ts'
 import { mutate } from '../core/mutate.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { rememberAddress } from './addresses.ts'
 
 /** Wire form of a session (SPEC: Session). */
 export const AuthSession = z.object({
@@ -29,13 +30,15 @@ export type StartedSession = {
 
 /**
  * Opens a session inside the caller's transaction, which holds the account lock: ends the session whose
- * cookie came along, when it is the account's own, and the oldest beyond the cap (contract 2, section 5).
+ * cookie came along, when it is the account's own, and the oldest beyond the cap. `ip` is where somebody
+ * signed in; left out, no address is remembered.
  */
 export async function startSession(
   app: App,
   db: Queryable,
   account_id: string,
   presented: Carriers,
+  ip?: string,
 ): Promise<StartedSession> {
   const token = randomToken()
   const session_id = sessionIdOf(token)
@@ -60,7 +63,7 @@ export async function startSession(
       insert into auth_session (id, account_id, created_at, expires_at)
       values (${session_id}, ${account_id}::uuid, now(), now() + ${lifetime})
       returning expires_at
-    )
+    )${ip === undefined ? sql.empty : rememberAddress(account_id, ip)}
     select made.expires_at,
       array(select id from replaced) as replaced, array(select id from evicted order by id) as evicted
     from made`)

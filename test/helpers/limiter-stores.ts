@@ -1,4 +1,5 @@
-import { createMemoryLimiter, type Held, type Limiter } from '../../src/core/rate-limit.ts'
+import type { Held, Limiter } from '../../src/core/rate-limit.ts'
+import { createMemoryLimiter } from '../../src/core/rate-limit-memory.ts'
 import { createPostgresLimiter } from '../../src/core/rate-limit-postgres.ts'
 import type { TestService } from '../../src/testing/index.ts'
 
@@ -45,3 +46,5 @@ export async function take(limiter: Limiter, key: string): Promise<Held> {
 }
 
 export const refused = (retryAfter: number) => ({ ok: false, retryAfter })
+/** Where only attempts under way stand in the way. */
+export const pending = { ok: false, retryAfter: 1, isPending: true }
