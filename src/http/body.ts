@@ -30,4 +30,4 @@ function isJsonType(header: string | undefined): boolean {
 }
 
 const isIdentity = (header: string | undefined): boolean =>
-  header === undefined || /^\s*(identity)?\s*$/i.test(header)
+  header === undefined || ['', 'identity'].includes(header.trim().toLowerCase())
