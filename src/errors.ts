@@ -67,7 +67,12 @@ const reasons = {
   rate_limit_exceeded: { code: -32006, doc: 'REST form of `rate_limited`.' },
   busy: {
     code: -32007,
-    doc: 'Too many password hashes or live connections; retry after `retry_after` seconds.',
+    doc: 'Too many password hashes, live connections, unread answers or half-sent bodies; retry after `retry_after` seconds.',
+  },
+  batch_answer_too_large: {
+    code: -32600,
+    status: 413,
+    doc: 'The answers before this one fill the batch; it was not carried out, send it in another.',
   },
   shutting_down: { code: -32007, doc: 'The server is stopping; use another node or retry.' },
   forbidden_origin: { code: -32002, doc: 'The Origin is not on the allow-list.' },

@@ -79,7 +79,7 @@ type Settings = { memoryCost: number; timeCost: number; parallelism: number; out
 /** A hash of the current cost that no password has: its output is random. */
 function hashOfNothing({ memoryCost, timeCost, parallelism, outputLen }: Settings): string {
   const [salt, output] = [16, outputLen].map((size) =>
-    randomBytes(size).toString('base64').replace(/=+$/, ''),
+    randomBytes(size).toString('base64').replaceAll('=', ''),
   )
   return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${salt}$${output}`
 }

@@ -51,6 +51,22 @@ const serving = {
     default: 1_048_576,
     doc: 'Largest request body.',
   }),
+  body_limit_anonymous: setting(whole(4096, 16_777_216, 'bytes'), {
+    default: 65_536,
+    doc: 'Largest request body without a valid credential, sign-in included; never more than `body_limit`.',
+  }),
+  arriving_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
+    default: 67_108_864,
+    doc: 'Memory for request bodies that are still arriving; past it the oldest is answered 503 `busy`.',
+  }),
+  unsent_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
+    default: 134_217_728,
+    doc: 'Memory for answers that clients have not read; past it, large answers of reads are 503 `busy`.',
+  }),
+  answer_stall_ms: setting(whole(1000, 600_000), {
+    default: 10_000,
+    doc: 'A connection is cut when its client has read nothing of an answer for so long.',
+  }),
   request_timeout_ms: setting(whole(1000, 600_000), {
     default: 30_000,
     doc: 'Time for one whole request to arrive.',

@@ -17,7 +17,7 @@ export function clientIp(
   onIgnored?: () => void,
 ): string {
   // A link-local peer may come with its zone, which says nothing to anybody else.
-  const peer = canonicalIp((socketAddress ?? '').replace(/%.*$/s, ''))
+  const peer = canonicalIp((socketAddress ?? '').split('%', 1)[0] as string)
   if (peer === undefined) throw new Error('The connection has no client address.')
   if (forwarded === undefined) return peer
   if (!trusted(peer)) {

@@ -17,19 +17,22 @@ export type EdgeRequest = {
   readonly address: string | undefined
   /** False: no body, or one declared as empty. */
   readonly hasBody: boolean
-  /** The whole body; null as soon as it crosses `limit` bytes. */
-  body(limit: number): Promise<Uint8Array | null>
+  /** The whole body; null as soon as it crosses `limit` bytes, or what `raise` makes of them. */
+  body(limit: number, raise?: RaiseLimit): Promise<Uint8Array | null>
   /** The client asks for another protocol on this connection. */
   readonly isUpgrade?: boolean
   /** True when the client has left and reads no answer. */
   isGone(): boolean
 }
 
+/** Asked once, when a body is longer than the limit: what the limit is for this very sender. */
+export type RaiseLimit = () => Promise<number>
+
 export type EdgeReply = {
   status: number
   headers: Record<string, string>
-  /** Null: no body and `Content-Length: 0`. */
-  body: string | StreamBody | null
+  /** Null: no body and `Content-Length: 0`. Several texts go out one after the other. */
+  body: string | readonly string[] | StreamBody | null
   /** The connection ends with this reply: the rest of the request is not read. */
   close?: boolean
   /** Of 101: what the connection becomes. */
@@ -62,7 +65,11 @@ const privateHeaders = {
   'x-content-type-options': 'nosniff',
 }
 
-export const jsonReply = (status: number, body: string, headers?: Record<string, string>): EdgeReply => ({
+export const jsonReply = (
+  status: number,
+  body: string | readonly string[],
+  headers?: Record<string, string>,
+): EdgeReply => ({
   status,
   headers: { 'content-type': 'application/json', ...privateHeaders, ...headers },
   body,

@@ -1,5 +1,5 @@
 import { refusal } from '../errors.ts'
-import type { EdgeReply, EdgeRequest, StreamBody } from './edge.ts'
+import type { EdgeReply, EdgeRequest, RaiseLimit, StreamBody } from './edge.ts'
 
 /** What a fetch-shaped host knows beside the request. */
 export type FetchInfo = {
@@ -19,12 +19,21 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
       address: info?.address,
       // A Request made in this process has a body and no header that says so.
       hasBody: request.body !== null,
-      body: (limit) => readBody(request, limit),
+      body: (limit, raise) => readBody(request, limit, raise),
       isGone: () => request.signal.aborted,
     })
-    const sent = typeof body === 'object' && body !== null ? readable(body, request.signal) : body
+    const sent =
+      typeof body === 'string' || body === null
+        ? body
+        : 'open' in body
+          ? readable(body, request.signal)
+          : ReadableStream.from(encoded(body))
     return new Response(request.method === 'HEAD' ? null : sent, { status, headers })
   }
+}
+
+function* encoded(texts: readonly string[]): Generator<Uint8Array> {
+  for (const text of texts) yield Buffer.from(text)
 }
 
 /** What the stream itself holds back before its producer is told to wait. */
@@ -65,18 +74,23 @@ function readable(body: StreamBody, signal: AbortSignal): ReadableStream<Uint8Ar
   )
 }
 
-async function readBody(request: Request, limit: number): Promise<Uint8Array | null> {
+async function readBody(request: Request, limit: number, raise?: RaiseLimit): Promise<Uint8Array | null> {
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
-  let size = 0
-  try {
-    for await (const chunk of request.body) {
-      size += chunk.length
-      if (size > limit) return null
-      chunks.push(chunk)
-    }
-  } catch {
+  let [size, max] = [0, limit]
+  const reader = request.body.getReader()
+  const gone = (): never => {
     throw refusal('invalid_json_body')
   }
-  return Buffer.concat(chunks)
+  for (;;) {
+    const { done, value } = await reader.read().catch(gone)
+    if (done) return Buffer.concat(chunks)
+    size += value.length
+    if (size > max && max === limit && raise) max = await raise()
+    if (size > max) {
+      reader.cancel().catch(() => {})
+      return null
+    }
+    chunks.push(value)
+  }
 }

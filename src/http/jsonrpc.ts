@@ -4,11 +4,14 @@ import { type Issue, issue, mayHoldBadText, tooDeep } from '../core/issues.ts'
 import { codeMessage, refusal, ServiceError } from '../errors.ts'
 import { asServiceError } from './boundary.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './edge.ts'
+import { smallAnswer, unsent } from './unsent.ts'
 
 /** JSON-RPC 2.0 (contract 1, section 3): one envelope validator for POST, batch, GET and WebSocket. */
 
 const nestingMax = 100
 const batchMax = 50
+/** An entry begins only while the answers before it are shorter. */
+const batchAnswerMax = 16_777_216
 
 export type Id = string | number | null
 /** What a request brings besides its envelope. */
@@ -31,12 +34,40 @@ export async function rpcPost(
   if (!Array.isArray(parsed.value)) return toReply(await answer(app, origin, parsed.value, mayHold))
   if (parsed.value.length === 0) return toReply(refused(origin, null, invalidRequest('empty_batch')))
   if (parsed.value.length > batchMax) return toReply(refused(origin, null, invalidRequest('batch_too_large')))
+  return jsonReply(200, await runBatch(app, origin, parsed.value, mayHold, isGone))
+}
+
+/** The array of replies as text, in parts where one would be large. */
+async function runBatch(
+  app: App,
+  origin: Origin,
+  entries: readonly unknown[],
+  mayHold: boolean,
+  isGone: () => boolean,
+): Promise<string | string[]> {
   const replies: string[] = []
-  for (const entry of parsed.value) {
-    if (isGone()) break
-    replies.push((await answer(app, origin, entry, mayHold)).text)
+  let length = 0
+  try {
+    for (const entry of entries) {
+      if (isGone()) break
+      const { text } =
+        length < batchAnswerMax ? await answer(app, origin, entry, mayHold) : notCarriedOut(origin, entry)
+      replies.push(`${replies.length === 0 ? '[' : ','}${text}`)
+      length += text.length
+      unsent.bytes += text.length
+    }
+  } finally {
+    unsent.bytes -= length
   }
-  return jsonReply(200, `[${replies.join(',')}]`)
+  replies.push(']')
+  return length <= smallAnswer ? replies.join('') : replies
+}
+
+/** An entry behind answers that fill the batch; what is wrong with it is told all the same. */
+function notCarriedOut(origin: Origin, entry: unknown): Answer {
+  const envelope = readEnvelope(entry)
+  if ('refused' in envelope) return refused(origin, envelope.id, envelope.refused)
+  return refused(origin, envelope.id, refusal('batch_answer_too_large'))
 }
 
 export async function rpcGet(app: App, origin: Origin, query: string): Promise<EdgeReply> {
@@ -91,6 +122,9 @@ export async function run(
   origin.trace.rpc_method = app.actions.has(method) ? method : 'unknown'
   try {
     const text = await dispatch(app, { method, params, ...how, ...origin }, toText)
+    // What a mutation has done is told, however long that takes.
+    if (unsent.isOver(text.length, app.config) && !app.actions.get(method)?.side_effects)
+      throw refusal('busy', { retry_after: 1 })
     return { status: 200, text: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${text}}` }
   } catch (error) {
     return refused(origin, id, asServiceError(error, app.log, origin.request_id))

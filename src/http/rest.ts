@@ -2,7 +2,7 @@ import type { App } from '../core/app.ts'
 import { guardCredential } from '../core/guards.ts'
 import { badText, issue, mayHoldBadText, toIssues, tooDeep } from '../core/issues.ts'
 import { refusal } from '../errors.ts'
-import { readJsonText } from './body.ts'
+import { bodyLimit, readJsonText } from './body.ts'
 import { asServiceError } from './boundary.ts'
 import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './edge.ts'
 import type { Origin } from './jsonrpc.ts'
@@ -30,7 +30,7 @@ export async function runRoute(
     if (!route.anyQuery) refuseQuery(query)
 
     // 8. content type, JSON, schema
-    const input = route.input ? await readInput(app, route, request) : undefined
+    const input = route.input ? await readInput(app, route, request, caller !== null) : undefined
 
     // 9. and 10. the limiters are the handler's: what becomes a charge depends on its outcome
     const context = {
@@ -62,8 +62,13 @@ function refuseQuery(query: URLSearchParams): void {
     throw refusal('invalid_query_params', { issues: [issue([unknown.slice(0, 64)], 'unrecognized_keys')] })
 }
 
-async function readInput(app: App, route: Route, request: EdgeRequest): Promise<unknown> {
-  const text = await readJsonText(request, app.config.body_limit)
+async function readInput(
+  { config }: App,
+  route: Route,
+  request: EdgeRequest,
+  isKnown: boolean,
+): Promise<unknown> {
+  const text = await readJsonText(request, bodyLimit(config, isKnown))
   const value = text === null || tooDeep(text, nestingMax) ? undefined : parseJson(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refusal('invalid_json_body')
   const bad = mayHoldBadText(text as string) ? badText(value) : undefined

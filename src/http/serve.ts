@@ -19,7 +19,7 @@ export type Serving = {
 /** Listens on the configured host and port. */
 export async function serve({ app, handle, upgrade, leave, socketsClosed }: Service): Promise<Serving> {
   const { config } = app
-  const server = createNodeServer(handle, config, upgrade)
+  const { server, drain } = createNodeServer(handle, config, upgrade)
   let running = 0
   let idle: () => void = () => {}
   server.on('request', (_request, response) => {
@@ -41,6 +41,7 @@ export async function serve({ app, handle, upgrade, leave, socketsClosed }: Serv
     },
     drain: async (limit) => {
       leave('draining')
+      drain()
       const drained = new Promise<true>((resolve) => {
         idle = () => resolve(true)
         if (running === 0) idle()

@@ -6,7 +6,7 @@ import { type Reason, refusal, StartError } from '../errors.ts'
 import type { AuditStreams } from '../realtime/stream.ts'
 import { admitUpgrade } from '../realtime/upgrade.ts'
 import { routeList } from '../routes.ts'
-import { readJsonText } from './body.ts'
+import { bodyLimit, readJsonText } from './body.ts'
 import { asServiceError } from './boundary.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, jsonReply } from './edge.ts'
@@ -124,6 +124,15 @@ type Sent = { surface: Surface | undefined; origin: string | undefined; isAllowe
 /** Refusals after which the rest of the request is not read, or the server goes. */
 const endsConnection = new Set(['payload_too_large', 'shutting_down'])
 
+/** How long a body its sender may send: what looks like a credential is none before it has been read. */
+async function limitOf(app: App, { carriers, ip }: Origin): Promise<number> {
+  const { cookie, bearer, daemon } = carriers
+  if (cookie.state !== 'good' && bearer === undefined && daemon === undefined)
+    return bodyLimit(app.config, false)
+  if (await app.callers.read(carriers, false, ip)) return bodyLimit(app.config, true)
+  throw refusal('authentication_required')
+}
+
 function refuse(reason: Reason): EdgeReply {
   const { status, data } = refusal(reason)
   return flatReply(status, data)
@@ -146,7 +155,12 @@ function surfaceTable(
     handle: async (request, origin) =>
       request.method === 'GET'
         ? rpcGet(app, origin, request.query)
-        : rpcPost(app, origin, await readJsonText(request, config.body_limit), request.isGone),
+        : rpcPost(
+            app,
+            origin,
+            await readJsonText(request, bodyLimit(config, false), () => limitOf(app, origin)),
+            request.isGone,
+          ),
   })
   for (const route of routeList) {
     if (route.enabled && !route.enabled(app)) continue

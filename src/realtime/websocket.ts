@@ -130,9 +130,12 @@ function bodyBehind(
   head: Buffer,
 ): Pick<EdgeRequest, 'hasBody' | 'body'> {
   const length = Number(headers['content-length'] ?? 0)
-  const body = (limit: number): Promise<Uint8Array | null> =>
+  const body: EdgeRequest['body'] = async (limit, raise) => {
+    if (length > limit && (!raise || length > (await raise()))) return null
+    return await rest()
+  }
+  const rest = (): Promise<Uint8Array> =>
     new Promise((resolve, reject) => {
-      if (length > limit) return resolve(null)
       const chunks: Buffer[] = []
       let size = 0
       const gone = (): void => reject(refusal('invalid_json_body'))

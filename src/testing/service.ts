@@ -77,7 +77,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
     database_url: databaseUrl,
   })
   const { app } = service
-  const server = createNodeServer(service.handle, app.config, service.upgrade)
+  const { server } = createNodeServer(service.handle, app.config, service.upgrade)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const clientWith = (headers: Record<string, string>): Client<A> =>

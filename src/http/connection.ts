@@ -1,0 +1,203 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { type AnswerLimits, type Holder, unsent } from './unsent.ts'
+
+/** How long the rest of a refused body is swallowed, so that the client reads the answer before the cut. */
+export const lingerMs = 1_000
+
+/** Requests under way on one connection; what a client sends beyond waits, and its socket is not read. */
+const runningMax = 32
+/** Requests under way on all connections, past which each connection has only one. */
+const crowd = 1_024
+/** Requests read and not begun, of all connections: one read of 64 KiB may bring two thousand of them. */
+const heldMax = 8_192
+/** A connection with more answers waiting begins no other. */
+const unsentMax = 1_048_576
+
+type Start = (connection: Connection, request: IncomingMessage, response: ServerResponse) => void
+
+/** The connections of one listener. */
+export class Connections {
+  running = 0
+  held = 0
+  readonly limits: AnswerLimits
+  readonly start: Start
+  readonly #open = new Map<Socket, Connection>()
+
+  constructor(limits: AnswerLimits, start: Start) {
+    this.limits = { ...limits }
+    this.start = start
+  }
+
+  of(socket: Socket): Connection {
+    const known = this.#open.get(socket)
+    if (known) return known
+    const connection = new Connection(this, socket)
+    this.#open.set(socket, connection)
+    unsent.watch(connection)
+    socket.once('close', () => this.release(socket))
+    return connection
+  }
+
+  /** The connection has ended, or is no longer one of HTTP. */
+  release(socket: Socket): void {
+    const connection = this.#open.get(socket)
+    if (!connection) return
+    this.#open.delete(socket)
+    unsent.unwatch(connection)
+    connection.forget()
+  }
+
+  /** Listener of every response: `this` has left, or will never leave. */
+  readonly settled: (this: ServerResponse) => void = ((connections) =>
+    function (this: ServerResponse) {
+      connections.#open.get(this.req.socket)?.settle(this)
+    })(this)
+}
+
+/** One client: its requests in their order, and what it has not yet read of the answers. */
+export class Connection implements Holder {
+  unsent = 0
+  readonly isPatient = false
+  /** It ends with an answer already given: what else comes on it is nobody's any more. */
+  isEnding = false
+  /** Its answer has no end, and a rule of its own for clients that do not read. */
+  isStream = false
+  readonly #all: Connections
+  readonly #socket: Socket
+  /** Answers that are owed, in the order of the requests, and the bytes handed over of each. */
+  readonly #owed = new Map<ServerResponse, number>()
+  #held: [IncomingMessage, ServerResponse][] = []
+  #isPaused = false
+  #isPausing = false
+  #taken = -1
+  #takenAt = 0
+
+  constructor(all: Connections, socket: Socket) {
+    this.#all = all
+    this.#socket = socket
+  }
+
+  get limits(): AnswerLimits {
+    return this.#all.limits
+  }
+  get isIdle(): boolean {
+    return this.#owed.size === 0
+  }
+
+  take(request: IncomingMessage, response: ServerResponse): void {
+    this.#owed.set(response, 0)
+    response.on('close', this.#all.settled)
+    if (this.#owed.size === 1 || (this.#held.length === 0 && this.#hasRoom())) this.#begin(request, response)
+    else this.#hold(request, response)
+  }
+
+  /** The answer is on its way; it counts until the kernel has all of it. */
+  handOver(response: ServerResponse, bytes: number): void {
+    if (!this.#owed.has(response)) return
+    this.#owed.set(response, bytes)
+    this.unsent += bytes
+    unsent.bytes += bytes
+  }
+
+  settle(response: ServerResponse): void {
+    const bytes = this.#owed.get(response)
+    if (bytes === undefined) return
+    this.#owed.delete(response)
+    this.unsent -= bytes
+    unsent.bytes -= bytes
+    this.#all.running -= 1
+    if (this.#held.length > 0) this.#goOn()
+  }
+
+  /** What is owed will not be paid. */
+  forget(): void {
+    this.#all.running -= this.#owed.size - this.#held.length
+    this.dropHeld()
+    this.#owed.clear()
+    unsent.bytes -= this.unsent
+    this.unsent = 0
+  }
+
+  /** Requests behind an answer that ends the connection are not carried out. */
+  dropHeld(): void {
+    this.#all.held -= this.#held.length
+    for (const [, response] of this.#held) this.#owed.delete(response)
+    this.#held = []
+  }
+
+  stuckMs(now: number): number {
+    const { writableLength, bytesWritten } = this.#socket
+    const taken = this.isStream || writableLength === 0 ? -1 : bytesWritten - writableLength
+    if (taken !== this.#taken) {
+      this.#taken = taken
+      this.#takenAt = now
+    }
+    return taken < 0 ? 0 : now - this.#takenAt
+  }
+
+  cut(): void {
+    this.isEnding = true
+    this.#socket.destroy()
+  }
+
+  /**
+   * Answers bytes that are no request and ends the connection. Requests before them keep their own answers:
+   * a refusal written first would be taken for the answer of a mutation that was carried out.
+   */
+  endUnparsed(status: string): void {
+    if (this.isEnding) return
+    this.isEnding = true
+    const socket = this.#socket
+    const responses = [...this.#owed.keys()]
+    const broken = responses.find(({ req }) => !req.complete)
+    const before = responses.filter((response) => response !== broken)
+    const end = (): void => {
+      if (!socket.writable || broken?.headersSent) return void socket.destroy()
+      socket.end(
+        `HTTP/1.1 ${status}\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
+      )
+      const cut = setTimeout(() => socket.destroy(), lingerMs)
+      socket.resume().once('close', () => clearTimeout(cut))
+    }
+    const last = before.at(-1)
+    if (last) last.once('close', end)
+    else end()
+  }
+
+  #hasRoom(): boolean {
+    const running = this.#owed.size - this.#held.length
+    return running < (this.#all.running < crowd ? runningMax : 1) && this.unsent < unsentMax
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse): void {
+    this.#all.running += 1
+    this.#all.start(this, request, response)
+  }
+
+  #hold(request: IncomingMessage, response: ServerResponse): void {
+    this.#held.push([request, response])
+    this.#all.held += 1
+    if (this.#all.held > heldMax && this.#held.length > runningMax) return this.cut()
+    if (this.#isPausing) return
+    this.#isPausing = true
+    // Not now: Node starts reading again when it has parsed this message.
+    process.nextTick(() => {
+      this.#isPausing = false
+      if (this.#held.length === 0) return
+      this.#isPaused = true
+      this.#socket.pause()
+    })
+  }
+
+  #goOn(): void {
+    while (this.#held.length > 0 && this.#hasRoom()) {
+      const [request, response] = this.#held.shift() as [IncomingMessage, ServerResponse]
+      this.#all.held -= 1
+      this.#begin(request, response)
+    }
+    if (this.#held.length > 0 || !this.#isPaused) return
+    this.#isPaused = false
+    this.#socket.resume()
+  }
+}

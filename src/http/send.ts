@@ -1,0 +1,101 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Connection, lingerMs } from './connection.ts'
+import type { EdgeReply, StreamBody } from './edge.ts'
+import { smallAnswer } from './unsent.ts'
+
+/** Writes the reply; what a client does not take counts against its connection. */
+export function send(
+  connection: Connection,
+  request: IncomingMessage,
+  response: ServerResponse,
+  reply: EdgeReply,
+): void {
+  const { status, headers, body } = reply
+  if (typeof body === 'object' && body !== null && 'open' in body)
+    return void stream(connection, request, response, reply, body)
+  if (response.destroyed) return
+  const length = lengthOf(body)
+  if (status !== 204) headers['content-length'] = String(length)
+  connection.handOver(response, length)
+  // A chunked body that nobody read may have no end.
+  const isEndless = !request.complete && request.headers['transfer-encoding'] !== undefined
+  if (!reply.close && !isEndless) {
+    response.writeHead(status, headers)
+    if (length <= smallAnswer || request.method === 'HEAD') response.end(oneText(body))
+    else pour(response, typeof body === 'string' ? [body] : (body as readonly string[]))
+    return
+  }
+  headers.connection = 'close'
+  connection.isEnding = true
+  connection.dropHeld()
+  response.writeHead(status, headers)
+  if (body === null || request.method === 'HEAD') response.flushHeaders()
+  else response.write(oneText(body))
+  // Cutting at once would send a reset, and many clients then never see the answer.
+  const end = (): void => {
+    clearTimeout(timer)
+    response.end()
+  }
+  const timer = setTimeout(end, lingerMs)
+  request.once('end', end)
+  request.once('close', end)
+  request.resume()
+  if (request.complete) end()
+}
+
+function lengthOf(body: string | readonly string[] | null): number {
+  if (typeof body === 'string') return Buffer.byteLength(body)
+  return body?.reduce((sum, text) => sum + Buffer.byteLength(text), 0) ?? 0
+}
+
+const oneText = (body: string | readonly string[] | null): string | null =>
+  typeof body === 'string' || body === null ? body : body.join('')
+
+/** What is given to the kernel at a time; what it takes of one piece shows that the client reads. */
+const pieceBytes = 262_144
+
+/** Writes a large body piece by piece: only what the next piece needs is encoded, and nothing twice. */
+function pour(response: ServerResponse, texts: readonly string[]): void {
+  const left = [...texts]
+  let bytes = Buffer.alloc(0)
+  const goOn = (): void => {
+    while (!response.destroyed) {
+      if (bytes.length === 0) {
+        const text = left.shift()
+        if (text === undefined) return void response.end()
+        bytes = Buffer.from(text)
+      }
+      const piece = bytes.subarray(0, pieceBytes)
+      bytes = bytes.subarray(piece.length)
+      if (!response.write(piece)) return
+    }
+  }
+  response.on('drain', goOn)
+  goOn()
+}
+
+/** Nothing here has a time limit: the server's own ends with the request, and a stream is as long as it is. */
+function stream(
+  connection: Connection,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, headers }: EdgeReply,
+  body: StreamBody,
+): void {
+  if (response.destroyed) return void body.gone()
+  connection.isStream = true
+  response.writeHead(status, headers)
+  response.on('close', () => {
+    connection.isStream = false
+    body.gone()
+  })
+  response.on('drain', body.drained)
+  // A body that nobody reads would hold up the parser, and with it the news that the client has left.
+  request.resume()
+  body.open({
+    // A write that meets a connection just gone would be an error with nobody to hear it.
+    write: (chunk) => !response.destroyed && response.write(chunk),
+    end: () => void response.end(),
+    cut: () => void response.destroy(),
+  })
+}
