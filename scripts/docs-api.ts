@@ -74,8 +74,10 @@ function access({ account, actor, roles, credential_types }: AuthSpec): string {
   return parts.filter(Boolean).join(' ')
 }
 
-function limited(name: string, { rate_limit, rate_limit_group = name }: Action): string {
-  return rate_limit ? ` Limited by \`CELLKEEP_LIMIT_${rate_limit_group.toUpperCase()}\`.` : ''
+function limited(name: string, { rate_limit, rate_limit_group = name, budget }: Action): string {
+  const groups = [...(rate_limit ? [rate_limit_group] : []), ...(budget ? [budget] : [])]
+  const settings = groups.map((group) => `\`CELLKEEP_LIMIT_${group.toUpperCase()}\``)
+  return settings.length > 0 ? ` Limited by ${settings.join(' and ')}.` : ''
 }
 
 function shapes(input?: z.ZodType, output?: z.ZodType): string[] {

@@ -67,7 +67,7 @@ const reasons = {
   rate_limit_exceeded: { code: -32006, doc: 'REST form of `rate_limited`.' },
   busy: {
     code: -32007,
-    doc: 'Too many password hashes or live connections; retry after `retry_after` seconds.',
+    doc: 'Too many password hashes, live connections or calls of this caller; retry after `retry_after` seconds.',
   },
   shutting_down: { code: -32007, doc: 'The server is stopping; use another node or retry.' },
   forbidden_origin: { code: -32002, doc: 'The Origin is not on the allow-list.' },
@@ -161,6 +161,14 @@ const reasons = {
   cell_grant_principal_is_owner: { code: -32602, doc: 'The owner of a cell takes no grant on it.' },
   cell_path_taken: { code: -32004, doc: 'Another live cell has this path.' },
   cell_item_position_taken: { code: -32004, doc: 'Another item is at this position of the cell.' },
+  cell_edges_full: {
+    code: -32004,
+    doc: 'The cell has `max` of its `limit`, fields or items; take some away, or use another cell.',
+  },
+  cell_quota_exceeded: {
+    code: -32004,
+    doc: 'The account would store more than `max` of its `limit`, cells or bytes; deleted cells count until they are removed for good.',
+  },
   cell_version_conflict: { code: -32004, doc: 'The cell is at `current_version`, not `expected_version`.' },
 } as const satisfies Record<string, Entry>
 

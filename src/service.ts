@@ -17,6 +17,7 @@ import type { App } from './core/app.ts'
 import { wireActions } from './core/boot.ts'
 import { createCursors } from './core/cursor.ts'
 import { dispatch } from './core/dispatch.ts'
+import { createGate } from './core/gate.ts'
 import { createLimiters, limiterStore } from './core/limiters.ts'
 import { createLog, type Log } from './core/log.ts'
 import type { Work } from './core/mutate.ts'
@@ -230,6 +231,7 @@ export async function composeApp(
     }),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
+    gate: createGate(config.max_caller_connections),
     bootstrap: createBootstrap(config, db, log),
     authorizeOffer: declarations.authorize_offer,
   }

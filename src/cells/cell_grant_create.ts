@@ -15,6 +15,8 @@ export const cell_grant_create = mutation({
   doc: 'Let an actor, or the holders of a role, view or edit a cell. Repeating it changes the level.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_grant_create',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
   input: z.strictObject({ cell_id: Uuid, level: z.enum(['viewer', 'editor']), principal: PrincipalInput }),
   output: z.object({ grant: CellGrant }),
   errors: [

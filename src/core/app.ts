@@ -12,6 +12,7 @@ import type { Registry } from '../roles/registry.ts'
 import type { LastUsed } from '../tokens/last-used.ts'
 import type { WiredAction } from './boot.ts'
 import type { Cursors } from './cursor.ts'
+import type { Gate } from './gate.ts'
 import type { Limiters } from './limiters.ts'
 import type { Log } from './log.ts'
 
@@ -32,6 +33,7 @@ export type App = {
   readonly sessionCookie: SessionCookie
   readonly cursors: Cursors
   readonly limiters: Limiters
+  readonly gate: Gate
   readonly bootstrap: Bootstrap
   /** The consumer's rule of who may offer a role; undefined: who holds it. */
   readonly authorizeOffer: AuthorizeOffer | undefined

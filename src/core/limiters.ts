@@ -37,6 +37,10 @@ export type Limiters = {
   clear(limiter: RestLimiter, keys: readonly string[]): Promise<void>
   /** Charges an action group for an account. */
   take(group: string, account_id: string): Promise<void>
+  /** Refuses an account that has spent its budget. */
+  checkBudget(name: string, account_id: string): Promise<void>
+  /** Charges a budget with what was done; more than was left may be spent at once. */
+  spend(name: string, account_id: string, count: number): Promise<void>
   /** Charges an action group for a client address. */
   takeIp(group: string, ip: string): Promise<void>
 }
@@ -115,6 +119,14 @@ export function createLimiters(config: Config, store: LimiterStore = memoryStore
       for (const key of keys) await limiter('rest', name, perIp)?.clear(key)
     },
     take: (group, account_id) => charge(limiter('account', group, perAccount), accountKey(account_id)),
+    checkBudget: async (name, account_id) => {
+      const slot = await limiter('account', name, perAccount)?.hold(accountKey(account_id))
+      if (slot && !slot.ok) throw refusal('rate_limited', { retry_after: slot.retryAfter })
+      await slot?.drop()
+    },
+    spend: async (name, account_id, count) => {
+      await limiter('account', name, perAccount)?.spend(accountKey(account_id), count)
+    },
     takeIp: (group, ip) => charge(limiter('ip', group, perIp), ipKey(ip)),
   }
 }

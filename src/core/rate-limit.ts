@@ -17,6 +17,8 @@ export interface Limiter {
   hold(key: string): Promise<Held | Refused>
   /** Tests and charges in one atomic step. */
   charge(key: string): Promise<{ ok: true } | Refused>
+  /** Adds charges for what was done, however full the bucket is. */
+  spend(key: string, count: number): Promise<void>
   /** Forgets the charges of a key; slots held by attempts still under way stay. */
   clear(key: string): Promise<void>
 }
@@ -123,16 +125,16 @@ export function createMemoryLimiter(options: MemoryLimiterOptions): Limiter {
     const wait = lastInTheWay === undefined ? 0 : endOf(lastInTheWay) - time
     return { ok: false, retryAfter: Math.max(1, Math.ceil(wait / 1000)) }
   }
-  const addCharge = (key: string, time: number): void => {
+  const addCharges = (key: string, time: number, count = 1): void => {
     const bucket = bucketOf(key)
     const newest = bucket.charges.at(-1)
-    if (newest !== undefined && time - newest.at <= grain) newest.count++
+    if (newest !== undefined && time - newest.at <= grain) newest.count += count
     else {
-      const charges: Charges = { ...unlinked(), bucket, at: time, count: 1 }
+      const charges: Charges = { ...unlinked(), bucket, at: time, count }
       bucket.charges.push(charges)
       allCharges.append(charges)
     }
-    bucket.charged++
+    bucket.charged += count
     settle(bucket)
   }
   const test = (key: string): { time: number; refusal: Refused | undefined } => {
@@ -156,7 +158,7 @@ export function createMemoryLimiter(options: MemoryLimiterOptions): Limiter {
         expire(key, time)
         bucket.held--
         // An evicted bucket took its held slots along; the charge then goes to the key's new bucket.
-        if (charge) addCharge(key, time)
+        if (charge) addCharges(key, time)
         else if (buckets.get(key) === bucket) settle(bucket)
       }
       return { ok: true, charge: async () => end(true), drop: async () => end(false) }
@@ -164,8 +166,13 @@ export function createMemoryLimiter(options: MemoryLimiterOptions): Limiter {
     async charge(key) {
       const { time, refusal } = test(key)
       if (refusal !== undefined) return refusal
-      addCharge(key, time)
+      addCharges(key, time)
       return { ok: true }
+    },
+    async spend(key, count) {
+      const time = clock()
+      expire(key, time)
+      addCharges(key, time, count)
     },
     async clear(key) {
       const bucket = buckets.get(key)
@@ -178,6 +185,7 @@ export function createMemoryLimiter(options: MemoryLimiterOptions): Limiter {
 export const offLimiter: Limiter = {
   hold: async () => ({ ok: true, charge: async () => {}, drop: async () => {} }),
   charge: async () => ({ ok: true }),
+  spend: async () => {},
   clear: async () => {},
 }
 
