@@ -177,7 +177,7 @@ URL-encoded.
 Several calls in one array are a batch. \`acting\` names the actor that acts; with one actor it may be left out.
 
 Besides the reasons listed with it, a method may answer \`invalid_params\`, \`rate_limited\`,
-\`service_unavailable\`, \`timeout\` and \`internal_error\`; where it takes a credential also
+\`service_unavailable\`, \`busy\`, \`storage_full\`, \`timeout\` and \`internal_error\`; where it takes a credential also
 \`authentication_required\`, \`account_vanished\`, \`credential_type_required\`, \`token_scope_required\`,
 \`insufficient_permissions\`, \`actor_required\`, \`actor_not_on_account\` and \`no_actors_on_account\`.
 `

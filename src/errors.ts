@@ -51,6 +51,10 @@ const reasons = {
   invalid_params: { code: -32602, doc: 'The input breaks its schema; `issues` lists where.' },
   internal_error: { code: -32603, doc: 'Unexpected failure; the log has the cause under the request id.' },
   service_unavailable: { code: -32007, doc: 'The database or the limiter store cannot be reached.' },
+  storage_full: {
+    code: -32007,
+    doc: 'The disk of the database has no room; reads go on, and writes once the operator has made room.',
+  },
   timeout: { code: -32008, doc: 'A statement ran into its time limit; nothing was written.' },
   queue_overflow: { code: -32009, doc: 'WebSocket: too many requests of this socket are in flight.' },
   request_cancelled: { code: -32010, doc: 'WebSocket: cancelled before its handler started.' },

@@ -23,6 +23,7 @@ import { createLog, type Log } from './core/log.ts'
 import type { Work } from './core/mutate.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
 import { openDatabase } from './db/db.ts'
+import { type Disk, unknownDisk } from './db/disk.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
 import { StartError } from './errors.ts'
@@ -109,6 +110,8 @@ export type Surroundings = {
   log: Log
   onStatement?: (text: string) => void
   daemonToken?: DaemonTokenState
+  /** Of the embedded database. */
+  disk?: Disk
 }
 
 /** The composition root: configuration and database become a service, migrated and ready to answer. */
@@ -203,6 +206,7 @@ export async function composeApp(
     config,
     log,
     db,
+    disk: around.disk ?? unknownDisk,
     registry,
     actions: wired,
     hooks: (declarations.hooks ?? {}) as CellHooks,

@@ -21,8 +21,8 @@ export type End = { end: true; rows: number }
 
 export const marker = '#'
 
-/** The steps are those of the restoring program, charges belong to the moment, and usage is counted anew. */
-const notKept = ['schema_migration', 'limiter_charge', 'cell_usage']
+/** The steps are those of the restoring program, and charges belong to the moment. */
+const notKept = ['schema_migration', 'limiter_charge']
 
 /** The tables of the service that hold what is its own; a consumer's tables beside them are not in a backup. */
 export const backedUpTables = (): string[] =>

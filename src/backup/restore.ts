@@ -87,11 +87,6 @@ async function load(client: pg.Client, lines: AsyncGenerator<string>, file: stri
   for (const { table, name, definition } of references)
     await client.query(`alter table ${table} add constraint ${name} ${definition}`)
   await restartIdentities(client, tables)
-  await client.query('delete from cell_usage')
-  await client.query(`
-    insert into cell_usage (account_id, shard, cells, bytes)
-    select actor.account_id, 0, count(*), sum(cell.data_bytes)
-    from cell join actor on actor.id = cell.created_by group by actor.account_id`)
   return rows
 }
 

@@ -42,6 +42,7 @@ export const cell_clone = mutation({
     { source_id, deep, with_data_patch: patch },
     { app, account, actor, role_grants, db, audit, afterCommit },
   ) {
+    app.disk.admit()
     const caller = { actor_id: actor.id, account_id: account.id, is_admin: holdsAdmin(role_grants) }
     const { cell, ids, cost } = await clone(app, db, caller, { source_id, deep, patch })
     audit('cell_clone', { source_id, new_id: cell.id }, { cell_ids: ids })

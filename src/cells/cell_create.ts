@@ -35,6 +35,7 @@ export const cell_create = mutation({
     { data: sent, kind = null, visibility, path = null },
     { app, account, actor, role_grants, db, audit, fail },
   ) {
+    app.disk.admit()
     const is_admin = holdsAdmin(role_grants)
     if (path !== null && !is_admin) throw fail('cell_path_admin_only')
     if (Object.hasOwn(sent, 'kind')) throw fail('cell_kind_in_data')

@@ -17,6 +17,7 @@ export const cell_field_set = mutation({
   output: z.object({ field: Field }),
   errors: ['cell_not_found', 'cell_edges_full'],
   async handler(link, { app, actor, db, audit, fail }) {
+    app.disk.admit()
     const max = app.config.max_cell_edges
     const locked = await lockSource(db, actor.id, link, max)
     if (!locked) throw fail('cell_not_found')

@@ -27,6 +27,7 @@ export const cell_grant_create = mutation({
     'account_vanished',
   ],
   async handler({ cell_id, level, principal: sent }, { app, actor, db, audit, fail }) {
+    app.disk.admit()
     if (!(await lockManaged(db, actor.id, cell_id))) throw fail('cell_not_found')
     const principal: Principal =
       'actor_id' in sent ? { actor_id: sent.actor_id } : { role: sent.role, scope_id: sent.scope_id ?? null }

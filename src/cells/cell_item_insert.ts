@@ -18,6 +18,7 @@ export const cell_item_insert = mutation({
   errors: ['cell_not_found', 'cell_item_position_taken', 'cell_edges_full'],
   async handler({ parent_id, child_id, position }, { app, actor, db, audit, fail }) {
     const ends = linkable(parent_id, child_id)
+    app.disk.admit()
     const max = app.config.max_cell_edges
     const locked = await db.first<{ is_nearly_full: boolean }>(sql`
       with ${me(actor.id)} select ${isNearlyFull(itemEdges, max)} as is_nearly_full from cell c, cell far, me where ${ends} for share of c`)

@@ -43,6 +43,7 @@ export const cell_update = mutation({
     return input
   },
   async handler(input, { app, actor, role_grants, db, audit, fail }) {
+    app.disk.admit()
     const { cell_id, expected_version } = input
     if (typeof input.path === 'string' && !holdsAdmin(role_grants)) throw fail('cell_path_admin_only')
     const { stored, manages, is_admin, owner } = await lockEditable(db, actor.id, cell_id)

@@ -95,6 +95,10 @@ const database = {
     shown: 'the bundled binaries, else those found on the machine (15 or newer)',
     doc: 'PostgreSQL binaries for the embedded database.',
   }),
+  disk_reserve: setting(orOff(whole(1_048_576, 1_000_000_000_000, 'bytes')), {
+    default: 268_435_456,
+    doc: 'Room on the disk of the embedded database below which no content is stored, at most a twentieth of the disk; warned of at four times as much.',
+  }),
   database_pool_max: setting(whole(2, 200), { default: 10, doc: 'Most pooled connections of one process.' }),
   max_caller_connections: setting(orOff(whole(1, 200)), {
     default: ({ database_pool_max }) => Math.max(2, Math.floor(database_pool_max * 0.8)),

@@ -6,6 +6,7 @@ import type { Bootstrap } from '../bootstrap/token-file.ts'
 import type { CellHooks } from '../cells/hooks.ts'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/db.ts'
+import type { Disk } from '../db/disk.ts'
 import type { AuthorizeOffer } from '../offers/policy.ts'
 import type { Hub } from '../realtime/hub.ts'
 import type { Registry } from '../roles/registry.ts'
@@ -21,6 +22,7 @@ export type App = {
   readonly config: Config
   readonly log: Log
   readonly db: Database
+  readonly disk: Disk
   readonly actions: ReadonlyMap<string, WiredAction>
   readonly registry: Registry
   readonly hooks: CellHooks

@@ -8,7 +8,10 @@ import { refusal } from '../errors.ts'
  * caller wait their turn, so that nobody takes the whole pool and everybody else waits for that one alone.
  */
 export type Gate = {
-  /** Runs `work` when it is the caller's turn; refuses with `busy` where that takes too long. */
+  /**
+   * Runs `work` when it is the caller's turn; refuses with `service_unavailable` where that takes too long, as a
+   * pool without a free connection does, and with `busy` where too many wait already.
+   */
   run<T>(caller: string, work: () => Promise<T>): Promise<T>
   /** The same for one statement, within which nothing else of ours runs. */
   statement<T>(caller: string, work: () => Promise<T>): Promise<T>
@@ -93,7 +96,7 @@ function turn(waiting: Set<Waiting>): Promise<void> {
     }
     const timer = setTimeout(() => {
       waiting.delete(one)
-      reject(refusal('busy', { retry_after: 1 }))
+      reject(refusal('service_unavailable'))
     }, waitMs)
     waiting.add(one)
   })
