@@ -143,6 +143,13 @@ create table cell_item (
   created_at timestamp(3) with time zone not null default now()
 );
 
+create table cell_usage (
+  account_id uuid not null,
+  shard integer not null,
+  cells bigint not null,
+  bytes bigint not null
+);
+
 create table invite (
   id uuid not null default gen_random_uuid(),
   email text collate "C",
@@ -256,6 +263,8 @@ alter table cell_grant add constraint cell_grant_pkey PRIMARY KEY (id);
 alter table cell_grant add constraint cell_grant_cell_principal_key UNIQUE (cell_id, principal);
 alter table cell_item add constraint cell_item_position_form CHECK ("position" ~ '^[0-9A-Za-z]{1,200}$'::text);
 alter table cell_item add constraint cell_item_pkey PRIMARY KEY (parent_id, "position");
+alter table cell_usage add constraint cell_usage_shard CHECK (shard >= 0);
+alter table cell_usage add constraint cell_usage_pkey PRIMARY KEY (account_id, shard);
 alter table invite add constraint invite_claimant_claimed CHECK (claimed_by IS NULL OR claimed_at IS NOT NULL);
 alter table invite add constraint invite_email_folded CHECK ((email IS NULL) = (email_key IS NULL));
 alter table invite add constraint invite_identifier CHECK (num_nonnulls(email, username) >= 1);
@@ -286,6 +295,7 @@ alter table cell_grant add constraint cell_grant_cell_id_fkey FOREIGN KEY (cell_
 alter table cell_grant add constraint cell_grant_granted_by_fkey FOREIGN KEY (granted_by) REFERENCES actor(id) ON DELETE SET NULL;
 alter table cell_item add constraint cell_item_child_id_fkey FOREIGN KEY (child_id) REFERENCES cell(id) ON DELETE CASCADE;
 alter table cell_item add constraint cell_item_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES cell(id) ON DELETE CASCADE;
+alter table cell_usage add constraint cell_usage_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table invite add constraint invite_claimed_by_fkey FOREIGN KEY (claimed_by) REFERENCES account(id) ON DELETE SET NULL;
 alter table role_grant add constraint role_grant_actor_id_fkey FOREIGN KEY (actor_id) REFERENCES actor(id) ON DELETE CASCADE;
 alter table role_grant add constraint role_grant_source_offer_id_fkey FOREIGN KEY (source_offer_id) REFERENCES role_grant_offer(offer_id) ON DELETE SET NULL;

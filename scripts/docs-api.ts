@@ -76,8 +76,10 @@ function access({ account, actor, roles, credential_types }: AuthSpec): string {
   return parts.filter(Boolean).join(' ')
 }
 
-function limited(name: string, { rate_limit, rate_limit_group = name }: Action): string {
-  return rate_limit ? ` Limited by \`CELLKEEP_LIMIT_${rate_limit_group.toUpperCase()}\`.` : ''
+function limited(name: string, { rate_limit, rate_limit_group = name, budget }: Action): string {
+  const groups = [...(rate_limit ? [rate_limit_group] : []), ...(budget ? [budget] : [])]
+  const settings = groups.map((group) => `\`CELLKEEP_LIMIT_${group.toUpperCase()}\``)
+  return settings.length > 0 ? ` Limited by ${settings.join(' and ')}.` : ''
 }
 
 function routeLimited(route: Route): string {
@@ -188,7 +190,7 @@ URL-encoded.
 Several calls in one array are a batch. \`acting\` names the actor that acts; with one actor it may be left out.
 
 Besides the reasons listed with it, a method may answer \`invalid_params\`, \`rate_limited\`,
-\`service_unavailable\`, \`timeout\` and \`internal_error\`; where it takes a credential also
+\`service_unavailable\`, \`busy\`, \`storage_full\`, \`timeout\` and \`internal_error\`; where it takes a credential also
 \`authentication_required\`, \`account_vanished\`, \`credential_type_required\`, \`token_scope_required\`,
 \`insufficient_permissions\`, \`actor_required\`, \`actor_not_on_account\` and \`no_actors_on_account\`.
 `

@@ -189,7 +189,7 @@ function finish(reading: Reading, { library, serves, name, foundFile }: Ending):
 
 function effective({ values, cwd }: Reading, library: boolean): Config {
   const known = Object.fromEntries(
-    (['host', 'data_dir', 'account_path'] as const).map((key) => [
+    (['host', 'data_dir', 'account_path', 'database_pool_max'] as const).map((key) => [
       key,
       values.get(key) ?? settings[key].default,
     ]),

@@ -51,6 +51,10 @@ const reasons = {
   invalid_params: { code: -32602, doc: 'The input breaks its schema; `issues` lists where.' },
   internal_error: { code: -32603, doc: 'Unexpected failure; the log has the cause under the request id.' },
   service_unavailable: { code: -32007, doc: 'The database or the limiter store cannot be reached.' },
+  storage_full: {
+    code: -32007,
+    doc: 'The disk of the database has no room; reads go on, and writes once the operator has made room.',
+  },
   timeout: { code: -32008, doc: 'A statement ran into its time limit; nothing was written.' },
   queue_overflow: { code: -32009, doc: 'WebSocket: too many requests of this socket are in flight.' },
   request_cancelled: { code: -32010, doc: 'WebSocket: cancelled before its handler started.' },
@@ -67,7 +71,7 @@ const reasons = {
   rate_limit_exceeded: { code: -32006, doc: 'REST form of `rate_limited`.' },
   busy: {
     code: -32007,
-    doc: 'Too many password hashes, live connections, unread answers or half-sent bodies; retry after `retry_after` seconds.',
+    doc: 'Too many password hashes, live connections, unread answers, half-sent bodies or calls of this caller; retry after `retry_after` seconds.',
   },
   batch_answer_too_large: {
     code: -32600,
@@ -166,6 +170,14 @@ const reasons = {
   cell_grant_principal_is_owner: { code: -32602, doc: 'The owner of a cell takes no grant on it.' },
   cell_path_taken: { code: -32004, doc: 'Another live cell has this path.' },
   cell_item_position_taken: { code: -32004, doc: 'Another item is at this position of the cell.' },
+  cell_edges_full: {
+    code: -32004,
+    doc: 'The cell has `max` of its `limit`, fields or items; take some away, or use another cell.',
+  },
+  cell_quota_exceeded: {
+    code: -32004,
+    doc: 'The account would store more than `max` of its `limit`, cells or bytes; deleted cells count until they are removed for good.',
+  },
   cell_version_conflict: { code: -32004, doc: 'The cell is at `current_version`, not `expected_version`.' },
 } as const satisfies Record<string, Entry>
 

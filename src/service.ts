@@ -17,12 +17,14 @@ import type { App } from './core/app.ts'
 import { wireActions } from './core/boot.ts'
 import { createCursors } from './core/cursor.ts'
 import { dispatch } from './core/dispatch.ts'
+import { createGate } from './core/gate.ts'
 import { createLimiters, limiterStore } from './core/limiters.ts'
 import { createLog, type Log } from './core/log.ts'
 import type { Work } from './core/mutate.ts'
 import { createOutputs } from './core/outputs.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
 import { openDatabase } from './db/db.ts'
+import { type Disk, unknownDisk } from './db/disk.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
 import { StartError } from './errors.ts'
@@ -116,6 +118,8 @@ export type Surroundings = {
   onStatement?: (text: string) => void
   daemonToken?: DaemonTokenState
   checkOutputs?: boolean
+  /** Of the embedded database. */
+  disk?: Disk
 }
 
 /** The composition root: configuration and database become a service, migrated and ready to answer. */
@@ -211,6 +215,7 @@ export async function composeApp(
     config,
     log,
     db,
+    disk: around.disk ?? unknownDisk,
     registry,
     actions: wired,
     hooks: (declarations.hooks ?? {}) as CellHooks,
@@ -241,6 +246,7 @@ export async function composeApp(
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
     outputs: createOutputs(around.checkOutputs ?? config.env === 'development', log),
+    gate: createGate(config.max_caller_connections),
     bootstrap: createBootstrap(config, db, log),
     authorizeOffer: declarations.authorize_offer,
   }

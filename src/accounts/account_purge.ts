@@ -40,6 +40,8 @@ export async function purgeAccount(
   )
   const actor_ids = actors.map(({ id }) => id)
   await releaseCells(db, actor_ids)
+  // Before the actors go: a writer of cells holds its row of usage first, and then asks for its actor.
+  await db.run(sql`delete from cell_usage where account_id = ${account_id}::uuid`)
   await db.run(sql`delete from account where id = ${account_id}::uuid`)
   audit('account_purge', { username, email, ...detail }, { target_account_id: account_id })
   auditActors(audit, 'actor_purge', account_id, actor_ids, detail)

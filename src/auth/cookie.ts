@@ -3,8 +3,8 @@ import { sessionIdOf } from './secrets.ts'
 
 /** Signs with the first key of a ring and verifies with every one; gives no key away. */
 export interface Mac {
-  /** HMAC-SHA256 of the text, 43 base64url characters. */
-  sign(text: string): string
+  /** HMAC-SHA256 of the text, 43 base64url characters; with the first key, or the one of an index that `verify` gave. */
+  sign(text: string, key?: number): string
   /** Index of the key that made `mac`, or -1. Compares texts, so another spelling of the bytes fails. */
   verify(text: string, mac: string): number
 }
@@ -29,9 +29,8 @@ const digest = (key: KeyObject, text: string): string =>
   createHmac('sha256', key).update(text).digest('base64url')
 
 function createMac(keys: readonly KeyObject[]): Mac {
-  const first = keys[0] as KeyObject
   return {
-    sign: (text) => digest(first, text),
+    sign: (text, key = 0) => digest(keys[key] as KeyObject, text),
     verify(text, mac) {
       const given = Buffer.from(mac)
       return keys.findIndex((key) => {

@@ -10,9 +10,10 @@ import { holdsAdmin } from '../roles/grants.ts'
 import { me, tier } from './access.ts'
 import { Cell, cellWriteError } from './cells.ts'
 import { type Copy, copyStatement } from './clone-copy.ts'
-import { cellsToClone, cloneLimits, tooLarge } from './clone-walk.ts'
+import { cellsToClone, cloneLimits, tooLarge, type Walked } from './clone-walk.ts'
 import { type CellData, checkData, compactBytes, DataPatch, mergePatch, sameJson } from './data.ts'
 import { mayCreate, validated } from './hooks.ts'
+import { clonesUnderWay, noQuota, quotaOf, storeWithin } from './usage.ts'
 
 export const cell_clone = mutation({
   doc: 'Copy a cell that the caller may view, with its visible edges; deep: with all cells these lead to.',
@@ -21,6 +22,7 @@ export const cell_clone = mutation({
   snapshot: true,
   rate_limit: 'account',
   rate_limit_group: 'cell_create',
+  budget: 'cell_clone',
   input: z.strictObject({
     source_id: Uuid,
     deep: z.boolean().default(false),
@@ -33,15 +35,18 @@ export const cell_clone = mutation({
     'cell_clone_too_large',
     'cell_data_invalid',
     'cell_create_forbidden',
+    'cell_quota_exceeded',
     'account_vanished',
   ],
   async handler(
     { source_id, deep, with_data_patch: patch },
-    { app, account, actor, role_grants, db, audit },
+    { app, account, actor, role_grants, db, audit, afterCommit },
   ) {
+    app.disk.admit()
     const caller = { actor_id: actor.id, account_id: account.id, is_admin: holdsAdmin(role_grants) }
-    const { cell, ids } = await clone(app, db, caller, { source_id, deep, patch })
+    const { cell, ids, cost } = await clone(app, db, caller, { source_id, deep, patch })
     audit('cell_clone', { source_id, new_id: cell.id }, { cell_ids: ids })
+    afterCommit(() => app.limiters.spend('cell_clone', account.id, cost))
     return { cell, cloned_count: ids.length }
   },
 })
@@ -54,24 +59,35 @@ async function clone(
   db: Queryable,
   caller: Caller,
   wanted: Wanted,
-): Promise<{ cell: Cell; ids: string[] }> {
-  const { actor_id } = caller
+): Promise<{ cell: Cell; ids: string[]; cost: number }> {
+  const { actor_id, account_id, is_admin } = caller
   const { source_id, deep, patch } = wanted
   const [root] = await sources(db, actor_id, [source_id])
   if (!root) throw refusal('cell_not_found')
   const data = patch && patched(root.data, patch)
   const bytes = compactBytes(data ?? root.data)
-  const ids = await cellsToClone(db, actor_id, { id: root.id, bytes }, deep)
+  const edgesOfCellMax = app.config.max_cell_edges
+  const walked = await cellsToClone(db, actor_id, { id: root.id, bytes }, { deep, edgesOfCellMax })
+  const { ids } = walked
   const changed = new Map(data && [[root.id, data]])
-  await runHooks(app, db, caller, ids, root, changed)
+  const amount = { cells: ids.length, bytes: await runHooks(app, db, caller, walked, root, changed) }
   const copies = ids.map((id): Copy => ({ source_id: id, new_id: randomUUID(), data: changed.get(id) }))
-  const cell = await db.first<Cell>(copyStatement(actor_id, copies, deep)).catch((error) => {
+  const write = { account_id, amount, quota: is_admin ? noQuota : quotaOf(app.config) }
+  const cell = await storeWithin(db, write, clonesUnderWay, (way) =>
+    db.first<Cell>(copyStatement(actor_id, copies, deep, write, way)),
+  ).catch((error) => {
     throw cellWriteError(error, 'with_data_patch')
   })
   // A role of the caller expired since the walk, and a cell with it: fewer are left, so this comes to an end.
   if (!cell) return await clone(app, db, caller, wanted)
-  return { cell, ids: copies.map(({ new_id }) => new_id) }
+  const { cells, bytes: size } = amount
+  const cost = cells + Math.ceil(size / unitBytes) + Math.ceil(walked.edges / unitEdges)
+  return { cell, ids: copies.map(({ new_id }) => new_id), cost }
 }
+
+/** What costs as much as one more cell. */
+const unitBytes = 16_384
+const unitEdges = 32
 
 type Source = { id: string; kind: string | null; visibility: string; data: CellData }
 
@@ -92,17 +108,18 @@ function patched(stored: CellData, patch: CellData): CellData {
 
 /**
  * Asks the hooks about every cell to be, first the one for data, then the one for creation. What they leave
- * as it is is copied in the database; without hooks the data of the children never comes here.
+ * as it is is copied in the database; without hooks the data of the children never comes here. Resolves to the
+ * bytes of all data to be.
  */
 async function runHooks(
   app: App,
   db: Queryable,
   caller: Caller,
-  ids: string[],
+  { ids, bytes: walkedBytes }: Walked,
   root: Source,
   changed: Map<string, CellData>,
-): Promise<void> {
-  if (!app.hooks.validateData && !app.hooks.authorizeCreate) return
+): Promise<number> {
+  if (!app.hooks.validateData && !app.hooks.authorizeCreate) return walkedBytes
   const cells = ids.length === 1 ? [root] : await sources(db, caller.actor_id, ids)
   for (const { id, kind, data } of cells) {
     const before = changed.get(id) ?? data
@@ -116,4 +133,5 @@ async function runHooks(
     if (!(await mayCreate(app, caller, { ...wanted, data: changed.get(id) ?? data })))
       throw refusal('cell_create_forbidden')
   }
+  return bytes
 }

@@ -6,6 +6,7 @@ import { me } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Kind, Path, Visibility } from './cells.ts'
 import { type CellData, compactBytes, Data } from './data.ts'
 import { mayCreate, validated } from './hooks.ts'
+import { cellsUnderWay, counted, noQuota, type Quota, quotaOf, room, storeWithin } from './usage.ts'
 
 export const cell_create = mutation({
   doc: 'Make a cell owned by the acting actor. Only admins may give it a path.',
@@ -27,12 +28,14 @@ export const cell_create = mutation({
     'cell_data_invalid',
     'cell_create_forbidden',
     'cell_path_taken',
+    'cell_quota_exceeded',
     'account_vanished',
   ],
   async handler(
     { data: sent, kind = null, visibility, path = null },
     { app, account, actor, role_grants, db, audit, fail },
   ) {
+    app.disk.admit()
     const is_admin = holdsAdmin(role_grants)
     if (path !== null && !is_admin) throw fail('cell_path_admin_only')
     if (Object.hasOwn(sent, 'kind')) throw fail('cell_kind_in_data')
@@ -41,7 +44,13 @@ export const cell_create = mutation({
     const caller = { actor_id: actor.id, account_id: account.id, is_admin }
     const wanted = { operation: 'create' as const, kind, visibility, path, data, source_id: null }
     if (!(await mayCreate(app, caller, wanted))) throw fail('cell_create_forbidden')
-    const cell = await insertCell(db, actor.id, { kind, visibility, path, data })
+    const quota = is_admin ? noQuota : quotaOf(app.config)
+    const cell = await insertCell(
+      db,
+      { actor_id: actor.id, account_id: account.id },
+      { kind, visibility, path, data },
+      quota,
+    )
     if (!cell) throw fail('cell_path_admin_only')
     audit('cell_create', { cell_id: cell.id })
     return { cell }
@@ -51,16 +60,27 @@ export const cell_create = mutation({
 type NewCell = { kind: string | null; visibility: string; path: string | null; data: CellData }
 
 /** Undefined where a path is given and the actor is no admin at the time of the statement. */
-async function insertCell(db: Queryable, actor_id: string, cell: NewCell): Promise<Cell | undefined> {
+async function insertCell(
+  db: Queryable,
+  { actor_id, account_id }: { actor_id: string; account_id: string },
+  cell: NewCell,
+  quota: Quota,
+): Promise<Cell | undefined> {
   const { kind, visibility, path, data } = cell
+  const bytes = compactBytes(data)
   const values = sql`${kind}::text, ${visibility}::text, ${path}::text, ${JSON.stringify(data)}::jsonb,
-    ${compactBytes(data)}::int, ${actor_id}::uuid`
-  const source = path === null ? sql`select ${values}` : sql`select ${values} from me where me.is_admin`
+    ${bytes}::int, ${actor_id}::uuid`
+  const write = { account_id, amount: { cells: 1, bytes }, quota }
   try {
-    return await db.first<Cell>(sql`
-      ${path === null ? sql.empty : sql`with ${me(actor_id)}`}
-      insert into cell as c (kind, visibility, path, data, data_bytes, created_by) ${source}
-      returning ${cellColumns}`)
+    return await storeWithin(db, write, cellsUnderWay, (way) =>
+      db.first<Cell>(sql`
+        with ${path === null ? sql.empty : sql`${me(actor_id)},`} ${room(write, way)}, written as (
+          insert into cell as c (kind, visibility, path, data, data_bytes, created_by)
+          select ${values} from room ${path === null ? sql.empty : sql`, me where me.is_admin`}
+          returning ${cellColumns}
+        ), ${counted(write, way)}
+        select ${cellColumns} from written c`),
+    )
   } catch (error) {
     throw cellWriteError(error, 'data')
   }

@@ -8,6 +8,8 @@ export const cell_delete = mutation({
   doc: 'Delete a cell for good. Its path is free at once; its edges and grants are out of reach.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_delete',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
   input: z.strictObject({ cell_id: Uuid }),
   output: z.object({ ok: z.literal(true), deleted: z.literal(true) }),
   errors: ['cell_not_found'],

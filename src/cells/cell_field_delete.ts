@@ -8,6 +8,8 @@ export const cell_field_delete = mutation({
   doc: 'Take a field away from a cell; `deleted` is false where there is none.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_field_delete',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
   input: z.strictObject({ source_id: Uuid, name: FieldName }),
   output: z.object({ ok: z.literal(true), deleted: z.boolean() }),
   errors: ['cell_not_found'],

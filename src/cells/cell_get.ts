@@ -4,6 +4,7 @@ import { Uuid } from '../core/wire.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { me, tier } from './access.ts'
 import { Cell, cellColumns, Path } from './cells.ts'
+import type { CellData } from './data.ts'
 import { type Edges, edgeOrder, Field, fieldEdges, Item, itemEdges, visibleEdges } from './edges.ts'
 
 /** Edges shown per relation; the flag says whether one more visible edge exists. */
@@ -32,46 +33,68 @@ export const cell_get = query({
   async handler({ id, path }, { actor, db, fail }) {
     // What the index on all paths asks for besides.
     const anchor = id === undefined ? sql`c.path = ${path} and c.path <> ''` : sql`c.id = ${id}::uuid`
-    const [row] = await db.point<Row>(sql`
-      with ${me(actor?.id ?? null)}, anchor as (
-        select ${cellColumns}, ${tier.edit} as can_edit, ${tier.manage} as can_grant
-        from cell c, me where ${anchor} and ${tier.view}
-      )
-      select anchor.*, ${bundled(fieldEdges)} as fields,
-        ${bundled(itemEdges)} as items
-      from anchor`)
-    if (!row) throw fail('cell_not_found')
-    const { fields, items, can_edit, can_grant, ...cell } = row
-    return {
-      cell,
-      fields: fields.slice(0, edgesMax),
-      fields_truncated: fields.length > edgesMax,
-      items: items.slice(0, edgesMax),
-      items_truncated: items.length > edgesMax,
-      can_edit,
-      can_grant,
-    }
+    const caller = actor?.id ?? null
+    const [alone] = await db.point<CellRow & { data: CellData | null }>(aloneStatement(caller, anchor))
+    if (!alone) throw fail('cell_not_found')
+    if (alone.data !== null) return answer(alone, none, none)
+    const linked = await db.first<CellRow & { fields: Bundle<Field>; items: Bundle<Item> }>(
+      linkedStatement(caller, anchor),
+    )
+    if (!linked) throw fail('cell_not_found')
+    const { fields, items, ...row } = linked
+    return answer(row, fields, items)
   },
 })
 
-type Row = Cell & {
-  fields: Field[]
-  items: Item[]
-  can_edit: boolean
-  can_grant: boolean
+type CellRow = Cell & { can_edit: boolean; can_grant: boolean }
+type Bundle<T> = { edges: T[]; is_cut: boolean }
+
+const none = { edges: [], is_cut: false }
+
+function answer({ can_edit, can_grant, ...cell }: CellRow, fields: Bundle<Field>, items: Bundle<Item>) {
+  return {
+    cell,
+    fields: fields.edges.slice(0, edgesMax),
+    fields_truncated: fields.is_cut || fields.edges.length > edgesMax,
+    items: items.edges.slice(0, edgesMax),
+    items_truncated: items.is_cut || items.edges.length > edgesMax,
+    can_edit,
+    can_grant,
+  }
 }
 
-/** The visible edges of the anchor as JSON. */
+const rights = sql`${tier.edit} as can_edit, ${tier.manage} as can_grant`
+
+/**
+ * A cell that has no edges; of another one everything but its data. Edges are read on a connection that
+ * nobody else's reads wait for: thousands of them may lead to hidden cells.
+ */
+const aloneStatement = (caller: string | null, anchor: Sql): Sql => sql`
+  with ${me(caller)}
+  select c.id, c.kind, c.visibility, c.path, case
+      when exists (select from cell_field where source_id = c.id) then null
+      when exists (select from cell_item where parent_id = c.id) then null
+      else c.data
+    end as data, c.version, c.created_by, c.updated_by, c.created_at, c.updated_at, ${rights}
+  from cell c, me where ${anchor} and ${tier.view}`
+
+/** The whole answer once more, so that the cell and its edges are of one moment. */
+const linkedStatement = (caller: string | null, anchor: Sql): Sql => sql`
+  with ${me(caller)}, anchor as (
+    select ${cellColumns}, ${rights} from cell c, me where ${anchor} and ${tier.view}
+  )
+  select anchor.*, ${bundled(fieldEdges)} as fields, ${bundled(itemEdges)} as items
+  from anchor`
+
+/** The visible edges of the anchor as JSON, and whether there were too many to examine all. */
 function bundled(edges: Edges): Sql {
   const pairs = [edges.from, edges.key, edges.to].map((name) => `'${name}', e.${name}`).join(', ')
-  const order = sql.raw(
-    edgeOrder(edges)
-      .map((name) => `e.${name}`)
-      .join(', '),
-  )
+  const order = edgeOrder(edges).map((name) => `e.${name}`)
+  const isEnd = sql.raw(`e.${edges.to} is null`)
   return sql`(
-    select coalesce(json_agg(json_build_object(${sql.raw(pairs)}, 'created_at', iso_timestamp(e.created_at))
-      order by ${order}), '[]'::json)
+    select json_build_object('is_cut', coalesce(bool_or(${isEnd}), false), 'edges', coalesce(
+      json_agg(json_build_object(${sql.raw(pairs)}, 'created_at', iso_timestamp(e.created_at))
+        order by ${sql.raw(order.join(', '))}) filter (where not ${isEnd}), '[]'::json))
     from (${visibleEdges(edges, { anchor: sql`anchor.id`, size: edgesMax + 1 })}) e
   )`
 }

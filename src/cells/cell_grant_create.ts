@@ -15,6 +15,8 @@ export const cell_grant_create = mutation({
   doc: 'Let an actor, or the holders of a role, view or edit a cell. Repeating it changes the level.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_grant_create',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
   input: z.strictObject({ cell_id: Uuid, level: z.enum(['viewer', 'editor']), principal: PrincipalInput }),
   output: z.object({ grant: CellGrant }),
   errors: [
@@ -25,6 +27,7 @@ export const cell_grant_create = mutation({
     'account_vanished',
   ],
   async handler({ cell_id, level, principal: sent }, { app, actor, db, audit, fail }) {
+    app.disk.admit()
     if (!(await lockManaged(db, actor.id, cell_id))) throw fail('cell_not_found')
     const principal: Principal =
       'actor_id' in sent ? { actor_id: sent.actor_id } : { role: sent.role, scope_id: sent.scope_id ?? null }

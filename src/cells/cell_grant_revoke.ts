@@ -9,6 +9,8 @@ export const cell_grant_revoke = mutation({
   doc: 'Take a grant away, as a manager of its cell or as the actor it is for. Says whether the caller may still view.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_grant_revoke',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
   input: z.strictObject({ grant_id: Uuid }),
   output: z.object({ ok: z.literal(true), still_admitted: z.boolean() }),
   errors: ['cell_grant_not_found'],

@@ -8,6 +8,8 @@ export const cell_item_delete = mutation({
   doc: 'Take the item at a position away from a cell; `deleted` is false where there is none.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_item_delete',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
   input: z.strictObject({ parent_id: Uuid, position: Position }),
   output: z.object({ ok: z.literal(true), deleted: z.boolean() }),
   errors: ['cell_not_found'],

@@ -10,6 +10,8 @@ export const cell_item_move = mutation({
   doc: 'Move an item to a free position of the same cell.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_item_move',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
   input: z.strictObject({ parent_id: Uuid, position: Position, new_position: Position }),
   output: z.object({ item: Item }),
   errors: ['cell_not_found', 'cell_item_position_taken'],

@@ -2,18 +2,21 @@ import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import { issue } from '../core/issues.ts'
 import { Int, Uuid } from '../core/wire.ts'
-import { type Queryable, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { holdsAdmin } from '../roles/grants.ts'
 import { me, tier } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Path, Visibility } from './cells.ts'
 import { type CellData, checkData, compactBytes, Data, DataPatch, mergePatch, sameJson } from './data.ts'
 import { validated } from './hooks.ts'
+import { cellsUnderWay, counted, noQuota, quotaOf, room, storeWithin, type Write } from './usage.ts'
 
 export const cell_update = mutation({
   doc: 'Change data (whole or by merge patch), visibility or path. Without a difference nothing is written.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_update',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
   input: z.strictObject({
     cell_id: Uuid,
     data: Data.optional(),
@@ -31,6 +34,7 @@ export const cell_update = mutation({
     'cell_kind_in_data',
     'cell_data_invalid',
     'cell_path_taken',
+    'cell_quota_exceeded',
     'account_vanished',
   ],
   refine(input) {
@@ -39,9 +43,10 @@ export const cell_update = mutation({
     return input
   },
   async handler(input, { app, actor, role_grants, db, audit, fail }) {
+    app.disk.admit()
     const { cell_id, expected_version } = input
     if (typeof input.path === 'string' && !holdsAdmin(role_grants)) throw fail('cell_path_admin_only')
-    const { stored, manages, is_admin } = await lockEditable(db, actor.id, cell_id)
+    const { stored, manages, is_admin, owner } = await lockEditable(db, actor.id, cell_id)
     const { visibility = stored.visibility, path = stored.path } = input
     if (visibility !== stored.visibility && !manages) throw fail('cell_visibility_manage_only')
     if (path !== stored.path && !is_admin) throw fail('cell_path_admin_only')
@@ -57,7 +62,12 @@ export const cell_update = mutation({
     }
     if (Object.keys(change).length === 0) return { cell: stored }
     const field = input.data_patch ? 'data_patch' : 'data'
-    const cell = await write(db, actor.id, cell_id, change).catch((error) => {
+    const grown = owner && change.data && compactBytes(change.data) - owner.data_bytes
+    const quota = is_admin ? noQuota : quotaOf(app.config)
+    const store = grown
+      ? { account_id: owner.account_id, amount: { cells: 0, bytes: grown }, quota }
+      : undefined
+    const cell = await write(db, actor.id, cell_id, change, store).catch((error) => {
       throw cellWriteError(error, field)
     })
     if (!cell) {
@@ -79,18 +89,34 @@ type Change = { data?: CellData; visibility?: string; path?: string | null }
  * asks again, so that what was written after a right was revoked is not answered to its former holder.
  */
 async function lockEditable(db: Queryable, actor_id: string, cell_id: string): Promise<Locked> {
-  const row = await db.first<Cell & Omit<Locked, 'stored'> & { version_before: number }>(sql`
+  const row = await db.first<LockedRow>(sql`
     with ${me(actor_id)}
-    select ${cellColumns}, ${tier.manage} as manages, me.is_admin,
+    select ${cellColumns}, ${tier.manage} as manages, me.is_admin, c.data_bytes,
+      (select account_id from actor where id = c.created_by) as owner_id,
       (select before.version from cell before where before.id = c.id) as version_before
     from cell c, me where c.id = ${cell_id}::uuid and ${tier.edit} for no key update of c`)
   if (!row) throw refusal('cell_not_found')
-  const { manages, is_admin, version_before, ...stored } = row
+  const { manages, is_admin, data_bytes, owner_id, version_before, ...stored } = row
   if (version_before !== stored.version) return await lockEditable(db, actor_id, cell_id)
-  return { stored, manages, is_admin }
+  const owner = owner_id === null ? undefined : { account_id: owner_id, data_bytes }
+  return { stored, manages, is_admin, owner }
 }
 
-type Locked = { stored: Cell; manages: boolean; is_admin: boolean }
+type Locked = {
+  stored: Cell
+  manages: boolean
+  is_admin: boolean
+  /** The account that the data counts for; system cells count for none. */
+  owner: { account_id: string; data_bytes: number } | undefined
+}
+
+type LockedRow = Cell & {
+  manages: boolean
+  is_admin: boolean
+  data_bytes: number
+  owner_id: string | null
+  version_before: number
+}
 
 /** The data as it would be after the call, or undefined where the call does not touch it. */
 function mergedData(
@@ -107,14 +133,17 @@ function mergedData(
   return merged
 }
 
-/** The write asks for the tier again: it begins after the lock is held, so no revoked right can land. */
+/**
+ * The write asks for the tier again: it begins after the lock is held, so no revoked right can land. `stored` is
+ * what it adds to the usage of the owner's account.
+ */
 async function write(
   db: Queryable,
   actor_id: string,
   cell_id: string,
-  change: Change,
+  { data, visibility, path }: Change,
+  stored: Write | undefined,
 ): Promise<Cell | undefined> {
-  const { data, visibility, path } = change
   const sets = [
     sql`version = c.version + 1, updated_by = ${actor_id}::uuid,
       updated_at = greatest(statement_timestamp(), c.created_at)`,
@@ -122,11 +151,16 @@ async function write(
   if (data) sets.push(sql`data = ${JSON.stringify(data)}::jsonb, data_bytes = ${compactBytes(data)}`)
   if (visibility !== undefined) sets.push(sql`visibility = ${visibility}`)
   if (path !== undefined) sets.push(sql`path = ${path}`)
-  return await db.first<Cell>(sql`
-    with ${me(actor_id)}
+  const update = (from: Sql) => sql`
     update cell c set ${sql.join(sets, ', ')}
-    from me where c.id = ${cell_id}::uuid and ${tier.edit}
+    from ${from} where c.id = ${cell_id}::uuid and ${tier.edit}
       ${visibility === undefined ? sql.empty : sql`and ${tier.manage}`}
       ${path === undefined ? sql.empty : sql`and me.is_admin`}
-    returning ${cellColumns}`)
+    returning ${cellColumns}`
+  if (!stored) return await db.first<Cell>(sql`with ${me(actor_id)} ${update(sql`me`)}`)
+  return await storeWithin(db, stored, cellsUnderWay, (way) =>
+    db.first<Cell>(sql`
+      with ${me(actor_id)}, ${room(stored, way)}, written as (${update(sql`me, room`)}), ${counted(stored, way)}
+      select ${cellColumns} from written c`),
+  )
 }

@@ -51,6 +51,7 @@ export function cellWriteError(
       return refusal('invalid_params', { issues: [issue([field], 'too_big')] })
     case 'cell_created_by_fkey':
     case 'cell_updated_by_fkey':
+    case 'cell_usage_account_id_fkey':
       return refusal('account_vanished')
     default:
       return error

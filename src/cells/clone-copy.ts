@@ -2,22 +2,30 @@ import { type Sql, sql } from '../db/sql.ts'
 import { me, tier, tiers } from './access.ts'
 import { cellColumns } from './cells.ts'
 import { type CellData, compactBytes } from './data.ts'
+import { counted, room, type Way, type Write } from './usage.ts'
 
 /** A cell to be made of another; without `data` it takes that of its source. */
 export type Copy = { source_id: string; new_id: string; data: CellData | undefined }
 
 /**
  * Makes all cells of a clone and their edges in one statement, and answers the new root, which comes first in
- * `copies`. Nothing is made, and nothing answered, where the caller may no longer view one of the sources.
+ * `copies`. Nothing is made, and nothing answered, where there is no room, or the caller may no longer view one of
+ * the sources.
  *
  * Each look-up is written as one (`offset 0`, a map): a plan made without knowing how many cells there are
  * would join thousands of rows pair by pair.
  */
-export function copyStatement(actor_id: string, copies: readonly Copy[], deep: boolean): Sql {
+export function copyStatement(
+  actor_id: string,
+  copies: readonly Copy[],
+  deep: boolean,
+  write: Write,
+  way: Way,
+): Sql {
   const [root] = copies as [Copy, ...Copy[]]
   const given = copies.map(({ data }) => data)
   return sql`
-    with ${me(actor_id)}, plan as (
+    with ${me(actor_id)}, ${room(write, way)}, plan as (
       select * from unnest(
         ${copies.map(({ source_id }) => source_id)}::uuid[], ${copies.map(({ new_id }) => new_id)}::uuid[],
         ${given.map((data) => data && JSON.stringify(data))}::text[],
@@ -30,8 +38,8 @@ export function copyStatement(actor_id: string, copies: readonly Copy[], deep: b
       where ${tier.view}
     ), whole as materialized (
       select jsonb_object_agg(source_id, new_id) as copy_of from source
-      having count(*) = ${copies.length}::int
-    ), copied as (
+      having count(*) = ${copies.length}::int and exists (select from room)
+    ), written as (
       insert into cell as c (id, kind, visibility, data, data_bytes, created_by)
       select new_id, kind, visibility, data, data_bytes, ${actor_id}::uuid from source, whole
       returning ${cellColumns}
@@ -41,8 +49,8 @@ export function copyStatement(actor_id: string, copies: readonly Copy[], deep: b
     ), items as (
       insert into cell_item (parent_id, position, child_id)
       ${edges('cell_item', 'parent_id', 'position', 'child_id', deep)}
-    )
-    select ${cellColumns} from copied c where c.id = ${root.new_id}::uuid`
+    ), ${counted(write, way)}
+    select ${cellColumns} from written c where c.id = ${root.new_id}::uuid`
 }
 
 /**

@@ -48,10 +48,17 @@ export type Walk = {
   anchor: Sql
   /** Edges that lead to the cell instead of those that belong to it. */
   isReverse?: boolean
-  /** The key of the last edge that was shown. */
+  /** The key of an edge; those behind it follow, and where `isFrom` the edge itself comes first. */
   after?: readonly unknown[] | null
+  isFrom?: boolean
   size: number
 }
+
+/**
+ * Edges that one call examines, whose far cells may all be hidden. More than the default of `max_cell_edges`
+ * allows a cell, so that the lists of its own edges never end here in ordinary use.
+ */
+const examinedMax = 12_000
 
 /** What edges are ordered by: unique, and what their index has in this order. */
 export const edgeOrder = ({ from, key }: Edges, isReverse = false): string[] =>
@@ -59,24 +66,37 @@ export const edgeOrder = ({ from, key }: Edges, isReverse = false): string[] =>
 
 /**
  * The edges of a cell whose far cell the caller may view, cut after that filter; needs `me`. It walks the index
- * in order and probes each far cell once, until there are enough. Given `near = …` the planner expects a few
- * edges and sorts them, which for a popular cell are all of its thousands for a page of twenty; of a range
- * between two bounds it expects many. The probe is a value and no join: that would be one with all cells there
- * are, or prepare to remember as many far cells as there may be edges.
+ * in order and probes each far cell once, until there are enough. Where it has examined as many as a call may,
+ * its last row is the edge at which to go on, without its far cell (`to` is null).
+ *
+ * Given `near = …` the planner expects a few edges and sorts them, which for a popular cell are all of its
+ * thousands for a page of twenty; of a range between two bounds it expects many. The probe is a value and no
+ * join: that would be one with all cells there are, or prepare to remember as many far cells as there may be
+ * edges.
  */
-export function visibleEdges(edges: Edges, { anchor, isReverse = false, after, size }: Walk): Sql {
+export function visibleEdges(
+  edges: Edges,
+  { anchor, isReverse = false, after, isFrom = false, size }: Walk,
+): Sql {
   const [near, far] = isReverse ? [edges.to, edges.from] : [edges.from, edges.to]
   const order = edgeOrder(edges, isReverse)
   const names = (some: string[]): Sql => sql.raw(some.map((name) => `e.${name}`).join(', '))
+  const sorted = names([near, ...order])
   const lower = after
-    ? sql`(${names([near, ...order])}) > (${anchor}, ${sql.join(order.map(cursorValue(after)), ', ')})`
+    ? sql`(${sorted}) ${sql.raw(isFrom ? '>=' : '>')} (${anchor}, ${sql.join(order.map(cursorValue(after)), ', ')})`
     : sql`(${names([near, ...order.slice(0, 1)])}) >= (${anchor}, ${sql.raw(isReverse ? `'-infinity'` : `''`)})`
+  const isEnd = sql`e.nth = ${sql.raw(examinedMax)}`
   return sql`
-    select ${edgeColumns(edges, 'e')}
-    from ${sql.raw(edges.table)} e, me
-    where ${lower} and ${names([near])} <= ${anchor}
-      and (select ${tiers('far').view} from cell far where far.id = ${names([far])})
-    order by ${names([near, ...order])} limit ${sql.raw(size)}`
+    select ${names([edges.from, edges.key])}, case when ${isEnd} then null else ${names([edges.to])} end as ${sql.raw(edges.to)},
+      e.created_at
+    from (
+      select ${edgeColumns(edges, 'e')}, row_number() over (order by ${sorted}) as nth
+      from ${sql.raw(edges.table)} e
+      where ${lower} and ${names([near])} <= ${anchor}
+      order by ${sorted} limit ${sql.raw(examinedMax)}
+    ) e, me
+    where ${isEnd} or (select ${tiers('far').view} from cell far where far.id = ${names([far])})
+    order by ${sorted} limit ${sql.raw(size)}`
 }
 
 /** The value of a cursor's key for a column, as the type of that column. */

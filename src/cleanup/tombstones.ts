@@ -1,3 +1,4 @@
+import { addUp, ownShard } from '../cells/usage.ts'
 import { type Queryable, sql } from '../db/db.ts'
 
 /** Cells of one transaction: their edges, grants and timelines go along, so it touches many more rows. */
@@ -13,9 +14,14 @@ export async function removeTombstones(db: Queryable, days: number): Promise<num
       delete from cell where id = any(array(
         select id from cell where deleted_at <= now() - ${days}::int * interval '1 day'
         order by deleted_at limit ${sql.raw(tombstoneBatch)} for update skip locked
-      )) returning id
+      )) returning id, created_by, data_bytes
     ), timelines as (
       delete from audit_cell where cell_id in (select id from gone)
+    ), freed as (
+      insert into cell_usage (account_id, shard, cells, bytes)
+      select actor.account_id, ${ownShard}, -count(*), -sum(gone.data_bytes)
+      from gone join actor on actor.id = gone.created_by group by actor.account_id
+      ${addUp}
     )
     select count(*) as removed from gone`)
   return removed

@@ -3,12 +3,13 @@ import { join } from 'node:path'
 import { readDaemonTokenFile } from '../auth/daemon-token.ts'
 import type { Config } from '../config.ts'
 import { readPrivateFile } from '../core/private-file.ts'
+import { spaceOf } from '../db/disk.ts'
 import type { Finding } from './doctor.ts'
 
 /** What is wrong with the files of an installation and who may read them (contract 1, section 16). */
 export async function fileFindings(config: Config): Promise<Finding[]> {
   const { data_dir, cookie_keys, daemon_token_file } = config
-  const findings = await openToOthers(data_dir)
+  const findings = [...(await openToOthers(data_dir)), ...(await diskFindings(config))]
   // Keys that are given are used, whatever the file holds.
   const kept = cookie_keys ? undefined : await readPrivateFile(join(data_dir, 'cookie_keys'))
   if (kept && 'problem' in kept && !kept.missing)
@@ -35,6 +36,21 @@ export async function fileFindings(config: Config): Promise<Finding[]> {
         'Add one of `cellkeep keys generate` last on every server, then move it first, and drop the weak one.',
     })
   return findings
+}
+
+async function diskFindings({ database_url, data_dir, disk_reserve }: Config): Promise<Finding[]> {
+  if (database_url !== null || disk_reserve === null) return []
+  const { free, state, reserve, low } = await spaceOf(data_dir, disk_reserve)
+  if (state === 'ok') return []
+  const mib = (bytes: number): string => `${Math.floor(bytes / 1_048_576)} MiB`
+  const isFull = state === 'full'
+  return [
+    {
+      finding: isFull ? 'disk_full' : 'disk_low',
+      what: `The disk of ${data_dir} has ${mib(free)} left${isFull ? ': content is refused.' : `; below ${mib(reserve)} content is refused.`}`,
+      remedy: `Make room for ${mib(low)} or more: remove other files, enlarge the disk, or let old rows go with CELLKEEP_CELL_TOMBSTONE_RETENTION_DAYS and CELLKEEP_AUDIT_RETENTION_DAYS.`,
+    },
+  ]
 }
 
 /** 32 random characters have about 25 different ones; a word that is repeated has its own few. */

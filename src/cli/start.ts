@@ -5,6 +5,7 @@ import { shownSettings } from '../config/show.ts'
 import { type ParsedConfig, withDataDir } from '../config.ts'
 import { createLog, type Log, mute, type Output, standardOutput } from '../core/log.ts'
 import { textLines } from '../core/log-text.ts'
+import { watchDisk } from '../db/disk.ts'
 import { type Embedded, startEmbedded } from '../db/embedded.ts'
 import { StartError } from '../errors.ts'
 import { aborted, type Serving, serve } from '../http/serve.ts'
@@ -28,10 +29,15 @@ export const start: Command = {
     try {
       const { parsed, embedded } = await openDataDir(loaded, log, io, stopped.lost)
       if (embedded) stack.add('database', () => embedded.close(), { mustEnd: true })
+      const { disk_reserve } = parsed.config
+      const disk =
+        embedded && disk_reserve !== null ? await watchDisk(embedded.dataDir, disk_reserve, log) : undefined
+      if (disk) stack.add('disk', async () => disk.close())
       const service = await composeService(parsed, {
         connection: embedded?.connection ?? { connectionString: parsed.config.database_url as string },
         cookieKeys: parsed.config.cookie_keys ?? (await keptCookieKeys(parsed.config.data_dir)),
         log,
+        ...(disk && { disk }),
       })
       stack.add('service', () => service.close())
       const serving = await serve(service)

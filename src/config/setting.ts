@@ -21,7 +21,7 @@ export function setting<T, O>(kind: Kind<T, O>, rest: NoInfer<Omit<Setting<T, O>
 }
 
 /** What a default may depend on. */
-export type Known = { host: string; data_dir: string; account_path: string }
+export type Known = { host: string; data_dir: string; account_path: string; database_pool_max: number }
 
 /** One row of the table, its types aside: what generic code sees. */
 export type AnySetting = Setting<unknown, unknown>

@@ -111,7 +111,16 @@ const database = {
     shown: 'the bundled binaries, else those found on the machine (15 or newer)',
     doc: 'PostgreSQL binaries for the embedded database.',
   }),
+  disk_reserve: setting(orOff(whole(1_048_576, 1_000_000_000_000, 'bytes')), {
+    default: 268_435_456,
+    doc: 'Room on the disk of the embedded database below which no content is stored, at most a twentieth of the disk; warned of at four times as much.',
+  }),
   database_pool_max: setting(whole(2, 200), { default: 10, doc: 'Most pooled connections of one process.' }),
+  max_caller_connections: setting(orOff(whole(1, 200)), {
+    default: ({ database_pool_max }) => Math.max(2, Math.floor(database_pool_max * 0.8)),
+    shown: 'four fifths of the pool, at least 2',
+    doc: 'Pooled connections that one account, or one address without a credential, uses at once; its other calls wait their turn.',
+  }),
   statement_timeout_ms: setting(whole(100, 30_000), {
     default: 10_000,
     doc: 'Time limit of one SQL statement.',
@@ -205,6 +214,18 @@ const accounts = {
   }),
   max_tokens: setting(perAccount(), { default: 10, doc: 'API tokens per account, likewise.' }),
   max_actors: setting(perAccount(), { default: 50, doc: 'Actors per account.' }),
+  max_cell_edges: setting(orOff(whole(1, 1_000_000)), {
+    default: 10_000,
+    doc: 'Fields of one cell, and items of one cell.',
+  }),
+  max_account_cells: setting(orOff(whole(1, 1_000_000_000)), {
+    default: 1_000_000,
+    doc: 'Cells that an account stores, deleted ones included; not for admins.',
+  }),
+  max_account_bytes: setting(orOff(whole(1, 1_000_000_000_000_000, 'bytes')), {
+    default: 10_737_418_240,
+    doc: 'Bytes of data in these cells; not for admins.',
+  }),
   login_fail_floor_ms: setting(whole(-1, 10_000), {
     default: 250,
     doc: 'Least time of a failed login; 0 or negative: no floor.',
@@ -267,6 +288,12 @@ const limits = {
   limit_role_write: allowance(1200, 900, 'Offers and role assignments per account.'),
   limit_admin_read: allowance(1200, 900, 'Administrative lists per account.'),
   limit_cell_create: allowance(1200, 900, 'Cells created per account.'),
+  limit_cell_write: allowance(6000, 900, 'Changes to cells, edges and grants per account.'),
+  limit_cell_clone: allowance(
+    20_000,
+    900,
+    'Size of clones per account: each cell counts 1, and so do 16 KiB of data and 32 edges.',
+  ),
   limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
   limit_discovery: allowance(600, 900, 'Discovery calls per IP.', true),
   max_connections: setting(whole(1, 1_000_000), {

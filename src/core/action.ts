@@ -97,6 +97,8 @@ export type Action<
   readonly description: string
   readonly rate_limit?: RateLimit
   readonly rate_limit_group?: string
+  /** An account's limiter that the handler charges by what it has done: refused while nothing is left. */
+  readonly budget?: string
   readonly error_reasons: readonly E[]
   /** The audit event of a mutation, also of its rolled-back attempts. */
   readonly event?: EventType
@@ -150,9 +152,14 @@ export function mutation<
   const E extends Reason = never,
   R = z.output<I>,
 >(
-  spec: Declaration<D, I, O, E, R, MutationContext<AuthOf<D>, E>> & { event: EventType; snapshot?: true },
+  spec: Declaration<D, I, O, E, R, MutationContext<AuthOf<D>, E>> & {
+    event: EventType
+    snapshot?: true
+    budget?: string
+  },
 ): Action<AuthOf<D>, I, O, E> {
-  return { ...declare(spec, true), event: spec.event, ...(spec.snapshot && { snapshot: true }) }
+  const { event, snapshot, budget } = spec
+  return { ...declare(spec, true), event, ...(snapshot && { snapshot }), ...(budget && { budget }) }
 }
 
 function declare<D extends AuthDeclaration, I extends z.ZodType, O extends z.ZodType, E extends Reason, R, C>(

@@ -6,12 +6,14 @@ import type { Bootstrap } from '../bootstrap/token-file.ts'
 import type { CellHooks } from '../cells/hooks.ts'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/db.ts'
+import type { Disk } from '../db/disk.ts'
 import type { AuthorizeOffer } from '../offers/policy.ts'
 import type { Hub } from '../realtime/hub.ts'
 import type { Registry } from '../roles/registry.ts'
 import type { LastUsed } from '../tokens/last-used.ts'
 import type { WiredAction } from './boot.ts'
 import type { Cursors } from './cursor.ts'
+import type { Gate } from './gate.ts'
 import type { Limiters } from './limiters.ts'
 import type { Log } from './log.ts'
 import type { Outputs } from './outputs.ts'
@@ -21,6 +23,7 @@ export type App = {
   readonly config: Config
   readonly log: Log
   readonly db: Database
+  readonly disk: Disk
   readonly actions: ReadonlyMap<string, WiredAction>
   readonly registry: Registry
   readonly hooks: CellHooks
@@ -34,6 +37,7 @@ export type App = {
   readonly cursors: Cursors
   readonly limiters: Limiters
   readonly outputs: Outputs
+  readonly gate: Gate
   readonly bootstrap: Bootstrap
   /** The consumer's rule of who may offer a role; undefined: who holds it. */
   readonly authorizeOffer: AuthorizeOffer | undefined

@@ -47,6 +47,7 @@ export function wireActions(
       refuse(`rate_limit must be one of ${rateLimits.join(', ')}.`)
     if (action.rate_limit && action.rate_limit !== 'ip' && action.auth.account !== 'required')
       refuse(`rate_limit "${action.rate_limit}" needs auth.account "required".`)
+    if (action.budget && action.auth.account !== 'required') refuse('a budget needs auth.account "required".')
     if (action.rate_limit_group && !action.rate_limit) refuse('rate_limit_group needs rate_limit.')
     if (action.enabled && !action.enabled(config, registry)) continue
     wired.set(method, {

@@ -5,8 +5,10 @@ import { refusal } from '../errors.ts'
 import { resolveActor } from './acting.ts'
 import type { App } from './app.ts'
 import type { WiredAction } from './boot.ts'
+import { GatedReads } from './gate.ts'
 import { guardCredential, guardRole } from './guards.ts'
 import { badText, type Issue, issue, toIssues } from './issues.ts'
+import { crowdOf } from './limiters.ts'
 import { fail, mutate } from './mutate.ts'
 
 /** One RPC call, whatever carried it: HTTP POST or GET, a batch entry, `service.call`. */
@@ -76,28 +78,29 @@ export async function dispatch<T = unknown>(
   // 9. the limiters
   await charge(app, action, call, caller)
 
-  // 10. the handler, a mutation inside its transaction
+  // 10. the handler, a mutation inside its transaction; where it needs a connection of the pool, in its turn
+  const turnOf = (): string => caller?.account.id ?? crowdOf(call.ip)
   if (!action.event) {
     message?.begin()
-    const result = await action.handler(input as never, { ...context, db: app.db.readOnly } as never)
+    const db = new GatedReads(app.db.readOnly, app.gate, turnOf)
+    const result = await action.handler(input as never, { ...context, db } as never)
     app.outputs.check(action, action.method, result)
     return finish(result)
   }
-  return await mutate(
-    app,
-    action.event,
-    {
-      envelope: callerEnvelope(context, call.ip),
-      isCaller: true,
-      origin: message,
-      snapshot: action.snapshot,
-    },
-    async (work) => {
+  const mutator = {
+    envelope: callerEnvelope(context, call.ip),
+    isCaller: true,
+    origin: message,
+    snapshot: action.snapshot,
+  }
+  const { event } = action
+  return await app.gate.run(turnOf(), () =>
+    mutate(app, event, mutator, async (work) => {
       message?.begin()
       const result = await action.handler(input as never, { ...context, ...work } as never)
       app.outputs.check(action, action.method, result)
       return finish(result)
-    },
+    }),
   )
 }
 
@@ -131,7 +134,8 @@ function parse(action: WiredAction, call: Call, context: ReturnType<typeof conte
 
 /** Per IP first; an anonymous-only budget (`ip` where a credential is optional) spares everyone signed in. */
 async function charge(app: App, action: WiredAction, call: Call, caller: Caller | null): Promise<void> {
-  const { rate_limit: axis, rate_limit_group: group = action.method, auth } = action
+  const { rate_limit: axis, rate_limit_group: group = action.method, budget, auth } = action
+  if (budget && caller) await app.limiters.checkBudget(budget, caller.account.id)
   if (!axis) return
   if (axis !== 'account' && !(auth.account === 'optional' && caller))
     await app.limiters.takeIp(group, call.ip)

@@ -47,6 +47,10 @@ export type Limiters = {
   clear(limiter: RestLimiter, keys: readonly string[]): Promise<void>
   /** Charges an action group for an account. */
   take(group: string, account_id: string): Promise<void>
+  /** Refuses an account that has spent its budget. */
+  checkBudget(name: string, account_id: string): Promise<void>
+  /** Charges a budget with what was done; more than was left may be spent at once. */
+  spend(name: string, account_id: string, count: number): Promise<void>
   /** Charges an action group for a client address. */
   takeIp(group: string, ip: string): Promise<void>
 }
@@ -111,6 +115,13 @@ export function createLimiters(config: Config, store: LimiterStore = memoryStore
     attempt: (charged, work) => runAttempt(limiterOf, charged, work),
     clear: async (name, keys) => await limiterOf('rest', name)?.clear(...keys),
     take: (group, account_id) => charge(limiterOf('account', group), accountKey(account_id)),
+    checkBudget: async (name, account_id) => {
+      const slot = await limiterOf('account', name)?.hold(accountKey(account_id))
+      if (slot && !slot.ok) throw refusal('rate_limited', { retry_after: slot.retryAfter })
+      await slot?.drop()
+    },
+    spend: async (name, account_id, count) =>
+      await limiterOf('account', name)?.spend(accountKey(account_id), count),
     takeIp: async (group, ip) => {
       await charge(limiterOf('ip', group), ipKey(ip))
       // Refused by its network, an address keeps the charge: the network is as much its holder's.

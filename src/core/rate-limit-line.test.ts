@@ -116,6 +116,7 @@ describe('a line', () => {
       const stuck: Limiter = {
         hold: async () => answer,
         charge: async () => ({ ok: true }),
+        spend: async () => {},
         clear: async () => {},
       }
       const lines = withLines(stuck)
@@ -137,6 +138,7 @@ describe('a line', () => {
         return pending as Refused
       },
       charge: async () => ({ ok: true }),
+      spend: async () => {},
       clear: async () => {},
     }
     await expect(withLines(failing).hold('a')).rejects.toThrow('the store is away')

@@ -52,8 +52,11 @@ export function createMemoryLimiter(options: MemoryLimiterOptions): Limiter {
       const time = clock()
       const refused = refusalOf(buckets, key, time)
       if (refused !== undefined) return refused
-      addCharge(buckets, key, time)
+      addCharges(buckets, key, time, 1)
       return { ok: true }
+    },
+    async spend(key, count) {
+      addCharges(buckets, key, clock(), count)
     },
     async clear(...keys) {
       for (const key of keys) empty(buckets, buckets.byKey.get(key))
@@ -88,18 +91,18 @@ function slotOf(buckets: Buckets, key: string, clock: () => number): Held {
     isOpen = false
     bucket.held--
     // An evicted bucket took its held slots along; the charge then goes to the key's new bucket.
-    if (isCharged) addCharge(buckets, key, clock())
+    if (isCharged) addCharges(buckets, key, clock(), 1)
     else forgetEmpty(buckets, bucket)
   }
   return { ok: true, charge: () => end(true), drop: () => end(false) }
 }
 
-function addCharge(buckets: Buckets, key: string, time: number): void {
+function addCharges(buckets: Buckets, key: string, time: number, count: number): void {
   const bucket = bucketOf(buckets, key)
   const newest = bucket.charges.at(-1)
-  if (newest !== undefined && time - newest.at <= buckets.grain) newest.count++
-  else bucket.charges.push({ at: time, count: 1 })
-  bucket.charged++
+  if (newest !== undefined && time - newest.at <= buckets.grain) newest.count += count
+  else bucket.charges.push({ at: time, count })
+  bucket.charged += count
   unlink(bucket)
   append(buckets.ring, bucket)
 }

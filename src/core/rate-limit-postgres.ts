@@ -69,6 +69,11 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
       return { ok: true, charge: () => end(true), drop: () => end(false) }
     },
     charge: async (key) => (await take(key, null)) ?? { ok: true },
+    spend: async (key, count) => {
+      await db.run(sql`
+        insert into limiter_charge (limiter, key, at, charges, expires_at)
+        select ${name}, ${key}, at, ${count}::integer, at + ${span} + ${grain} from (select ${moment()} as at) spent`)
+    },
     clear: async (...keys) => {
       await db.run(
         sql`delete from limiter_charge where limiter = ${name} and key = any(${keys}) and slot is null`,

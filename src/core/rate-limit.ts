@@ -22,6 +22,8 @@ export interface Limiter {
   hold(key: string): Promise<Held | Refused>
   /** Tests and charges in one atomic step. */
   charge(key: string): Promise<{ ok: true } | Refused>
+  /** Adds charges for what was done, however full the bucket is. */
+  spend(key: string, count: number): Promise<void>
   /** Forgets the charges of these keys; slots held by attempts still under way stay. */
   clear(...keys: string[]): Promise<void>
 }

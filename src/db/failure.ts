@@ -10,6 +10,9 @@ const unreachableText =
 /** SQLSTATEs of a statement or transaction that ran into its time limit. */
 const timedOut = new Set(['57014', '25P03', '25P04', '55P03'])
 
+/** SQLSTATE of a write, or of a temporary file of a large sort, for which the disk has no room. */
+const diskFull = '53100'
+
 const codeOf = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
 
@@ -27,11 +30,12 @@ export function brokenConstraint(error: unknown): string | undefined {
 
 /**
  * The refusal that a database failure stands for (contract 1, section 4.3): `service_unavailable`,
- * `timeout`, or undefined where the failure is the statement's own.
+ * `storage_full`, `timeout`, or undefined where the failure is the statement's own.
  */
 export function databaseRefusal(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return undefined
   const code = codeOf(error)
+  if (code === diskFull) return withCause(refusal('storage_full'), error)
   if (timedOut.has(code)) return withCause(refusal('timeout'), error)
   if (unreachable.test(code) || (error instanceof Error && !code && unreachableText.test(error.message)))
     return withCause(refusal('service_unavailable'), error)
