@@ -59,13 +59,15 @@ async function passes(what: string, check: () => Promise<void>): Promise<void> {
   console.log(`ok: ${what}`)
 }
 
-/** npm carries the bare programs too: no install script, no other registry. */
+/** npm carries the bare programs: no install script, no other registry. */
 async function nodeBinary(version: string): Promise<string> {
   if (version === process.versions.node) return process.execPath
   const prefix = join(work, `node-${version}`)
-  const name = `node-${process.platform}-${process.arch}`
+  const platform = `${process.platform}-${process.arch}`
+  const name = platform === 'darwin-arm64' ? `node-bin-${platform}` : `node-${platform}`
   const run = promisify(execFile)
-  await run('npm', ['install', '--prefix', prefix, '--no-save', `${name}@${version}`], { cwd: work })
+  const options = ['--prefix', prefix, '--no-save', '--ignore-scripts']
+  await run('npm', ['install', ...options, `${name}@${version}`], { cwd: work })
   const node = join(prefix, 'node_modules', name, 'bin', 'node')
   const { stdout } = await run(node, ['--version'])
   assert.ok(stdout.startsWith(`v${version}`), stdout)

@@ -10,9 +10,9 @@ const run = promisify(execFile)
 
 /** Packs into a directory; the tarball holds what it should and nothing else. Resolves to its path. */
 export async function pack(directory: string): Promise<string> {
+  await run('npm', ['run', 'build'], { cwd: root })
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', directory], { cwd: root })
-  // What `prepack` prints comes first.
-  const [packed] = JSON.parse(stdout.slice(stdout.indexOf('[')))
+  const [packed] = JSON.parse(stdout)
   const paths: string[] = packed.files.map((file: { path: string }) => file.path)
   const top = [...new Set(paths.map((path) => path.split('/')[0]))].sort()
   assert.deepEqual(top, ['LICENSE', 'README.md', 'bin', 'dist', 'migrations', 'package.json'])
@@ -34,7 +34,8 @@ export async function makeProject(project: string, tarball: string): Promise<voi
     dependencies: { cellkeep: `file:${tarball}`, zod: dependencies.zod },
     devDependencies: { '@types/node': types, typescript },
   })
-  await run('npm', ['install', '--no-audit', '--no-fund'], { cwd: project })
+  // Without a script of any package, as careful people install.
+  await run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: project })
   await copyExamples(project)
   await writeFile(join(project, 'types.ts'), inference)
   await writeJson(join(project, 'tsconfig.json'), {

@@ -23,6 +23,7 @@ export function release(root: string, version: string, today: string): void {
   npm('version', version, '--no-git-tag-version', '--allow-same-version')
   git('commit', '--all', '--message', `Release ${version}`)
   git('tag', '--annotate', `v${version}`, '--message', `Cellkeep ${version}`)
+  npm('run', 'build', '--if-present')
   npm('publish', '--dry-run')
 }
 
@@ -61,7 +62,9 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     } else {
       if (version === undefined) throw new Error('Say which version: npm run release -- 0.2.0')
       release(root, version, new Date().toISOString().slice(0, 10))
-      console.log(`\nReleased in this clone. Publish it:\n  git push --follow-tags && npm publish`)
+      console.log(
+        `\nReleased in this clone. Publish it:\n  git push --follow-tags && npm run release:publish`,
+      )
     }
   } catch (error) {
     console.error((error as Error).message)

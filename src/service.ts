@@ -19,7 +19,7 @@ import { createCursors } from './core/cursor.ts'
 import { dispatch } from './core/dispatch.ts'
 import { createGate } from './core/gate.ts'
 import { createLimiters, limiterStore } from './core/limiters.ts'
-import { createLog, type Log } from './core/log.ts'
+import { type Log, openLog } from './core/log.ts'
 import type { Work } from './core/mutate.ts'
 import { createOutputs } from './core/outputs.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
@@ -100,7 +100,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   return await composeService(parsed, {
     connection: { connectionString: database_url },
     cookieKeys: cookie_keys ?? [],
-    log: log ?? createLog(log_level),
+    log: log ?? openLog(log_level).log,
     ...(onStatement && { onStatement }),
     ...(daemon_token_state && { daemonToken: daemon_token_state }),
     ...(check_outputs !== undefined && { checkOutputs: check_outputs }),

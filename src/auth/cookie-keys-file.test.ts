@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -64,6 +64,21 @@ it('a symbolic link ends the start, also one to nothing', async () => {
   await symlink(target, path())
   await expect(keptCookieKeys(dir)).rejects.toMatchObject(refused)
   await expect(stat(target)).rejects.toThrow(/ENOENT/)
+})
+
+it.skipIf(process.getuid?.() !== 0)('a file that another user planted ends the start', async () => {
+  await keep(key)
+  await chown(path(), 65_534, 65_534)
+  await expect(keptCookieKeys(dir)).rejects.toMatchObject({
+    ...refused,
+    message: expect.stringMatching(/belongs to the user with uid 65534.*chown 0/),
+  })
+})
+
+it('a data dir that others may write gets no key', async () => {
+  await chmod(dir, 0o777)
+  await expect(keptCookieKeys(dir)).rejects.toMatchObject({ exitCode: 78, reason: 'unsafe_directory' })
+  expect(await readdir(dir)).toEqual([])
 })
 
 it('a data dir that cannot be made ends the start', async () => {

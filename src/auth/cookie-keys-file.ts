@@ -5,7 +5,7 @@ import { createPrivateFile, readPrivateFile } from '../core/private-file.ts'
 import { StartError } from '../errors.ts'
 
 /**
- * The key ring kept at `<data dir>/cookie_keys` for an embedded database (contract 1, section 16): made
+ * The key ring kept at `<data dir>/cookie_keys` for an embedded database: made
  * once with one random key, then only read; same list as `CELLKEEP_COOKIE_KEYS`. A root process makes the
  * data dir first: this would make it 0700, which the database's own user cannot pass.
  * Rejects with a configuration StartError (78) when the file is unusable; never overwrites it.
@@ -15,6 +15,7 @@ export async function keptCookieKeys(dataDir: string): Promise<string[]> {
   let file = await readPrivateFile(path)
   if ('missing' in file) {
     await createPrivateFile(path, `${newCookieKey()}\n`).catch((error: NodeJS.ErrnoException) => {
+      if (error instanceof StartError) throw error
       throw new StartError(
         'configuration',
         `${path} cannot be made (${error.code}). Let this user write to the data dir, or set CELLKEEP_DATA_DIR.`,
@@ -23,7 +24,7 @@ export async function keptCookieKeys(dataDir: string): Promise<string[]> {
     })
     file = await readPrivateFile(path)
   }
-  if ('problem' in file) throw unusable(path, file.problem)
+  if ('problem' in file) throw unusable(path, file.problem, file.remedy)
   const ring = file.content
     .split(',')
     .map((key) => key.trim())
@@ -36,10 +37,10 @@ export async function keptCookieKeys(dataDir: string): Promise<string[]> {
 /** 43 base64url characters of 32 random bytes. */
 export const newCookieKey = (): string => randomBytes(32).toString('base64url')
 
-const unusable = (path: string, problem: string): StartError =>
+const unusable = (path: string, problem: string, remedy = 'Repair it.'): StartError =>
   new StartError(
     'configuration',
-    `The cookie keys at ${path} cannot be used: the file ${problem}. Repair it, or move it away to get a new ` +
-      'key; that ends every browser session.',
+    `The cookie keys at ${path} cannot be used: the file ${problem}. ${remedy} Moved away, it makes room for a ` +
+      'new key; that ends every browser session.',
     78,
   )

@@ -67,6 +67,24 @@ describe('a token file that is', () => {
   })
 })
 
+const nobody = 65_534
+it.skipIf(process.getuid?.() !== 0).each<[string, (path: string) => Promise<unknown>]>([
+  ['its owner', (path) => chown(path, nobody, nobody)],
+  ['the owner of its directory', (path) => chown(dirname(path), nobody, nobody)],
+  ['whoever may write its directory', (path) => chmod(dirname(path), 0o777)],
+])(
+  'a token file may be planted by %s: the service does not start, and the token is worth nothing',
+  async (_, plant) => {
+    const { test, token, path, bootstrap } = await open()
+    await plant(path)
+    const message = expect.stringMatching(/bootstrap token .* cannot be used: .*bootstrap-token reset/)
+    await expect(open({ path })).rejects.toMatchObject({ reason: 'configuration', exitCode: 78, message })
+    const { status, json } = await bootstrap({ token, username: 'root', password })
+    expect([status, json]).toEqual([404, { error: 'token_file_missing' }])
+    expect(await test.service.app.db.rows(sql`select from account`)).toEqual([])
+  },
+)
+
 it('a used token file that cannot be deleted: 200 with a cookie, and a readiness warning until it is gone', async () => {
   const { test, token, path, lines, bootstrap } = await open()
   const ready = async () => await (await fetch(`${test.url}/health/ready`)).json()

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts'
 import type { Log } from '../core/log.ts'
 import { createPrivateFile, readPrivateFile } from '../core/private-file.ts'
 import { type Database, sql } from '../db/db.ts'
+import { StartError } from '../errors.ts'
 
 /** The one-time token that makes the first account, and the lock that it opens once (contract 2, section 9). */
 export type Bootstrap = {
@@ -80,9 +81,12 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
       if (mode !== 'live') return
       if (await isDone()) return await discard()
       if (await db.first(sql`select 1 from account limit 1`)) return
+      const found = await readPrivateFile(path)
+      if ('problem' in found && found.remedy) throw planted(path, found.problem, found.remedy)
       try {
         await createPrivateFile(path, `${randomToken()}\n`)
       } catch (error) {
+        if (error instanceof StartError) throw error
         log.error(
           { err: error, path },
           'the bootstrap token file could not be made; make its directory writable and restart',
@@ -91,3 +95,11 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
     },
   }
 }
+
+/** Whoever made the file knows the token, and would make himself the keeper. */
+const planted = (path: string, problem: string, remedy: string): StartError =>
+  new StartError(
+    'configuration',
+    `The bootstrap token at ${path} cannot be used: the file ${problem}. ${remedy} Where you did not make it, delete it: \`cellkeep bootstrap-token reset\` makes another.`,
+    78,
+  )

@@ -89,6 +89,12 @@ async function authorityFindings(db: Database, { config }: Opened): Promise<Find
     void findings.push({ finding, what, remedy })
 
   if (!bootstrapped && !accounts) {
+    if ('problem' in token && !token.missing)
+      add(
+        'bootstrap_token_unusable',
+        `The bootstrap token at ${path} cannot be used: the file ${token.problem}.`,
+        `${token.remedy ?? 'Repair it.'} Where you did not make the file, delete it.`,
+      )
     const usable = 'content' in token && config.bootstrap === 'live'
     const byToken = usable
       ? `Use the token in ${path}, as the start message shows`

@@ -4,6 +4,7 @@ import { readDaemonTokenFile } from '../auth/daemon-token.ts'
 import type { Config } from '../config.ts'
 import { readPrivateFile } from '../core/private-file.ts'
 import { spaceOf } from '../db/disk.ts'
+import { ownerRisk } from '../db/safe-directory.ts'
 import type { Finding } from './doctor.ts'
 
 /** What is wrong with the files of an installation and who may read them (contract 1, section 16). */
@@ -16,8 +17,7 @@ export async function fileFindings(config: Config): Promise<Finding[]> {
     findings.push({
       finding: 'cookie_keys_unusable',
       what: `The cookie keys at ${join(data_dir, 'cookie_keys')} cannot be used: the file ${kept.problem}.`,
-      remedy:
-        'Repair the file, with mode 0600. Moved away, the next start makes a new key, and every browser session ends.',
+      remedy: `${kept.remedy ?? 'Repair the file, with mode 0600.'} Moved away, the next start makes a new key, and every browser session ends.`,
     })
   const daemon = daemon_token_file === null ? undefined : await readDaemonTokenFile(daemon_token_file)
   if (daemon && 'problem' in daemon)
@@ -61,6 +61,13 @@ async function openToOthers(dataDir: string): Promise<Finding[]> {
   const check = async (path: string, mayPass: boolean): Promise<void> => {
     const found = await lstat(path).catch(() => undefined)
     if (!found || found.isSymbolicLink()) return
+    const foreign = path === dataDir && ownerRisk(path, found)
+    if (foreign)
+      findings.push({
+        finding: 'data_dir_unsafe',
+        what: `${path} ${foreign.what}.`,
+        remedy: foreign.remedy,
+      })
     const open = found.mode & 0o077
     // A root process lets the database's own user pass, and nothing more.
     if (open === 0 || (mayPass && found.uid === 0 && (open & 0o066) === 0)) return

@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -6,6 +6,7 @@ import { rival } from '../../test/helpers/race.ts'
 import { shell } from '../../test/helpers/shell.ts'
 import type { Environment } from '../config.ts'
 import { sql } from '../db/db.ts'
+import { databaseUser } from '../db/embedded-user.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 const key = 'Zq3vX9-kLm0_TtYw7bHs4nRd8pGf2cJa'
@@ -218,6 +219,25 @@ describe('the data dir', () => {
   ])('%s', async (_what, prepare, findings) => {
     await prepare()
     expect(await found()).toEqual(findings)
+  })
+
+  it('that others may write keeps the embedded database from being opened', async () => {
+    const user = await databaseUser('')
+    await mkdir(join(dataDir, 'db'), { mode: 0o700 })
+    if (user) await chown(join(dataDir, 'db'), user.uid, user.gid)
+    await chmod(dataDir, 0o777)
+    expect(await found({ CELLKEEP_DATABASE_URL: '' })).toEqual(['data_dir_unsafe'])
+  })
+
+  it.skipIf(process.getuid?.() !== 0)('of another user, or with his token', async () => {
+    const fresh = await testService()
+    const env = { CELLKEEP_DATABASE_URL: fresh.databaseUrl }
+    await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
+    await chown(join(dataDir, 'bootstrap_token'), 65_534, 65_534)
+    expect(await found(env)).toEqual(['bootstrap_token_unusable', 'not_bootstrapped'])
+    await chown(dataDir, 65_534, 65_534)
+    expect(await found(env)).toEqual(['data_dir_unsafe', 'bootstrap_token_unusable', 'not_bootstrapped'])
+    await fresh.close()
   })
 
   it('may be passed, and no more, where root made it for the database’s own user', async () => {

@@ -30,13 +30,21 @@ export const doctor = command({
         report(await databaseFindings(opened))
       })
     } catch (error) {
-      if (!(error instanceof StartError) || error.reason !== 'no_database') throw error
-      report([{ finding: 'no_database', what: error.message, remedy: 'Run `cellkeep start`.' }])
+      const remedy = error instanceof StartError && remedies[error.reason]
+      if (!remedy) throw error
+      report([{ finding: error.reason, what: error.message, remedy }])
     }
     if (count === 0 && !out.json) io.stdout.write('Nothing is wrong.\n')
     return count === 0 ? 0 : 1
   },
 })
+
+/** For what keeps the database from being looked at. */
+const remedies: Record<string, string> = {
+  no_database: 'Run `cellkeep start`.',
+  data_dir_unsafe:
+    'Then delete a `bootstrap_token` or `cookie_keys` in it that you did not make, and run this again.',
+}
 
 function configFindings({ config, warnings }: ParsedConfig): Finding[] {
   const findings: Finding[] = warnings.map((warning) => ({

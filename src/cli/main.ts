@@ -42,6 +42,8 @@ export async function run(argv: readonly string[]): Promise<void> {
     isCut = true
     stderr.write(`The output could not be written: ${message}\n`)
   })
+  // Without a listener, a reader of the messages that goes away would end a server.
+  stderr.on('error', () => {})
   const code = await execute(argv, { stdin, stdout, stderr, env, cwd: process.cwd() })
   process.exitCode = code || Number(isCut)
 }

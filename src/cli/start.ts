@@ -3,8 +3,8 @@ import { loadConfig } from '../config/file.ts'
 import { isLoopbackHost } from '../config/ip.ts'
 import { shownSettings } from '../config/show.ts'
 import { type ParsedConfig, withDataDir } from '../config.ts'
-import { createLog, type Log, mute, type Output, standardOutput } from '../core/log.ts'
-import { textLines } from '../core/log-text.ts'
+import { type Log, openLog } from '../core/log.ts'
+import type { Output } from '../core/log-output.ts'
 import { watchDisk } from '../db/disk.ts'
 import { type Embedded, startEmbedded } from '../db/embedded.ts'
 import { StartError } from '../errors.ts'
@@ -21,9 +21,7 @@ export const start: Command = {
   async run(args, io) {
     if (args.length > 0) return wrongUsage(start, io)
     const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
-    const out = standardOutput()
-    const { log_level, log_format } = loaded.config
-    const log = createLog(log_level, log_format === 'text' ? textLines(out) : out)
+    const { log, out } = openLog(loaded.config.log_level, loaded.config.log_format)
     const stack = new CleanupStack(log)
     const stopped = stopSignal(log, out)
     try {
@@ -47,7 +45,7 @@ export const start: Command = {
       )
       const message = await startMessage(service, serving)
       // On a terminal the message comes last, where it is seen.
-      out.flushSync()
+      await out.flush(logLimitMs)
       io.stderr.write(message)
       const exitCode = await stopped.signal
       log.info('stopping')
@@ -64,9 +62,10 @@ export const start: Command = {
       throw error
     } finally {
       await stack.unwind()
+      await out.flush(logLimitMs)
+      out.mute()
       // Whatever a config file or a request that was cut left behind must not keep the process.
       setTimeout(() => process.exit(), lingerMs).unref()
-      out.flushSync()
     }
   },
 }
@@ -105,7 +104,7 @@ function stopSignal(log: Log, out: Output) {
   process.on('SIGINT', onSignal)
   // The terminal was closed, which must not leave a database behind.
   process.on('SIGHUP', () => {
-    if (process.stdout.isTTY) mute(out)
+    if (process.stdout.isTTY) out.mute()
     onSignal()
   })
   // A request must never end the process, whatever it finds.
@@ -120,6 +119,9 @@ function stopSignal(log: Log, out: Output) {
     },
   }
 }
+
+/** How long the reader of the log is waited for, who may have stopped reading. */
+const logLimitMs = 1000
 
 /** How long a stopped process may take to end by itself. */
 const lingerMs = 200

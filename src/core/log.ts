@@ -1,12 +1,14 @@
-import { type DestinationStream, destination, type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
+import { createOutput, type Output, standardOutputFd } from './log-output.ts'
+import { textLines } from './log-text.ts'
 
 /** What the service needs of a logger; any pino logger is one. */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** JSON lines with `time`, `level`, `msg` (contract 1, section 15.4); `level` as a word. */
-export function createLog(level: string, stream: DestinationStream = standardOutput()): Logger {
+/** JSON lines with `time`, `level`, `msg`; `level` as a word. */
+export function createLog(level: string, stream: DestinationStream): Logger {
   const options = {
     level,
     base: null,
@@ -28,28 +30,23 @@ function isoTime(): () => string {
   }
 }
 
-/** Gathers lines for up to half a second: a write per request costs a tenth of the throughput. */
-export function standardOutput(): Output {
-  const gathering = {
-    minLength: 65_536,
-    maxWrite: 131_072,
-    periodicFlush: 500,
-    contentMode: 'buffer' as const,
-  }
-  const out = destination({ dest: 1, sync: false, ...gathering })
-  // As bytes: of text, the destination would measure all that it has gathered again at every line.
-  const write = out.write.bind(out) as unknown as (line: Buffer) => boolean
-  out.write = (line) => write(Buffer.from(line))
-  out.on('error', ({ code }: NodeJS.ErrnoException) => {
-    if (code === 'EIO' || code === 'EPIPE') mute(out)
-  })
+let standard: Output | undefined
+let reportDropped: (dropped: number) => void
+
+/** A log on the standard output of this process, and that output. */
+export function openLog(level: string, format: 'json' | 'text' = 'json'): { log: Logger; out: Output } {
+  standard ??= openStandardOutput()
+  const log = createLog(level, format === 'text' ? textLines(standard) : standard)
+  reportDropped = (dropped) =>
+    log.error({ dropped }, 'lines are missing here: the reader of this log did not keep up')
+  return { log, out: standard }
+}
+
+function openStandardOutput(): Output {
+  const out = createOutput(standardOutputFd(), (dropped) => reportDropped(dropped))
+  process.once('exit', out.flushSync)
   return out
 }
 
-export type Output = ReturnType<typeof destination>
-
-/** Gives up an output whose reader is gone: a closed terminal answers EIO, which flushing would retry for ever. */
-export function mute(out: Output): void {
-  const nothing = (): void => {}
-  Object.assign(out, { write: nothing, flush: nothing, flushSync: nothing, end: nothing, destroy: nothing })
-}
+/** For readiness: an operator whose log stands still looks there. */
+export const logWarnings = (): string[] => (standard && standard.dropped() > 0 ? ['log_lines_dropped'] : [])

@@ -1,10 +1,25 @@
 import { execFileSync } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openDirectory } from '../db/safe-directory.ts'
 import { createPrivateFile, readPrivateFile } from './private-file.ts'
 
+const isRoot = process.getuid?.() === 0
+const nobody = 65_534
 let base: string
 let count = 0
 beforeAll(async () => {
@@ -68,6 +83,75 @@ describe('a private file is refused', () => {
   it('as missing when there is none', async () => {
     expect(await readPrivateFile(fresh())).toEqual({ problem: 'does not exist', missing: true })
   })
+})
+
+describe('a private file that somebody else may have put there', () => {
+  it.skipIf(!isRoot)('is refused for its owner, and says what to do', async () => {
+    const path = await made('planted', 0o600)
+    await chown(path, nobody, nobody)
+    expect(await readPrivateFile(path)).toEqual({
+      problem: `belongs to the user with uid ${nobody}, and this process runs as uid 0`,
+      remedy: expect.stringContaining(`chown 0 ${path}`),
+    })
+  })
+
+  it.each([0o777, 0o770, 0o722])('is refused in a directory of mode %o, where none is made', async (mode) => {
+    const directory = fresh()
+    const path = join(directory, 'token')
+    await createPrivateFile(path, 'planted')
+    await chmod(directory, mode)
+    expect(await readPrivateFile(path)).toEqual({
+      problem: `stands in ${directory}, which may be written by others (mode 0${mode.toString(8)})`,
+      remedy: expect.stringContaining(`chmod go-w ${directory}`),
+    })
+    await expect(createPrivateFile(join(directory, 'other'), 'x')).rejects.toMatchObject({
+      reason: 'unsafe_directory',
+      exitCode: 78,
+      message: expect.stringContaining(`chmod go-w ${directory}`),
+    })
+    expect(await readdir(directory)).toEqual(['token'])
+    expect(await readPrivateFile(join(directory, 'none'))).toMatchObject({ missing: true })
+  })
+
+  it.skipIf(!isRoot)('is refused in a directory of somebody else, where none is made', async () => {
+    const directory = fresh()
+    const path = join(directory, 'token')
+    await createPrivateFile(path, 'planted')
+    await chown(directory, nobody, nobody)
+    expect(await readPrivateFile(path)).toMatchObject({
+      problem: expect.stringMatching(/^stands in .* belongs to the user with uid 65534/),
+    })
+    await expect(createPrivateFile(join(directory, 'other'), 'x')).rejects.toMatchObject({
+      reason: 'unsafe_directory',
+    })
+  })
+
+  it.skipIf(!isRoot)(
+    'is refused, and others are not, where all may make files but replace none',
+    async () => {
+      const directory = fresh()
+      await mkdir(directory)
+      await chmod(directory, 0o1777)
+      const [own, planted] = [join(directory, 'own'), join(directory, 'planted')]
+      for (const path of [own, planted]) expect(await createPrivateFile(path, 'x')).toBe(true)
+      await chown(planted, nobody, nobody)
+      expect(await readPrivateFile(own)).toEqual({ content: 'x' })
+      expect(await readPrivateFile(planted)).toMatchObject({ problem: expect.stringContaining('belongs') })
+    },
+  )
+
+  it.skipIf(process.platform !== 'linux')(
+    'never stands in for one of the directory that was judged',
+    async () => {
+      const directory = fresh()
+      await createPrivateFile(join(directory, 'token'), 'ours')
+      const opened = await openDirectory(directory)
+      await rename(directory, `${directory}.away`)
+      await createPrivateFile(join(directory, 'token'), 'planted')
+      expect(await readFile(opened.within('token'), 'utf8')).toBe('ours')
+      await opened.close()
+    },
+  )
 })
 
 describe('a private file is made', () => {

@@ -1,34 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { constants, link, mkdir, open, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
+import { type OpenDirectory, openDirectory, ownerRisk, unsafe } from '../db/safe-directory.ts'
 
 const maxBytes = 4096
 
-/** `missing` tells "no such file" from a file that may not be used; `problem` continues the path. */
-export type PrivateFile = { content: string } | { problem: string; missing?: true }
+/**
+ * `missing` tells "no such file" from a file that may not be used; `problem` continues the path, `remedy` is a sentence
+ * and stands where somebody else may have made the file.
+ */
+export type PrivateFile = { content: string } | { problem: string; missing?: true; remedy?: string }
 
 /**
- * Reads a file that only its owner may read (contract 2, section 9): regular, no symlink, mode 0600 or
- * 0400, at most 4 KiB, trimmed, not empty. Anything else is a `problem`; never throws.
+ * Reads a file that only its owner may read, and that nobody else can have put there: regular, no symlink, mode 0600
+ * or 0400, ours or root's as is its directory, at most 4 KiB, trimmed, not empty. Anything else is a `problem`; never
+ * throws.
  */
 export async function readPrivateFile(path: string): Promise<PrivateFile> {
   try {
-    // O_NONBLOCK: opening a pipe must not wait for somebody to write.
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    const directory = await openDirectory(dirname(path))
     try {
-      const { size, mode } = await file.stat()
-      const type = mode & constants.S_IFMT
-      const rights = mode & 0o7777
-      if (type !== constants.S_IFREG) return { problem: 'is not a regular file' }
-      if (rights !== 0o600 && rights !== 0o400) {
-        return { problem: `has mode ${rights.toString(8).padStart(4, '0')}; it must be 0600 or 0400` }
-      }
-      if (size > maxBytes) return { problem: 'is larger than 4 KiB' }
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0)
-      const content = buffer.toString('utf8', 0, bytesRead).trim()
-      return content === '' ? { problem: 'is empty' } : { content }
+      return await readWithin(directory, path)
     } finally {
-      await file.close()
+      await directory.close()
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
@@ -37,17 +31,73 @@ export async function readPrivateFile(path: string): Promise<PrivateFile> {
   }
 }
 
+async function readWithin({ risk, within }: OpenDirectory, path: string): Promise<PrivateFile> {
+  // O_NONBLOCK: opening a pipe must not wait for somebody to write.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const file = await open(within(basename(path)), flags)
+  try {
+    // Of what was opened, so that nothing can take its place in between.
+    const stats = await file.stat()
+    const { size, mode } = stats
+    const rights = mode & 0o7777
+    const foreign = ownerRisk(path, stats)
+    if (risk) return { problem: `stands in ${dirname(path)}, which ${risk.what}`, remedy: risk.remedy }
+    if (foreign) return { problem: foreign.what, remedy: foreign.remedy }
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return { problem: 'is not a regular file' }
+    if (rights !== 0o600 && rights !== 0o400) {
+      return { problem: `has mode ${rights.toString(8).padStart(4, '0')}; it must be 0600 or 0400` }
+    }
+    if (size > maxBytes) return { problem: 'is larger than 4 KiB' }
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0)
+    const content = buffer.toString('utf8', 0, bytesRead).trim()
+    return content === '' ? { problem: 'is empty' } : { content }
+  } finally {
+    await file.close()
+  }
+}
+
 /**
  * Makes a file of mode 0600, and its directory with 0700 when missing. False when there is one already,
- * which stays as it is; whoever else looks sees the whole content or no file. Rejects with the system's error.
+ * which stays as it is; whoever else looks sees the whole content or no file. Rejects with the system's error, or
+ * with a StartError where others could replace the file.
  */
 export async function createPrivateFile(path: string, content: string): Promise<boolean> {
+  return await inSafeDirectory(path, (directory) => createWithin(directory, basename(path), content))
+}
+
+/** Puts a file of mode 0600 in place of any other, at one stroke: who reads meanwhile sees the old or the new one. */
+export async function replacePrivateFile(path: string, content: string): Promise<void> {
+  await inSafeDirectory(path, async ({ within }) => {
+    const draft = within(`${basename(path)}.${randomBytes(6).toString('hex')}`)
+    try {
+      await writeExclusively(draft, content)
+      await rename(draft, within(basename(path)))
+      await syncDirectory(within('.'))
+    } finally {
+      await rm(draft, { force: true })
+    }
+  })
+}
+
+/** Rejects with a StartError where others could replace what is written. */
+async function inSafeDirectory<T>(path: string, work: (directory: OpenDirectory) => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  const draft = `${path}.${randomBytes(6).toString('hex')}`
+  const directory = await openDirectory(dirname(path))
+  try {
+    if (directory.risk) throw unsafe(dirname(path), directory.risk)
+    return await work(directory)
+  } finally {
+    await directory.close()
+  }
+}
+
+async function createWithin({ within }: OpenDirectory, name: string, content: string): Promise<boolean> {
+  const path = within(name)
+  const draft = within(`${name}.${randomBytes(6).toString('hex')}`)
   try {
     await writeExclusively(draft, content)
     await link(draft, path)
-    await syncDirectory(dirname(path))
+    await syncDirectory(within('.'))
     return true
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
@@ -60,19 +110,6 @@ export async function createPrivateFile(path: string, content: string): Promise<
         throw failure
       },
     )
-  } finally {
-    await rm(draft, { force: true })
-  }
-}
-
-/** Puts a file of mode 0600 in place of any other, at one stroke: who reads meanwhile sees the old or the new one. */
-export async function replacePrivateFile(path: string, content: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  const draft = `${path}.${randomBytes(6).toString('hex')}`
-  try {
-    await writeExclusively(draft, content)
-    await rename(draft, path)
-    await syncDirectory(dirname(path))
   } finally {
     await rm(draft, { force: true })
   }

@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { alive, isRoot, query, serverProcesses, startChild, testDirectory } from '../../test/embedded.ts'
@@ -76,6 +76,32 @@ test('a data dir that root made beforehand is opened just enough to be passed', 
   await preparePlace({ dataDir: path })
   expect((await stat(path)).mode & 0o777).toBe(isRoot ? 0o711 : 0o700)
 })
+
+test('a data dir that others may write is refused, with what to do, and nothing is made in it', async () => {
+  const path = join(dir, 'shared')
+  await mkdir(path)
+  // Also a sticky one: whoever comes first makes the database.
+  for (const mode of [0o777, 0o1777, 0o770]) {
+    await chmod(path, mode)
+    const refused = await refusalOf(path)
+    expect(refused).toMatchObject({ reason: 'data_dir_unsafe', exitCode: 78 })
+    expect(refused.message).toContain(`chmod go-w ${path}`)
+  }
+  expect(await readdir(path)).toEqual([])
+})
+
+test.skipIf(!isRoot)(
+  'a data dir of somebody else is refused to root, and nothing is made in it',
+  async () => {
+    const path = join(dir, 'foreign')
+    await mkdir(path)
+    await chown(path, nobody, nobody)
+    const refused = await refusalOf(path)
+    expect(refused).toMatchObject({ reason: 'data_dir_unsafe', exitCode: 78 })
+    expect(refused.message).toMatch(/belongs to the user with uid 65534.*Run Cellkeep as that user/)
+    expect(await readdir(path)).toEqual([])
+  },
+)
 
 test('the barrier is the first directory that a user may not pass, links followed', async () => {
   const outer = join(dir, 'outer')

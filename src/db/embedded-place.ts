@@ -1,9 +1,10 @@
 import { constants } from 'node:fs'
-import { access, chmod, mkdir, realpath, stat } from 'node:fs/promises'
+import { access, mkdir, open, realpath, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { StartError } from '../errors.ts'
 import { socketDirectory } from './embedded-socket.ts'
 import { barrierTo, type DatabaseUser, databaseUser } from './embedded-user.ts'
+import { directoryRisk, type Risk } from './safe-directory.ts'
 
 /** Where an embedded database lives, as real paths, and as whom it runs. */
 export type Place = {
@@ -82,13 +83,22 @@ async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Prom
     },
   )
   const dataDir = await realpath(wanted)
-  // After `mkdir`, whose mode the umask cuts.
-  if (made) await chmod(dataDir, mode)
+  // One and the same directory is judged and changed, whoever may write to those above.
+  const handle = await open(dataDir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  try {
+    const found = await handle.stat()
+    const risk = directoryRisk(dataDir, found)
+    if (risk) throw unsafeDataDir(dataDir, risk)
+    // After `mkdir`, whose mode the umask cuts.
+    if (made) await handle.chmod(mode)
+    // A directory that root made beforehand: to pass it shows nothing of what is in it.
+    else if (user !== undefined && (found.mode & 0o011) !== 0o011)
+      await handle.chmod((found.mode & 0o7777) | 0o011)
+  } finally {
+    await handle.close()
+  }
   await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
   if (user === undefined) return dataDir
-  const { mode: found, uid } = await stat(dataDir)
-  // A directory that root made beforehand: to pass it shows nothing of what is in it.
-  if (uid === 0 && (found & 0o011) !== 0o011) await chmod(dataDir, (found & 0o7777) | 0o011)
   const barrier = await barrierTo(dataDir, user)
   if (barrier === undefined) return dataDir
   throw unusable(
@@ -96,6 +106,13 @@ async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Prom
     `PostgreSQL runs as the user ${user.name}, who cannot pass ${barrier}; start Cellkeep as an ordinary user, or open the way with \`chmod o+x ${barrier}\``,
   )
 }
+
+const unsafeDataDir = (dataDir: string, { what, remedy }: Risk): StartError =>
+  new StartError(
+    'data_dir_unsafe',
+    `The data directory ${dataDir} ${what}: whoever can write there makes himself its keeper. ${remedy}`,
+    78,
+  )
 
 const unusable = (dataDir: string, why: string): StartError =>
   new StartError(

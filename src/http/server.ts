@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readCarriers } from '../auth/carriers.ts'
 import type { App } from '../core/app.ts'
+import { logWarnings } from '../core/log.ts'
 import type { Readiness } from '../db/ready.ts'
 import { type Reason, refusal, StartError } from '../errors.ts'
 import type { AuditStreams } from '../realtime/stream.ts'
@@ -190,7 +191,7 @@ function surfaceTable(
       if (phase.now !== 'serving') return refuse('shutting_down')
       const state = await readiness.check()
       if (!state.ready) return refuse(state.reason)
-      const warnings = app.bootstrap.warnings()
+      const warnings = [...app.bootstrap.warnings(), ...logWarnings()]
       return jsonReply(200, JSON.stringify({ ready: true, ...(warnings.length > 0 && { warnings }) }))
     },
   }

@@ -1,0 +1,108 @@
+import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, openSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { Agent, get } from 'node:http'
+import { Socket } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { ownPostgres } from '../helpers/own-postgres.ts'
+import { workspace } from '../helpers/server-process.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+
+const space = await workspace()
+afterAll(() => space.remove())
+const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
+
+/** More than the output holds, and than a pipe does. */
+const requests = 30_000
+
+/** A server whose log goes into a pipe that nobody reads yet. */
+async function unreadServer(name: string) {
+  const cwd = await space.make(name)
+  const pipe = join(cwd, 'log')
+  execFileSync('mkfifo', [pipe])
+  const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
+  const writer = await open(pipe, 'w')
+  const { env } = await ownPostgres()
+  const child = spawn(process.execPath, [entry, 'start'], {
+    cwd,
+    env: { PATH: process.env.PATH, ...env, CELLKEEP_PORT: '0' },
+    stdio: ['ignore', writer.fd, 'pipe'],
+  }) as ChildProcessByStdio<null, null, Readable>
+  await writer.close()
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let stderr = ''
+  while (!/\n\n$/.test(stderr)) stderr += (await once(child.stderr, 'data'))[0]
+  const url = /listens on (http:\S+)/.exec(stderr)?.[1] as string
+  return { child, url, reader }
+}
+
+async function ask(url: string, agent: Agent): Promise<string> {
+  const [response] = await once(get(url, { agent }), 'response')
+  let body = ''
+  for await (const part of response) body += part
+  return body
+}
+
+async function fill(url: string, count = requests): Promise<void> {
+  const agent = new Agent({ keepAlive: true })
+  let left = count
+  const long = `${url}/${'x'.repeat(190)}`
+  const worker = async (): Promise<void> => {
+    while (left-- > 0) await ask(long, agent)
+  }
+  await Promise.all(Array.from({ length: 20 }, worker))
+  agent.destroy()
+}
+
+test('lines that nobody reads are held up to a limit; the reader who comes back is told how many are missing', async () => {
+  const { child, url, reader } = await unreadServer('returns')
+  await fill(url)
+  const warned = JSON.parse(await ask(`${url}/ready`, new Agent()))
+  expect(warned).toEqual({ ready: true, warnings: ['log_lines_dropped'] })
+
+  let seen = 0
+  let missing = 0
+  const told = Promise.withResolvers<void>()
+  createInterface({ input: new Socket({ fd: reader }) }).on('line', (text) => {
+    const line = JSON.parse(text)
+    if (line.path?.startsWith('/xxx')) seen += 1
+    if (line.msg.startsWith('lines are missing')) {
+      missing += line.dropped
+      told.resolve()
+    }
+  })
+  await told.promise
+  expect(seen + missing).toBeGreaterThanOrEqual(requests)
+  // The line of the look at /ready, too.
+  expect(seen + missing).toBeLessThanOrEqual(requests + 1)
+  expect(missing).toBeGreaterThan(requests / 4)
+  expect(JSON.parse(await ask(`${url}/ready`, new Agent()))).toEqual({ ready: true })
+  child.kill('SIGTERM')
+  expect(await once(child, 'exit')).toEqual([0, null])
+})
+
+test('SIGTERM stops a server whose log nobody reads', async () => {
+  const { child, url, reader } = await unreadServer('stops')
+  onTestFinished(() => closeSync(reader))
+  // More than the pipe holds.
+  await fill(url, 1000)
+  child.kill('SIGTERM')
+  expect(await once(child, 'exit')).toEqual([0, null])
+})
+
+test('readers of the log and of the messages who go away end nothing', async () => {
+  const { child, url, reader } = await unreadServer('gone')
+  closeSync(reader)
+  child.stderr.destroy()
+  // So many that they are written at once.
+  await fill(url, 500)
+  expect(await ask(`${url}/health`, new Agent())).toBe('{"status":"ok"}')
+  child.kill('SIGTERM')
+  expect(await once(child, 'exit')).toEqual([0, null])
+})
