@@ -52,7 +52,10 @@ export const groups: Group[] = [
     tests: [
       'src/core/guards.test.ts',
       'src/http/jsonrpc.test.ts',
-      'src/realtime/calls.test.ts',
+      'src/realtime/messages.test.ts',
+      'src/cells/cell_get.test.ts',
+      'src/actors/actor_search.test.ts',
+      'src/accounts/account_delete.test.ts',
       'src/core/limiters.test.ts',
     ],
     mutants: [
@@ -61,7 +64,7 @@ export const groups: Group[] = [
       ['guardCredential(auth, caller, action)', ''],
       ['guardRole(auth, actor?.role_grants ?? [])', ''],
       ['const caller = isPublic ? null : presented', 'const caller = presented'],
-      [`Object.hasOwn(params, 'acting')`, `'acting' in params`],
+      [`Object.hasOwn(params, 'acting')`, `'acting' in params`, 'no prototype has this key'],
       ['if (call.paramsIssue) throw issues([call.paramsIssue])', ''],
       ['if (bad) throw', 'if (false) throw'],
       ['if (!parsed.success) throw issues(toIssues(parsed.error))', ''],
