@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { call, rpc } from '../../test/helpers/http.ts'
 import { openSocket, outcomeOf, type TestSocket } from '../../test/helpers/sockets.ts'
+import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
@@ -10,6 +12,15 @@ let statements = 0
 beforeAll(async () => {
   test = await testService({
     limit_lookup: '3/900',
+    actions: {
+      who_is_it: query({
+        doc: 'Who calls, as a method for everybody sees it.',
+        auth: { account: 'none', actor: 'none' },
+        output: z.object({ account: z.null(), credential: z.null(), grants: z.literal(0) }),
+        handler: async (_input, { account, credential, role_grants }) =>
+          ({ account, credential, grants: role_grants.length }) as never,
+      }),
+    },
     onStatement: () => {
       statements += 1
     },
@@ -124,6 +135,18 @@ describe('a message', () => {
       select ip, account_id, actor_id from audit_log where event_type = 'cell_create'`)
     expect(row).toEqual({ ip: '127.0.0.1', account_id: ada.id, actor_id: ada.actor_id })
     await socket.close()
+  })
+
+  it('for a method that is public tells it nothing of the caller, and takes a credential that lives', async () => {
+    const eve = await test.account()
+    const socket = await openAs(eve)
+    expect(await socket.call('who_is_it')).toMatchObject({
+      result: { account: null, credential: null, grants: 0 },
+    })
+    // By SQL: nobody signals that it is gone.
+    await test.service.app.db.run(sql`delete from auth_session where account_id = ${eve.id}::uuid`)
+    expect(outcomeOf(await socket.call('who_is_it'))).toBe('-32001 authentication_required')
+    expect((await socket.closed).code).toBe(4001)
   })
 
   it('`heartbeat` is answered without the database, takes no params, and exists on sockets alone', async () => {

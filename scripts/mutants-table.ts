@@ -1,0 +1,262 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are source code.
+
+/** Source files with the tests that are to notice what is wrong with them, and the mutants. */
+export type Group = {
+  file: string
+  tests: string[]
+  mutants: [text: string, by: string, equivalent?: string][]
+}
+
+export const groups: Group[] = [
+  {
+    file: 'src/core/guards.ts',
+    tests: ['src/core/guards.test.ts'],
+    mutants: [
+      [`auth.account === 'required') throw`, `auth.account === 'optional') throw`],
+      ['types && !types.includes(caller.credential.type)', 'false'],
+      ['!types.includes(', 'types.includes('],
+      ['if (!reaches(caller.credential.scope, auth, target))', 'if (false)'],
+      [`if (scope.kind === 'full') return true`, 'return true'],
+      ['target.method === undefined || auth.required_scope', 'target.method === undefined'],
+      ['if (target.method === undefined || auth.required_scope) return false', ''],
+      ['target.side_effects === false', 'true'],
+      ['scope.methods.includes(target.method)', 'true'],
+      [`scope.kind === 'read_only' ?`, `scope.kind === 'methods' ?`],
+      ['if (!auth.roles) return', 'return'],
+      ['grant.scope_id === null && ', ''],
+      ['auth.roles?.includes(grant.role)', 'true'],
+      [
+        'if (!grants.some((grant) => grant.scope_id === null && auth.roles?.includes(grant.role)))',
+        'if (grants.length === 0)',
+      ],
+    ],
+  },
+  {
+    file: 'src/core/acting.ts',
+    tests: ['src/core/acting.test.ts', 'src/core/guards.test.ts'],
+    mutants: [
+      [`if (auth.actor === 'none') return null`, ''],
+      ['(candidate) => candidate.id === named.data', '() => true'],
+      [
+        `if (!chosen) throw refusal('actor_not_on_account')`,
+        'if (!chosen) return candidates[0] as Candidate',
+      ],
+      ['candidates.length > 1', 'false'],
+      ['candidates.map(({ id, name }) => ({ id, name }))', '[]'],
+      [`if (candidates.length === 0) throw refusal('no_actors_on_account')`, ''],
+      ['if (named && !named.success)', 'if (false)'],
+    ],
+  },
+  {
+    file: 'src/core/dispatch.ts',
+    tests: [
+      'src/core/guards.test.ts',
+      'src/http/jsonrpc.test.ts',
+      'src/realtime/messages.test.ts',
+      'src/cells/cell_get.test.ts',
+      'src/actors/actor_search.test.ts',
+      'src/accounts/account_delete.test.ts',
+      'src/core/limiters.test.ts',
+    ],
+    mutants: [
+      ['if (call.viaGet && action.side_effects)', 'if (false)'],
+      ['message?.admit(presented)', ''],
+      ['guardCredential(auth, caller, action)', ''],
+      ['guardRole(auth, actor?.role_grants ?? [])', ''],
+      ['const caller = isPublic ? null : presented', 'const caller = presented'],
+      [`Object.hasOwn(params, 'acting')`, `'acting' in params`, 'no prototype has this key'],
+      ['if (call.paramsIssue) throw issues([call.paramsIssue])', ''],
+      ['if (bad) throw', 'if (false) throw'],
+      ['if (!parsed.success) throw issues(toIssues(parsed.error))', ''],
+      ['await charge(app, action, call, caller)', ''],
+      [`!(auth.account === 'optional' && caller)`, 'true'],
+      [`axis !== 'account' && `, ''],
+      [`if (axis !== 'ip' && caller)`, 'if (false)'],
+      ['call.trace.account_id = caller.account.id', ''],
+      [
+        'role_grants: actor?.role_grants ?? []',
+        'role_grants: caller?.candidates?.flatMap((one) => one.role_grants) ?? []',
+      ],
+    ],
+  },
+  {
+    file: 'src/cells/access.ts',
+    tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts'],
+    mutants: [
+      ['g.revoked_at is null and g.closed_at is null', 'g.closed_at is null'],
+      ['g.revoked_at is null and g.closed_at is null', 'g.revoked_at is null'],
+      ['g.expires_at > statement_timestamp()', 'true'],
+      [`g.role = 'admin' and g.scope_id is null`, `g.role = 'admin'`],
+      [`bool_or(g.role = 'admin' and`, `bool_or(`],
+      [`'r:*:' || g.role`, `'r:*:' || 'admin'`],
+      [`'r:' || g.scope_id || ':' || g.role`, `'r:' || g.scope_id || ':'`],
+      ['array_remove(', 'array_append(', 'a principal of null equals none'],
+      [
+        ') g on g.cell_id = ${sql.raw(alias)}.id and g.principal = k.principal',
+        ') g on g.cell_id = ${sql.raw(alias)}.id',
+      ],
+      ['const live = sql`${c}.deleted_at is null`', 'const live = sql`true`'],
+      ['${c}.created_by = me.actor_id, false', '${c}.created_by is not null, false'],
+      [`where g.level = 'editor'`, ''],
+      [`\${c}.visibility = 'public' or `, ''],
+      [`\${c}.visibility = 'public' or`, `\${c}.visibility <> 'public' or`],
+      [
+        '(${live} and (me.is_admin or (${c}.created_by is not null and (${owner} or ${editing}))))',
+        '(${live} and (me.is_admin or ${owner} or ${editing}))',
+      ],
+      [
+        'manage: sql`(${live} and (me.is_admin or ${owner}))`',
+        'manage: sql`(${live} and (me.is_admin or ${owner} or ${editing}))`',
+      ],
+      ['manage: sql`(${live} and (me.is_admin or ${owner}))`', 'manage: sql`(${live} and ${owner})`'],
+      ['view: sql`(${live} and (me.is_admin or', 'view: sql`(${live} and ('],
+      [' or ${owner} or ${held}))`', ' or ${owner}))`'],
+    ],
+  },
+  {
+    file: 'src/auth/token-scope.ts',
+    tests: [
+      'src/core/guards.test.ts',
+      'src/tokens/account_token.test.ts',
+      'src/tokens/account_token-input.test.ts',
+      'src/tokens/token-gates.test.ts',
+      'src/auth/caller.test.ts',
+    ],
+    mutants: [
+      ['if (!parsed.success) return null', `if (!parsed.success) return { kind: 'full' }`],
+      [
+        "z.strictObject({ version: z.literal(version), kind: z.literal('read_only') })",
+        "z.object({ version: z.unknown(), kind: z.literal('read_only') })",
+      ],
+      ['[...new Set(scope.methods)].sort()', '[...scope.methods]'],
+      ['.min(1).max(100)', '.max(100)'],
+      ['.min(1).max(100)', '.min(1)'],
+    ],
+  },
+  {
+    file: 'src/auth/cookie.ts',
+    tests: ['src/auth/cookie.test.ts', 'src/auth/caller.test.ts', 'src/cells/statements.test.ts'],
+    mutants: [
+      ['if (mac.verify(signed(token, expires), given) < 0) return undefined', ''],
+      ['mac.verify(signed(token, expires), given) < 0', 'mac.verify(signed(token, expires), given) < -1'],
+      ['`svc_session:${token}.${expires}`', '`svc_session:${token}`'],
+      ['own.length === given.length && timingSafeEqual(own, given)', 'own.length === given.length'],
+      ['found.expires * 1000 <= now()', 'false'],
+      ['found.expires * 1000 <= now()', 'found.expires * 1000 < now()'],
+      ['sign: (text) => digest(first, text)', 'sign: (text) => digest(keys.at(-1) as KeyObject, text)'],
+      [
+        "createMac(ring.map((key) => createSecretKey(digest(key, `derive:${purpose}`), 'utf8')))",
+        'createMac(ring)',
+      ],
+      ['`derive:${purpose}`', '`derive:`'],
+      ['pair.startsWith(`${name}=`, start)', 'pair.includes(`${name}=`)'],
+      [
+        `while (pair[start] === ' ' || pair[start] === '\\t') start++`,
+        `while (/\\s/.test(pair[start] ?? '')) start++`,
+      ],
+      ['HttpOnly; ', ''],
+      [`secure ? 'Secure; ' : ''`, `''`],
+      ['SameSite=Strict', 'SameSite=Lax'],
+      [`hostPrefix ? '__Host-' : ''`, `''`],
+      ['if (latest.size === rememberedMax) {', 'if (false) {'],
+      ['latest.set(Buffer.from(value).toString(), found)', `latest.set('', found)`],
+    ],
+  },
+  {
+    file: 'src/auth/carriers.ts',
+    tests: ['src/auth/carriers.test.ts', 'src/auth/daemon-token.test.ts'],
+    mutants: [
+      [`header('origin') !== undefined || header('referer') !== undefined`, `header('origin') !== undefined`],
+      [
+        `header('origin') !== undefined || header('referer') !== undefined`,
+        `header('referer') !== undefined`,
+      ],
+      [
+        `header('origin') !== undefined || header('referer') !== undefined`,
+        `header('origin') || header('referer')`,
+      ],
+      ['[Rr] (secret', '[Rr] *(secret'],
+      ['{43})$/\nconst daemonForm', '{43})/\nconst daemonForm'],
+      ['/^[A-Za-z0-9_-]{43}$/', '/[A-Za-z0-9_-]{43}/'],
+      [`discarded.push('bearer_discarded_browser_context')`, ''],
+      [`discarded.push('daemon_token_discarded_browser_context')`, ''],
+    ],
+  },
+  {
+    file: 'src/auth/caller.ts',
+    tests: [
+      'src/auth/caller.test.ts',
+      'src/auth/daemon-token.test.ts',
+      'src/core/guards.test.ts',
+      'src/tokens/account_token-life.test.ts',
+    ],
+    mutants: [
+      [' and account.deleted_at is null`\n\nconst sessions', '`\n\nconst sessions'],
+      ['sql`c.expires_at > now()`', 'sql`true`'],
+      ['sql`(c.expires_at is null or c.expires_at > now())`', 'sql`true`'],
+      [`g.role = 'keeper' and g.scope_id is null`, `g.role = 'keeper'`],
+      ['actor.deleted_at is null and owner.deleted_at is null', 'owner.deleted_at is null'],
+      ['actor.deleted_at is null and owner.deleted_at is null', 'actor.deleted_at is null'],
+      ['order by owner.id limit 1', 'order by owner.id desc limit 1'],
+      [
+        'where actor.account_id = account.id and actor.deleted_at is null',
+        'where actor.account_id = account.id',
+      ],
+      ['where g.actor_id = actor.id and g.revoked_at is null', 'where g.actor_id = actor.id'],
+      ['if (!row || !scope) return null', 'if (!row) return null'],
+      ['(await daemon?.holds(presented))', 'true'],
+      [`return toCaller(row, 'api_token', scope)`, `return toCaller(row, 'api_token', { kind: 'full' })`],
+    ],
+  },
+  {
+    file: 'src/core/cursor.ts',
+    tests: ['src/core/cursor.test.ts', 'src/core/page.test.ts', 'src/cells/list-cursor.test.ts'],
+    mutants: [
+      ['if (mac.verify(signed(payload, binding), cursor.slice(-macLength)) < 0) return undefined', ''],
+      ['`${payload}.${binding}`', '`${payload}`'],
+      ['`${payload}.${binding}`', '`${payload}${binding}`'],
+      ['cursor.length > cursorLengthMax', 'false'],
+    ],
+  },
+  {
+    file: 'src/core/page.ts',
+    tests: ['src/core/page.test.ts', 'src/audit/audit_log_list.test.ts'],
+    mutants: [
+      [
+        '`${method} ${JSON.stringify(bound, Object.keys(bound).sort())}`',
+        'JSON.stringify(bound, Object.keys(bound).sort())',
+      ],
+      ['JSON.stringify(bound, Object.keys(bound).sort())', `''`],
+      ['rows.slice(0, page.limit)', 'rows.slice(0)'],
+      ['rows.length > page.limit &&', 'rows.length >= page.limit &&'],
+      [`if (after === undefined) throw`, 'if (false) throw'],
+    ],
+  },
+  {
+    file: 'src/http/origin.ts',
+    tests: ['src/http/origin.test.ts'],
+    mutants: [
+      [`host.replace(/[.[\\]]/g, '\\\\$&')`, 'host'],
+      [`'[^./:,@\\\\s\\\\[\\\\]]+'`, `'.+'`],
+      [`'(?::\\\\d{1,5})?'`, `'(?::.*)?'`],
+      ['new RegExp(`^${scheme}', 'new RegExp(`${scheme}'],
+      ["${portSource}$`, 'i')", "${portSource}`, 'i')"],
+      [`$\`, 'i')`, `$\`, 'iu')`],
+      ['if (address === undefined) return origin', 'return origin'],
+    ],
+  },
+  {
+    file: 'src/http/server.ts',
+    tests: ['src/http/edge.test.ts', 'src/http/cors.test.ts'],
+    mutants: [
+      [
+        'sent.origin !== undefined && !sent.isAllowed && isGuarded',
+        'sent.origin !== undefined && !sent.isAllowed && false',
+      ],
+      [`surface?.checksOrigin || origin.carriers`, `origin.carriers`],
+      [` || origin.carriers.cookie.state !== 'none'`, ''],
+      [`cookie.state !== 'none'`, `cookie.state === 'good'`],
+      ['if (config.cors && sent.isAllowed) Object', 'if (config.cors && sent.origin) Object'],
+    ],
+  },
+]
