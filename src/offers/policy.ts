@@ -2,7 +2,7 @@ import { liveActors } from '../actors/actors.ts'
 import { activeGrants } from '../auth/caller.ts'
 import type { RoleGrant } from '../core/action.ts'
 import type { App } from '../core/app.ts'
-import { type Queryable, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
 import type { Scope } from '../roles/scope.ts'
 import type { Offer } from './offers.ts'
 
@@ -42,10 +42,15 @@ const holds = ({ role_grants }: Grantor, role: string, { scope_kind, scope_id }:
       (grant.scope_id === null || (grant.scope_kind === scope_kind && grant.scope_id === scope_id)),
   )
 
-/** The actors that are live, by id, with their active grants; read after their account locks. */
+/** Which of these actors are live, with their active grants, as one JSON value; read after their account locks. */
+export const liveAmong = (ids: readonly string[]): Sql => sql`coalesce((
+    select json_agg(json_build_object('actor_id', actor.id, 'account_id', actor.account_id, 'role_grants', ${activeGrants}))
+    from ${liveActors} where actor.id = any(${[...ids]}::uuid[])
+  ), '[]'::json)`
+
 export async function readLiveActors(db: Queryable, ids: readonly string[]): Promise<Map<string, Grantor>> {
-  const rows = await db.rows<Grantor>(sql`
-    select actor.id as actor_id, actor.account_id, ${activeGrants} as role_grants
-    from ${liveActors} where actor.id = any(${[...ids]}::uuid[])`)
-  return new Map(rows.map((row) => [row.actor_id, row]))
+  return byActor((await db.one<{ live: Grantor[] }>(sql`select ${liveAmong(ids)} as live`)).live)
 }
+
+export const byActor = (live: readonly Grantor[]): Map<string, Grantor> =>
+  new Map(live.map((one) => [one.actor_id, one]))

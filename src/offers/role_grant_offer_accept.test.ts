@@ -14,8 +14,10 @@ import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 let test: TestService
+let statements = 0
 beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
+  const onStatement = () => void statements++
+  test = await testService({ ...registries, limit_role_write: 'off', onStatement })
 })
 afterAll(() => test.close())
 
@@ -95,6 +97,18 @@ describe('role_grant_offer_accept', () => {
       },
     ])
     expect(await stateOf(one)).toEqual((answer as { offer: unknown }).offer)
+  })
+
+  it.each([
+    ['globally', globally],
+    ['at a scope', inRoom],
+  ])('takes six statements %s: the caller and the audit rows among them', async (_where, scope) => {
+    const bob = await test.account()
+    for (let i = 0; i < 3; i++) await offered(scope, bob)
+    const { accept } = await offered(scope, bob)
+    const before = statements
+    expect((await accept()).superseded_offer_ids).toHaveLength(3)
+    expect(statements - before).toBeLessThanOrEqual(6)
   })
 
   it('by the same actor again answers the same grant, and does nothing', async () => {

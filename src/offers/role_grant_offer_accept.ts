@@ -6,22 +6,21 @@ import { committed, type Work } from '../core/mutate.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { auditConferred, confer } from '../roles/grants.ts'
+import { auditConferred, type Conferred, conferring, type GrantInput } from '../roles/grants.ts'
 import { activeGrantsWhere } from '../roles/revoke.ts'
-import { lockScope } from '../roles/scope.ts'
+import { scopeLock } from '../roles/scope.ts'
 import {
   announceSuperseded,
   Offer,
   offerColumns,
   offerMetadata,
   pending,
-  readOffer,
   refuseEnded,
   type StoredOffer,
   stampOffer,
   storedColumns,
 } from './offers.ts'
-import { type Grantor, mayOffer, readLiveActors } from './policy.ts'
+import { byActor, type Grantor, liveAmong, mayOffer, readLiveActors } from './policy.ts'
 
 const Accepted = z.object({
   role_grant_id: Uuid,
@@ -44,15 +43,13 @@ export const role_grant_offer_accept = mutation({
     'role_grant_offer_actor_mismatch',
   ],
   async handler({ offer_id }, { app, account, actor, db, audit, notify, fail }) {
-    const asked = await readOffer(db, offer_id)
-    if (asked?.to_account_id !== account.id) throw fail('role_grant_offer_not_found')
+    const asked = await readWithScopeLock(db, offer_id, account.id)
+    if (!asked) throw fail('role_grant_offer_not_found')
     const { from_actor_id, from_account_id } = asked
 
-    await lockScope(db, asked)
     await lockAccounts(db, [account.id, from_account_id])
-    const live = await readLiveActors(db, [actor.id, from_actor_id])
+    const { stored, siblings, live } = await lockWithSiblings(db, asked, actor.id)
     if (!live.has(actor.id)) throw fail('account_vanished')
-    const { stored, siblings } = await lockWithSiblings(db, asked, actor.id)
     if (!stored) throw fail('role_grant_offer_not_found')
 
     if (stored.accepted_at !== null) return await acceptedBefore(db, stored, actor.id)
@@ -73,9 +70,8 @@ export const role_grant_offer_accept = mutation({
       granted_by: from_actor_id,
       source_offer_id: offer_id,
     }
-    const conferred = await confer(db, grant)
+    const { conferred, accepted, superseded } = await conferAndStamp(db, grant, offer_id, siblings)
     const { role_grant_id, created } = conferred
-    const { accepted, superseded } = await stampAccepted(db, stored, siblings, role_grant_id)
     audit(
       'role_grant_offer_accept',
       { ...offerMetadata(accepted), role_grant_id },
@@ -95,24 +91,43 @@ export const role_grant_offer_accept = mutation({
   },
 })
 
+/** What never changes of an offer to the account; takes the lock of its scope on the way, before any other. */
+async function readWithScopeLock(
+  db: Queryable,
+  offer_id: string,
+  account_id: string,
+): Promise<Offer | undefined> {
+  const row = await db.first<Offer & { lock: unknown }>(sql`
+    select ${offerColumns},
+      case when o.scope_id is not null then ${scopeLock(sql`o.scope_kind`, sql`o.scope_id`)}::text end as lock
+    from role_grant_offer o where o.offer_id = ${offer_id}::uuid and o.to_account_id = ${account_id}::uuid`)
+  if (!row) return undefined
+  const { lock: _, ...offer } = row
+  return offer
+}
+
 /**
  * Locks the offer with its siblings for the actor, in one statement by ascending id. The set of siblings can
- * only shrink afterwards: who makes an offer to the account holds the account's lock.
+ * only shrink afterwards: who makes an offer to the account holds the account's lock. Both actors are read
+ * with them: what is read of them changes under the account locks alone, which are held.
  */
 async function lockWithSiblings(
   db: Queryable,
-  { offer_id, to_account_id, role, scope_kind, scope_id }: Offer,
+  { offer_id, to_account_id, role, scope_kind, scope_id, from_actor_id }: Offer,
   actor_id: string,
-): Promise<{ stored: StoredOffer | undefined; siblings: string[] }> {
-  const rows = await db.rows<StoredOffer>(sql`
-    select ${storedColumns} from role_grant_offer o
+): Promise<{ stored: StoredOffer | undefined; siblings: string[]; live: Map<string, Grantor> }> {
+  const ids = [actor_id, from_actor_id]
+  const found = await db.rows<StoredOffer & { live: Grantor[] }>(sql`
+    select ${storedColumns}, ${liveAmong(ids)} as live from role_grant_offer o
     where o.offer_id = ${offer_id}::uuid or (o.to_account_id = ${to_account_id}::uuid and o.role = ${role}
       and o.scope_kind is not distinct from ${scope_kind} and o.scope_id is not distinct from ${scope_id}::uuid
       and (o.to_actor_id is null or o.to_actor_id = ${actor_id}::uuid) and ${pending})
     order by o.offer_id for update`)
+  const rows = found.map(({ live: _, ...offer }) => offer)
   return {
     stored: rows.find((row) => row.offer_id === offer_id),
     siblings: rows.map((row) => row.offer_id).filter((id) => id !== offer_id),
+    live: found[0] ? byActor(found[0].live) : await readLiveActors(db, ids),
   }
 }
 
@@ -157,21 +172,30 @@ async function supersedeUnauthorised(
   announceSuperseded(work, [{ offer, reason: 'grantor_lost_authority', cause_id: null }])
 }
 
-async function stampAccepted(
+/** Confers the role, and stamps the offer accepted and its siblings superseded; all are locked. */
+async function conferAndStamp(
   db: Queryable,
-  { offer_id }: StoredOffer,
+  grant: GrantInput,
+  offer_id: string,
   siblings: readonly string[],
-  role_grant_id: string,
-): Promise<{ accepted: Offer; superseded: Offer[] }> {
-  const rows = await db.rows<Offer>(sql`
-    update role_grant_offer o set
-      accepted_at = case when o.offer_id = ${offer_id}::uuid then now() end,
-      resulting_role_grant_id = case when o.offer_id = ${offer_id}::uuid then ${role_grant_id}::uuid end,
-      superseded_at = case when o.offer_id <> ${offer_id}::uuid then now() end
-    where o.offer_id = any(${[offer_id, ...siblings]}::uuid[])
-    returning ${offerColumns}`)
+): Promise<{ conferred: Conferred & { extended: boolean }; accepted: Offer; superseded: Offer[] }> {
+  const isAccepted = sql`o.offer_id = ${offer_id}::uuid`
+  const rows = await db.rows<Offer & { conferred: Conferred & { extended: boolean } }>(sql`
+    with ${conferring(grant)}, stamped as (
+      update role_grant_offer o set
+        accepted_at = case when ${isAccepted} then now() end,
+        resulting_role_grant_id = case when ${isAccepted} then (select role_grant_id from conferred) end,
+        superseded_at = case when not ${isAccepted} then now() end
+      where o.offer_id = any(${[offer_id, ...siblings]}::uuid[])
+      returning ${offerColumns}
+    )
+    select o.*, json_build_object('role_grant_id', c.role_grant_id, 'created', c.created, 'extended', c.extended,
+      'expires_at', iso_timestamp(c.expires_at)) as conferred
+    from stamped o, conferred c`)
+  const offers = rows.map(({ conferred: _, ...offer }) => offer)
   return {
-    accepted: rows.find((offer) => offer.offer_id === offer_id) as Offer,
-    superseded: rows.filter((offer) => offer.offer_id !== offer_id),
+    conferred: (rows[0] as (typeof rows)[0]).conferred,
+    accepted: offers.find((offer) => offer.offer_id === offer_id) as Offer,
+    superseded: offers.filter((offer) => offer.offer_id !== offer_id),
   }
 }

@@ -3,7 +3,7 @@ import { lockLiveActor } from '../actors/lock.ts'
 import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import { Timestamp, Uuid } from '../core/wire.ts'
-import { type Queryable, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { lockScope, refuseDestroyed } from './scope.ts'
 
 /** Wire form of an active role grant (contract 2, section 2). */
@@ -82,17 +82,17 @@ export async function conferGrant(
 }
 
 /**
- * The change itself (contract 3, section 2.2, G4 and G5), under the account lock of a live actor: an expired
- * row makes room for a new one; an active one keeps its id and may only be prolonged.
+ * The change itself, under the account lock of a live actor, as common table expressions that end in `conferred`: an
+ * expired row makes room for a new one; an active one keeps its id and may only be prolonged.
  */
-export async function confer(db: Queryable, grant: GrantInput): Promise<Conferred & { extended: boolean }> {
+export function conferring(grant: GrantInput): Sql {
   const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null } = grant
+  const { granted_by = null, source_offer_id = null } = grant
   const tuple = sql`g.actor_id = ${actor_id}::uuid and g.role = ${role}
     and g.scope_kind is not distinct from ${scope_kind} and g.scope_id is not distinct from ${scope_id}::uuid`
-  const held = await db.first<{ id: string; expires_at: string | null; extended: boolean }>(sql`
-    with closed as (
+  return sql`closed as (
       update role_grant g set closed_at = statement_timestamp()
-      where ${tuple} and ${unendedGrant} and g.expires_at <= statement_timestamp()
+      where ${tuple} and ${unendedGrant} and g.expires_at <= statement_timestamp() returning g.id
     ), held as (
       select g.id, g.expires_at from role_grant g where ${tuple} and ${activeGrant}
     ), moved as (
@@ -100,18 +100,25 @@ export async function confer(db: Queryable, grant: GrantInput): Promise<Conferre
       from held where role_grant.id = held.id and held.expires_at is not null
         and (${expires_at}::timestamptz is null or ${expires_at}::timestamptz > held.expires_at)
       returning role_grant.id, role_grant.expires_at
-    )
-    select held.id, moved.id is not null as extended,
-      case when moved.id is null then held.expires_at else moved.expires_at end as expires_at
-    from held left join moved using (id)`)
-  const live = held ?? (await insertGrant(db, grant))
-  return {
-    role_grant_id: live.id,
-    created: !held,
-    expires_at: live.expires_at,
-    extended: held?.extended ?? false,
-  }
+    ), made as (
+      insert into role_grant (actor_id, role, scope_kind, scope_id, expires_at, granted_by, source_offer_id)
+      select ${actor_id}::uuid, ${role}, ${scope_kind}, ${scope_id}::uuid, ${expires_at}::timestamptz,
+        ${granted_by}::uuid, ${source_offer_id}::uuid
+      -- The count makes the expired row go first: there may be one of a tuple at a time.
+      where not exists (select from held) and (select count(*) from closed) >= 0
+      returning id, expires_at
+    ), conferred as (
+      select id as role_grant_id, true as created, false as extended, expires_at from made
+      union all
+      select held.id, false, moved.id is not null,
+        case when moved.id is null then held.expires_at else moved.expires_at end
+      from held left join moved using (id)
+    )`
 }
+
+/** Confers alone; see `conferring`. */
+export const confer = (db: Queryable, grant: GrantInput): Promise<Conferred & { extended: boolean }> =>
+  db.one<Conferred & { extended: boolean }>(sql`with ${conferring(grant)} select * from conferred`)
 
 /** The audit row of a grant that was made or prolonged; none where nothing changed. */
 export function auditConferred(

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { issue } from '../core/issues.ts'
-import { type Queryable, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Registry, RoleSpec } from './registry.ts'
 
@@ -50,8 +50,13 @@ export async function lockScope(
   mode: 'shared' | 'exclusive' = 'shared',
 ): Promise<void> {
   if (scope_id === null) return
+  await db.run(sql`select ${scopeLock(sql`${scope_kind}::text`, sql`${scope_id}::text`, mode)}`)
+}
+
+/** The lock as an expression, for a statement that reads which scope it is. */
+export const scopeLock = (kind: Sql, id: Sql, mode: 'shared' | 'exclusive' = 'shared'): Sql => {
   const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock')
-  await db.run(sql`select ${lock}(hashtextextended(${`cellkeep scope ${scope_kind} ${scope_id}`}, 0))`)
+  return sql`${lock}(hashtextextended('cellkeep scope ' || ${kind} || ' ' || ${id}, 0))`
 }
 
 /** Under the scope lock: nothing arises any more at a scope that was destroyed. */
