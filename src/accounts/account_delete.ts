@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
+import { account, operation } from '../core/operation.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { holdsAdmin } from '../roles/grants.ts'
@@ -24,7 +25,7 @@ export const account_delete = mutation({
     const target = account_id ?? account.id
     if (target !== account.id && !holdsAdmin(role_grants))
       throw fail('insufficient_permissions', { required_roles: ['admin'] })
-    await deleteAccount(
+    await tombstone(
       db,
       audit,
       { account_id: target, deleted_by: actor.id },
@@ -35,7 +36,7 @@ export const account_delete = mutation({
 })
 
 /** Tombstones a live account with its live actors and ends its credentials (contract 2, section 14). */
-export async function deleteAccount(
+async function tombstone(
   db: Queryable,
   audit: Audit,
   { account_id, deleted_by }: { account_id: string; deleted_by: string | null },
@@ -57,3 +58,19 @@ export async function deleteAccount(
   audit('account_delete', { ...ended, ...detail }, { target_account_id: account_id })
   auditActors(audit, 'actor_delete', account_id, actor_ids, detail)
 }
+
+export const deleteAccount = operation({
+  doc: 'Delete an account: it cannot sign in, its sessions and tokens are gone. Its names stay reserved.',
+  input: z.strictObject({ account_id: Uuid }),
+  event: 'account_delete',
+  errors: ['account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
+  handler: ({ account_id }, { db, audit, detail, by: deleted_by }): Promise<void> =>
+    tombstone(db, audit, { account_id, deleted_by }, detail),
+  command: {
+    name: 'account delete',
+    args: { account_id: account },
+    done: { deleted: true },
+    phrase: (_, { who }) =>
+      `${who} is deleted. \`cellkeep account undelete ${who}\` brings it back; \`account purge\` removes it for good.`,
+  },
+})

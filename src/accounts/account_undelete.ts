@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
+import { account, operation } from '../core/operation.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { auditActors, type Detail, noAccount } from './ending.ts'
@@ -16,18 +17,13 @@ export const account_undelete = mutation({
   output: z.object({ ok: z.literal(true), undeleted: z.literal(true) }),
   errors: ['account_not_found'],
   async handler({ account_id }, { actor, credential, db, audit }) {
-    await undeleteAccount(
-      db,
-      audit,
-      { account_id, updated_by: actor.id },
-      { credential_type: credential.type },
-    )
+    await restore(db, audit, { account_id, updated_by: actor.id }, { credential_type: credential.type })
     return { ok: true as const, undeleted: true as const }
   },
 })
 
 /** Clears the tombstone; actors that were removed one by one stay removed. */
-export async function undeleteAccount(
+async function restore(
   db: Queryable,
   audit: Audit,
   { account_id, updated_by }: { account_id: string; updated_by: string | null },
@@ -48,3 +44,18 @@ export async function undeleteAccount(
   audit('account_undelete', { actor_count: actor_ids.length, ...detail }, { target_account_id: account_id })
   auditActors(audit, 'actor_undelete', account_id, actor_ids, detail)
 }
+
+export const undeleteAccount = operation({
+  doc: 'Bring a deleted account back, with its actors and roles; it has to sign in anew.',
+  input: z.strictObject({ account_id: Uuid }),
+  event: 'account_undelete',
+  errors: ['account_not_found'],
+  handler: ({ account_id }, { db, audit, detail, by: updated_by }): Promise<void> =>
+    restore(db, audit, { account_id, updated_by }, detail),
+  command: {
+    name: 'account undelete',
+    args: { account_id: account },
+    done: { undeleted: true },
+    phrase: (_, { who }) => `${who} is back.`,
+  },
+})

@@ -23,6 +23,8 @@ export type Operator = {
 export type Operating = Work & {
   /** The metadata keys of rows without a request: `credential_type: null` and `via`. */
   detail: { credential_type: null; via: string }
+  /** The actor on whose behalf it is done, for columns such as `updated_by`. */
+  by: string | null
 }
 
 /** A mutation without a request: the same transaction, audit and effects as behind a method. */
@@ -34,9 +36,10 @@ export async function operate<T>(
 ): Promise<T> {
   const envelope: Envelope = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
   const detail = { credential_type: null, via }
-  if (!within) return await mutate(app, event, { envelope, via }, (tools) => work({ ...tools, detail }))
+  if (!within)
+    return await mutate(app, event, { envelope, via }, (tools) => work({ ...tools, detail, by: actor_id }))
   const audit: Audit = (type, metadata, own) => within.audit(type, metadata, { ...envelope, ...own })
-  return await work({ ...within, audit, detail })
+  return await work({ ...within, audit, detail, by: actor_id })
 }
 
 /** It stands in the audit log, where nothing free-form may. */
