@@ -22,9 +22,11 @@ export type Operation<F = (app: App, input: never, operator: Operator) => Promis
 type NoInput = z.ZodObject<Record<never, never>, z.core.$strict>
 
 type CallOf<In, O, K> = [K] extends [never]
-  ? Record<never, never> extends In
-    ? (app: App, input?: In) => Promise<O>
-    : (app: App, input: In) => Promise<O>
+  ? string extends keyof In
+    ? (app: App) => Promise<O>
+    : Record<never, never> extends In
+      ? (app: App, input?: In) => Promise<O>
+      : (app: App, input: In) => Promise<O>
   : (app: App, input: In, operator: Operator) => Promise<O>
 
 type Context<E extends Reason, K, S> = { app: App; fail: Fail<E> } & ([K] extends [never]

@@ -44,7 +44,7 @@ export const revokeSessions = operation({
   command: {
     name: 'session revoke-all',
     args: { account_id: account },
-    phrase: ({ count }, { who }) => `${counted(count, 'session')} of ${who} ended.`,
+    phrase: ({ count }) => `${counted(count, 'session')} ended.`,
   },
 })
 

@@ -43,7 +43,7 @@ export const revokeTokens = operation({
   command: {
     name: 'token revoke-all',
     args: { account_id: account },
-    phrase: ({ count }, { who }) => `${counted(count, 'token')} of ${who} ended.`,
+    phrase: ({ count }) => `${counted(count, 'token')} ended.`,
   },
 })
 
