@@ -84,12 +84,10 @@ export function wordsOf(
 export function valueFrom({ schema, isRequired, parts, segments }: Argument, words: Words): unknown {
   const given = parts.filter(({ name }) => words[name] !== undefined)
   const [text = ''] = segments
-  if (text.includes(' | ') && given.length !== 1) throw new WrongUsage(`Give one of: ${text}.`)
+  if (given.length > 1 && text.includes(' | ')) throw new WrongUsage(`Give one of: ${text}.`)
   const last = given.at(-1)
-  if (!last) {
-    if (isRequired) throw new WrongUsage(`${text} is missing.`)
-    return undefined
-  }
+  if (!last && isRequired) throw new WrongUsage(`${text} is missing.`)
+  if (!last) return undefined
   if (last.takes === 'nothing') return last.name === '--none' ? null : true
   return converted(String(words[last.name]), schema, last.name)
 }
