@@ -77,12 +77,13 @@ export const events = {
       token_scope: z.enum(['full', 'read_only', 'methods']),
       expires_at: z.string().nullable(),
       ...credentialType,
+      ...via,
     }),
   },
   token_revoke: {
     success: z.union([
       z.strictObject({ token_id: id, ...credentialType, ...via }),
-      z.strictObject({ token_id: id, cause: z.enum(['cap']) }),
+      z.strictObject({ token_id: id, cause: z.enum(['cap']), ...via }),
     ]),
   },
   token_revoke_all: { success: endedAll, failure: noAccount },

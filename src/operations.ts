@@ -1,37 +1,45 @@
-import { createAccount } from './accounts/create.ts'
-import { findAccount, listAccounts } from './accounts/find.ts'
-import {
-  deleteAccount,
-  purgeAccount,
-  setEmail,
-  setPassword,
-  undeleteAccount,
-  unlockAccount,
-  verifyEmail,
-} from './accounts/operations.ts'
-import { addActor, listActors, removeActor, renameActor } from './actors/operations.ts'
-import { exportAudit } from './audit/export.ts'
-import { resetBootstrapToken } from './bootstrap/operations.ts'
-import { cleanUp } from './cleanup/cleanup.ts'
+import { createAccount } from './accounts/account_create.ts'
+import { deleteAccount } from './accounts/account_delete.ts'
+import { purgeAccount } from './accounts/account_purge.ts'
+import { setEmail } from './accounts/account_set_email.ts'
+import { setPassword } from './accounts/account_set_password.ts'
+import { findAccount } from './accounts/account_show.ts'
+import { undeleteAccount } from './accounts/account_undelete.ts'
+import { unlockAccount } from './accounts/account_unlock.ts'
+import { verifyEmail } from './accounts/account_verify_email.ts'
+import { listAccounts } from './accounts/admin_account_list.ts'
+import { addActor } from './actors/actor_add.ts'
+import { listActors } from './actors/actor_list.ts'
+import { removeActor } from './actors/actor_remove.ts'
+import { renameActor } from './actors/actor_rename.ts'
+import { exportAudit } from './audit/audit_export.ts'
+import { resetBootstrapToken } from './bootstrap/bootstrap_token_reset.ts'
+import { cleanUp } from './cleanup/clean_up.ts'
 import type { App } from './core/app.ts'
 import { checkVia, type Operator } from './core/operate.ts'
-import { createInvite, deleteInvite, listInvites } from './invites/operations.ts'
+import { createInvite } from './invites/invite_create.ts'
+import { deleteInvite } from './invites/invite_delete.ts'
+import { listInvites } from './invites/invite_list.ts'
 import { destroyScope } from './roles/destroy-scope.ts'
-import { transferKeeper } from './roles/keeper.ts'
-import { grantRole, revokeRole, revokeRoleEverywhere } from './roles/operations.ts'
-import { listSessions, revokeEverySession, revokeSession, revokeSessions } from './sessions/operations.ts'
-import { getSettings, setSettings } from './settings/operations.ts'
-import { listTokens, revokeEveryToken, revokeToken, revokeTokens } from './tokens/operations.ts'
+import { transferKeeper } from './roles/keeper_transfer.ts'
+import { grantRole } from './roles/role_assign.ts'
+import { revokeRole } from './roles/role_revoke.ts'
+import { revokeRoleEverywhere } from './roles/role_revoke_everywhere.ts'
+import { listSessions } from './sessions/admin_session_list.ts'
+import { revokeEverySession, revokeSessions } from './sessions/admin_session_revoke_all.ts'
+import { revokeSession } from './sessions/session_revoke.ts'
+import { getSettings } from './settings/app_settings_get.ts'
+import { setSettings } from './settings/app_settings_update.ts'
+import { revokeEveryToken, revokeTokens } from './tokens/admin_token_revoke_all.ts'
+import { createToken } from './tokens/token_create.ts'
+import { listTokens } from './tokens/token_list.ts'
+import { revokeToken } from './tokens/token_revoke.ts'
 
-/**
- * Every operator call: what a process that holds the database may do without a credential, as the CLI and
- * library consumers use it (contract 2, section 19). Adding one = its function, a line here, its test. All
- * take `(app, input)`; those that change something also say who: `{ via: 'cli' }`.
- */
-const operations = {
+/** Every operator call, in the order of the help. Adding one, with its command = its file, a line here, its test. */
+export const operations = {
   createAccount,
-  findAccount,
   listAccounts,
+  findAccount,
   setPassword,
   setEmail,
   verifyEmail,
@@ -50,6 +58,7 @@ const operations = {
   revokeSessions,
   revokeEverySession,
   listTokens,
+  createToken,
   revokeToken,
   revokeTokens,
   revokeEveryToken,

@@ -30,6 +30,10 @@ const guarded = all.filter(({ auth }) => auth.account === 'required')
 const strict = all.filter(({ anyQuery }) => !anyQuery)
 const taking = all.filter(({ input }) => input !== undefined)
 
+it.each(all)('$name is called by the path of its name, as the client does', ({ name, path }) => {
+  expect(path).toBe(`/${name}`)
+})
+
 const ask = (
   { path, method }: Pick<Route, 'path' | 'method'>,
   sent: { body?: unknown; query?: string; anonymous?: boolean } = {},

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
+import { account, operation } from '../core/operation.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { holdsAdmin } from '../roles/grants.ts'
@@ -24,7 +25,7 @@ export const account_delete = mutation({
     const target = account_id ?? account.id
     if (target !== account.id && !holdsAdmin(role_grants))
       throw fail('insufficient_permissions', { required_roles: ['admin'] })
-    const deleted = await deleteAccount(
+    const deleted = await tombstone(
       db,
       audit,
       { account_id: target, deleted_by: actor.id },
@@ -35,7 +36,7 @@ export const account_delete = mutation({
 })
 
 /** Tombstones an account with its live actors and ends its credentials; false where it is deleted already. */
-export async function deleteAccount(
+async function tombstone(
   db: Queryable,
   audit: Audit,
   { account_id, deleted_by }: { account_id: string; deleted_by: string | null },
@@ -60,3 +61,19 @@ export async function deleteAccount(
   auditActors(audit, 'actor_delete', account_id, actor_ids, detail)
   return true
 }
+
+export const deleteAccount = operation({
+  doc: 'Delete an account: it cannot sign in, its sessions and tokens are gone. Its names stay reserved.',
+  input: z.strictObject({ account_id: Uuid }),
+  event: 'account_delete',
+  errors: ['account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
+  handler: async ({ account_id }, { db, audit, detail, by: deleted_by }) => ({
+    deleted: await tombstone(db, audit, { account_id, deleted_by }, detail),
+  }),
+  command: {
+    name: 'account delete',
+    args: { account_id: account },
+    phrase: ({ deleted }, { who }) =>
+      `${who} ${deleted ? 'is' : 'was already'} deleted. \`cellkeep account undelete ${who}\` brings it back; \`account purge\` removes it for good.`,
+  },
+})

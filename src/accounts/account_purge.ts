@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import type { Work } from '../core/mutate.ts'
+import { account, operation } from '../core/operation.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { announceSuperseded, type Offer, offerColumns, unstamped } from '../offers/offers.ts'
@@ -17,7 +18,7 @@ export const account_purge = mutation({
   errors: ['purge_not_confirmed', 'account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
   async handler({ account_id, confirm }, { credential, fail, ...work }) {
     if (confirm !== true) throw fail('purge_not_confirmed')
-    await purgeAccount(work, account_id, { credential_type: credential.type })
+    await purge(work, account_id, { credential_type: credential.type })
     return { ok: true as const, purged: true as const }
   },
 })
@@ -26,7 +27,7 @@ export const account_purge = mutation({
  * Removes the row and, by reference, all that is the account's own. Offers that it made end as superseded;
  * its cells become system-origin; audit rows keep its ids (contract 2, section 14; contract 3, section 6.3).
  */
-export async function purgeAccount(
+async function purge(
   work: Pick<Work, 'db' | 'audit' | 'notify'>,
   account_id: string,
   detail: Detail,
@@ -86,3 +87,22 @@ async function releaseCells(db: Queryable, actor_ids: string[]): Promise<void> {
     update cell set ${forgotten(sql`created_by`)}, ${forgotten(sql`updated_by`)}
     where id = any(array(select id from held))`)
 }
+
+export const purgeAccount = operation({
+  doc: 'Remove an account and all that is its own, for good. Audit rows keep its ids, and now its names.',
+  input: z.strictObject({ account_id: Uuid, confirm: z.boolean().optional() }),
+  event: 'account_purge',
+  errors: ['purge_not_confirmed', 'account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
+  refine({ account_id, confirm }, { fail }) {
+    if (confirm !== true) throw fail('purge_not_confirmed')
+    return account_id
+  },
+  handler: (account_id, { detail, ...work }): Promise<void> => purge(work, account_id, detail),
+  command: {
+    name: 'account purge',
+    args: { account_id: account, confirm: '--confirm' },
+    details: 'Without --confirm nothing is removed.',
+    done: { purged: true },
+    phrase: (_, { who }) => `${who} is gone.`,
+  },
+})

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
+import { account, operation } from '../core/operation.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { auditActors, type Detail, lockAccountFor } from './ending.ts'
@@ -15,18 +16,14 @@ export const account_undelete = mutation({
   output: z.object({ ok: z.literal(true), undeleted: z.boolean() }),
   errors: ['account_not_found'],
   async handler({ account_id }, { actor, credential, db, audit }) {
-    const undeleted = await undeleteAccount(
-      db,
-      audit,
-      { account_id, updated_by: actor.id },
-      { credential_type: credential.type },
-    )
+    const detail = { credential_type: credential.type }
+    const undeleted = await restore(db, audit, { account_id, updated_by: actor.id }, detail)
     return { ok: true as const, undeleted }
   },
 })
 
 /** Clears the tombstone; actors that were removed one by one stay removed. False where there is none. */
-export async function undeleteAccount(
+async function restore(
   db: Queryable,
   audit: Audit,
   { account_id, updated_by }: { account_id: string; updated_by: string | null },
@@ -48,3 +45,18 @@ export async function undeleteAccount(
   auditActors(audit, 'actor_undelete', account_id, actor_ids, detail)
   return true
 }
+
+export const undeleteAccount = operation({
+  doc: 'Bring a deleted account back, with its actors and roles; it has to sign in anew.',
+  input: z.strictObject({ account_id: Uuid }),
+  event: 'account_undelete',
+  errors: ['account_not_found'],
+  handler: async ({ account_id }, { db, audit, detail, by: updated_by }) => ({
+    undeleted: await restore(db, audit, { account_id, updated_by }, detail),
+  }),
+  command: {
+    name: 'account undelete',
+    args: { account_id: account },
+    phrase: ({ undeleted }, { who }) => (undeleted ? `${who} is back.` : `${who} was not deleted.`),
+  },
+})

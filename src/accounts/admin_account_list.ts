@@ -2,12 +2,14 @@ import { z } from 'zod'
 import { activeGrants } from '../auth/caller.ts'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
+import { operation } from '../core/operation.ts'
 import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { PendingOffer, pendingOffers } from '../offers/offers.ts'
 import { RoleGrantSummary } from '../roles/grants.ts'
 import { AdminAccount, adminAccountColumns } from './accounts.ts'
+import { accountColumns } from './view.ts'
 
 const Entry = z.object({
   account: AdminAccount,
@@ -42,8 +44,22 @@ export const admin_account_list = query({
   },
 })
 
+export const listAccounts = operation({
+  doc: 'All accounts by age, with their actors’ roles; --deleted adds the deleted ones.',
+  input: z.strictObject({ include_deleted: z.boolean().default(false), ...pageInput() }),
+  handler({ include_deleted, ...wanted }, { app }) {
+    const page = openPage(app, 'admin_account_list', { actor: null, include_deleted }, wanted)
+    return readAccounts(app, app.db, { include_deleted, page })
+  },
+  command: {
+    name: 'account list',
+    args: { include_deleted: '--deleted' },
+    table: { columns: accountColumns, none: 'There is no account yet.' },
+  },
+})
+
 /** One page of accounts, oldest first. */
-export async function readAccounts(
+async function readAccounts(
   app: App,
   db: Pick<Queryable, 'rows'>,
   { include_deleted, page }: { include_deleted: boolean; page: Page },

@@ -1,5 +1,5 @@
 import type { App } from '../core/app.ts'
-import { type Operator, operate } from '../core/operate.ts'
+import type { Operating } from '../core/operate.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { lockAccounts } from './locks.ts'
 
@@ -18,7 +18,7 @@ export async function endForEveryone(
   event: 'session_revoke_all' | 'token_revoke_all',
   /** The table, and which of its rows count. */
   credentials: { table: Sql; live: Sql },
-  operator: Operator,
+  operate: <T>(work: (tools: Operating) => Promise<T>) => Promise<T>,
 ): Promise<EndedForEveryone> {
   const { table, live } = credentials
   const total: EndedForEveryone = { count: 0, accounts: 0 }
@@ -29,7 +29,7 @@ export async function endForEveryone(
       order by account_id limit ${sql.raw(batch)}`)
     const ids = next.map(({ account_id }) => account_id)
     if (ids.length === 0) return total
-    const ended = await operate(app, event, operator, async ({ db, audit, detail }) => {
+    const ended = await operate(async ({ db, audit, detail }) => {
       await lockAccounts(db, ids)
       const lost = await db.rows<{ account_id: string; count: number }>(sql`
         with ended as (

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { freshIp, type SendOptions, send } from '../../test/helpers/account-routes.ts'
 import { sql } from '../db/db.ts'
-import { createInvite } from '../invites/operations.ts'
-import { setSettings } from '../settings/operations.ts'
+import { createInvite } from '../invites/invite_create.ts'
+import { setSettings } from '../settings/app_settings_update.ts'
 import { scenario, type TestOptions, type TestService, testService } from '../testing/index.ts'
 
 const services: TestService[] = []

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { sql } from '../db/db.ts'
-import { createInvite } from '../invites/operations.ts'
-import { setSettings } from '../settings/operations.ts'
+import { createInvite } from '../invites/invite_create.ts'
+import { setSettings } from '../settings/app_settings_update.ts'
 import { type TestService, testService } from '../testing/index.ts'
 
 let test: TestService

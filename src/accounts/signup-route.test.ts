@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { createLog } from '../core/log.ts'
 import { sql } from '../db/db.ts'
-import { setSettings } from '../settings/operations.ts'
+import { setSettings } from '../settings/app_settings_update.ts'
 import { scenario, type TestService, testService } from '../testing/index.ts'
 
 let test: TestService

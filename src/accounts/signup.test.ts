@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { sql } from '../db/db.ts'
-import { setSettings } from '../settings/operations.ts'
+import { setSettings } from '../settings/app_settings_update.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 let test: TestService

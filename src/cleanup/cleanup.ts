@@ -33,7 +33,7 @@ const tokenGraceDays = 30
  * a time, a second call does nothing. Nothing relies on it: an expired row has no authority anyway.
  * `signal` ends it after the batch under way.
  */
-export async function cleanUp(app: App, { signal }: { signal?: AbortSignal } = {}): Promise<Cleaned> {
+export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {}): Promise<Cleaned> {
   const { db } = app
   const none: Cleaned = {
     ran: false,
@@ -102,7 +102,7 @@ export function startCleanup(app: App): () => Promise<void> {
   let running = Promise.resolve()
   const run = async (): Promise<void> => {
     try {
-      const { ran, ...counts } = await cleanUp(app, { signal: ending.signal })
+      const { ran, ...counts } = await sweep(app, { signal: ending.signal })
       if (Object.values(counts).some((count) => count > 0)) app.log.info(counts, 'expired rows removed')
       else app.log.debug({ ran }, 'nothing to clean up')
     } catch (error) {

@@ -1,48 +1,58 @@
 import type { AccountEntry } from '../accounts/admin_account_list.ts'
-import type { ListedActor } from '../actors/operations.ts'
+import type { ListedActor } from '../actors/actor_list.ts'
+import type { App } from '../core/app.ts'
+import type { From, Said } from '../core/operation.ts'
 import { refusal } from '../errors.ts'
-import type { CommandService } from './with-service.ts'
+import { operations } from '../operations.ts'
+import type { CommandIo } from './command.ts'
+import { askPassword } from './password.ts'
 
-/** The account that an argument names: by id, username or e-mail. */
-export const accountOf = ({ operations }: CommandService, ref: string | undefined): Promise<AccountEntry> =>
-  operations.findAccount({ ref: ref ?? '' })
+/** What the words of one call name, as far as it was looked up. */
+export type Choice = Said & { io: CommandIo; holder?: ListedActor }
 
-/** The id of the account that an argument names; null without one. */
-export const accountIdOf = async (
-  service: CommandService,
-  ref: string | undefined,
-): Promise<string | null> => (ref === undefined ? null : (await accountOf(service, ref)).account.id)
+/** Looks up what a command names by other words than the input of its operation. */
+export const chosen = (from: From, app: App, said: Choice): Promise<string> => choices[from](app, said)
 
-/** The live actor that a command means. A deleted account is refused with `account_not_found`. */
-export function liveActorOf(entry: AccountEntry, named: string | undefined): string {
-  if (entry.account.deleted_at !== null) throw refusal('account_not_found')
-  return actorOf(entry, named)
+const choices: Record<From, (app: App, said: Choice) => Promise<string>> = {
+  account: async (app, said) => (await accountOf(app, said)).account.id,
+  actor: async (app, said) => {
+    const entry = await accountOf(app, said)
+    if (entry.account.deleted_at !== null) throw refusal('account_not_found')
+    return actorOf(entry, said)
+  },
+  holder: async (app, said) => {
+    const entry = await accountOf(app, said)
+    const named = said.words['--actor']
+    const id = typeof named === 'string' ? named.toLowerCase() : actorOf(entry, said)
+    const actors = await operations.listActors(app, { account_id: entry.account.id })
+    said.holder = actors.find((one) => one.id === id)
+    if (!said.holder) throw refusal('actor_not_found')
+    return said.holder.id
+  },
+  grant: async (_app, { words, holder }) => {
+    const { ROLE: role, '--scope-kind': kind = null, '--scope-id': id = null } = words
+    const scope_id = typeof id === 'string' ? id.toLowerCase() : null
+    const found = holder?.role_grants.find(
+      (one) => one.role === role && one.scope_kind === kind && one.scope_id === scope_id,
+    )
+    if (!found) throw refusal('role_grant_not_found')
+    return found.id
+  },
+  password: (_app, { io, who, words }) => askPassword(io, who || String(words['--username'])),
 }
 
-/**
- * The actor named by id, else the only one; of a deleted account, among those deleted with it. Refuses with
- * `actor_not_found`, or with `actor_required`, which lists the choice.
- */
-export function actorOf({ actors }: AccountEntry, named: string | undefined): string {
+async function accountOf(app: App, said: Choice): Promise<AccountEntry> {
+  const entry = await operations.findAccount(app, { ref: String(said.words.REF) })
+  said.who = entry.account.username
+  return entry
+}
+
+/** The actor named by id, else the only one; of a deleted account, among those deleted with it. */
+function actorOf({ actors }: AccountEntry, { words }: Choice): string {
+  const named = words['--actor']
   if (named === undefined && actors.length > 1)
     throw refusal('actor_required', { available: actors.map(({ id, name }) => ({ id, name })) })
-  const chosen = named === undefined ? actors[0] : actors.find(({ id }) => id === named.toLowerCase())
-  if (!chosen) throw refusal('actor_not_found')
-  return chosen.id
-}
-
-/**
- * The actor whose grant is meant, with its grants: the one named, also a removed one, else the only live one.
- * Refuses as `actorOf`.
- */
-export async function holderOf(
-  { operations }: CommandService,
-  entry: AccountEntry,
-  named: string | undefined,
-): Promise<ListedActor> {
-  const id = named?.toLowerCase() ?? actorOf(entry, undefined)
-  const actors = await operations.listActors({ account_id: entry.account.id })
-  const holder = actors.find((actor) => actor.id === id)
-  if (!holder) throw refusal('actor_not_found')
-  return holder
+  const found = named === undefined ? actors[0] : actors.find(({ id }) => id === String(named).toLowerCase())
+  if (!found) throw refusal('actor_not_found')
+  return found.id
 }

@@ -1,4 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { closest } from '../config/closest.ts'
 import type { Environment } from '../config.ts'
 import { createOutput, type Output } from './output.ts'
 
@@ -11,9 +12,9 @@ export type CommandIo = {
   cwd: string
 }
 
-/** One operator command (contract 2, section 19), or a group of them such as `account`. */
+/** One operator command, or a group of them such as `account`. */
 export type Command = {
-  /** The word after `cellkeep`. */
+  /** The word after `cellkeep`, or after that of its group. */
   name: string
   /** Everything after `cellkeep`, as the help prints it. */
   usage: string
@@ -22,7 +23,7 @@ export type Command = {
   /** The rest of its help: what to know, and examples. */
   details?: string
   /** The commands of a group. */
-  commands?: readonly Subcommand[]
+  commands?: readonly Command[]
   /** Resolves to the exit code; a StartError or ServiceError it rejects with is printed by `execute`. */
   run(args: readonly string[], io: CommandIo): Promise<number>
 }
@@ -31,15 +32,6 @@ type Options = NonNullable<ParseArgsConfig['options']>
 type ValuesOf<O extends Options> = ReturnType<
   typeof parseArgs<{ options: O; allowPositionals: true; strict: true }>
 >['values']
-
-export type Subcommand = {
-  /** Its words after those of the group; the whole usage begins with them. */
-  name: string
-  usage: string
-  summary: string
-  details?: string
-  run(args: readonly string[], io: CommandIo): Promise<number>
-}
 
 /** The arguments of one call, read by its declaration. */
 export type Call<O extends Options = Options> = {
@@ -56,79 +48,116 @@ type Declaration<O extends Options> = {
   summary: string
   details?: string
   options?: O
-  /** How many arguments besides options: exactly, or from and to. Default none. */
-  args?: number | readonly [number, number]
+  /** How many arguments besides options; infinite: it counts them itself. Default none. */
+  args?: number
   /** A number is the exit code, anything else 0. Throws `WrongUsage` where arguments contradict each other. */
   run(call: Call<O>): Promise<unknown>
 }
 
-/** Arguments that parse but make no sense; the message continues the usage line. Exit code 2. */
+/** Arguments that make no sense; the usage lines follow the message. Exit code 2. */
 export class WrongUsage extends Error {}
 
-/** Declares a command of a group. Every one takes `--json`. */
+/** Declares a command of a group, which says what `WrongUsage` it throws. Every one takes `--json`. */
 export function subcommand<const O extends Options = Record<never, never>>(
   group: string,
   spec: Declaration<O>,
-): Subcommand {
-  const usage = [group, spec.name, spec.usage].filter(Boolean).join(' ')
-  const [least, most] = typeof spec.args === 'object' ? spec.args : [spec.args ?? 0, spec.args ?? 0]
+): Command {
+  const { name, summary, details, args: most = 0 } = spec
+  const options = { ...(spec.options ?? {}), json: { type: 'boolean' } } as const
   return {
-    name: spec.name,
-    usage,
-    summary: spec.summary,
-    ...(spec.details && { details: spec.details }),
+    name,
+    usage: [group, name, spec.usage].filter(Boolean).join(' '),
+    summary,
+    ...(details && { details }),
     run: async (args, io) => {
-      try {
-        const options = { ...(spec.options ?? {}), json: { type: 'boolean' } } as const
-        const read = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
-        if (read.positionals.length < least) throw new WrongUsage('Something is missing.')
+      const read = parsed(args, options)
+      if (Number.isFinite(most)) {
+        if (read.positionals.length < most) throw new WrongUsage('Something is missing.')
         if (read.positionals.length > most) throw new WrongUsage('That is one argument too many.')
-        const { json, ...values } = read.values as { json?: boolean }
-        const out = createOutput(io, json === true)
-        const code = await spec.run({ args: read.positionals, options: values as ValuesOf<O>, out, io })
-        return typeof code === 'number' ? code : 0
-      } catch (error) {
-        if (!(error instanceof WrongUsage) && !isParseError(error)) throw error
-        io.stderr.write(`${(error as Error).message}\nUsage: cellkeep ${usage}\n`)
-        return 2
       }
+      const { json, ...values } = read.values as { json?: boolean }
+      const out = createOutput(io, json === true)
+      const code = await spec.run({ args: read.positionals, options: values as ValuesOf<O>, out, io })
+      return typeof code === 'number' ? code : 0
     },
   }
 }
 
-/** A group: its first argument says which of its commands runs. */
+function parsed<O extends Options>(args: readonly string[], options: O) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (!code?.startsWith('ERR_PARSE_ARGS')) throw error
+    const [, unknown] = /^Unknown option '([^']+)'/.exec(message) ?? []
+    if (unknown === undefined) throw new WrongUsage(message)
+    const names = Object.keys(options).map((name) => `--${name}`)
+    throw new WrongUsage(`There is no option ${unknown} here${perhaps(unknown, names)}`)
+  }
+}
+
+/** Ends a sentence about a name that is unknown. */
+export function perhaps(name: string, names: readonly string[]): string {
+  const near = closest(name, names) ?? names.find((one) => one.startsWith(name) && name.length > 2)
+  return near === undefined ? '.' : `; did you mean ${near}?`
+}
+
+/** A group: its first argument says which of its commands runs; a flag tells those with the same word apart. */
 export function group(spec: {
   name: string
   summary: string
   details?: string
-  commands: readonly Subcommand[]
+  commands: readonly Command[]
 }): Command {
   const { name, commands } = spec
+  const words = [...new Set(commands.map(wordOf))]
   return {
     ...spec,
-    usage: `${name} ${commands.map((one) => one.name).join('|')}`,
-    run: async ([word, ...args], io) => {
-      const command = commands.find((one) => one.name === word)
-      if (command) return await command.run(args, io)
-      if (word !== undefined) io.stderr.write(`There is no command "${name} ${word}".\n\n`)
-      for (const one of commands) io.stderr.write(`Usage: cellkeep ${one.usage}\n`)
-      return 2
+    usage: `${name} ${words.join('|')}`,
+    run: async ([word = '', ...args], io) => {
+      const forms = commands.filter((one) => wordOf(one) === word)
+      const flagged = forms.find(
+        (one) => flagsOf(one).length > 0 && flagsOf(one).every((flag) => args.includes(flag)),
+      )
+      const form = flagged ?? forms.find((one) => flagsOf(one).length === 0)
+      if (form) return await saidWrong(forms, io, () => form.run(args, io))
+      if (word !== '') io.stderr.write(`There is no command "${name} ${word}"${perhaps(word, words)}\n\n`)
+      return wrongUsage(commands, io)
     },
   }
 }
 
+export const wordOf = ({ name }: Command): string => name.split(' ')[0] ?? ''
+const flagsOf = ({ name }: Command): string[] => name.split(' ').slice(1)
+
 /** A command that stands alone, declared like one of a group. */
-export function command<const O extends Options = Record<never, never>>(spec: Declaration<O>): Command {
-  const { usage, run } = subcommand('', spec)
-  const { name, summary, details } = spec
-  return { name, usage, summary, ...(details && { details }), run }
+export const command = <const O extends Options = Record<never, never>>(spec: Declaration<O>): Command =>
+  alone(subcommand('', spec))
+
+export const alone = (one: Command): Command => ({
+  ...one,
+  run: (args, io) => saidWrong([one], io, () => one.run(args, io)),
+})
+
+async function saidWrong(
+  forms: readonly Command[],
+  io: CommandIo,
+  run: () => Promise<number>,
+): Promise<number> {
+  try {
+    return await run()
+  } catch (error) {
+    if (!(error instanceof WrongUsage)) throw error
+    io.stderr.write(`${error.message}\n`)
+    return wrongUsage(forms, io)
+  }
 }
 
-/** Says how the command is written; resolves to the exit code of wrong usage. */
-export function wrongUsage(command: Pick<Command, 'usage'>, io: CommandIo): number {
-  io.stderr.write(`Usage: cellkeep ${command.usage}\n`)
+/** Says how commands are written; the exit code of wrong usage. */
+export function wrongUsage(
+  commands: Pick<Command, 'usage'> | readonly Pick<Command, 'usage'>[],
+  io: CommandIo,
+): number {
+  for (const { usage } of [commands].flat()) io.stderr.write(`Usage: cellkeep ${usage}\n`)
   return 2
 }
-
-const isParseError = (error: unknown): boolean =>
-  error instanceof TypeError && String((error as { code?: string }).code).startsWith('ERR_PARSE_ARGS')

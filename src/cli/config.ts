@@ -13,7 +13,7 @@ export const config: Command = {
     const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
     const settings = shownSettings(parsed)
     if (json) {
-      io.stdout.write(`${JSON.stringify({ settings, warnings: parsed.warnings }, null, 2)}\n`)
+      io.stdout.write(`${JSON.stringify({ settings, warnings: parsed.warnings })}\n`)
       return 0
     }
     const rows = settings.map(({ name, value, source }) => [

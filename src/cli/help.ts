@@ -1,31 +1,27 @@
-import type { Command, CommandIo, Subcommand } from './command.ts'
+import { type Command, type CommandIo, perhaps, wordOf } from './command.ts'
+import { commands, groups } from './groups.ts'
 import { aligned } from './output.ts'
 
-type Groups = Readonly<Record<string, readonly Command[]>>
-
 /** `help`, `help COMMAND`, `help COMMAND WORD`: how the product is run, learnt from the shell alone. */
-export function help(groups: Groups, [name, word]: readonly string[], io: CommandIo): number {
+export function help([name, word]: readonly string[], io: CommandIo): number {
   if (name === undefined) {
-    io.stdout.write(overview(groups))
+    io.stdout.write(overview())
     return 0
   }
-  const command = Object.values(groups)
-    .flat()
-    .find((one) => one.name === name)
-  const found = word === undefined ? command : command?.commands?.find((one) => one.name === word)
-  if (!found) {
-    io.stderr.write(
-      `There is no command "${[name, word].filter(Boolean).join(' ')}"; \`cellkeep help\` lists them.\n`,
-    )
+  const command = commands.find((one) => one.name === name)
+  const own = command?.commands ?? []
+  const found = word === undefined ? [command ?? []].flat() : own.filter((one) => wordOf(one) === word)
+  if (found.length === 0) {
+    const near = command && word ? perhaps(word, own.map(wordOf)) : perhaps(name, commands.map(wordOf))
+    const asked = [name, word].filter(Boolean).join(' ')
+    io.stderr.write(`There is no command "${asked}"${near} \`cellkeep help\` lists them.\n`)
     return 2
   }
-  io.stdout.write(describe(found))
+  io.stdout.write(found.map(describe).join('\n'))
   return 0
 }
 
-function describe(command: Command | Subcommand): string {
-  const { usage, summary, details } = command
-  const commands = 'commands' in command ? command.commands : undefined
+function describe({ usage, summary, details, commands }: Command): string {
   const parts = [
     summary,
     commands
@@ -36,7 +32,7 @@ function describe(command: Command | Subcommand): string {
   return `${parts.filter(Boolean).join('\n\n')}\n`
 }
 
-function overview(groups: Groups): string {
+function overview(): string {
   const sections = Object.entries(groups).map(([title, commands]) => {
     const rows = commands.map(({ name, summary }) => [`  ${name.padEnd(16)}`, summary])
     return `${title}\n${aligned(rows)}`
@@ -61,9 +57,10 @@ People and scripts
 How commands work
   They read the same configuration as the server (CELLKEEP_* variables and cellkeep.config.{ts,mjs,js,json} in
   the working directory; \`cellkeep config\` shows it), and work beside a running server as well as without.
-  --json          one JSON object per line, for scripts
+  --json          one JSON object per line, for scripts; a refusal too, with its reason
+  --yes           goes on without asking, where a terminal is asked before something that cannot be taken back
   passwords       are asked for, or read from standard input; never from arguments or variables
-  exit codes      0 done, 1 refused (the reason is on standard error), 2 wrong usage, 3 no database or not its
+  exit codes      0 done, 1 refused (standard error says why), 2 wrong usage, 3 no database or not its
                   schema, 78 wrong configuration
 `
 }

@@ -1,36 +1,9 @@
 import { ServiceError, StartError } from '../errors.ts'
-import { account } from './account.ts'
-import { actor } from './actor.ts'
-import { audit } from './audit.ts'
-import { backup } from './backup.ts'
-import { bootstrapToken } from './bootstrap-token.ts'
-import { cleanup } from './cleanup.ts'
-import type { CommandIo } from './command.ts'
-import { config } from './config.ts'
-import { daemonToken } from './daemon-token.ts'
-import { doctor } from './doctor.ts'
+import { type CommandIo, perhaps } from './command.ts'
+import { commands } from './groups.ts'
 import { help } from './help.ts'
-import { invite } from './invite.ts'
-import { keeper } from './keeper.ts'
-import { keys } from './keys.ts'
-import { migrate } from './migrate.ts'
 import { refusalText } from './refusal.ts'
-import { restore } from './restore.ts'
-import { role } from './role.ts'
-import { session } from './session.ts'
-import { settings } from './settings.ts'
-import { start } from './start.ts'
-import { token } from './token.ts'
 import { version } from './version.ts'
-
-/** Every command, in the groups that the help shows. */
-const groups = {
-  'Run it': [start, config, keys, doctor, audit],
-  People: [account, actor, invite, settings],
-  'What they may': [role, keeper, session, token, bootstrapToken, daemonToken],
-  'The database': [migrate, backup, restore, cleanup],
-}
-const commands = Object.values(groups).flat()
 
 /** The command line of the product: sets the exit code, never ends the process by itself. */
 export async function run(argv: readonly string[]): Promise<void> {
@@ -49,18 +22,19 @@ export async function run(argv: readonly string[]): Promise<void> {
 }
 
 export async function execute([name = 'help', ...args]: readonly string[], io: CommandIo): Promise<number> {
-  if (['help', '--help', '-h'].includes(name)) return help(groups, args, io)
+  if (['help', '--help', '-h'].includes(name)) return help(args, io)
   if (['version', '--version', '-v'].includes(name)) {
     io.stdout.write(`${version}\n`)
     return 0
   }
   const command = commands.find((one) => one.name === name)
   if (!command) {
-    io.stderr.write(`There is no command "${name}"; \`cellkeep help\` lists them.\n`)
+    const names = commands.map((one) => one.name)
+    io.stderr.write(`There is no command "${name}"${perhaps(name, names)} \`cellkeep help\` lists them.\n`)
     return 2
   }
   const asksHelp = args.findIndex((arg) => arg === '--help' || arg === '-h')
-  if (asksHelp >= 0) return help(groups, [name, ...args.slice(0, asksHelp)], io)
+  if (asksHelp >= 0) return help([name, ...args.slice(0, asksHelp)], io)
   try {
     return await command.run(args, io)
   } catch (error) {
@@ -69,7 +43,7 @@ export async function execute([name = 'help', ...args]: readonly string[], io: C
       return error.exitCode
     }
     if (error instanceof ServiceError) {
-      io.stderr.write(refusalText(error))
+      io.stderr.write(refusalText(error, args.includes('--json')))
       return error.data.reason === 'service_unavailable' ? 3 : 1
     }
     // Not thrown on: whoever listens for uncaught exceptions by now would turn it into exit code 0.

@@ -1,34 +1,39 @@
 import { printable } from '../core/log-text.ts'
+import type { Cell, Columns, Phrase } from '../core/operation.ts'
 import type { CommandIo } from './command.ts'
 
 /** What a command says on standard output: text for eyes, or with `--json` one JSON object per line. */
 export type Output = {
   readonly json: boolean
-  /** One result; `text` is a sentence, or labelled values one below the other. */
-  result(result: Record<string, unknown>, text: string | Record<string, Cell>): void
+  result(result: Record<string, unknown>, phrase: Phrase): void
   /** Rows as they come, page by page; `none` is said where there is none. */
-  table<T>(
-    pages: AsyncIterable<readonly T[]> | readonly T[],
-    columns: Columns<T>,
+  table(
+    pages: AsyncIterable<readonly Row[]> | readonly Row[],
+    columns: Columns<Row>,
     none: string,
   ): Promise<void>
 }
 
-type Cell = string | number | boolean | null
-export type Columns<T> = Readonly<Record<string, (row: T) => Cell>>
+export type Row = Readonly<Record<string, Cell>>
 
 export function createOutput({ stdout }: Pick<CommandIo, 'stdout'>, json: boolean): Output {
   const line = (value: unknown): void => void stdout.write(`${JSON.stringify(value)}\n`)
   return {
     json,
-    result: (result, text) => {
-      if (json) line(result)
-      else if (typeof text === 'string') stdout.write(`${text}\n`)
-      else stdout.write(aligned(Object.entries(text).map(([label, cell]) => [label, shown(cell)])))
+    result: (result, phrase) => {
+      if (json) return line(result)
+      for (const part of [phrase].flat() as (string | Row)[])
+        stdout.write(
+          typeof part === 'string'
+            ? `${part.split('\n').map(printable).join('\n')}\n`
+            : aligned(Object.entries(part).map(([label, cell]) => [label, shown(cell)])),
+        )
     },
     table: async (pages, columns, none) => {
       const titles = Object.keys(columns)
-      const reads = Object.values(columns)
+      const reads = Object.values(columns).map((read) =>
+        typeof read === 'string' ? (row: Row) => row[read] as Cell : read,
+      )
       let widths: number[] | undefined
       for await (const page of 'length' in pages ? [pages] : pages) {
         if (json) page.forEach(line)

@@ -9,7 +9,6 @@ import type { Operator } from '../core/operate.ts'
 import { startEmbedded } from '../db/embedded.ts'
 import { existingDataDir } from '../db/embedded-place.ts'
 import { StartError } from '../errors.ts'
-import { bindOperations, type Operations } from '../operations.ts'
 import { composeApp } from '../service.ts'
 import type { CommandIo } from './command.ts'
 
@@ -60,19 +59,19 @@ export async function withDatabase<T>(
   }
 }
 
-export type CommandService = { app: App; config: Config; operations: Operations }
+export type CommandService = { app: App }
 
 /**
  * Runs a command with everything a service has but without serving. A schema that is not the one of this
  * version ends it with exit code 3, and nothing is written.
  */
 export const withService = <T>(io: CommandIo, work: (service: CommandService) => Promise<T>): Promise<T> =>
-  withDatabase(io, async ({ parsed, config, connection, log }) => {
+  withDatabase(io, async ({ parsed, connection, log }) => {
     // Commands check no cookie: the ring only signs the cursors that pages of this process are asked with.
     const around = { connection, cookieKeys: [newCookieKey()], log }
     const { app, close } = await composeApp(parsed, around, 'check')
     try {
-      return await work({ app, config, operations: bindOperations(app) })
+      return await work({ app })
     } finally {
       await close()
     }

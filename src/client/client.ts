@@ -74,7 +74,10 @@ export type ClientOptions = {
 }
 
 const absent = new Set(['then', 'toJSON'])
-const getRoutes = new Set(['status', 'verify'])
+
+type GetRoutes = { [N in keyof Routes]: Routes[N]['method'] extends 'GET' ? N : never }[keyof Routes]
+/** The routes asked with GET: the compiler holds this to what `routes` declares. */
+const gets: Record<GetRoutes, 1> = { status: 1, verify: 1 }
 
 /**
  * A client typed by the declarations of the methods: `createClient({ url })`, or
@@ -128,7 +131,11 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
     throw outcome.error
   }
   const rest = async (name: string, body?: unknown): Promise<unknown> => {
-    const [status, reply] = await send(`${accountPath}/${name}`, getRoutes.has(name) ? 'GET' : 'POST', body)
+    const [status, reply] = await send(
+      `${accountPath}/${name}`,
+      Object.hasOwn(gets, name) ? 'GET' : 'POST',
+      body,
+    )
     if (status < 300) return reply
     throw new CellkeepError(String(reply?.error), status, reply)
   }

@@ -24,6 +24,8 @@ export type Operator = {
 export type Operating = Work & {
   /** The metadata keys of rows without a request: `credential_type: null` and `via`. */
   detail: { credential_type: null; via: string }
+  /** The actor on whose behalf it is done, for columns such as `updated_by`. */
+  by: string | null
 }
 
 /** A mutation without a request: the same transaction, audit and effects as behind a method. */
@@ -35,10 +37,11 @@ export async function operate<T>(
 ): Promise<T> {
   const envelope: Envelope = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
   const detail = { credential_type: null, via }
-  if (!within) return await mutate(app, event, { envelope, via }, (tools) => work({ ...tools, detail }))
+  const by = actor_id
+  if (!within) return await mutate(app, event, { envelope, via }, (tools) => work({ ...tools, detail, by }))
   const audit: Audit = (type, metadata, own) => within.audit(type, metadata, envelopeOf(envelope, own))
   try {
-    return await work({ ...within, audit, detail })
+    return await work({ ...within, audit, detail, by })
   } catch (error) {
     // The transaction writes the row of this refusal, and would name its own caller there.
     if (error instanceof ServiceError && error.failureRow)

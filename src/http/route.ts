@@ -11,9 +11,10 @@ export type Route<
   A extends AuthSpec = AuthSpec,
   I extends z.ZodType = z.ZodType,
   O extends z.ZodType = z.ZodType,
+  M extends 'GET' | 'POST' = 'GET' | 'POST',
 > = {
   readonly doc: string
-  readonly method: 'GET' | 'POST'
+  readonly method: M
   /** Below the account mount. */
   readonly path: string
   readonly auth: A
@@ -97,10 +98,11 @@ export function route<
   const A extends AuthSpec,
   I extends z.ZodType = z.ZodUndefined,
   O extends z.ZodType = z.ZodNull,
+  const M extends 'GET' | 'POST' = 'POST',
 >(
-  spec: Omit<Route<A, I, O>, 'handler'> & {
+  spec: Omit<Route<A, I, O, M>, 'handler'> & {
     handler(input: z.output<I>, context: RouteContext<A>): Promise<RouteReply<z.input<O>>>
   },
-): Route<A, I, O> {
-  return spec as unknown as Route<A, I, O>
+): Route<A, I, O, M> {
+  return spec as unknown as Route<A, I, O, M>
 }

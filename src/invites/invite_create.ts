@@ -4,6 +4,7 @@ import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
 import { issue } from '../core/issues.ts'
 import { recorded } from '../core/mutate.ts'
+import { operation } from '../core/operation.ts'
 import { Timestamp } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
@@ -23,7 +24,7 @@ const ExpiresAt = Timestamp.check((payload) => {
     payload.issues.push({ ...bound, code: 'too_big', maximum: now + daysMax * dayMs })
 })
 
-export const InviteInput = z.strictObject({
+const InviteInput = z.strictObject({
   email: Email.nullish(),
   username: Username.nullish(),
   expires_at: ExpiresAt.nullish(),
@@ -48,7 +49,7 @@ export const invite_create = mutation({
 type NewInvite = Pick<Invite, 'email' | 'username' | 'expires_at'>
 
 /** Refuses an invite for nobody. */
-export function toNewInvite({
+function toNewInvite({
   email = null,
   username = null,
   expires_at = null,
@@ -59,7 +60,7 @@ export function toNewInvite({
 }
 
 /** Makes an invite; expired ones with either identifier make room (contract 2, section 12). */
-export async function insertInvite(
+async function insertInvite(
   db: Queryable,
   audit: Audit,
   { email, username, expires_at, created_by }: NewInvite & Pick<Invite, 'created_by'>,
@@ -89,3 +90,20 @@ export async function insertInvite(
   audit('invite_create', { invite_id: invite.id, ...via })
   return invite
 }
+
+export const createInvite = operation({
+  doc: 'Invite by e-mail, username or both: who signs up with exactly these may.',
+  input: InviteInput,
+  event: 'invite_create',
+  errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],
+  refine: toNewInvite,
+  handler: (invite, { db, audit, detail: { via }, by: created_by }) =>
+    insertInvite(db, audit, { ...invite, created_by }, { via }),
+  command: {
+    name: 'invite create',
+    args: { email: '--email ADDRESS', username: '--username NAME', expires_at: '--expires-at TIME' },
+    details:
+      'TIME is like 2030-01-31T12:00:00Z; without one the invite stays until it is claimed or deleted.',
+    phrase: ({ id, email, username, expires_at }) => ({ invite: id, email, username, expires: expires_at }),
+  },
+})

@@ -2,12 +2,13 @@ import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
 import { recorded } from '../core/mutate.ts'
+import { operation } from '../core/operation.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Via } from './invites.ts'
 
-export const InviteDeleteInput = z.strictObject({ invite_id: Uuid })
+const InviteDeleteInput = z.strictObject({ invite_id: Uuid })
 
 export const invite_delete = mutation({
   doc: 'Delete an unclaimed invite, expired or not; a claimed one stays as a record.',
@@ -25,12 +26,7 @@ export const invite_delete = mutation({
 })
 
 /** Of a deletion and a claim that race, the later one finds the row as the first one left it. */
-export async function removeInvite(
-  db: Queryable,
-  audit: Audit,
-  invite_id: string,
-  via: Via = {},
-): Promise<void> {
+async function removeInvite(db: Queryable, audit: Audit, invite_id: string, via: Via = {}): Promise<void> {
   const deleted = await db.run(sql`
     delete from invite where id = ${invite_id}::uuid and claimed_at is null`)
   if (deleted === 0)
@@ -41,3 +37,18 @@ export async function removeInvite(
     })
   audit('invite_delete', { invite_id, ...via })
 }
+
+export const deleteInvite = operation({
+  doc: 'Delete an invite that nobody has claimed.',
+  input: InviteDeleteInput,
+  event: 'invite_delete',
+  errors: ['invite_not_found'],
+  handler: ({ invite_id }, { db, audit, detail: { via } }): Promise<void> =>
+    removeInvite(db, audit, invite_id, { via }),
+  command: {
+    name: 'invite delete',
+    args: { invite_id: 'INVITE' },
+    done: { deleted: true },
+    phrase: () => 'The invite is deleted.',
+  },
+})

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
+import { operation } from '../core/operation.ts'
 import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { Invite, inviteColumns } from './invites.ts'
@@ -12,7 +13,7 @@ const InviteEntry = Invite.extend({
 })
 type InviteEntry = z.output<typeof InviteEntry>
 
-export const InvitePageInput = z.strictObject(pageInput())
+const InvitePageInput = z.strictObject(pageInput())
 
 export const invite_list = query({
   doc: 'All invites, newest first; claimed ones stay, and expired ones until they are deleted or replaced.',
@@ -25,8 +26,31 @@ export const invite_list = query({
   handler: (page, { app, db }) => readInvites(app, db, page),
 })
 
+/** `next_cursor` asks for the page behind it. */
+export const listInvites = operation({
+  doc: 'All invites, newest first, and who claimed them.',
+  input: InvitePageInput,
+  handler: (wanted, { app }) =>
+    readInvites(app, app.db, openPage(app, 'invite_list', { actor: null }, wanted)),
+  command: {
+    name: 'invite list',
+    table: {
+      columns: {
+        INVITE: 'id',
+        EMAIL: 'email',
+        USERNAME: 'username',
+        EXPIRES: ({ expires_at }) => expires_at ?? 'never',
+        'CREATED BY': 'created_by_username',
+        CLAIMED: ({ claimed_at, claimed_by_username }) =>
+          claimed_at && `${claimed_at} by ${claimed_by_username ?? 'a purged account'}`,
+      },
+      none: 'Nobody is invited.',
+    },
+  },
+})
+
 /** One page of invites. */
-export async function readInvites(
+async function readInvites(
   app: App,
   db: Pick<Queryable, 'rows'>,
   page: Page,

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { purgeAccount } from '../accounts/account_purge.ts'
 import type { CellkeepError } from '../client/client.ts'
-import { operate } from '../core/operate.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
@@ -26,9 +25,7 @@ const expire = (id: string) =>
 const deleteAccount = ({ id }: TestAccount) =>
   run`update account set deleted_at = now() where id = ${id}::uuid`
 const purge = (id: string) =>
-  operate(test.service.app, 'account_purge', { via: 'testing' }, (work) =>
-    purgeAccount(work, id, work.detail),
-  )
+  purgeAccount(test.service.app, { account_id: id, confirm: true }, { via: 'testing' })
 /** The issues of a refused input, as path and code. */
 const issuesOf = async (call: Promise<unknown>): Promise<unknown> => {
   const error = (await call.then(

@@ -3,7 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { App } from '../core/app.ts'
 import type { ServiceError } from '../errors.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { createInvite, deleteInvite, listInvites } from './operations.ts'
+import { createInvite } from './invite_create.ts'
+import { deleteInvite } from './invite_delete.ts'
+import { listInvites } from './invite_list.ts'
 
 let test: TestService
 let app: App

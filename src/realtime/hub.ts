@@ -13,6 +13,8 @@ export type Committed = {
   closings: readonly Closing[]
   /** Audit rows were written: followers of the log may have something to read. */
   wroteAudit: boolean
+  /** Keys of `login_account` that each node forgets, where its limiters count in memory. */
+  cleared?: readonly string[]
   /** The WebSocket call that caused it, if one did: its reply goes before anything here (contract 1, section 10, rule 6). */
   origin?: object | undefined
 }

@@ -58,6 +58,7 @@ describe('a signal', () => {
       notifications: fc.array(fc.tuple(fc.uuid(), text).map(([id, reason]) => revoke(id, reason))),
       closings: fc.array(fc.record({ kind: fc.constant('account' as const), account_id: text })),
       wroteAudit: fc.boolean(),
+      cleared: fc.option(fc.array(text, { minLength: 1 }), { nil: undefined }),
     })
     fc.assert(
       fc.property(fc.array(someSignal, { maxLength: 4 }), (signals) => {

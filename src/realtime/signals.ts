@@ -1,7 +1,7 @@
 import type { Committed } from './hub.ts'
 
 /** What travels between nodes of what was committed. */
-export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit'>
+export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit' | 'cleared'>
 
 /** PostgreSQL takes less than 8000 bytes in one notification. */
 const payloadMax = 7_900
@@ -11,22 +11,26 @@ export const merged = (a: Signal | undefined, b: Signal): Signal => ({
   notifications: [...(a?.notifications ?? []), ...b.notifications],
   closings: [...(a?.closings ?? []), ...b.closings],
   wroteAudit: b.wroteAudit || a?.wroteAudit === true,
+  ...((a?.cleared || b.cleared) && { cleared: [...(a?.cleared ?? []), ...(b.cleared ?? [])] }),
 })
 
-export const isEmpty = ({ notifications, closings, wroteAudit }: Signal): boolean =>
-  !wroteAudit && notifications.length === 0 && closings.length === 0
+export const isEmpty = ({ notifications, closings, wroteAudit, cleared }: Signal): boolean =>
+  !wroteAudit && !cleared && notifications.length === 0 && closings.length === 0
 
 /** Whether somebody waits for it; not so the hint that there are audit rows, nor what each login of a busy account evicts. */
-export const isUrgent = ({ notifications, closings }: Signal): boolean =>
-  notifications.length > 0 || closings.some((closing) => closing.kind !== 'credentials' || !closing.evicted)
+export const isUrgent = ({ notifications, closings, cleared }: Signal): boolean =>
+  cleared !== undefined ||
+  notifications.length > 0 ||
+  closings.some((closing) => closing.kind !== 'credentials' || !closing.evicted)
 
 /**
  * A signal as payloads `<node> <index>/<count> <piece>`: the largest offer, escaped, is more than one may hold.
  * Plain ASCII, so that a character is a byte in any encoding of the database; the index makes equal pieces
  * differ, which PostgreSQL would send once.
  */
-export function encodeSignal(node: string, { notifications, closings, wroteAudit }: Signal): string[] {
-  const text = JSON.stringify([notifications, closings, wroteAudit]).replace(
+export function encodeSignal(node: string, signal: Signal): string[] {
+  const { notifications, closings, wroteAudit, cleared } = signal
+  const text = JSON.stringify([notifications, closings, wroteAudit, ...(cleared ? [cleared] : [])]).replace(
     /[\u0080-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
@@ -63,11 +67,15 @@ export function signalDecoder(own: string, hear: (signal: Signal) => void): (pay
 const isList = (value: unknown): boolean =>
   Array.isArray(value) && value.every((one) => typeof one === 'object' && one !== null)
 
+const isKeys = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((key) => typeof key === 'string')
+
 function parse(text: string): Signal | undefined {
   try {
-    const [notifications, closings, wroteAudit] = JSON.parse(text)
+    const [notifications, closings, wroteAudit, cleared] = JSON.parse(text)
     if (!isList(notifications) || !isList(closings)) return undefined
-    return { notifications, closings, wroteAudit: wroteAudit === true }
+    const keys = isKeys(cleared) && { cleared }
+    return { notifications, closings, wroteAudit: wroteAudit === true, ...keys }
   } catch {
     return undefined
   }

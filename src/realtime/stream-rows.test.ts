@@ -6,7 +6,7 @@ import {
   signalRows,
   writeRows,
 } from '../../test/helpers/audit-streams.ts'
-import { exportAudit } from '../audit/export.ts'
+import { exportAudit } from '../audit/audit_export.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestOptions, type TestService, testService } from '../testing/index.ts'
 

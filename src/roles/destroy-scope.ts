@@ -2,49 +2,36 @@ import { z } from 'zod'
 import { onlyVia } from '../accounts/ending.ts'
 import { lockAccounts } from '../accounts/locks.ts'
 import { unendedGrant } from '../auth/active-grant.ts'
-import type { App } from '../core/app.ts'
-import { parseInput } from '../core/input.ts'
-import { type Operator, operate } from '../core/operate.ts'
+import { operation } from '../core/operation.ts'
 import { Text, Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { announceSuperseded, type Offer, pending, supersedeWhere } from '../offers/offers.ts'
-import { type RevokedGrant, toRevoked } from './operations.ts'
+import { type RevokedGrant, toRevoked } from './operator.ts'
 import { activeGrantsWhere, stampRevoked } from './revoke.ts'
 import { checkScope, lockScope, type Scope, ScopeKind } from './scope.ts'
-
-const Input = z.strictObject({
-  scope_kind: ScopeKind,
-  scope_id: Uuid,
-  reason: Text(500).nullish(),
-})
 
 /** A repeat has empty lists. */
 export type DestroyedScope = { revoked: RevokedGrant[]; superseded_offers: Offer[] }
 
 /**
- * Ends everything at a scope of the consumer's, and for good: no grant and no offer at it can arise any more
- * (contract 3, section 6.2). Call it `within` the transaction that removes the consumer's own row. Several
- * scopes in one transaction: always in the same order.
+ * No grant and no offer at the scope can arise any more. Call it `within` the transaction that removes the
+ * consumer's own row. Several scopes in one transaction: always in the same order.
  */
-export async function destroyScope(
-  app: App,
-  input: z.input<typeof Input>,
-  operator: Operator,
-): Promise<DestroyedScope> {
-  const { reason = null, ...scope } = parseInput(Input, input)
-  checkScope(app.registry, scope)
-  return await operate(app, 'role_grant_revoke', operator, async (work) => {
-    const { db, detail } = work
+export const destroyScope = operation({
+  doc: 'End every grant and offer at a scope, and for good.',
+  input: z.strictObject({ scope_kind: ScopeKind, scope_id: Uuid, reason: Text(500).nullish() }),
+  event: 'role_grant_revoke',
+  refine({ reason = null, ...scope }, { app }) {
+    checkScope(app.registry, scope)
+    return { reason, scope }
+  },
+  async handler({ reason, scope }, work): Promise<DestroyedScope> {
+    const { db, detail, by: revoked_by } = work
     await lockScope(db, scope, 'exclusive')
     await lockAccountsAt(db, scope)
     const grants = await activeGrantsWhere(db, at(sql`g`, scope))
-    if (grants.length > 0)
-      await stampRevoked(work, grants, {
-        cause: 'scope_destroyed',
-        revoked_by: operator.actor_id ?? null,
-        reason,
-        ...onlyVia(detail),
-      })
+    const revocation = { cause: 'scope_destroyed', revoked_by, reason, ...onlyVia(detail) } as const
+    if (grants.length > 0) await stampRevoked(work, grants, revocation)
     const superseded = await supersedeWhere(db, at(sql`o`, scope))
     await db.run(sql`
       insert into role_scope_destroyed (scope_kind, scope_id)
@@ -56,8 +43,8 @@ export async function destroyScope(
       onlyVia(detail),
     )
     return { revoked: grants.map(toRevoked), superseded_offers: superseded.sort(byId) }
-  })
-}
+  },
+})
 
 /** Whoever holds a grant at the scope or is offered one; under the scope lock nobody joins them. */
 async function lockAccountsAt(db: Queryable, scope: Scope): Promise<void> {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
+import { account, operation } from '../core/operation.ts'
 import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
@@ -23,8 +24,25 @@ export const admin_session_list = query({
   handler: (input, { app, db }) => readSessions(app, db, input),
 })
 
+export const listSessions = operation({
+  doc: 'The unexpired sessions of an account, or of all, newest first.',
+  input: z.strictObject({ account_id: Uuid.nullish(), ...pageInput() }),
+  handler({ account_id = null, ...wanted }, { app }) {
+    const page = openPage(app, 'admin_session_list', { actor: null, account_id }, wanted)
+    return readSessions(app, app.db, { account_id, page })
+  },
+  command: {
+    name: 'session list',
+    args: { account_id: account },
+    table: {
+      columns: { SESSION: 'id', USERNAME: 'username', CREATED: 'created_at', EXPIRES: 'expires_at' },
+      none: 'Nobody is signed in.',
+    },
+  },
+})
+
 /** One page of unexpired sessions, newest first. */
-export async function readSessions(
+async function readSessions(
   app: App,
   db: Pick<Queryable, 'rows'>,
   { account_id, page }: { account_id: string | null; page: Page },

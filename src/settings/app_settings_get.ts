@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
-import { AppSettings, hasSettingsMethods, readSettings } from './settings.ts'
+import { operation } from '../core/operation.ts'
+import { AppSettings, describeSettings, hasSettingsMethods, readSettings } from './settings.ts'
 
 export const app_settings_get = query({
   doc: 'The settings of the application, and who changed them last.',
@@ -8,4 +9,11 @@ export const app_settings_get = query({
   enabled: hasSettingsMethods,
   output: z.object({ settings: AppSettings }),
   handler: async (_input, { db }) => ({ settings: await readSettings(db) }),
+})
+
+/** It works whether or not the methods are enabled. */
+export const getSettings = operation({
+  doc: 'The settings that admins may change while the server runs.',
+  handler: (_input, { app }) => readSettings(app.db),
+  command: { name: 'settings get', phrase: describeSettings },
 })

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
+import { operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { AppSettings, hasSettingsMethods, readSettings } from './settings.ts'
+import { AppSettings, describeSettings, hasSettingsMethods, readSettings } from './settings.ts'
 
-export const SettingsInput = z.strictObject({ open_signup: z.boolean() })
+const SettingsInput = z.strictObject({ open_signup: z.boolean() })
 
 export const app_settings_update = mutation({
   doc: 'Open or close signup for people without an invite; it binds the next request on every node.',
@@ -22,7 +23,7 @@ export const app_settings_update = mutation({
 })
 
 /** Writes the row; the value that stands there already changes nothing and leaves no audit row. */
-export async function changeSettings(
+async function changeSettings(
   db: Queryable,
   audit: Audit,
   { open_signup, updated_by }: { open_signup: boolean; updated_by: string | null },
@@ -40,3 +41,17 @@ export async function changeSettings(
     })
   return await readSettings(db)
 }
+
+/** Answers the settings in force afterwards; it works whether or not the methods are enabled. */
+export const setSettings = operation({
+  doc: 'Let everybody sign up, or only who is invited; it binds the next request on every server.',
+  input: SettingsInput,
+  event: 'app_settings_update',
+  handler: ({ open_signup }, { db, audit, detail: { via }, by: updated_by }) =>
+    changeSettings(db, audit, { open_signup, updated_by }, { via }),
+  command: {
+    name: 'settings set',
+    args: { open_signup: 'open_signup (true|false)' },
+    phrase: describeSettings,
+  },
+})

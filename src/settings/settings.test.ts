@@ -3,7 +3,8 @@ import { z } from 'zod'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { getSettings, setSettings } from './operations.ts'
+import { getSettings } from './app_settings_get.ts'
+import { setSettings } from './app_settings_update.ts'
 
 let test: TestService
 let admin: TestAccount

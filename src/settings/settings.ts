@@ -12,6 +12,12 @@ export const AppSettings = z.object({
 })
 export type AppSettings = z.output<typeof AppSettings>
 
+export const describeSettings = ({ open_signup, updated_at, updated_by_username }: AppSettings) => ({
+  open_signup,
+  changed: updated_at,
+  'changed by': updated_by_username,
+})
+
 /** Whether the methods exist; the row counts for signup either way. */
 export const hasSettingsMethods = ({ app_settings }: Config): boolean => app_settings
 

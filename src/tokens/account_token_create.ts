@@ -1,15 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import type { Detail } from '../accounts/ending.ts'
 import { lockIfLive } from '../accounts/locks.ts'
 import { randomToken, sha256Hex } from '../auth/secrets.ts'
 import { ScopeInput, scopeLabel, storedScope } from '../auth/token-scope.ts'
+import type { TokenScope } from '../core/action.ts'
 import { mutation } from '../core/action.ts'
+import type { App } from '../core/app.ts'
 import { issue } from '../core/issues.ts'
+import type { Fail, Work } from '../core/mutate.ts'
 import { Int } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { TokenName } from './tokens.ts'
 
 const daysMax = 36_500
+
+export const TokenInput = z.strictObject({
+  name: TokenName.default('CLI token'),
+  scope: ScopeInput,
+  lifetime: z.discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('eternal') }),
+    z.strictObject({ kind: z.literal('ttl'), days: Int(1, daysMax) }),
+  ]),
+})
 
 export const account_token_create = mutation({
   doc: 'Make an API token for scripts; its secret is in this answer and nowhere else. The oldest beyond the cap end.',
@@ -17,14 +30,7 @@ export const account_token_create = mutation({
   event: 'token_create',
   rate_limit: 'account',
   rate_limit_group: 'account',
-  input: z.strictObject({
-    name: TokenName.default('CLI token'),
-    scope: ScopeInput,
-    lifetime: z.discriminatedUnion('kind', [
-      z.strictObject({ kind: z.literal('eternal') }),
-      z.strictObject({ kind: z.literal('ttl'), days: Int(1, daysMax) }),
-    ]),
-  }),
+  input: TokenInput,
   output: z.object({
     ok: z.literal(true),
     token: z.string(),
@@ -34,43 +40,64 @@ export const account_token_create = mutation({
     expires_at: z.string().nullable(),
   }),
   errors: ['unknown_method', 'account_vanished', 'authentication_required'],
-  refine(input, { app, fail }) {
-    if (input.scope.kind !== 'methods') return input
-    const issues = input.scope.methods.flatMap((method, index) =>
-      app.actions.has(method) ? [] : [issue(['scope', 'methods', index], 'invalid_value')],
-    )
-    if (issues.length > 0) throw fail('unknown_method', { issues: issues.slice(0, 20) })
-    return input
-  },
-  async handler({ name, scope, lifetime }, { app, account, credential, db, audit, fail }) {
+  refine: (input, { app, fail }) => refuseUnknownMethods(input, app, fail),
+  async handler(input, { app, account, credential, db, audit, fail }) {
     if (!(await lockIfLive(db, account.id))) throw fail('account_vanished')
     const isLive = await db.first(sql`
       select 1 from auth_session
       where id = ${credential.id} and account_id = ${account.id}::uuid and expires_at > now()`)
     if (!isLive) throw fail('authentication_required')
-
-    const token = `secret_svc_token_${randomToken()}`
-    const id = `tok_${randomBytes(9).toString('base64url')}`
-    const stored = storedScope(scope)
-    const days = lifetime.kind === 'ttl' ? lifetime.days : null
-    const { expires_at, evicted } = await insertToken(db, account.id, app.config.max_tokens, {
-      id,
-      name,
-      token_hash: sha256Hex(token),
-      scope: stored,
-      days,
-    })
-    audit('token_create', {
-      token_id: id,
-      token_scope: scope.kind,
-      expires_at,
-      credential_type: credential.type,
-    })
-    for (const token_id of evicted)
-      audit('token_revoke', { token_id, cause: 'cap' }, { target_account_id: account.id })
-    return { ok: true as const, token, id, name, scope: scopeLabel(JSON.parse(stored)), expires_at }
+    const detail = { credential_type: credential.type }
+    return { ok: true as const, ...(await makeToken(app, { db, audit }, account.id, input, detail)) }
   },
 })
+
+export function refuseUnknownMethods<I extends { scope: TokenScope }>(
+  input: I,
+  app: App,
+  fail: Fail<'unknown_method'>,
+): I {
+  if (input.scope.kind !== 'methods') return input
+  const issues = input.scope.methods.flatMap((method, index) =>
+    app.actions.has(method) ? [] : [issue(['scope', 'methods', index], 'invalid_value')],
+  )
+  if (issues.length > 0) throw fail('unknown_method', { issues: issues.slice(0, 20) })
+  return input
+}
+
+/** Makes the token, under the account lock; those it pushes out end. */
+export async function makeToken(
+  app: App,
+  { db, audit }: Pick<Work, 'db' | 'audit'>,
+  account_id: string,
+  { name, scope, lifetime }: z.output<typeof TokenInput>,
+  { credential_type, via }: Detail,
+) {
+  const token = `secret_svc_token_${randomToken()}`
+  const id = `tok_${randomBytes(9).toString('base64url')}`
+  const stored = storedScope(scope)
+  const days = lifetime.kind === 'ttl' ? lifetime.days : null
+  const { expires_at, evicted } = await insertToken(db, account_id, app.config.max_tokens, {
+    id,
+    name,
+    token_hash: sha256Hex(token),
+    scope: stored,
+    days,
+  })
+  const byOperator = via !== undefined
+  audit(
+    'token_create',
+    { token_id: id, token_scope: scope.kind, expires_at, credential_type, ...(byOperator && { via }) },
+    byOperator ? { target_account_id: account_id } : {},
+  )
+  for (const token_id of evicted)
+    audit(
+      'token_revoke',
+      { token_id, cause: 'cap', ...(byOperator && { via }) },
+      { target_account_id: account_id },
+    )
+  return { token, id, name, scope: scopeLabel(JSON.parse(stored)), expires_at }
+}
 
 type NewToken = { id: string; name: string; token_hash: string; scope: string; days: number | null }
 

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { type Detail, noAccount } from '../accounts/ending.ts'
+import { endForEveryone } from '../accounts/everyone.ts'
 import { lockAccounts } from '../accounts/locks.ts'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
+import { account, counted, operation } from '../core/operation.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 
@@ -22,15 +24,38 @@ export const admin_token_revoke_all = mutation({
 })
 
 /** Ends every token of a live account, under its lock; how many. */
-export async function endTokens(
-  db: Queryable,
-  audit: Audit,
-  account_id: string,
-  detail: Detail,
-): Promise<number> {
+async function endTokens(db: Queryable, audit: Audit, account_id: string, detail: Detail): Promise<number> {
   const account = (await lockAccounts(db, [account_id])).get(account_id)
   if (!account || account.deleted_at !== null) throw noAccount('token_revoke_all', account_id, detail)
   const count = await db.run(sql`delete from api_token where account_id = ${account_id}::uuid`)
   if (count > 0) audit('token_revoke_all', { count, ...detail }, { target_account_id: account_id })
   return count
 }
+
+export const revokeTokens = operation({
+  doc: 'End every token of an account, expired ones included.',
+  input: z.strictObject({ account_id: Uuid }),
+  event: 'token_revoke_all',
+  errors: ['account_not_found'],
+  handler: async ({ account_id }, { db, audit, detail }) => ({
+    count: await endTokens(db, audit, account_id, detail),
+  }),
+  command: {
+    name: 'token revoke-all',
+    args: { account_id: account },
+    phrase: ({ count }) => `${counted(count, 'token')} ended.`,
+  },
+})
+
+export const revokeEveryToken = operation({
+  doc: 'End every token of every account that exists when the command begins.',
+  event: 'token_revoke_all',
+  ownTransactions: true,
+  handler: (_input, { app, operate }) =>
+    endForEveryone(app, 'token_revoke_all', { table: sql`api_token`, live: sql`true` }, operate),
+  command: {
+    name: 'token revoke-all --everyone',
+    confirm: 'Every script of everybody needs a new token.',
+    phrase: ({ count, accounts }) => `${counted(count, 'token')} of ${counted(accounts, 'account')} ended.`,
+  },
+})

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { App } from '../core/app.ts'
-import { parseInput } from '../core/input.ts'
+import { operation } from '../core/operation.ts'
 import { Int, Uuid } from '../core/wire.ts'
 import { type Database, sql } from '../db/db.ts'
 import { type AuditEvent, auditColumns, EventType } from './events.ts'
@@ -22,12 +21,26 @@ export type AuditFilter = z.input<typeof Filter>
 const batch = 1000
 
 /**
- * Every settled row in rising `seq`, a batch at a time (contract 3, section 8.9). Numbers what was committed
- * before the call first, so the caller's own answered mutations are in it.
+ * Every settled row in rising `seq`, a batch at a time. Numbers what was committed before the call first, so
+ * the caller's own answered mutations are in it.
  */
-export async function exportAudit(app: App, filter: AuditFilter = {}): Promise<AsyncIterable<AuditEvent>> {
-  return rowsOf(app.db, parseInput(Filter, filter))
-}
+export const exportAudit = operation({
+  doc: 'Write the audit log as JSON Lines, oldest first.',
+  input: Filter,
+  handler: async (filter, { app }): Promise<AsyncIterable<AuditEvent>> => rowsOf(app.db, filter),
+  command: {
+    name: 'audit export',
+    args: {
+      since_seq: '--since-seq N',
+      until_seq: '--until-seq N',
+      event_type: '--event-type TYPE',
+      outcome: '--outcome OUTCOME',
+      account_id: '--account UUID',
+    },
+    details: '--out writes to a new file for its owner only, instead of standard output.',
+    lines: (last) => ({ last_seq: last?.seq ?? null }),
+  },
+})
 
 async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGenerator<AuditEvent> {
   await numberRows(db)

@@ -1,6 +1,5 @@
-import type { AccountEntry } from '../accounts/admin_account_list.ts'
-import { printable } from '../core/log-text.ts'
-import { aligned, type Columns } from './output.ts'
+import type { Columns, Phrase } from '../core/operation.ts'
+import type { AccountEntry } from './admin_account_list.ts'
 
 type Grant = AccountEntry['role_grants'][number]
 
@@ -26,17 +25,17 @@ export const accountColumns: Columns<AccountEntry> = {
   ROLES: ({ role_grants }) => rolesOf(role_grants),
 }
 
-/** Everything an admin sees of an account, as text. */
-export function describeAccount(entry: AccountEntry): string {
+/** Everything an admin sees of an account, for people. */
+export function describeAccount(entry: AccountEntry): Phrase {
   const { account, actors, pending_offers } = entry
   const verified = account.email_verified ? 'verified' : 'not verified'
-  const head = [
-    ['account', account.id],
-    ['username', account.username],
-    ['email', account.email === null ? '-' : `${account.email} (${verified})`],
-    ['created', account.created_at],
-    ['state', stateOf(entry)],
-  ]
+  const head = {
+    account: account.id,
+    username: account.username,
+    email: account.email === null ? null : `${account.email} (${verified})`,
+    created: account.created_at,
+    state: stateOf(entry),
+  }
   const lines = actors.flatMap(({ id, name, role_grants }) => [
     `actor ${id}  ${name}`,
     ...role_grants.map((grant) => `  ${grantText(grant)}  (grant ${grant.id})`),
@@ -45,5 +44,5 @@ export function describeAccount(entry: AccountEntry): string {
     ({ role, from_username, expires_at }) =>
       `offered ${role} by ${from_username ?? 'a removed account'} until ${expires_at}`,
   )
-  return [aligned(head).trimEnd(), '', ...[...lines, ...offers].map(printable)].join('\n').trimEnd()
+  return [head, '', ...lines, ...offers]
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestService, testService } from '../testing/index.ts'
+import type { AuditFilter } from './audit_export.ts'
 import type { AuditEvent } from './events.ts'
-import type { AuditFilter } from './export.ts'
 
 let test: TestService
 beforeAll(async () => {

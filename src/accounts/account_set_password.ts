@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import { account, counted, operation, password } from '../core/operation.ts'
+import { Uuid } from '../core/wire.ts'
+import { sql } from '../db/db.ts'
+import { endCredentials } from './ending.ts'
+import { Password } from './formats.ts'
+import { lockLiveAccount } from './locks.ts'
+
+export const setPassword = operation({
+  doc: 'Set a new password; every session and token of the account ends.',
+  input: z.strictObject({ account_id: Uuid, password: Password }),
+  event: 'password_change',
+  errors: ['account_not_found', 'busy'],
+  refine: async ({ account_id, password }, { app }) => ({
+    account_id,
+    password_hash: await app.passwords.hash(password),
+  }),
+  async handler({ account_id, password_hash }, { db, audit, detail, by }) {
+    await lockLiveAccount(db, account_id)
+    await db.run(sql`
+      update account set password_hash = ${password_hash}, updated_at = now(), updated_by = ${by}::uuid
+      where id = ${account_id}::uuid`)
+    const ended = await endCredentials(db, account_id)
+    audit('password_change', { ...ended, ...detail }, { target_account_id: account_id })
+    return ended
+  },
+  command: {
+    name: 'account set-password',
+    args: { account_id: account, password },
+    details: 'The password is asked for, or read from standard input.',
+    phrase: ({ sessions_revoked, tokens_revoked }, { who }) =>
+      `${who} has a new password; ${counted(sessions_revoked, 'session')} and ${counted(tokens_revoked, 'token')} ended.`,
+  },
+})

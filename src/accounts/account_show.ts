@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { operation } from '../core/operation.ts'
+import { Uuid } from '../core/wire.ts'
+import { sql } from '../db/db.ts'
+import { type AccountRow, accountEntries, toEntry } from './admin_account_list.ts'
+import { identifierOf } from './formats.ts'
+import { describeAccount } from './view.ts'
+
+/** Deleted ones included. An id goes before a username that looks like one. */
+export const findAccount = operation({
+  doc: 'One account with its actors, their roles and the offers that wait for it.',
+  input: z.strictObject({ ref: z.string().trim().min(1).max(255) }),
+  errors: ['account_not_found'],
+  async handler({ ref }, { app, fail }) {
+    const id = Uuid.safeParse(ref)
+    const { kind, key } = identifierOf(ref)
+    const row = await app.db.first<AccountRow>(
+      accountEntries(sql`
+        where id = coalesce(
+          (select id from account where id = ${id.success ? id.data : null}::uuid),
+          (select id from account where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key}))`),
+    )
+    if (!row) throw fail('account_not_found')
+    return toEntry(row)
+  },
+  command: { name: 'account show', args: { ref: 'REF' }, phrase: describeAccount },
+})

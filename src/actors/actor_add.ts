@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import { actorMetadata } from '../accounts/ending.ts'
+import { ActorName, foldName } from '../accounts/formats.ts'
+import { lockLiveAccount } from '../accounts/locks.ts'
+import { account, operation } from '../core/operation.ts'
+import { Uuid } from '../core/wire.ts'
+import { sql } from '../db/db.ts'
+import { type ActorEntry, actorColumns, countLive, targetOf } from './entry.ts'
+
+/** Beyond `max_actors` live ones it is refused. */
+export const addActor = operation({
+  doc: 'Give an account one more actor. Its calls must then say which one acts (`acting`).',
+  input: z.strictObject({ account_id: Uuid, name: ActorName }),
+  event: 'actor_create',
+  errors: ['account_not_found', 'actor_limit'],
+  async handler({ account_id, name }, { app, db, audit, detail, fail }) {
+    const most = app.config.max_actors
+    await lockLiveAccount(db, account_id)
+    if (most !== null && (await countLive(db, account_id)) >= most) throw fail('actor_limit')
+    const made = (await db.first<ActorEntry>(sql`
+      insert into actor (account_id, name, name_key) values (${account_id}::uuid, ${name}, ${foldName(name)})
+      returning ${actorColumns}`)) as ActorEntry
+    audit('actor_create', actorMetadata(detail), targetOf(made))
+    return made
+  },
+  command: {
+    name: 'actor add',
+    args: { account_id: account, name: '--name NAME' },
+    phrase: ({ id, name, account_id }) => ({ actor: id, name, account: account_id }),
+  },
+})

@@ -1,0 +1,30 @@
+import { z } from 'zod'
+import { actorMetadata } from '../accounts/ending.ts'
+import { ActorName, foldName } from '../accounts/formats.ts'
+import { operation } from '../core/operation.ts'
+import { Uuid } from '../core/wire.ts'
+import { sql } from '../db/db.ts'
+import { type ActorEntry, actorColumns, targetOf } from './entry.ts'
+import { lockLiveActor } from './lock.ts'
+
+/** Nothing else of an actor ever changes. */
+export const renameActor = operation({
+  doc: 'Give an actor another name.',
+  input: z.strictObject({ actor_id: Uuid, name: ActorName }),
+  event: 'actor_rename',
+  errors: ['actor_not_found'],
+  async handler({ actor_id, name }, { db, audit, detail, by }) {
+    await lockLiveActor(db, actor_id)
+    const renamed = (await db.first<ActorEntry>(sql`
+      update actor set name = ${name}, name_key = ${foldName(name)}, updated_at = now(), updated_by = ${by}::uuid
+      where id = ${actor_id}::uuid
+      returning ${actorColumns}`)) as ActorEntry
+    audit('actor_rename', actorMetadata(detail), targetOf(renamed))
+    return renamed
+  },
+  command: {
+    name: 'actor rename',
+    args: { actor_id: 'ACTOR', name: '--name NAME' },
+    phrase: ({ id, name }) => ({ actor: id, name }),
+  },
+})

@@ -1,0 +1,27 @@
+import { operation } from '../core/operation.ts'
+import { StartError } from '../errors.ts'
+import { takeBootstrapLock } from './lock.ts'
+
+/** It leaves no audit row, and a running server takes the new token at once. */
+export const resetBootstrapToken = operation({
+  doc: 'Write a fresh bootstrap token, while nobody has bootstrapped, and print where it is.',
+  errors: ['already_bootstrapped'],
+  async handler(_input, { app }) {
+    const { path, mode } = app.bootstrap
+    if (mode !== 'live')
+      throw new StartError(
+        'bootstrap_disabled',
+        'The bootstrap is switched off; CELLKEEP_BOOTSTRAP=live allows it.',
+        1,
+      )
+    // Under the lock row: a bootstrap that is under way either ends before, or compares with the new token.
+    await app.db.transaction(async (tx) => {
+      await takeBootstrapLock(tx)
+      await app.bootstrap.renew().catch((error: Error) => {
+        throw new StartError('token_file_unwritable', `The token file cannot be written: ${error.message}`, 1)
+      })
+    })
+    return { path }
+  },
+  command: { name: 'bootstrap-token reset', phrase: ({ path }) => path },
+})

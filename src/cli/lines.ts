@@ -1,0 +1,53 @@
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { resolve } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { StartError } from '../errors.ts'
+import type { CommandIo } from './command.ts'
+
+/** Writes rows as JSON lines to standard output or a new file; standard error ends with what they were. */
+export async function writeLines(
+  rows: AsyncIterable<unknown>,
+  summary: (last: unknown) => Record<string, unknown>,
+  out: unknown,
+  io: CommandIo,
+): Promise<void> {
+  const target = typeof out === 'string' ? await file(resolve(io.cwd, out)) : standard(io.stdout)
+  let count = 0
+  let last: unknown
+  try {
+    for await (const row of rows) {
+      await target.write(`${JSON.stringify(row)}\n`)
+      count += 1
+      last = row
+    }
+  } finally {
+    await target.end()
+  }
+  io.stderr.write(`${JSON.stringify({ rows: count, ...summary(last) })}\n`)
+}
+
+type Target = { write(line: string): unknown; end(): unknown }
+
+const standard = (stdout: CommandIo['stdout']): Target => ({
+  write: (line) => stdout.write(line),
+  end: () => undefined,
+})
+
+/** A new file for its owner only; waits where the disk is slower than the database. */
+async function file(path: string): Promise<Target> {
+  const stream = createWriteStream(path, { flags: 'wx', mode: 0o600 })
+  await once(stream, 'open').catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === 'EEXIST' ? 'it exists already; choose another name' : error.code
+    throw new StartError('cannot_write', `${path} cannot be made: ${why}.`, 1, { cause: error })
+  })
+  return {
+    write: async (line) => {
+      if (!stream.write(line)) await once(stream, 'drain')
+    },
+    end: async () => {
+      stream.end()
+      await finished(stream)
+    },
+  }
+}

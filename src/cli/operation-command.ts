@@ -1,0 +1,127 @@
+import type { App } from '../core/app.ts'
+import type { AnyCommand, Operation } from '../core/operation.ts'
+import { type Reason, ServiceError } from '../errors.ts'
+import { type Choice, chosen } from './choose.ts'
+import { type Call, type Command, subcommand, WrongUsage } from './command.ts'
+import { confirmed } from './confirm.ts'
+import { writeLines } from './lines.ts'
+import { pagesOf, type Row } from './output.ts'
+import { meaningOf } from './refusal.ts'
+import { type Argument, argumentOf, optionsOf, usageOf, valueFrom, wordsOf } from './usage.ts'
+import { cli, withService } from './with-service.ts'
+
+type Input = Record<string, unknown>
+type Run = (app: App, input: Input, operator: typeof cli) => Promise<unknown>
+
+/** The command of an operation: words become its input, its result becomes text. */
+export function operationCommand(operation: Operation & { command: AnyCommand }): Command {
+  const { command, doc, input, errors } = operation
+  const given = Object.entries(command.args ?? {}).map(([key, source]) =>
+    argumentOf(key, source as Parameters<typeof argumentOf>[1], input.shape[key]),
+  )
+  const [group = '', ...own] = command.name.split(' ')
+  const flags = own.filter((text) => text.startsWith('--')).map((flag) => flag.slice(2))
+  const asked = [...flags, ...(command.confirm ? ['yes'] : [])]
+  const more = [command.confirm && '[--yes]', command.lines && '[--out FILE]'].filter(Boolean)
+  return subcommand(own.length > 0 ? group : '', {
+    name: own.join(' ') || group,
+    usage: [usageOf(given), ...more].filter(Boolean).join(' '),
+    summary: doc,
+    details: [command.details, refusalsOf(errors)].filter(Boolean).join('\n\n'),
+    options: {
+      ...optionsOf(given.flatMap(({ parts }) => parts)),
+      ...Object.fromEntries(asked.map((flag) => [flag, { type: 'boolean' as const }])),
+      ...(command.lines && { out: { type: 'string' as const } }),
+    },
+    args: Number.POSITIVE_INFINITY,
+    run: (call) => run(operation as unknown as Run & typeof operation, given, call),
+  })
+}
+
+async function run(operation: Run & Operation, given: readonly Argument[], call: Call): Promise<void> {
+  const command = operation.command as AnyCommand
+  const words = wordsOf(given, call.args, call.options)
+  // What the words spell out is judged before anything is opened.
+  const spelt = spelledOut(given, words)
+  await withService(call.io, async ({ app }) => {
+    const said: Choice = { who: '', words, io: call.io }
+    const input: Input = { ...spelt }
+    for (const { key, source, isRequired } of given) {
+      if (typeof source !== 'object' || !('from' in source)) continue
+      if (isRequired || words.REF !== undefined) input[key] = await chosen(source.from, app, said)
+    }
+    if (command.confirm && call.options.yes !== true) await confirmed(call.io, command.confirm)
+    try {
+      await show(operation, app, input, said, call)
+    } catch (error) {
+      throw call.out.json ? error : inWords(error, given)
+    }
+  })
+}
+
+function spelledOut(given: readonly Argument[], words: Choice['words']): Input {
+  const input: Input = {}
+  for (const argument of given) {
+    const { key, source } = argument
+    if (typeof source === 'string') input[key] = valueFrom(argument, words)
+    else if ('fixed' in source) input[key] = source.fixed
+    else if ('parse' in source) input[key] = parsed(() => source.parse(words))
+  }
+  return input
+}
+
+function parsed(parse: () => unknown): unknown {
+  try {
+    return parse()
+  } catch (error) {
+    throw error instanceof TypeError ? new WrongUsage(error.message) : error
+  }
+}
+
+/** Rows in pages or at once, a stream of lines, or one result with its phrase. */
+async function show(
+  operation: Run & Operation,
+  app: App,
+  input: Input,
+  said: Choice,
+  { out, io, options }: Call,
+): Promise<void> {
+  const { table, lines, done, phrase } = operation.command as AnyCommand
+  const isPaged = 'cursor' in operation.input.shape
+  if (table && isPaged) {
+    const pages = pagesOf(async (cursor) => {
+      const page = await operation(app, { ...input, limit: 200, cursor }, cli)
+      return { rows: rowsOf(page), next_cursor: (page as { next_cursor: string | null }).next_cursor }
+    })
+    return await out.table(pages, table.columns, table.none)
+  }
+  const result = await operation(app, input, cli)
+  if (table) return await out.table(rowsOf(result), table.columns, table.none)
+  if (lines) return await writeLines(result as AsyncIterable<unknown>, lines, options.out, io)
+  const ids = Object.entries(input).filter(([key, value]) => key.endsWith('_id') && typeof value === 'string')
+  const json = {
+    ...Object.fromEntries(ids),
+    ...(typeof done === 'function' ? done(input) : done),
+    ...(result as object | undefined),
+  }
+  out.result(json, phrase?.(result, { ...input, ...said }) ?? 'Done.')
+}
+
+const rowsOf = (result: unknown): readonly Row[] =>
+  Array.isArray(result) ? result : (Object.values(result as object).find(Array.isArray) ?? [])
+
+/** Issues name the words that were typed instead of the keys of the input. */
+function inWords(error: unknown, given: readonly Argument[]): unknown {
+  if (!(error instanceof ServiceError) || !Array.isArray(error.data.issues)) return error
+  const issues = error.data.issues.map((issue: { path: (string | number)[] }) => {
+    const [key, ...path] = issue.path
+    const argument = given.find((one) => one.key === key)
+    return { ...issue, path: [argument?.parts[0]?.name ?? key, ...path].filter((part) => part !== undefined) }
+  })
+  return new ServiceError(error.code, { ...error.data, issues }, error.status)
+}
+
+function refusalsOf(errors: readonly Reason[]): string | undefined {
+  if (errors.length === 0) return undefined
+  return ['It may be refused:', ...errors.map((reason) => `  ${meaningOf(reason)}`)].join('\n')
+}

@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import { onlyVia } from '../accounts/ending.ts'
+import { takeGuardLock } from '../accounts/locks.ts'
+import { lockLiveActor } from '../actors/lock.ts'
+import type { App } from '../core/app.ts'
+import type { Operating } from '../core/operate.ts'
+import { actor, operation } from '../core/operation.ts'
+import { Uuid } from '../core/wire.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { conferGrant } from './grants.ts'
+import { type ActiveGrant, activeGrantsWhere, endGrants } from './revoke.ts'
+
+export type KeeperTransfer = {
+  role_grant_id: string
+  /** False where the actor was the keeper already. */
+  created: boolean
+  /** The grants that ended for it, of removed actors and deleted accounts too. */
+  revoked: { role_grant_id: string; actor_id: string }[]
+}
+
+/** One transaction with the end of every other global keeper grant. */
+export const transferKeeper = operation({
+  doc: 'Make an actor the keeper; whoever was it before no longer is, and can be deleted.',
+  input: z.strictObject({ actor_id: Uuid }),
+  event: 'role_grant_create',
+  errors: ['actor_not_found'],
+  ownTransactions: true,
+  async handler({ actor_id }, { app, operate }): Promise<KeeperTransfer> {
+    for (;;) {
+      const done = await operate((work) => transfer(app, work, actor_id))
+      if (done) return done
+    }
+  },
+  command: {
+    name: 'keeper transfer',
+    args: { actor_id: actor },
+    phrase: (_, { who }) => `${who} is the keeper.`,
+  },
+})
+
+/** Undefined where another transfer came in between. */
+async function transfer(app: App, work: Operating, actor_id: string): Promise<KeeperTransfer | undefined> {
+  const { db, audit, detail, by: revoked_by } = work
+  const before = (await keepers(db)).map(({ account_id }) => account_id)
+  const own = await lockLiveActor(db, actor_id, before)
+  await takeGuardLock(db)
+  const present = await keepers(db)
+  // It made a keeper whose account is not locked: begin anew.
+  if (present.some(({ account_id }) => account_id !== own && !before.includes(account_id))) return undefined
+
+  const source = { source: 'keeper_transfer', ...onlyVia(detail) } as const
+  const { role_grant_id, created } = await conferGrant(db, audit, { actor_id, role: 'keeper' }, source)
+  const old = present.filter((grant) => grant.actor_id !== actor_id)
+  const revocation = { cause: 'keeper_transfer', revoked_by, reason: null, ...onlyVia(detail) } as const
+  await endGrants(app, work, old, revocation)
+  const revoked = old.map(({ id, ...of }) => ({ role_grant_id: id, actor_id: of.actor_id }))
+  return { role_grant_id, created, revoked }
+}
+
+const keepers = (db: Queryable): Promise<ActiveGrant[]> =>
+  activeGrantsWhere(db, sql`g.role = 'keeper' and g.scope_id is null`)

@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import { onlyVia } from '../accounts/ending.ts'
+import { actor, operation } from '../core/operation.ts'
+import { Uuid } from '../core/wire.ts'
+import { conferGrant, GrantExpiry } from './grants.ts'
+import { checkScope, RoleName, ScopeKind } from './scope.ts'
+
+/** An active grant of the same tuple keeps its id and may only be prolonged. */
+export const grantRole = operation({
+  doc: 'Give a role to an actor, everywhere or at a scope, for good or until a time.',
+  input: z.strictObject({
+    actor_id: Uuid,
+    role: RoleName,
+    scope_kind: ScopeKind.nullish(),
+    scope_id: Uuid.nullish(),
+    expires_at: GrantExpiry.nullish(),
+    /** The way of conferring; the role must list it. */
+    path: RoleName,
+    granted_by: Uuid.nullish(),
+  }),
+  event: 'role_grant_create',
+  errors: [
+    'role_grant_path_not_allowed',
+    'role_grant_builtin_scoped',
+    'role_grant_scope_not_applicable',
+    'actor_not_found',
+    'role_grant_scope_destroyed',
+  ],
+  refine({ scope_kind = null, scope_id = null, path, ...grant }, { app, fail }) {
+    const spec = app.registry.role(grant.role)
+    const scope = checkScope(app.registry, { scope_kind, scope_id })
+    // Only bootstrap, `createAccount` and `transferKeeper` make a keeper.
+    if (!spec || spec.name === 'keeper' || !spec.grant_paths.includes(path))
+      throw fail('role_grant_path_not_allowed')
+    scope.mustSuit(spec)
+    return { path, grant: { ...grant, scope_kind, scope_id } }
+  },
+  handler: ({ path, grant }, { db, audit, detail }) =>
+    conferGrant(db, audit, grant, { source: 'library', path, ...onlyVia(detail) }),
+  command: {
+    name: 'role assign',
+    args: {
+      actor_id: actor,
+      role: 'ROLE',
+      scope_kind: '--scope-kind KIND',
+      scope_id: '--scope-id ID',
+      expires_at: '--expires-at TIME',
+      path: { fixed: 'admin' },
+    },
+    details:
+      'A role that it holds already is only ever prolonged. The role must have the grant path `admin`. TIME is\nlike 2030-01-31T12:00:00Z.',
+    phrase: ({ created, expires_at }, { who, role }) =>
+      `${who} ${created ? 'is' : 'already was'} ${role}${expires_at === null ? '' : ` until ${expires_at}`}.`,
+  },
+})

@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { grant, holder, operation } from '../core/operation.ts'
+import { Text, Uuid } from '../core/wire.ts'
+import { sql } from '../db/db.ts'
+import { endByOperator, refusedByOperator } from './operator.ts'
+import { lockActiveGrants } from './revoke.ts'
+
+/** Also of a removed actor or deleted account; the offers that depend on the grant end too. */
+export const revokeRole = operation({
+  doc: 'Take a role from an actor, the global grant unless a scope is named. Not from the last admin.',
+  input: z.strictObject({ actor_id: Uuid, role_grant_id: Uuid, reason: Text(500).nullish() }),
+  event: 'role_grant_revoke',
+  errors: ['role_grant_not_found', 'role_grant_path_not_allowed', 'cannot_revoke_last_admin'],
+  async handler({ actor_id, role_grant_id, reason = null }, { app, fail, ...work }): Promise<void> {
+    const [found] = await lockActiveGrants(work.db, actor_id, sql`g.id = ${role_grant_id}::uuid`)
+    if (!found) throw fail('role_grant_not_found')
+    if (found.role === 'keeper') throw refusedByOperator(work, found, 'role_grant_path_not_allowed')
+    await endByOperator(app, work, [found], reason)
+  },
+  command: {
+    name: 'role revoke',
+    args: { actor_id: holder, role_grant_id: grant },
+    details: '--actor may also name a removed actor; `actor list` shows which roles it still holds.',
+    done: { revoked: true },
+    phrase: (_, { who, words }) => `${who} is no longer ${words.ROLE}.`,
+  },
+})

@@ -1,0 +1,48 @@
+import { lockLiveAccount } from '../accounts/locks.ts'
+import { account, operation, type Words } from '../core/operation.ts'
+import { Uuid } from '../core/wire.ts'
+import { makeToken, refuseUnknownMethods, TokenInput } from './account_token_create.ts'
+
+/** As its owner makes one; the secret is in the answer and nowhere else. */
+export const createToken = operation({
+  doc: 'Make an API token for a script of an account, and print its secret, once.',
+  input: TokenInput.extend({ account_id: Uuid }),
+  event: 'token_create',
+  errors: ['account_not_found', 'unknown_method'],
+  refine: (input, { app, fail }) => refuseUnknownMethods(input, app, fail),
+  async handler({ account_id, ...input }, { app, db, audit, detail }) {
+    await lockLiveAccount(db, account_id)
+    return await makeToken(app, { db, audit }, account_id, input, detail)
+  },
+  command: {
+    name: 'token create',
+    args: {
+      account_id: account,
+      name: '--name NAME',
+      scope: { usage: '--scope SCOPE', parse: toScope },
+      lifetime: { usage: '(--days N | --eternal)', parse: toLifetime },
+    },
+    details:
+      'SCOPE is full, read_only, or the methods that it may call, such as cell_get,cell_list. The script sends\nthe secret as `Authorization: Bearer …`. It acts for the account, so give it the least that it needs.',
+    phrase: ({ token, id, name, scope, expires_at }) => ({
+      secret: token,
+      token: id,
+      name,
+      scope,
+      expires: expires_at ?? 'never',
+    }),
+  },
+})
+
+function toScope({ '--scope': scope }: Words) {
+  if (typeof scope !== 'string') throw new TypeError('Say which --scope it gets.')
+  return scope === 'full' || scope === 'read_only'
+    ? { kind: scope }
+    : { kind: 'methods', methods: scope.split(',') }
+}
+
+function toLifetime({ '--days': days, '--eternal': eternal }: Words) {
+  if ((days === undefined) === (eternal === undefined))
+    throw new TypeError('Say for how many --days it holds, or --eternal.')
+  return days === undefined ? { kind: 'eternal' } : { kind: 'ttl', days: Number(days) }
+}
