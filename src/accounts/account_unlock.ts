@@ -13,9 +13,9 @@ export const unlockAccount = operation({
   event: 'account_update',
   errors: ['account_not_found'],
   ownTransactions: true,
-  async handler({ account_id }, { app, operator, operate }): Promise<void> {
+  async handler({ account_id }, { app, operator, operate, fail }): Promise<void> {
     const keys = await operate(async ({ db, audit, detail }) => {
-      const { username, email } = await lockLiveAccount(db, account_id)
+      const { username, email } = await lockLiveAccount(db, account_id, fail)
       const names = email === null ? [username] : [username, fold(email)]
       audit('account_update', { change: 'unlock', ...onlyVia(detail) }, { target_account_id: account_id })
       return [...names.map(identifierKey), accountKey(account_id)]

@@ -5,7 +5,7 @@ import { mutate, type Work } from './mutate.ts'
 
 /**
  * Who acts when there is no request: an operator command, or a consumer's library call that may name the
- * actor on whose behalf it calls (contract 2, section 19; contract 3, section 6).
+ * actor on whose behalf it calls.
  */
 export type Operator = {
   /** `cli`, or the library caller's `^[a-z_]{1,32}$`; stands in the metadata of every row. */
