@@ -32,11 +32,11 @@ export const createAccount = operation({
   }),
   async handler(
     { username, email = null, actor_name, keeper, password_hash },
-    { app, db, audit, detail, by: created_by, afterCommit },
+    { app, db, audit, detail, by: created_by, afterCommit, fail },
   ): Promise<CreatedAccount> {
     if (keeper) await takeBootstrapLock(db)
     const account = { username, email, password_hash, created_by, actor_name: actor_name ?? username }
-    const { account_id: id, actor_id } = await insertAccount(db, account).catch(refuseTakenEmail)
+    const { account_id: id, actor_id } = await insertAccount(db, account).catch(refuseTakenEmail(fail))
     const role_grant_ids = keeper ? await closeBootstrap(db, actor_id) : []
     audit(
       'account_create',

@@ -12,13 +12,13 @@ export const setEmail = operation({
   input: z.strictObject({ account_id: Uuid, email: Email.nullable() }),
   event: 'account_update',
   errors: ['account_not_found', 'email_taken'],
-  async handler({ account_id, email }, { db, audit, detail, by }): Promise<void> {
-    await lockLiveAccount(db, account_id)
+  async handler({ account_id, email }, { db, audit, detail, by, fail }): Promise<void> {
+    await lockLiveAccount(db, account_id, fail)
     const set = sql`
       update account set email = ${email}, email_key = ${email === null ? null : fold(email)},
         email_verified = false, updated_at = now(), updated_by = ${by}::uuid
       where id = ${account_id}::uuid`
-    await db.run(set).catch(refuseTakenEmail)
+    await db.run(set).catch(refuseTakenEmail(fail))
     audit('account_update', { change: 'email', ...onlyVia(detail) }, { target_account_id: account_id })
   },
   command: {

@@ -15,8 +15,8 @@ export const setPassword = operation({
     account_id,
     password_hash: await app.passwords.hash(password),
   }),
-  async handler({ account_id, password_hash }, { db, audit, detail, by }) {
-    await lockLiveAccount(db, account_id)
+  async handler({ account_id, password_hash }, { db, audit, detail, by, fail }) {
+    await lockLiveAccount(db, account_id, fail)
     await db.run(sql`
       update account set password_hash = ${password_hash}, updated_at = now(), updated_by = ${by}::uuid
       where id = ${account_id}::uuid`)

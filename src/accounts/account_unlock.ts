@@ -17,9 +17,9 @@ export const unlockAccount = operation({
   event: 'account_update',
   errors: ['account_not_found'],
   ownTransactions: true,
-  async handler({ account_id }, { app, operator, operate }): Promise<void> {
+  async handler({ account_id }, { app, operator, operate, fail }): Promise<void> {
     const keys = await operate(async ({ db, audit, detail }) => {
-      const { username, email } = await lockLiveAccount(db, account_id)
+      const { username, email } = await lockLiveAccount(db, account_id, fail)
       const names = email === null ? [username] : [username, fold(email)]
       audit('account_update', { change: 'unlock', ...onlyVia(detail) }, { target_account_id: account_id })
       const addresses = await knownAddresses(db, account_id)

@@ -13,8 +13,8 @@ export const verifyEmail = operation({
   input: z.strictObject({ account_id: Uuid }),
   event: 'account_update',
   errors: ['account_not_found'],
-  async handler({ account_id }, { db, audit, detail, by }) {
-    const { email } = await lockLiveAccount(db, account_id)
+  async handler({ account_id }, { db, audit, detail, by, fail }) {
+    const { email } = await lockLiveAccount(db, account_id, fail)
     if (email === null)
       throw refusal('invalid_params', {
         issues: [issue(['account_id'], 'custom', 'The account has no e-mail to verify.')],

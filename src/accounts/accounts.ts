@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Fail } from '../core/mutate.ts'
 import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/failure.ts'
@@ -30,9 +31,11 @@ export const adminAccountColumns = sql`id, username, email, email_verified, crea
  * For the `catch` of a write: a taken e-mail is refused as `email_taken`. Inside the transaction, where it is
  * no unexpected error that leaves a row.
  */
-export function refuseTakenEmail(error: unknown): never {
-  throw brokenConstraint(error) === 'account_email_key' ? refusal('email_taken') : error
-}
+export const refuseTakenEmail =
+  (fail: Fail<'email_taken'>) =>
+  (error: unknown): never => {
+    throw brokenConstraint(error) === 'account_email_key' ? fail('email_taken') : error
+  }
 
 export type NewAccount = {
   username: string

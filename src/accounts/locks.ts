@@ -1,6 +1,6 @@
 import { activeGrant } from '../auth/active-grant.ts'
+import type { Fail } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
-import { refusal } from '../errors.ts'
 
 export type LockedAccount = {
   id: string
@@ -24,9 +24,13 @@ export async function lockAccounts(
 }
 
 /** The account lock on one live account; a missing or deleted one is refused with `account_not_found`. */
-export async function lockLiveAccount(db: Queryable, account_id: string): Promise<LockedAccount> {
+export async function lockLiveAccount(
+  db: Queryable,
+  account_id: string,
+  fail: Fail<'account_not_found'>,
+): Promise<LockedAccount> {
   const account = (await lockAccounts(db, [account_id])).get(account_id)
-  if (!account || account.deleted_at !== null) throw refusal('account_not_found')
+  if (!account || account.deleted_at !== null) throw fail('account_not_found')
   return account
 }
 
@@ -72,10 +76,14 @@ export async function endsAuthority(
 }
 
 /** Refuses what a delete, purge or removal may not end; keeper first. */
-export async function refuseEnding(db: Queryable, ending: Ending): Promise<void> {
+export async function refuseEnding(
+  db: Queryable,
+  ending: Ending,
+  fail: Fail<'cannot_delete_keeper' | 'cannot_delete_last_admin'>,
+): Promise<void> {
   const { keeper, lastAdmin } = await endsAuthority(db, ending)
-  if (keeper) throw refusal('cannot_delete_keeper')
-  if (lastAdmin) throw refusal('cannot_delete_last_admin')
+  if (keeper) throw fail('cannot_delete_keeper')
+  if (lastAdmin) throw fail('cannot_delete_last_admin')
 }
 
 const admins = sql`

@@ -15,7 +15,7 @@ export const addActor = operation({
   errors: ['account_not_found', 'actor_limit'],
   async handler({ account_id, name }, { app, db, audit, detail, fail }) {
     const most = app.config.max_actors
-    await lockLiveAccount(db, account_id)
+    await lockLiveAccount(db, account_id, fail)
     if (most !== null && (await countLive(db, account_id)) >= most) throw fail('actor_limit')
     const made = (await db.first<ActorEntry>(sql`
       insert into actor (account_id, name, name_key) values (${account_id}::uuid, ${name}, ${foldName(name)})

@@ -14,10 +14,10 @@ export const removeActor = operation({
   event: 'actor_delete',
   errors: ['actor_not_found', 'last_actor', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
   async handler({ actor_id }, { db, audit, detail, by, fail }): Promise<void> {
-    const account_id = await lockLiveActor(db, actor_id)
+    const account_id = await lockLiveActor(db, actor_id, fail)
     if ((await countLive(db, account_id)) < 2) throw fail('last_actor')
     await takeGuardLock(db)
-    await refuseEnding(db, { actor_id })
+    await refuseEnding(db, { actor_id }, fail)
     await db.run(sql`
       update actor set deleted_at = now(), deleted_by = ${by}::uuid where id = ${actor_id}::uuid`)
     audit('actor_delete', actorMetadata(detail), targetOf({ id: actor_id, account_id }))

@@ -13,8 +13,8 @@ export const renameActor = operation({
   input: z.strictObject({ actor_id: Uuid, name: ActorName }),
   event: 'actor_rename',
   errors: ['actor_not_found'],
-  async handler({ actor_id, name }, { db, audit, detail, by }) {
-    await lockLiveActor(db, actor_id)
+  async handler({ actor_id, name }, { db, audit, detail, by, fail }) {
+    await lockLiveActor(db, actor_id, fail)
     const renamed = (await db.first<ActorEntry>(sql`
       update actor set name = ${name}, name_key = ${foldName(name)}, updated_at = now(), updated_by = ${by}::uuid
       where id = ${actor_id}::uuid

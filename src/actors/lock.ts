@@ -1,6 +1,6 @@
 import { lockAccounts } from '../accounts/locks.ts'
+import type { Fail } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { refusal } from '../errors.ts'
 
 /**
  * Takes the account lock of a live actor, in one statement with those of `others`; the id of its account.
@@ -10,15 +10,16 @@ import { refusal } from '../errors.ts'
 export async function lockLiveActor(
   db: Queryable,
   actor_id: string,
+  fail: Fail<'actor_not_found'>,
   others: readonly string[] = [],
 ): Promise<string> {
   // An actor belongs to one account for ever, so this may be read without a lock.
   const owner = await db.first<{ account_id: string }>(sql`
     select account_id from actor where id = ${actor_id}::uuid`)
-  if (!owner) throw refusal('actor_not_found')
+  if (!owner) throw fail('actor_not_found')
   const { account_id } = owner
   const account = (await lockAccounts(db, [account_id, ...others])).get(account_id)
   const isLive = await db.first(sql`select 1 from actor where id = ${actor_id}::uuid and deleted_at is null`)
-  if (!isLive || !account || account.deleted_at !== null) throw refusal('actor_not_found')
+  if (!isLive || !account || account.deleted_at !== null) throw fail('actor_not_found')
   return account_id
 }

@@ -19,7 +19,7 @@ export type Opened = { parsed: ParsedConfig; config: Config; connection: pg.Clie
 
 /**
  * Runs a command on the configured database. An embedded one is joined where it runs and started where it
- * does not (contract 1, section 16); the last to leave stops it, also when a signal ends the command. Where
+ * does not; the last to leave stops it, also when a signal ends the command. Where
  * there is none yet it is only made for a command that says `makes`.
  */
 export async function withDatabase<T>(

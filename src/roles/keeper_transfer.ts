@@ -3,6 +3,7 @@ import { onlyVia } from '../accounts/ending.ts'
 import { takeGuardLock } from '../accounts/locks.ts'
 import { lockLiveActor } from '../actors/lock.ts'
 import type { App } from '../core/app.ts'
+import type { Fail } from '../core/mutate.ts'
 import type { Operating } from '../core/operate.ts'
 import { actor, operation } from '../core/operation.ts'
 import { Uuid } from '../core/wire.ts'
@@ -25,9 +26,9 @@ export const transferKeeper = operation({
   event: 'role_grant_create',
   errors: ['actor_not_found'],
   ownTransactions: true,
-  async handler({ actor_id }, { app, operate }): Promise<KeeperTransfer> {
+  async handler({ actor_id }, { app, operate, fail }): Promise<KeeperTransfer> {
     for (;;) {
-      const done = await operate((work) => transfer(app, work, actor_id))
+      const done = await operate((work) => transfer(app, { ...work, fail }, actor_id))
       if (done) return done
     }
   },
@@ -39,10 +40,14 @@ export const transferKeeper = operation({
 })
 
 /** Undefined where another transfer came in between. */
-async function transfer(app: App, work: Operating, actor_id: string): Promise<KeeperTransfer | undefined> {
-  const { db, audit, detail, by: revoked_by } = work
+async function transfer(
+  app: App,
+  work: Operating & { fail: Fail<'actor_not_found'> },
+  actor_id: string,
+): Promise<KeeperTransfer | undefined> {
+  const { db, audit, detail, by: revoked_by, fail } = work
   const before = (await keepers(db)).map(({ account_id }) => account_id)
-  const own = await lockLiveActor(db, actor_id, before)
+  const own = await lockLiveActor(db, actor_id, fail, before)
   await takeGuardLock(db)
   const present = await keepers(db)
   // It made a keeper whose account is not locked: begin anew.

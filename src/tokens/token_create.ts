@@ -10,8 +10,8 @@ export const createToken = operation({
   event: 'token_create',
   errors: ['account_not_found', 'unknown_method'],
   refine: (input, { app, fail }) => refuseUnknownMethods(input, app, fail),
-  async handler({ account_id, ...input }, { app, db, audit, detail }) {
-    await lockLiveAccount(db, account_id)
+  async handler({ account_id, ...input }, { app, db, audit, detail, fail }) {
+    await lockLiveAccount(db, account_id, fail)
     return await makeToken(app, { db, audit }, account_id, input, detail)
   },
   command: {
