@@ -21,10 +21,8 @@ export type AuditWriter = {
   statement(rows: readonly AuditRow[], caller?: Pair): Sql | undefined
   /** Judges what that statement answered. */
   settle(answer: Answer, rows: readonly AuditRow[]): void
-  /** A row of a refusal, outside any transaction; never throws. */
-  failure(row: AuditRow): Promise<void>
-  /** All rows of what was undone, in their order, outside any transaction; never throws. */
-  undone(rows: readonly AuditRow[], caller?: Pair): Promise<void>
+  /** The rows of what was refused or undone, in their order, outside any transaction; never throws. */
+  failure(rows: AuditRow | readonly AuditRow[], caller?: Pair): Promise<void>
   /** Stores the count of lost rows, if it could not be stored before. */
   flush(): Promise<void>
   /** How many writes failed since the start, wholly or in part. */
@@ -78,7 +76,8 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
     if (lost.length > 0) lose(pick(rows, lost), cause)
     for (const row of pick(rows, mended)) flawed(row.event_type, 'the account is not the one of the actor')
   }
-  const undone: AuditWriter['undone'] = async (rows, caller) => {
+  const failure: AuditWriter['failure'] = async (given, caller) => {
+    const rows = [given].flat() as AuditRow[]
     try {
       settle(await db.rows(statement(rows, caller) as Sql), rows)
     } catch (error) {
@@ -88,8 +87,7 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
   return {
     statement,
     settle,
-    undone,
-    failure: (row) => undone([row]),
+    failure,
     flush: losses.flush,
     get failures() {
       return failures

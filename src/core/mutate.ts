@@ -80,7 +80,7 @@ export async function mutate<T>(
     return outcome.result
   } catch (error) {
     const left = rowsLeft(error, event, rows, mutator)
-    if (left.length > 0) await app.audit.undone(left, caller)
+    if (left.length > 0) await app.audit.failure(left, caller)
     throw error
   }
 }

@@ -215,7 +215,10 @@ describe('within a transaction of the consumer', () => {
       })
     await scenario(test, undone, {
       reason: 'undo',
-      audit: [{ event_type: 'role_grant_revoke', outcome: 'failure' }],
+      audit: [
+        { event_type: 'role_grant_revoke', outcome: 'failure' },
+        { event_type: 'role_grant_offer_supersede', outcome: 'failure' },
+      ],
     })
     expect(await grantsOf(test, ada.actor_id)).toMatchObject([{ is_active: true }])
     expect((await bob.client.role_grant_offer_list()).offers).toHaveLength(1)

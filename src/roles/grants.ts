@@ -4,6 +4,7 @@ import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import { Timestamp, Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
 import { lockScope, refuseDestroyed } from './scope.ts'
 
 /** Wire form of an active role grant (contract 2, section 2). */
@@ -74,7 +75,7 @@ export async function conferGrant(
 ): Promise<Conferred> {
   const { actor_id, scope_kind = null, scope_id = null } = grant
   await lockScope(db, { scope_kind, scope_id })
-  const account_id = await lockLiveActor(db, actor_id)
+  const account_id = await lockLiveActor(db, actor_id, refusal)
   await refuseDestroyed(db, { scope_kind, scope_id })
   const { extended, ...conferred } = await confer(db, grant)
   auditConferred(audit, { ...grant, account_id }, { extended, ...conferred }, source)

@@ -219,7 +219,7 @@ describe('a failing database', () => {
     const failures = test.service.app.audit.failures
     await loginScenario(ada.username, password, { audit: [] })
     expect(test.service.app.audit.failures).toBe(failures + 1)
-    expect(lines.some((line) => line.includes('audit row could not be written'))).toBe(true)
+    expect(lines.some((line) => line.includes('audit rows could not be written'))).toBe(true)
   })
 })
 
