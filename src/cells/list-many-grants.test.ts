@@ -9,7 +9,7 @@ import { walkMax } from './list-page.ts'
  * Callers who are granted so many cells that a list first goes in its own order and looks whether they are
  * among them. Half of the cells are hidden from either holder; those granted to `far` are all older than these.
  */
-const granted = walkMax + 1000
+const granted = walkMax.created_at + 1000
 const start = '2024-01-01'
 
 let test: TestService

@@ -133,8 +133,11 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
     ) one)`
 }
 
-/** How far a walk goes that may find nothing. */
-export const walkMax = 20_000
+/**
+ * How far a walk goes that may find nothing. Under a prefix there are often fewer cells than are granted, and then a
+ * short walk is the whole answer.
+ */
+export const walkMax = { created_at: 20_000, updated_at: 20_000, path: 2_000 }
 
 /**
  * Where very many cells are granted, looking up each is slow, and they are likely to be met soon in the order
@@ -143,6 +146,7 @@ export const walkMax = 20_000
  */
 function byEither(list: List, visibilities: readonly Visibility[], conditions: Sql[]): Sql {
   const { created_by, kind, order_by } = list
+  const most = sql.raw(walkMax[order_by])
   const isMany = sql`(select is_many from mine_count)`
   // As a value and not as a condition, it is a look-up in a hash; else the planner might join.
   const isMine = sql`(c.id in (select id from mine)) is true`
@@ -157,11 +161,11 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
     return {
       name,
       found: sql`${name} as materialized (
-        select id, key, data_bytes from (${walked(list, indexed)} limit ${sql.raw(walkMax)}) c
+        select id, key, data_bytes from (${walked(list, indexed)} limit ${most}) c
         where ${all(rest)} ${list.limited})`,
       // The page is filled, or there was no more to walk.
       isDone: sql`((select count(*) from ${name}) >= ${sql.raw(pageSize(list.limit))}
-        or not exists (${walked(list, indexed)} limit 1 offset ${sql.raw(walkMax)}))`,
+        or not exists (${walked(list, indexed)} limit 1 offset ${most}))`,
     }
   })
   const isFew = sql`not (select is_done from walks_end)`
@@ -169,7 +173,7 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
     with mine as materialized (
       select h.cell_id as id
       from me cross join unnest(me.principals) as p (principal) join cell_grant h on h.principal = p.principal
-    ), mine_count as materialized (select count(*) > ${sql.raw(walkMax)} as is_many from mine),
+    ), mine_count as materialized (select count(*) > ${most} as is_many from mine),
     ${sql.join(
       walks.map(({ found }) => found),
       ', ',
