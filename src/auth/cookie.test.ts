@@ -190,4 +190,26 @@ describe('reading', () => {
     const [head, , mac] = pair.split('.')
     expect(cookie.read(`${head}.${expiresLater}.${mac}`)).toEqual({ state: 'bad' })
   })
+
+  test('what was checked is remembered, of the latest 2000 cookies at most', () => {
+    const ring = createKeyRing([oldKey])
+    let checks = 0
+    const mac = {
+      sign: ring.sign,
+      verify: (text: string, given: string) => {
+        checks += 1
+        return ring.verify(text, given)
+      },
+    }
+    const own = createSessionCookie(mac, { secure: true, hostPrefix: false, now: () => instant })
+    const pairs = Array.from({ length: 2001 }, () => pairOf(own.issue(randomToken(), expiresAt)))
+    const read = (pair: string) => {
+      expect(own.read(pair).state).toBe('good')
+      return checks
+    }
+    expect([pairs[0], pairs[0]].map((one) => read(one as string))).toEqual([1, 1])
+    for (const one of pairs) read(one)
+    expect(checks).toBe(2001)
+    expect([pairs.at(-1), pairs[0]].map((one) => read(one as string))).toEqual([2001, 2002])
+  })
 })

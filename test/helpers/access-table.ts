@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { TestAccount, TestService } from '../../src/testing/index.ts'
-import { cellRow, endRole, grantRow } from './cell-rows.ts'
+import { cellRow, closeRole, endRole, grantRow } from './cell-rows.ts'
 
 /**
  * Every kind of caller and every kind of cell, and who may do what by contract 4, section 4.1 as it reads: sets
@@ -73,6 +73,8 @@ export async function accessTable(test: TestService): Promise<AccessTable> {
   await person('admin of a scope', [holds('admin', here)])
   await endRole(test, await person('former admin', [holds('admin', null, false)]), 'admin')
   await person('admin, expired', [holds('admin', null, false)], [past])
+  await closeRole(test, await person('admin, closed', [holds('admin', null, false)]), 'admin')
+  await closeRole(test, await person('editing, closed', [holds('editing', here, false)]), 'editing')
   await person('holder of a role nobody is granted to', [holds('lonely', here)])
 
   const account = await test.account()

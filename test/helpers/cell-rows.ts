@@ -49,6 +49,11 @@ export const endRole = ({ service }: Test, actor_id: string, role: string) =>
     update role_grant set revoked_at = now()
     where actor_id = ${actor_id} and role = ${role} and revoked_at is null`)
 
+/** Closed as one is that expired and was conferred anew; its expiry may be ahead again after a clock jumped back. */
+export const closeRole = ({ service }: Test, actor_id: string, role: string) =>
+  service.app.db.run(sql`
+    update role_grant set closed_at = now() where actor_id = ${actor_id} and role = ${role}`)
+
 /** A cell grant as a row: to owners and on deleted cells too, where no method gives one. */
 export const grantRow = (
   { service }: Test,
