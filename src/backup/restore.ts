@@ -77,7 +77,7 @@ async function inTransaction<T>(
 }
 
 async function load(client: pg.Client, lines: AsyncGenerator<string>, file: string): Promise<number> {
-  const tables = backedUpTables()
+  const tables = await existing(client, backedUpTables())
   const all = tables.map(quoted)
   await requireEmpty(client, all)
   // Two tables name each other, so that no order of loading suits; judged once, at the end.
@@ -88,6 +88,15 @@ async function load(client: pg.Client, lines: AsyncGenerator<string>, file: stri
     await client.query(`alter table ${table} add constraint ${name} ${definition}`)
   await restartIdentities(client, tables)
   return rows
+}
+
+/** Those that the schema of the backup has; the others come with the pending steps. */
+async function existing(client: pg.Client, tables: readonly string[]): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    'select name from unnest($1::text[]) with ordinality as t (name, n) where to_regclass(name) is not null order by n',
+    [tables],
+  )
+  return rows.map(({ name }) => name)
 }
 
 async function requireEmpty(client: pg.Client, tables: readonly string[]): Promise<void> {
