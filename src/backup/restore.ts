@@ -93,7 +93,7 @@ async function load(client: pg.Client, lines: AsyncGenerator<string>, file: stri
 /** Those that the schema of the backup has; later steps make the others. */
 async function presentTables(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(
-    'select name from unnest($1::text[]) as name where to_regclass(quote_ident(name)) is not null',
+    'select name from unnest($1::text[]) with ordinality as t (name, n) where to_regclass(quote_ident(name)) is not null order by n',
     [backedUpTables()],
   )
   return rows.map(({ name }) => name)

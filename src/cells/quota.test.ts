@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, expect, test as it } from 'vitest'
+import { children } from '../../test/helpers/cell-graphs.ts'
+import { reasonOf, tally } from '../../test/helpers/outcome.ts'
+import { cleanUp } from '../cleanup/cleanup.ts'
+import { sql } from '../db/db.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+const [cells, bytes] = [5, 1000]
+let test: TestService
+beforeAll(async () => {
+  test = await testService({ max_account_cells: cells, max_account_bytes: bytes })
+})
+afterAll(() => test.close())
+
+const create = ({ client }: TestAccount, size = 2) =>
+  client.cell_create({ data: size === 2 ? {} : { a: 'x'.repeat(size - 8) } })
+/** What is counted, beside what is stored. */
+const usage = async (account: TestAccount, on = test) => {
+  const sums = sql`coalesce(sum(cells), 0)::int as cells, coalesce(sum(bytes), 0)::int as bytes`
+  const { db } = on.service.app
+  const counted = await db.first(sql`select ${sums} from cell_usage where account_id = ${account.id}`)
+  const stored = await db.first(sql`
+    select count(*)::int as cells, coalesce(sum(data_bytes), 0)::int as bytes
+    from cell join actor on actor.id = cell.created_by where actor.account_id = ${account.id}`)
+  return { counted, stored }
+}
+const isRight = async (account: TestAccount, wanted: object) =>
+  expect(await usage(account)).toEqual({ counted: wanted, stored: wanted })
+
+it('an account stores so many cells, with however many actors and at however many at once', async () => {
+  const ada = await test.account()
+  const second = await test.actor(ada.id, 'second')
+  const calls = Array.from({ length: 20 }, (_, n) =>
+    ada.client.cell_create({ data: {}, acting: n % 2 ? second : ada.actor_id }),
+  )
+  expect(await tally(calls)).toEqual({ ok: cells, cell_quota_exceeded: 20 - cells })
+  await isRight(ada, { cells, bytes: 2 * cells })
+  expect(await ada.client.try.cell_create({ data: {}, acting: second })).toMatchObject({
+    error: { status: 409, reason: 'cell_quota_exceeded', data: { limit: 'cells', max: cells } },
+  })
+})
+
+it('and so many bytes, by creation, by growth and through editors', async () => {
+  const [ada, bob] = await Promise.all([test.account(), test.account()])
+  const { cell } = await create(ada, 400)
+  await create(ada, 400)
+  expect(await reasonOf(create(ada, 201))).toBe('cell_quota_exceeded')
+  const grow = (by: TestAccount, size: number) =>
+    by.client.cell_update({ cell_id: cell.id, data: { a: 'x'.repeat(size - 8) } })
+  await test.cellGrant(cell.id, 'editor', { actor_id: bob.actor_id })
+  expect(await reasonOf(grow(bob, 601))).toBe('cell_quota_exceeded')
+  expect(await tally(Array.from({ length: 4 }, () => grow(bob, 600)))).toEqual({ ok: 4 })
+  await isRight(ada, { cells: 2, bytes })
+  await isRight(bob, { cells: 0, bytes: 0 })
+  expect(await reasonOf(create(ada))).toBe('cell_quota_exceeded')
+  // What adds nothing is done at the limit.
+  await ada.client.cell_update({ cell_id: cell.id, visibility: 'public' })
+  await grow(ada, 100)
+  await isRight(ada, { cells: 2, bytes: 500 })
+})
+
+it('clones count all that they make', async () => {
+  const ada = await test.account()
+  const { cell } = await create(ada)
+  await children(test, cell.id, 2, ada.actor_id)
+  // The children are rows that no call made, so they are not counted.
+  const clone = () => ada.client.cell_clone({ source_id: cell.id, deep: true })
+  expect((await clone()).cloned_count).toBe(3)
+  expect(await reasonOf(clone())).toBe('cell_quota_exceeded')
+  expect((await usage(ada)).counted).toEqual({ cells: 4, bytes: 2 + 2 + 9 * 2 + 2 })
+  expect(
+    await tally(Array.from({ length: 6 }, () => ada.client.cell_clone({ source_id: cell.id }))),
+  ).toMatchObject({ ok: 1 })
+  expect((await usage(ada)).counted).toMatchObject({ cells })
+})
+
+it('admins are free of it, and counted', async () => {
+  const root = await test.account({ roles: ['admin'] })
+  for (let n = 0; n < cells + 2; n++) await create(root, 200)
+  await isRight(root, { cells: cells + 2, bytes: 1400 })
+})
+
+it('deleted cells count until they are removed for good', async () => {
+  await using own = await testService({ max_account_cells: cells, cell_tombstone_retention_days: 1 })
+  const ada = await own.account()
+  const { client } = ada
+  const made = await Promise.all(Array.from({ length: cells }, () => client.cell_create({ data: {} })))
+  await client.cell_delete({ cell_id: made[0]?.cell.id as string })
+  expect(await reasonOf(client.cell_create({ data: {} }))).toBe('cell_quota_exceeded')
+  await own.service.app.db.run(sql`
+    update cell set created_at = '2020-01-01', deleted_at = '2020-01-02' where deleted_at is not null`)
+  await cleanUp(own.service.app)
+  expect(await usage(ada, own)).toEqual({
+    counted: { cells: cells - 1, bytes: 2 * (cells - 1) },
+    stored: { cells: cells - 1, bytes: 2 * (cells - 1) },
+  })
+  expect(await reasonOf(client.cell_create({ data: {} }))).toBe('ok')
+})
+
+it('far from the limit nobody takes turns, and all is counted', async () => {
+  await using own = await testService()
+  const ada = await own.account()
+  const made = await Promise.all(
+    Array.from({ length: 30 }, (_, n) => ada.client.cell_create({ data: { n } })),
+  )
+  await Promise.all(
+    made.map(({ cell }, n) => ada.client.cell_update({ cell_id: cell.id, data: { n: 'x'.repeat(n) } })),
+  )
+  await Promise.all(made.slice(0, 5).map(({ cell }) => ada.client.cell_clone({ source_id: cell.id })))
+  const { counted, stored } = await usage(ada, own)
+  expect(counted).toEqual(stored)
+  expect(counted).toMatchObject({ cells: 35 })
+})
+
+it('writes to cells have a budget, and clones one by what they make', async () => {
+  await using small = await testService({ limit_cell_write: '3/900', limit_cell_clone: '4/900' })
+  const ada = await small.account()
+  const { cell } = await ada.client.cell_create({ data: {} })
+  await children(small, cell.id, 3, ada.actor_id)
+  const clone = () => ada.client.cell_clone({ source_id: cell.id, deep: true })
+  // 4 cells, and one each for their data and their edges.
+  expect([await reasonOf(clone()), await reasonOf(clone())]).toEqual(['ok', 'rate_limited'])
+  const outcomes: string[] = []
+  for (let n = 0; n < 4; n++)
+    outcomes.push(await reasonOf(ada.client.cell_update({ cell_id: cell.id, data: { n } })))
+  expect(outcomes).toEqual(['ok', 'ok', 'ok', 'rate_limited'])
+  expect(await reasonOf(ada.client.cell_delete({ cell_id: cell.id }))).toBe('rate_limited')
+})
