@@ -5,6 +5,7 @@ import { refusal } from '../errors.ts'
 import { databaseRefusal, isConflict, isUnsent, withCause, withoutValues } from './failure.ts'
 import { pipelinedReader } from './pipeline.ts'
 import { compile, type Sql, sql } from './sql.ts'
+import { Turns } from './turns.ts'
 import { timeTypes } from './types.ts'
 
 /** No transaction of the service lives longer (contract 1, section 16); older servers have no setting for it. */
@@ -95,6 +96,8 @@ export function openDatabase(options: DatabaseOptions): Database {
   // A lost connection that somebody holds speaks through his statements; unheard, its event ends the process.
   pool.on('connect', (client) => void client.on('error', () => {}))
   const reader = pipelinedReader(settings, options.onError)
+  // Each list under way may hold a page of megabytes; more of them at once would only take memory and connections.
+  const reads = new Turns(Math.ceil(options.poolMax / 2), connectWaitMs)
 
   const send = async (client: Pick<pg.Client, 'query'>, query: Sql): Promise<pg.QueryResult> => {
     const compiled = compile(query)
@@ -241,7 +244,19 @@ export function openDatabase(options: DatabaseOptions): Database {
   }
 
   return {
-    ...queryable(connect, (client, error) => client.release(error !== undefined && isLost(error))),
+    ...queryable(
+      async () => {
+        await reads.enter()
+        return await connect().catch((error) => {
+          reads.leave()
+          throw error
+        })
+      },
+      (client, error) => {
+        reads.leave()
+        client.release(error !== undefined && isLost(error))
+      },
+    ),
     point: async <T>(query: Sql) => {
       const compiled = compile(query)
       options.onStatement?.(compiled.text)
