@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test as it } from 'vitest'
 import { children } from '../../test/helpers/cell-graphs.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
-import { cleanUp } from '../cleanup/cleanup.ts'
+import { sweep as cleanUp } from '../cleanup/cleanup.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 

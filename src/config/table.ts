@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { getHeapStatistics } from 'node:v8'
 import { checkNetwork, isLoopbackHost } from './ip.ts'
 import {
   argon2Cost,
@@ -23,6 +24,10 @@ import {
 } from './kinds.ts'
 import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
+
+/** A part of the memory that Node may use, within bounds. */
+const heapShare = (part: number, least: number): number =>
+  Math.min(268_435_456, Math.max(least, Math.floor(getHeapStatistics().heap_size_limit / part)))
 
 /**
  * Every setting (contract 1, section 16), in the order of the docs. The key is the name in the config file
@@ -56,11 +61,13 @@ const serving = {
     doc: 'Largest request body without a valid credential, sign-in included; never more than `body_limit`.',
   }),
   arriving_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
-    default: 67_108_864,
+    default: () => heapShare(16, 33_554_432),
+    shown: 'a sixteenth of the heap limit of Node, 32 to 256 MiB',
     doc: 'Memory for request bodies that are still arriving; past it the oldest is answered 503 `busy`.',
   }),
   unsent_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
-    default: 134_217_728,
+    default: () => heapShare(8, 67_108_864),
+    shown: 'an eighth of the heap limit of Node, 64 to 256 MiB',
     doc: 'Memory for answers that clients have not read; past it, large answers of reads are 503 `busy`.',
   }),
   answer_stall_ms: setting(whole(1000, 600_000), {

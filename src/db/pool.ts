@@ -4,6 +4,7 @@ import { databaseRefusal, withCause, withoutValues } from './failure.ts'
 import { pipelinedReader } from './pipeline.ts'
 import { compile, type Sql } from './sql.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
+import { Turns } from './turns.ts'
 import { timeTypes } from './types.ts'
 
 /** No transaction of the service lives longer; older servers have no setting for it. */
@@ -61,6 +62,8 @@ export function openPool(options: DatabaseOptions): Pool {
     client.on('error', () => {})
   })
   const reader = pipelinedReader(settings, onError)
+  // Large answers would otherwise fill the memory with as many pages as there are connections.
+  const readers = new Turns(Math.max(1, Math.floor(options.poolMax / 2)), connectWaitMs)
 
   const compiled = (query: Sql) => {
     const statement = compile(query)
@@ -76,14 +79,20 @@ export function openPool(options: DatabaseOptions): Pool {
   }
   const send: Pool['send'] = (client, query) => client.query(compiled(query)).catch(rethrow)
   const read = async (query: Sql): Promise<pg.QueryResult> => {
-    const client = await connect()
+    const turn = readers.enter()
+    if (turn) await turn
     try {
-      const answer = await send(client, query)
-      client.release(isWornOut(client))
-      return answer
-    } catch (error) {
-      client.release(isLost(error))
-      return explainReadOnly(error)
+      const client = await connect()
+      try {
+        const answer = await send(client, query)
+        client.release(isWornOut(client))
+        return answer
+      } catch (error) {
+        client.release(isLost(error))
+        return explainReadOnly(error)
+      }
+    } finally {
+      readers.leave()
     }
   }
   // Not as a transaction, in which some statements may not run. All three travel together.

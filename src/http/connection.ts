@@ -8,9 +8,11 @@ export const lingerMs = 1_000
 /** Requests under way on one connection; what a client sends beyond waits, and its socket is not read. */
 const runningMax = 32
 /** Requests under way on all connections, past which each connection has only one. */
-const crowd = 1_024
+const crowd = 256
 /** Requests read and not begun, of all connections: one read of 64 KiB may bring two thousand of them. */
-const heldMax = 8_192
+const heldMax = 2_048
+/** Connections that send the rest of a refused body at the same time; with more, the next are cut at once. */
+const lingeringMax = 64
 /** A connection with more answers waiting begins no other. */
 const unsentMax = 1_048_576
 
@@ -20,6 +22,7 @@ type Start = (connection: Connection, request: IncomingMessage, response: Server
 export class Connections {
   running = 0
   held = 0
+  lingering = 0
   readonly limits: AnswerLimits
   readonly start: Start
   readonly #open = new Map<Socket, Connection>()
@@ -126,6 +129,21 @@ export class Connection implements Holder {
     this.#held = []
   }
 
+  get mayLinger(): boolean {
+    return this.#all.lingering < lingeringMax
+  }
+
+  /** The rest of a body is swallowed until the function returned is called. */
+  linger(): () => void {
+    const all = this.#all
+    all.lingering += 1
+    let isOver = false
+    return () => {
+      if (!isOver) all.lingering -= 1
+      isOver = true
+    }
+  }
+
   stuckMs(now: number): number {
     const { writableLength, bytesWritten } = this.#socket
     const taken = this.isStream || writableLength === 0 ? -1 : bytesWritten - writableLength
@@ -178,7 +196,7 @@ export class Connection implements Holder {
   #hold(request: IncomingMessage, response: ServerResponse): void {
     this.#held.push([request, response])
     this.#all.held += 1
-    if (this.#all.held > heldMax && this.#held.length > runningMax) return this.cut()
+    if (this.#all.held > heldMax && this.#held.length > runningMax) return void this.cut()
     if (this.#isPausing) return
     this.#isPausing = true
     // Not now: Node starts reading again when it has parsed this message.

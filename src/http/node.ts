@@ -20,9 +20,9 @@ const awaitsContinue = new WeakSet<IncomingMessage>()
 /** The adapter for a `node:http` server of your own; what one client may take up of the process is bounded. */
 export const nodeListener = (handle: Handle, limits: Partial<Limits> = {}): Listener =>
   createListener(handle, {
-    unsent_max: limits.unsent_max ?? (settings.unsent_max.default as number),
+    unsent_max: limits.unsent_max ?? (settings.unsent_max.default as () => number)(),
     answer_stall_ms: limits.answer_stall_ms ?? (settings.answer_stall_ms.default as number),
-    arriving_max: limits.arriving_max ?? (settings.arriving_max.default as number),
+    arriving_max: limits.arriving_max ?? (settings.arriving_max.default as () => number)(),
   }).listener
 
 /**

@@ -105,7 +105,7 @@ class Arriving {
   #take(chunk: Buffer): void {
     if (this.#isOver) return
     const size = this.#size + chunk.length
-    if (size > this.#limit && !this.#raise) return this.#tooLarge()
+    if (size > this.#limit && !this.#raise) return void this.#tooLarge()
     const before = this.held
     if (this.#size === 0) {
       this.#bytes = chunk

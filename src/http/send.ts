@@ -17,9 +17,7 @@ export function send(
   const length = lengthOf(body)
   if (status !== 204) headers['content-length'] = String(length)
   connection.handOver(response, length)
-  // A chunked body that nobody read may have no end.
-  const isEndless = !request.complete && request.headers['transfer-encoding'] !== undefined
-  if (!reply.close && !isEndless) {
+  if (!reply.close && !isLongUnread(request)) {
     response.writeHead(status, headers)
     if (length <= smallAnswer || request.method === 'HEAD') response.end(oneText(body))
     else pour(response, typeof body === 'string' ? [body] : (body as readonly string[]))
@@ -31,16 +29,27 @@ export function send(
   response.writeHead(status, headers)
   if (body === null || request.method === 'HEAD') response.flushHeaders()
   else response.write(oneText(body))
-  // Cutting at once would send a reset, and many clients then never see the answer.
+  if (request.complete || !connection.mayLinger) return void response.end()
+  swallow(connection, request, response)
+}
+
+/** The rest of a body that nobody read: a chunked one may have no end. */
+const isLongUnread = ({ complete, headers }: IncomingMessage): boolean =>
+  !complete &&
+  (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > smallAnswer)
+
+/** Cutting at once would send a reset, and many clients then never see the answer. */
+function swallow(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
+  const lingered = connection.linger()
   const end = (): void => {
     clearTimeout(timer)
+    lingered()
     response.end()
   }
   const timer = setTimeout(end, lingerMs)
   request.once('end', end)
   request.once('close', end)
   request.resume()
-  if (request.complete) end()
 }
 
 function lengthOf(body: string | readonly string[] | null): number {
