@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import pg from 'pg'
+import { z } from 'zod'
 import { expectedColumns } from '../db/expected-columns.ts'
 import { StartError } from '../errors.ts'
 
@@ -8,16 +9,19 @@ import { StartError } from '../errors.ts'
  * A backup is gzipped text. A line that begins with `#` is one of ours: the header, the begin of a table, the
  * end; every other line is a row of the table begun last, as a JSON object of its columns.
  */
-export type Header = {
-  cellkeep_backup: 1
+export const header = z.object({
+  cellkeep_backup: z.literal(1),
   /** Of the program that wrote it. */
-  version: string
-  created_at: string
+  version: z.string().regex(/^[\w.+-]{1,100}$/),
+  created_at: z.iso.datetime(),
   /** The migrations that made the schema of the rows. */
-  migrations: string[]
-}
-export type TableStart = { table: string; columns: string[] }
-export type End = { end: true; rows: number }
+  migrations: z.array(z.string()).min(1),
+})
+export const tableStart = z.object({ table: z.string(), columns: z.array(z.string()).min(1) })
+export const end = z.object({ end: z.literal(true), rows: z.int() })
+export type Header = z.infer<typeof header>
+export type TableStart = z.infer<typeof tableStart>
+export type End = z.infer<typeof end>
 
 export const marker = '#'
 
@@ -62,24 +66,31 @@ export async function storedColumns(client: pg.Client, table: string): Promise<s
   return rows.map(({ name }) => name)
 }
 
+/** Far above the largest row, whose cell has 16 MiB; a file of one endless line must not fill the memory. */
+const lineMaxBytes = 64 * 1024 * 1024
+
 /** The lines of a backup file. Rejects with a StartError where it cannot be read or is damaged. */
 export async function* linesOf(file: string): AsyncGenerator<string> {
   const source = createReadStream(file)
   const text = createGunzip()
   source.once('error', (error) => text.destroy(error)).pipe(text)
   let rest: Buffer[] = []
+  let held = 0
   try {
     for await (const chunk of text as AsyncIterable<Buffer>) {
       let from = 0
       for (let at = chunk.indexOf(0x0a); at >= 0; at = chunk.indexOf(0x0a, from)) {
         yield Buffer.concat([...rest, chunk.subarray(from, at)]).toString('utf8')
         rest = []
+        held = 0
         from = at + 1
       }
       if (from < chunk.length) rest.push(chunk.subarray(from))
+      held += chunk.length - from
+      if (held > lineMaxBytes) throw new Error('it has a line of more than 64 MiB')
     }
   } catch (error) {
-    throw new StartError('backup_unreadable', `${file} cannot be read: ${(error as Error).message}`, 1)
+    throw new StartError('backup_unreadable', `${file} cannot be read: ${(error as Error).message}.`, 1)
   } finally {
     source.destroy()
     text.destroy()

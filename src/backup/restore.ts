@@ -1,16 +1,19 @@
 import type pg from 'pg'
+import { databaseRefusal, withoutValues } from '../db/failure.ts'
 import { migrate, migrationNames } from '../db/migrate.ts'
 import { StartError } from '../errors.ts'
 import {
   backedUpTables,
-  type End,
+  end,
   type Header,
+  header,
   linesOf,
   marker,
   openBackupConnection,
   quoted,
   storedColumns,
   type TableStart,
+  tableStart,
 } from './format.ts'
 
 export type Restored = {
@@ -28,29 +31,28 @@ export type Restored = {
 export async function restoreBackup(connection: pg.ClientConfig, file: string): Promise<Restored> {
   const lines = linesOf(file)
   try {
-    const header = headerOf((await lines.next()).value, file)
-    await migrate(connection, { upTo: header.migrations.at(-1) as string }).catch((error) => {
+    const { migrations, created_at } = headerOf((await lines.next()).value, file)
+    await migrate(connection, { upTo: migrations.at(-1) as string }).catch((error) => {
       throw error instanceof StartError && error.reason === 'binary_older_than_db' ? newerThan(file) : error
     })
     const rows = await inTransaction(connection, (client) => load(client, lines, file))
     const { applied } = await migrate(connection)
-    return { rows, created_at: header.created_at, applied }
+    return { rows, created_at, applied }
   } finally {
     await lines.return(undefined)
   }
 }
 
 function headerOf(line: string | undefined, file: string): Header {
-  const header = ownLine<Header>(line ?? '')
-  if (header?.cellkeep_backup !== 1 || !header.migrations?.[0])
-    throw refuse('backup_unreadable', `${file} is no backup of Cellkeep.`)
+  const found = header.safeParse(ownLine(line ?? '')).data
+  if (!found) throw refuse('backup_unreadable', `${file} is no backup of Cellkeep.`)
   const known = migrationNames()
-  if (header.migrations.some((name, index) => name !== known[index]))
+  if (found.migrations.some((name, index) => name !== known[index]))
     throw refuse(
       'backup_of_newer_version',
-      `${file} was made by version ${header.version}, whose schema this version does not know: install that one or a later one.`,
+      `${file} was made by version ${found.version}, whose schema this version does not know: install that one or a later one.`,
     )
-  return header
+  return found
 }
 
 const newerThan = (file: string): StartError =>
@@ -84,9 +86,13 @@ async function load(client: pg.Client, lines: AsyncGenerator<string>, file: stri
   const references = await dropReferences(client, tables)
   for (const table of all) await client.query(`delete from ${table}`)
   const rows = await insertAll(client, lines, tables, file)
-  for (const { table, name, definition } of references)
-    await client.query(`alter table ${table} add constraint ${name} ${definition}`)
-  await restartIdentities(client, tables)
+  try {
+    for (const { table, name, definition } of references)
+      await client.query(`alter table ${table} add constraint ${name} ${definition}`)
+    await restartIdentities(client, tables)
+  } catch (error) {
+    throw damaged(file, 'between its rows', error)
+  }
   return rows
 }
 
@@ -125,24 +131,32 @@ async function dropReferences(client: pg.Client, tables: readonly string[]): Pro
 
 const portionBytes = 1_000_000
 
+/** Resolves to how many there were, which the last line must confirm. */
 async function insertAll(
   client: pg.Client,
   lines: AsyncGenerator<string>,
   tables: readonly string[],
   file: string,
 ): Promise<number> {
+  const begun = new Set<string>()
   let insert: string | undefined
+  // Of the header.
+  let at = 1
   let total = 0
   let portion: string[] = []
   let bytes = 0
   const flush = async (): Promise<void> => {
-    if (portion.length > 0) await client.query(insert as string, [`[${portion.join(',')}]`])
+    if (portion.length > 0)
+      await client.query(insert as string, [`[${portion.join(',')}]`]).catch((error) => {
+        throw damaged(file, `in the ${portion.length} rows before line ${at}`, error)
+      })
     portion = []
     bytes = 0
   }
   for await (const line of lines) {
+    at += 1
     if (!line.startsWith(marker)) {
-      if (insert === undefined) break
+      if (insert === undefined) throw damaged(file, `at line ${at}`, 'a row before any table')
       portion.push(line)
       bytes += line.length
       total += 1
@@ -150,20 +164,30 @@ async function insertAll(
       continue
     }
     await flush()
-    const own = ownLine<TableStart | End>(line)
-    if (own && 'end' in own) {
-      if (own.rows === total) return total
-      break
-    }
-    if (!own || !tables.includes(own.table)) break
-    const stored = await storedColumns(client, own.table)
-    if (!own.columns.every((column) => stored.includes(column))) break
-    const list = own.columns.map(quoted).join(', ')
-    const table = quoted(own.table)
-    insert = `insert into ${table} (${list}) overriding system value
-      select ${list} from json_populate_recordset(null::${table}, $1::json)`
+    const own = ownLine(line)
+    const last = end.safeParse(own).data
+    if (last?.rows === total) return total
+    if (last) throw damaged(file, `at line ${at}`, `${total} rows came, of ${last.rows}`)
+    const next = tableStart.safeParse(own).data
+    if (!next || !tables.includes(next.table) || begun.has(next.table))
+      throw damaged(file, `at line ${at}`, 'neither the begin of another table nor the end')
+    begun.add(next.table)
+    insert = await insertInto(client, next).catch((error) => {
+      throw damaged(file, `at line ${at}`, error)
+    })
   }
-  throw refuse('backup_damaged', `${file} is damaged or incomplete; nothing was restored.`)
+  throw damaged(file, `at line ${at}`, 'the end is missing')
+}
+
+async function insertInto(client: pg.Client, { table: name, columns }: TableStart): Promise<string> {
+  const stored = await storedColumns(client, name)
+  const isKnown = columns.every((column) => stored.includes(column))
+  if (!isKnown || new Set(columns).size < columns.length)
+    throw new Error(`these are not the columns of ${name}`)
+  const list = columns.map(quoted).join(', ')
+  const table = quoted(name)
+  return `insert into ${table} (${list}) overriding system value
+    select ${list} from json_populate_recordset(null::${table}, $1::json)`
 }
 
 /** The next row gets a number above those that were loaded. */
@@ -180,13 +204,23 @@ async function restartIdentities(client: pg.Client, tables: readonly string[]): 
     )
 }
 
-function ownLine<T>(line: string): T | undefined {
+function ownLine(line: string): unknown {
   if (!line.startsWith(marker)) return undefined
   try {
-    return JSON.parse(line.slice(marker.length)) as T
+    return JSON.parse(line.slice(marker.length))
   } catch {
     return undefined
   }
 }
 
 const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)
+
+/** Without values of rows, which may be secrets; a database that went away is no fault of the file. */
+function damaged(file: string, where: string, why: unknown): unknown {
+  if (databaseRefusal(why))
+    return new StartError('db_unreachable', `The database was lost: ${(why as Error).message}.`, 3, {
+      cause: why,
+    })
+  const what = why instanceof Error ? (withoutValues(why) as Error).message : why
+  return refuse('backup_damaged', `${file} is damaged ${where}: ${what}. Nothing was restored.`)
+}

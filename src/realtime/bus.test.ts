@@ -145,6 +145,28 @@ describe('a connection for signals that is stuck', () => {
   })
 })
 
+describe('more than a node can hold while it cannot tell the others', () => {
+  it('becomes the hint to look at everything', async () => {
+    const eve = await near.account()
+    const socket = await openSocket(far.url, { cookie: eve.cookie })
+    const { rows } = await admin.query(`
+      select pid from pg_stat_activity where application_name = 'cellkeep bus' and datname = current_database()`)
+    const told: number[] = []
+    const deaf = far.service.app.hub.listen(({ notifications }) => void told.push(notifications.length))
+    for (const { pid } of rows) process.kill(pid, 'SIGSTOP')
+    try {
+      // Nobody publishes this, so only a look at everything finds it.
+      await admin.query('delete from auth_session where account_id = $1', [eve.id])
+      for (let number = 0; number < 3000; number++) near.service.app.hub.publish(revocation(ada.id, number))
+    } finally {
+      for (const { pid } of rows) process.kill(pid, 'SIGCONT')
+    }
+    expect(await socket.closed).toEqual({ code: 4001, reason: 'revoked' })
+    expect(told.reduce((sum, count) => sum + count, 0)).toBeLessThan(1100)
+    deaf()
+  })
+})
+
 describe('an operator command in another process', () => {
   it('closes the sockets of what it ends', { timeout: 120_000 }, async () => {
     const space = await workspace()

@@ -52,7 +52,10 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
   const leaving = new AbortController()
   const ended = new AbortController()
 
-  const decode = signalDecoder(node, (signal) => heard?.signal(signal))
+  const decode = signalDecoder(node, (signal) => {
+    heard?.signal(signal)
+    if (signal.gap) heard?.gap()
+  })
 
   /** The one connection, made where there is none. */
   const connected = (): Promise<pg.Client> => {

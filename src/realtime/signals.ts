@@ -1,24 +1,32 @@
 import type { Committed } from './hub.ts'
 
-/** What travels between nodes of what was committed. */
-export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit' | 'cleared'>
+/** What travels between nodes of what was committed; `gap`: more than could be held, so look at everything. */
+export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit' | 'cleared'> & { gap?: true }
+
+/** Notifications, closings and cleared limiter keys that are held for nodes that cannot be told at present. */
+const heldMax = 1000
 
 /** PostgreSQL takes less than 8000 bytes in one notification. */
 const payloadMax = 7_900
 
 /** One signal for several; each kind in the order it came, which is all that a connection can tell. */
-export const merged = (a: Signal | undefined, b: Signal): Signal => ({
-  notifications: [...(a?.notifications ?? []), ...b.notifications],
-  closings: [...(a?.closings ?? []), ...b.closings],
-  wroteAudit: b.wroteAudit || a?.wroteAudit === true,
-  ...((a?.cleared || b.cleared) && { cleared: [...(a?.cleared ?? []), ...(b.cleared ?? [])] }),
-})
+export function merged(a: Signal | undefined, b: Signal): Signal {
+  if (!a) return b
+  const notifications = [...a.notifications, ...b.notifications]
+  const closings = [...a.closings, ...b.closings]
+  const cleared = [...(a.cleared ?? []), ...(b.cleared ?? [])]
+  if (a.gap || b.gap || notifications.length + closings.length + cleared.length > heldMax)
+    return { notifications: [], closings: [], wroteAudit: true, gap: true }
+  const wroteAudit = a.wroteAudit || b.wroteAudit
+  return { notifications, closings, wroteAudit, ...(cleared.length > 0 && { cleared }) }
+}
 
 export const isEmpty = ({ notifications, closings, wroteAudit, cleared }: Signal): boolean =>
   !wroteAudit && !cleared && notifications.length === 0 && closings.length === 0
 
 /** Whether somebody waits for it; not so the hint that there are audit rows, nor what each login of a busy account evicts. */
-export const isUrgent = ({ notifications, closings, cleared }: Signal): boolean =>
+export const isUrgent = ({ notifications, closings, cleared, gap }: Signal): boolean =>
+  gap === true ||
   cleared !== undefined ||
   notifications.length > 0 ||
   closings.some((closing) => closing.kind !== 'credentials' || !closing.evicted)
@@ -29,8 +37,9 @@ export const isUrgent = ({ notifications, closings, cleared }: Signal): boolean 
  * differ, which PostgreSQL would send once.
  */
 export function encodeSignal(node: string, signal: Signal): string[] {
-  const { notifications, closings, wroteAudit, cleared } = signal
-  const text = JSON.stringify([notifications, closings, wroteAudit, ...(cleared ? [cleared] : [])]).replace(
+  const { notifications, closings, wroteAudit, cleared, gap } = signal
+  const rest = gap ?? cleared
+  const text = JSON.stringify([notifications, closings, wroteAudit, ...(rest ? [rest] : [])]).replace(
     /[\u0080-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
@@ -72,10 +81,11 @@ const isKeys = (value: unknown): value is string[] =>
 
 function parse(text: string): Signal | undefined {
   try {
-    const [notifications, closings, wroteAudit, cleared] = JSON.parse(text)
+    const [notifications, closings, wroteAudit, rest] = JSON.parse(text)
     if (!isList(notifications) || !isList(closings)) return undefined
-    const keys = isKeys(cleared) && { cleared }
-    return { notifications, closings, wroteAudit: wroteAudit === true, ...keys }
+    const signal = { notifications, closings, wroteAudit: wroteAudit === true }
+    if (rest === true) return { ...signal, gap: true }
+    return isKeys(rest) ? { ...signal, cleared: rest } : signal
   } catch {
     return undefined
   }

@@ -1,0 +1,154 @@
+import { createWriteStream } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip, gunzipSync, gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { emptyDatabase, type FreshDatabase } from '../../test/fresh-database.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
+import { writeBackup } from './backup.ts'
+import { restoreBackup } from './restore.ts'
+
+let dir: string
+let ada: TestAccount
+let whole: Buffer
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'ck-bak-'))
+  const test = await testService()
+  ada = await test.account({ username: 'ada' })
+  await ada.client.cell_create({ data: { text: 'é' } })
+  const file = join(dir, 'whole')
+  await writeBackup({ connectionString: test.databaseUrl }, { file, version: '1.2.3' })
+  whole = await readFile(file)
+  await test.close()
+})
+afterAll(() => rm(dir, { recursive: true }))
+
+const targets: FreshDatabase[] = []
+afterEach(async () => {
+  for (const target of targets.splice(0)) await target.drop()
+})
+async function target(): Promise<FreshDatabase> {
+  const made = await emptyDatabase()
+  targets.push(made)
+  return made
+}
+
+async function changed(name: string, change: (text: string[]) => string[]): Promise<string> {
+  const file = join(dir, name)
+  await writeFile(file, gzipSync(change(gunzipSync(whole).toString('utf8').split('\n')).join('\n')))
+  return file
+}
+
+const rowOf = (table: string, change: (row: Record<string, unknown>) => unknown) => (text: string[]) => {
+  const at = text.findIndex((line) => line.startsWith(`#{"table":"${table}"`)) + 1
+  return text.with(at, JSON.stringify(change(JSON.parse(text[at] as string))))
+}
+const replaced = (from: string | RegExp, to: string) => (text: string[]) =>
+  text.map((line) => line.replace(from, to))
+it.each<[string, (text: string[]) => string[], RegExp]>([
+  ['a number that no column holds', rowOf('audit_log', (row) => ({ ...row, seq: 1e30 })), /rows before line/],
+  ['a value of another type', rowOf('account', (row) => ({ ...row, id: 'sesame' })), /22P02/],
+  ['a byte that no text holds', rowOf('account', (row) => ({ ...row, username: 'a\u0000' })), /22P05/],
+  [
+    'a row twice',
+    (text) => text.flatMap((line) => (line.includes('"ada"') ? [line, line] : [line])),
+    /unique/,
+  ],
+  ['a row that breaks a rule', rowOf('cell', (row) => ({ ...row, visibility: 'x' })), /check constraint/],
+  ['a row that names none', rowOf('actor', (row) => ({ ...row, account_id: ada.actor_id })), /foreign key/],
+  ['rows that are none', rowOf('account', () => 7), /rows before line/],
+  ['text that is no JSON', replaced(/^{"id".*/, '}]; drop table account'), /22P02/],
+  ['a row before any table', (text) => text.toSpliced(1, 0, '{}'), /at line 2: a row before any table/],
+  [
+    'a table twice',
+    (text) => text.flatMap((line) => (line.includes('"table":"cell"') ? [line, line] : [line])),
+    /at line \d+: neither/,
+  ],
+  ['a table like a path', replaced('"table":"cell"', '"table":"../cell"'), /at line \d+: neither/],
+  ['a table that is a number', replaced('"table":"cell"', '"table":7'), /at line \d+: neither/],
+  ['a line that is only null', (text) => text.toSpliced(3, 0, '#null'), /at line 4: neither/],
+  ['a line that is only a number', (text) => text.toSpliced(3, 0, '#5'), /at line 4: neither/],
+  ['a column twice', replaced('"columns":["id"', '"columns":["id","id"'), /not the columns/],
+  ['columns that are none', replaced(/"columns":\[[^\]]*\]/, '"columns":{"length":0}'), /neither/],
+  ['another count', replaced(/"rows":\d+/, '"rows":1e300'), /neither|rows came/],
+])(
+  'refuses a file with %s in one line that says where, and nothing is restored',
+  async (what, change, why) => {
+    const to = await target()
+    const file = await changed(what.replaceAll(' ', '-'), change)
+    const error = await restoreBackup(to.connection, file).then(
+      () => expect.unreachable(),
+      (failure) => failure,
+    )
+    expect(error).toMatchObject({ reason: 'backup_damaged', exitCode: 1 })
+    expect(error.message).toMatch(/^\S+ is damaged .*\. Nothing was restored\.$/)
+    expect(error.message).toMatch(why)
+    expect(error.message).not.toMatch(/sesame|argon2/)
+    const client = await to.open()
+    expect((await client.query('select 1 from account')).rows).toEqual([])
+  },
+)
+
+it.each([
+  ['"migrations":"0001_accounts"', /"migrations":\[[^\]]*\]/],
+  ['"migrations":[{}]', /"migrations":\[[^\]]*\]/],
+  ['"version":"\\u001b[2J"', /"version":"[^"]*"/],
+  ['"created_at":7', /"created_at":"[^"]*"/],
+])('refuses a header with %s', async (to, from) => {
+  const { connection } = await target()
+  const file = await changed('header', (text) => text.with(0, (text[0] as string).replace(from, to)))
+  await expect(restoreBackup(connection, file)).rejects.toMatchObject({ reason: 'backup_unreadable' })
+})
+
+it('refuses a file of one endless line before it fills the memory', async () => {
+  const { connection } = await target()
+  const file = join(dir, 'endless')
+  const gigabyte = Readable.from(
+    (function* () {
+      for (let count = 0; count < 1024; count++) yield Buffer.alloc(1024 * 1024, 'x')
+    })(),
+  )
+  await pipeline(gigabyte, createGzip({ level: 1 }), createWriteStream(file))
+  const before = process.memoryUsage().rss
+  await expect(restoreBackup(connection, file)).rejects.toMatchObject({
+    reason: 'backup_unreadable',
+    message: expect.stringContaining('64 MiB'),
+  })
+  expect(process.memoryUsage().rss - before).toBeLessThan(400 * 1024 * 1024)
+})
+
+it('refuses whatever else is made of a backup with a reason of its own, never with another failure', async () => {
+  const plain = gunzipSync(whole)
+  const file = join(dir, 'fuzzed')
+  let { connection } = await target()
+  const some = fc.record({
+    at: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
+    byte: fc.nat(255),
+  })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.boolean(),
+      fc.array(some, { minLength: 1, maxLength: 3 }),
+      async (isZipped, changes) => {
+        const copy = Buffer.from(isZipped ? whole : plain)
+        for (const { at, byte } of changes) {
+          const index = Math.floor(at * copy.length)
+          copy[index] = copy[index] === byte ? byte ^ 1 : byte
+        }
+        await writeFile(file, isZipped ? copy : gzipSync(copy))
+        const outcome = await restoreBackup(connection, file).then(
+          () => 'restored',
+          (error) => error,
+        )
+        // A changed letter of a text may well leave a sound backup.
+        if (outcome === 'restored') connection = (await target()).connection
+        else expect(outcome).toMatchObject({ reason: expect.stringMatching(/^backup_/) })
+      },
+    ),
+    { numRuns: 40 },
+  )
+})
