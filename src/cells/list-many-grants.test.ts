@@ -15,15 +15,18 @@ const start = '2024-01-01'
 let test: TestService
 let holder: TestAccount
 let farHolder: TestAccount
+let creator: TestAccount
 beforeAll(async () => {
   test = await testService()
-  ;[holder, farHolder] = await Promise.all([
+  ;[holder, farHolder, creator] = await Promise.all([
     test.account({ roles: ['near'] }),
     test.account({ roles: ['far'] }),
+    test.account(),
   ])
   await cellRows(test, 2 * granted + 4000, {
     kind: sql`case when i % 5000 < 2 then 'rare' when i % 4 < 2 then 'even' end`,
     visibility: sql`case when i % 1000 < 2 then 'public' else 'private' end`,
+    created_by: sql`case when i % 9000 < 2 then ${creator.actor_id}::uuid end`,
     path: sql`case when i % 3000 < 2 then 'docs/' || i end`,
     created_at: sql`${start}::timestamptz + i * interval '1 second'`,
     updated_at: sql`case when i % 8 < 2 then ${start}::timestamptz + (i + 2000) * interval '1 second' end`,
@@ -57,6 +60,7 @@ async function expected(role: string, input: Input, count: number): Promise<stri
         or id in (select cell_id from cell_grant where role = ${role}))
       and kind is not distinct from coalesce(${input.kind ?? null}, kind)
       and visibility = coalesce(${input.visibility ?? null}, visibility)
+      and created_by is not distinct from coalesce(${input.created_by ?? null}::uuid, created_by)
       and (${input.path_prefix ?? null}::text is null or path like 'docs/%')
     order by ${key} ${direction}, id ${direction} limit ${count}`)
   return rows.map(({ id }) => id)
@@ -86,9 +90,13 @@ const orders = (['created_at', 'updated_at'] as const).flatMap((order_by) =>
 describe.each(['near', 'far'])('where granted cells are %s in the order of the list', (role) => {
   it('the first pages hold what they must, in order, whatever the filter', async () => {
     const { client } = role === 'near' ? holder : farHolder
+    const { actor_id: created_by } = creator
+    const ofCreator = prefixed.map((input) => ({ ...input, created_by }))
     const lists = [
       ...inputs.flatMap((input) => orders.map((order) => ({ ...input, ...order }))),
-      ...prefixed.flatMap((input) => directions.map((order_direction) => ({ ...input, order_direction }))),
+      ...[...prefixed, ...ofCreator].flatMap((input) =>
+        directions.map((order_direction) => ({ ...input, order_direction })),
+      ),
     ]
     for (const one of lists) {
       const list = { ...one, limit: 5 }

@@ -137,7 +137,7 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
  * How far a walk goes that may find nothing. Under a prefix there are often fewer cells than are granted, and then a
  * short walk is the whole answer.
  */
-export const walkMax = { created_at: 20_000, updated_at: 20_000, path: 2_000 }
+export const walkMax = { created_at: 20_000, updated_at: 20_000, path: 8_000 }
 
 /**
  * Where very many cells are granted, looking up each is slow, and they are likely to be met soon in the order
@@ -147,6 +147,7 @@ export const walkMax = { created_at: 20_000, updated_at: 20_000, path: 2_000 }
 function byEither(list: List, visibilities: readonly Visibility[], conditions: Sql[]): Sql {
   const { created_by, kind, order_by } = list
   const most = sql.raw(walkMax[order_by])
+  const isPrivate = visibilities.every((one) => one === 'private')
   const isMany = sql`(select is_many from mine_count)`
   // As a value and not as a condition, it is a look-up in a hash; else the planner might join.
   const isMine = sql`(c.id in (select id from mine)) is true`
@@ -154,7 +155,7 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
   const starts =
     order_by === 'path'
       ? // No index has paths by kind: it would be a filter before the end of the walk is reached.
-        [inScope({ ...list, kind: undefined }, {})]
+        [inScope({ ...list, kind: undefined }, isPrivate ? { created_by } : {})]
       : visibilities.map((visibility) => inScope(list, { visibility, created_by }))
   const walks = starts.map((indexed, at) => {
     const name = sql.raw(`walk_${at}`)
