@@ -25,8 +25,8 @@ export type End = z.infer<typeof end>
 
 export const marker = '#'
 
-/** The steps are those of the restoring program, and charges belong to the moment. */
-const notKept = ['schema_migration', 'limiter_charge']
+/** The steps are those of the restoring program; charges and what was lost of late belong to the moment. */
+const notKept = ['schema_migration', 'limiter_charge', 'audit_loss']
 
 /** The tables of the service that hold what is its own; a consumer's tables beside them are not in a backup. */
 export const backedUpTables = (): string[] =>

@@ -55,8 +55,8 @@ export function createTransactions(pool: Pool) {
     }
   }
 
-  /** Sends the last statement, whose promise never rejects, so that COMMIT follows in the same flight. */
-  async function withCommit(client: pg.PoolClient, last: Sql): Promise<Sent> {
+  /** Waits for nothing, so that COMMIT follows in the same flight. */
+  function withCommit(client: pg.PoolClient, last: Sql): Sent {
     const answer = pool.send(client, last).then(rowsOf, asError)
     return {
       answer,
@@ -81,7 +81,7 @@ type Sent = {
   /** What a COMMIT that was answered with ROLLBACK means, where the last statement failed. */
   failed(error: Error): Error
 }
-type SendLast = (client: pg.PoolClient, last: Sql) => Promise<Sent>
+type SendLast = (client: pg.PoolClient, last: Sql) => Sent | Promise<Sent>
 
 const rowsOf = ({ rows }: pg.QueryResult): Answer => rows
 const asError = (error: unknown): Error => error as Error
@@ -115,7 +115,8 @@ async function attempt<T>(pool: Pool, work: Work<T>, level: string, sendLast: Se
     const result = await work(tx)
     return [result, last?.[0]()] as const
   })
-  const answer = await commit(held, statement && (await sendLast(client, statement)))
+  const sent = statement && sendLast(client, statement)
+  const answer = await commit(held, sent instanceof Promise ? await sent : sent)
   if (answer) last?.[1](answer)
   for (const effect of effects) await runEffect(pool, effect)
   return result
