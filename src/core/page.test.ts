@@ -5,6 +5,7 @@ import { reasonOf } from '../../test/helpers/outcome.ts'
 import type { Client } from '../client/client.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { closePage, openPage } from './page.ts'
 
 /** Paging by what every list promises (contract 1, section 0), on the lists of admins over whole tables. */
 type PageInput = { limit?: number | null; cursor?: string | null; acting?: string }
@@ -227,4 +228,13 @@ describe.each(lists)('the pages of $method', (list) => {
       expect(await reasonOf(same[list.method]({ cursor }))).toBe(reason)
     }
   })
+})
+
+it('a cursor of one list is none of another with the same filters', () => {
+  const { app } = test.service
+  const open = (method: string, cursor?: string) =>
+    openPage(app, method, { account_id: 'x' }, { limit: 1, cursor })
+  const { next_cursor } = closePage(app, open('one'), ['a', 'b'], (row) => [row])
+  expect(open('one', next_cursor as string).after).toEqual(['a'])
+  expect(() => open('other', next_cursor as string)).toThrow('invalid_params')
 })

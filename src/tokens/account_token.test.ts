@@ -132,6 +132,9 @@ describe('account_token_list', () => {
 
   it.each([
     '{"version":2,"kind":"full"}',
+    '{"version":2,"kind":"read_only"}',
+    '{"version":2,"kind":"methods","methods":["account_verify"]}',
+    '{"version":1,"kind":"read_only","until":"tomorrow"}',
     '{"version":2}',
     '{}',
     '{"version":1,"kind":"root"}',
