@@ -95,6 +95,11 @@ const database = {
     shown: 'the bundled binaries, else those found on the machine (15 or newer)',
     doc: 'PostgreSQL binaries for the embedded database.',
   }),
+  postgres_user: setting(orUnset(matching('the name of a user', /^[A-Za-z_][\w.-]{0,63}$/)), {
+    default: null,
+    shown: 'the owner of `<data dir>/db`, else `cellkeep`, `postgres` or `nobody`',
+    doc: 'Whom a root process runs the embedded database as.',
+  }),
   database_pool_max: setting(whole(2, 200), { default: 10, doc: 'Most pooled connections of one process.' }),
   statement_timeout_ms: setting(whole(100, 30_000), {
     default: 10_000,
