@@ -17,7 +17,7 @@ import type { App } from './core/app.ts'
 import { wireActions } from './core/boot.ts'
 import { createCursors } from './core/cursor.ts'
 import { dispatch } from './core/dispatch.ts'
-import { createGate } from './core/gate.ts'
+import { Gate } from './core/gate.ts'
 import { createLimiters, limiterStore } from './core/limiters.ts'
 import { type Log, openLog } from './core/log.ts'
 import type { Work } from './core/mutate.ts'
@@ -249,7 +249,10 @@ export async function composeApp(
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
     outputs: createOutputs(around.checkOutputs ?? config.env === 'development', log),
-    gate: createGate(config.max_caller_connections),
+    gate: new Gate({
+      perCaller: config.max_caller_connections,
+      reads: Math.ceil(config.database_pool_max / 2),
+    }),
     bootstrap: createBootstrap(config, db, log),
     authorizeOffer: declarations.authorize_offer,
   }

@@ -4,13 +4,21 @@ import { readDaemonTokenFile } from '../auth/daemon-token.ts'
 import type { Config } from '../config.ts'
 import { readPrivateFile } from '../core/private-file.ts'
 import { spaceOf } from '../db/disk.ts'
+import { databaseUser, sharedUser } from '../db/embedded-user.ts'
 import { ownerRisk } from '../db/safe-directory.ts'
 import type { Finding } from './doctor.ts'
 
-/** What is wrong with the files of an installation and who may read them (contract 1, section 16). */
+/** What is wrong with the files of an installation and who may read them. */
 export async function fileFindings(config: Config): Promise<Finding[]> {
-  const { data_dir, cookie_keys, daemon_token_file } = config
+  const { data_dir, cookie_keys, database_url, daemon_token_file } = config
   const findings = [...(await openToOthers(data_dir)), ...(await diskFindings(config))]
+  const user = database_url === null ? await databaseUser(join(data_dir, 'db')) : undefined
+  if (user?.name === sharedUser)
+    findings.push({
+      finding: 'database_user_shared',
+      what: `The database belongs to ${sharedUser}, whom other daemons share: they can read and change all of it.`,
+      remedy: `Stop Cellkeep, make a user with \`useradd --system cellkeep\`, and run \`chown -R cellkeep: ${join(data_dir, 'db')} ${join(data_dir, 'socket')}\`.`,
+    })
   // Keys that are given are used, whatever the file holds.
   const kept = cookie_keys ? undefined : await readPrivateFile(join(data_dir, 'cookie_keys'))
   if (kept && 'problem' in kept && !kept.missing)

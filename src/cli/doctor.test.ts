@@ -8,6 +8,7 @@ import type { Environment } from '../config.ts'
 import { sql } from '../db/db.ts'
 import { databaseUser } from '../db/embedded-user.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { fileFindings } from './doctor-files.ts'
 
 const key = 'Zq3vX9-kLm0_TtYw7bHs4nRd8pGf2cJa'
 let test: TestService
@@ -238,6 +239,16 @@ describe('the data dir', () => {
     await chown(dataDir, 65_534, 65_534)
     expect(await found(env)).toEqual(['data_dir_unsafe', 'bootstrap_token_unusable', 'not_bootstrapped'])
     await fresh.close()
+  })
+
+  it.skipIf(process.getuid?.() !== 0)('with a database of the user whom daemons share', async () => {
+    const path = join(dataDir, 'db')
+    await mkdir(path, { mode: 0o700 })
+    const findings = () => fileFindings({ data_dir: dataDir, cookie_keys: [key], database_url: null })
+    await chown(path, 65_534, 65_534)
+    expect((await findings()).map(({ finding }) => finding)).toEqual(['database_user_shared'])
+    await chown(path, 4321, 4321)
+    expect(await findings()).toEqual([])
   })
 
   it('may be passed, and no more, where root made it for the database’s own user', async () => {

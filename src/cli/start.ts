@@ -77,12 +77,13 @@ async function openDataDir(
   io: CommandIo,
   onLost: (error: Error) => void,
 ): Promise<{ parsed: ParsedConfig; embedded?: Embedded }> {
-  const { database_url, data_dir, postgres_bin } = parsed.config
+  const { database_url, data_dir, postgres_bin, postgres_user } = parsed.config
   if (database_url !== null) return { parsed }
   const embedded = await startEmbedded({
     dataDir: data_dir,
     dataDirIsDefault: parsed.sources.data_dir === 'default',
     postgresBin: postgres_bin ?? undefined,
+    postgresUser: postgres_user ?? undefined,
     role: 'serve',
     log,
     onNotice: (text) => io.stderr.write(`${text}\n`),

@@ -29,12 +29,16 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
   const log = createLog('warn', textLines(io.stderr))
-  const { database_url, data_dir, postgres_bin } = parsed.config
+  const { database_url, data_dir, postgres_bin, postgres_user } = parsed.config
   if (database_url !== null) {
     const connection = { connectionString: database_url }
     return await work({ parsed, config: parsed.config, connection, log })
   }
-  const place = { dataDir: data_dir, dataDirIsDefault: parsed.sources.data_dir === 'default' }
+  const place = {
+    dataDir: data_dir,
+    dataDirIsDefault: parsed.sources.data_dir === 'default',
+    postgresUser: postgres_user ?? undefined,
+  }
   if (!makes && (await existingDataDir(place)) === undefined)
     throw new StartError(
       'no_database',

@@ -122,6 +122,11 @@ const database = {
     default: 268_435_456,
     doc: 'Room on the disk of the embedded database below which no content is stored, at most a twentieth of the disk; warned of at four times as much.',
   }),
+  postgres_user: setting(orUnset(matching('the name of a user', /^[A-Za-z_][\w.-]{0,63}$/)), {
+    default: null,
+    shown: 'the owner of `<data dir>/db`, else `cellkeep`, `postgres` or `nobody`',
+    doc: 'Whom a root process runs the embedded database as.',
+  }),
   database_pool_max: setting(whole(2, 200), { default: 10, doc: 'Most pooled connections of one process.' }),
   max_caller_connections: setting(orOff(whole(1, 200)), {
     default: ({ database_pool_max }) => Math.max(2, Math.floor(database_pool_max * 0.8)),

@@ -5,11 +5,11 @@ import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
 import { type TestOptions, type TestService, testService } from '../testing/index.ts'
 import { mutation } from './action.ts'
-import { createGate } from './gate.ts'
+import { Gate } from './gate.ts'
 
 describe('the gate', () => {
   it('lets so many of a caller run, the others in the order in which they came, and other callers at once', async () => {
-    const gate = createGate(2)
+    const gate = new Gate({ perCaller: 2, reads: 5 })
     const begun: string[] = []
     const ends = new Map<string, () => void>()
     const begin = (caller: string, name: string) =>
@@ -41,7 +41,7 @@ describe('the gate', () => {
   })
 
   it('gives a place free however its holder ends', async () => {
-    const gate = createGate(1)
+    const gate = new Gate({ perCaller: 1, reads: 5 })
     for (let n = 0; n < 3; n++)
       await expect(
         gate.run('a', async () => {
@@ -52,17 +52,47 @@ describe('the gate', () => {
   })
 
   it('never lets those inside wait for themselves, nor what they left behind pass', async () => {
-    const gate = createGate(1)
+    const gate = new Gate({ perCaller: 1, reads: 5 })
     let late: (() => Promise<string>) | undefined
     const inner = await gate.run('a', async () => {
       late = await gate.run('b', async () => async () => await gate.run('a', async () => 'late'))
-      return await gate.statement('a', async () => await gate.run('a', async () => 'inner'))
+      return await gate.read('a', async () => await gate.run('a', async () => 'inner'))
     })
     expect([inner, await late?.()]).toEqual(['inner', 'late'])
   })
 
+  it('leaves a place for reads to others, and lets callers take turns for it', async () => {
+    const gate = new Gate({ perCaller: null, reads: 2 })
+    const begun: string[] = []
+    const ends = new Map<string, () => void>()
+    const read = (caller: string, name: string) =>
+      gate.read(caller, async () => {
+        begun.push(name)
+        await new Promise<void>((resolve) => ends.set(name, resolve))
+      })
+    const calls = [
+      read('a', 'a1'),
+      read('a', 'a2'),
+      read('b', 'b1'),
+      read('b', 'b2'),
+      read('c', 'c1'),
+      read('c', 'c2'),
+    ]
+    expect(begun).toEqual(['a1', 'b1'])
+    expect(await gate.run('a', async () => 'a transaction needs no place for reads')).toContain('no place')
+    for (const name of ['a1', 'b1']) ends.get(name)?.()
+    // Nobody's second before everybody's first.
+    await expect.poll(() => begun.length).toBe(4)
+    expect(begun.slice(2)).toContain('c1')
+    for (const name of begun.slice(2)) ends.get(name)?.()
+    await expect.poll(() => begun.length).toBe(6)
+    for (const name of begun.slice(4)) ends.get(name)?.()
+    await Promise.all(calls)
+    expect([...begun].sort()).toEqual(['a1', 'a2', 'b1', 'b2', 'c1', 'c2'])
+  })
+
   it('refuses a caller of whom very many wait', async () => {
-    const gate = createGate(1)
+    const gate = new Gate({ perCaller: 1, reads: 5 })
     let end = () => {}
     const first = gate.run('a', () => new Promise<void>((resolve) => (end = resolve)))
     const waiting = Array.from({ length: 501 }, () => reasonOf(gate.run('a', async () => {})))

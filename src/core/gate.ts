@@ -4,102 +4,145 @@ import type { Sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
 
 /**
- * How many pooled connections one caller uses at once: an account, or an address without one. Others of that
- * caller wait their turn, so that nobody takes the whole pool and everybody else waits for that one alone.
+ * Shares out the pooled connections, so that no caller, an account or an address without one, takes them from
+ * the others. `perCaller`: how many one caller uses at once; null: as many as there are. `reads`: how many all of
+ * them use for reads, whose answers may be large and have to fit into memory together.
  */
-export type Gate = {
-  /**
-   * Runs `work` when it is the caller's turn; refuses with `service_unavailable` where that takes too long, as a
-   * pool without a free connection does, and with `busy` where too many wait already.
-   */
-  run<T>(caller: string, work: () => Promise<T>): Promise<T>
-  /** The same for one statement, within which nothing else of ours runs. */
-  statement<T>(caller: string, work: () => Promise<T>): Promise<T>
-}
+export type GateOptions = { perCaller: number | null; reads: number }
 
 /** As long as a request waits for a connection of the pool. */
 const waitMs = 5_000
 /** Of one caller; more are refused at once. */
 const waitingMax = 500
 
-type Waiting = { admit(): void }
-type Caller = { running: number; waiting: Set<Waiting> }
+type Waiting = { isRead: boolean; admit(): void }
+type Caller = { running: number; reading: number; waiting: Waiting[] }
 
-export function createGate(max: number | null): Gate {
-  if (max === null) return { run: (_caller, work) => work(), statement: (_caller, work) => work() }
-  /** Callers of whom something runs, and no others. */
-  const callers = new Map<string, Caller>()
+export class Gate {
+  readonly #perCaller: number
+  /** One less than all, so that somebody else can always read. */
+  readonly #readsPerCaller: number
+  #readsLeft: number
+  #waiting = 0
+  /** Callers of whom something runs or waits, and no others; the one admitted longest ago first. */
+  readonly #callers = new Map<string, Caller>()
   /**
    * What runs within work that was admitted is admitted too. Were it to wait, those who wait for it would hold
    * what it waits for. A promise that is left behind outlives its work, whose turn is then over.
    */
-  const admitted = new AsyncLocalStorage<{ isRunning: boolean }>()
+  readonly #admitted = new AsyncLocalStorage<{ isRunning: boolean }>()
+
+  constructor({ perCaller, reads }: GateOptions) {
+    this.#perCaller = perCaller ?? Number.POSITIVE_INFINITY
+    this.#readsPerCaller = Math.max(1, reads - 1)
+    this.#readsLeft = reads
+  }
+
+  /**
+   * Runs a transaction when it is the caller's turn; refuses with `service_unavailable` where that takes too long,
+   * as a pool without a free connection does, and with `busy` where too many of the caller wait already.
+   */
+  async run<T>(caller: string, work: () => Promise<T>): Promise<T> {
+    if (this.#admitted.getStore()?.isRunning) return await work()
+    const waited = this.#enter(caller, false)
+    if (waited) await waited
+    const own = { isRunning: true }
+    try {
+      return await this.#admitted.run(own, work)
+    } finally {
+      own.isRunning = false
+      this.#leave(caller, false)
+    }
+  }
+
+  /** The same for one statement that reads, within which nothing else of ours runs. */
+  async read<T>(caller: string, work: () => Promise<T>): Promise<T> {
+    if (this.#admitted.getStore()?.isRunning) return await work()
+    const waited = this.#enter(caller, true)
+    if (waited) await waited
+    try {
+      return await work()
+    } finally {
+      this.#leave(caller, true)
+    }
+  }
 
   /** Undefined: admitted at once. */
-  const enter = (key: string): Promise<void> | undefined => {
-    const caller = callers.get(key)
-    if (caller === undefined) {
-      callers.set(key, { running: 1, waiting: new Set() })
+  #enter(key: string, isRead: boolean): Promise<void> | undefined {
+    const caller = this.#callers.get(key) ?? { running: 0, reading: 0, waiting: [] }
+    this.#callers.set(key, caller)
+    if (caller.waiting.length === 0 && this.#fits(caller, isRead)) {
+      this.#take(caller, isRead)
       return undefined
     }
-    if (caller.running < max) {
-      caller.running += 1
-      return undefined
-    }
-    return turn(caller.waiting)
+    if (caller.waiting.length >= waitingMax) throw refusal('busy', { retry_after: 1 })
+    return this.#wait(key, caller, isRead)
   }
-  const leave = (key: string): void => {
-    const caller = callers.get(key) as Caller
-    // The place goes to the one who waits longest.
-    const [next] = caller.waiting
-    if (next) {
-      caller.waiting.delete(next)
+
+  #leave(key: string, isRead: boolean): void {
+    const caller = this.#callers.get(key) as Caller
+    caller.running -= 1
+    if (isRead) {
+      caller.reading -= 1
+      this.#readsLeft += 1
+    }
+    this.#forgetIdle(key, caller)
+    if (this.#waiting > 0) this.#admitWaiting()
+  }
+
+  #fits(caller: Caller, isRead: boolean): boolean {
+    if (caller.running >= this.#perCaller) return false
+    return !isRead || (this.#readsLeft > 0 && caller.reading < this.#readsPerCaller)
+  }
+
+  #take(caller: Caller, isRead: boolean): void {
+    caller.running += 1
+    if (!isRead) return
+    caller.reading += 1
+    this.#readsLeft -= 1
+  }
+
+  #wait(key: string, caller: Caller, isRead: boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const one: Waiting = {
+        isRead,
+        admit: () => {
+          clearTimeout(timer)
+          resolve()
+        },
+      }
+      const timer = setTimeout(() => {
+        caller.waiting.splice(caller.waiting.indexOf(one), 1)
+        this.#waiting -= 1
+        this.#forgetIdle(key, caller)
+        reject(refusal('service_unavailable'))
+      }, waitMs)
+      caller.waiting.push(one)
+      this.#waiting += 1
+    })
+  }
+
+  /** Callers take turns, and the calls of each go in the order in which they came. */
+  #admitWaiting(): void {
+    // What ended gave back a place of its caller and perhaps one for reads, so at most two calls fit now.
+    let left = 2
+    for (const [key, caller] of this.#callers) {
+      const [next] = caller.waiting
+      if (!next || !this.#fits(caller, next.isRead)) continue
+      caller.waiting.shift()
+      this.#waiting -= 1
+      this.#take(caller, next.isRead)
+      this.#callers.delete(key)
+      this.#callers.set(key, caller)
       next.admit()
-    } else if (caller.running > 1) caller.running -= 1
-    else callers.delete(key)
-  }
-
-  return {
-    run: async (key, work) => {
-      if (admitted.getStore()?.isRunning) return await work()
-      const waited = enter(key)
-      if (waited) await waited
-      const own = { isRunning: true }
-      try {
-        return await admitted.run(own, work)
-      } finally {
-        own.isRunning = false
-        leave(key)
-      }
-    },
-    statement: async (key, work) => {
-      if (admitted.getStore()?.isRunning) return await work()
-      const waited = enter(key)
-      if (waited) await waited
-      try {
-        return await work()
-      } finally {
-        leave(key)
-      }
-    },
-  }
-}
-
-function turn(waiting: Set<Waiting>): Promise<void> {
-  if (waiting.size >= waitingMax) throw refusal('busy', { retry_after: 1 })
-  return new Promise((resolve, reject) => {
-    const one: Waiting = {
-      admit: () => {
-        clearTimeout(timer)
-        resolve()
-      },
+      left -= 1
+      if (left === 0 || this.#waiting === 0) return
     }
-    const timer = setTimeout(() => {
-      waiting.delete(one)
-      reject(refusal('service_unavailable'))
-    }, waitMs)
-    waiting.add(one)
-  })
+  }
+
+  #forgetIdle(key: string, { running, waiting }: Caller): void {
+    if (running === 0 && waiting.length === 0) this.#callers.delete(key)
+  }
 }
 
 /** The reads of a query: each that takes a connection of the pool takes its caller's turn; point reads need none. */
@@ -113,13 +156,13 @@ export class GatedReads implements ReadOnly {
     this.#caller = caller
   }
   rows<T>(query: Sql): Promise<T[]> {
-    return this.#gate.statement(this.#caller(), () => this.#db.rows<T>(query))
+    return this.#gate.read(this.#caller(), () => this.#db.rows<T>(query))
   }
   first<T>(query: Sql): Promise<T | undefined> {
-    return this.#gate.statement(this.#caller(), () => this.#db.first<T>(query))
+    return this.#gate.read(this.#caller(), () => this.#db.first<T>(query))
   }
   one<T>(query: Sql): Promise<T> {
-    return this.#gate.statement(this.#caller(), () => this.#db.one<T>(query))
+    return this.#gate.read(this.#caller(), () => this.#db.one<T>(query))
   }
   point<T>(query: Sql): Promise<T[]> {
     return this.#db.point<T>(query)

@@ -1,7 +1,7 @@
-import { chmod, chown, cp, mkdir, readdir, readFile, readlink, rename, rm, symlink } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { chmod, cp, mkdir, open, readdir, readFile, readlink, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
-import type { DatabaseUser } from './embedded-user.ts'
 
 /** The bundled PostgreSQL as npm installed it: `native` holds `bin`, `lib` and `share`. */
 export type Bundle = { native: string; version: string }
@@ -22,18 +22,10 @@ export async function findBundle(): Promise<Bundle | undefined> {
  * Makes the library links that the package's install script would have made, in a directory of ours:
  * `node_modules` may be read-only, another user's, or installed without scripts. Links that stand are left.
  */
-export async function linkLibraries(
-  native: string,
-  libDir: string,
-  user: DatabaseUser | undefined,
-): Promise<void> {
+export async function linkLibraries(native: string, libDir: string): Promise<void> {
   const listed = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
   const links = JSON.parse(listed) as { source: string; target: string }[]
-  if ((await mkdir(libDir, { recursive: true })) !== undefined) {
-    // Whatever the umask: the database's user reads the links, and may be the one to start it next.
-    await chmod(libDir, 0o755)
-    if (user !== undefined) await chown(libDir, user.uid, user.gid)
-  }
+  await ownDirectory(libDir)
   for (const { source, target } of links) {
     const link = join(libDir, basename(target))
     const library = join(dirname(native), source)
@@ -42,6 +34,21 @@ export async function linkLibraries(
     await rm(made, { force: true })
     await symlink(library, made)
     await rename(made, link)
+  }
+}
+
+/** Ours, and only read by the database's user: what root writes into it must not be led elsewhere. */
+async function ownDirectory(dir: string): Promise<void> {
+  await mkdir(dir, { recursive: true })
+  const handle = await open(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  try {
+    const own = process.geteuid?.()
+    const { uid, mode } = await handle.stat()
+    if (own === 0 && uid !== 0) await handle.chown(0, 0)
+    // Whatever the umask.
+    if ((mode & 0o7777) !== 0o755 && (own === 0 || own === uid)) await handle.chmod(0o755)
+  } finally {
+    await handle.close()
   }
 }
 

@@ -162,6 +162,6 @@ async function programsForAnybody(): Promise<string | undefined> {
   const user = { name: 'nobody', uid: nobody, gid: nobody }
   if (bundle === undefined || (await barrierTo(bundle.native, user)) === undefined) return undefined
   const native = await copyBundle(bundle, join(dir, 'programs'))
-  await linkLibraries(native, join(native, 'lib'), undefined)
+  await linkLibraries(native, join(native, 'lib'))
   return join(native, 'bin')
 }

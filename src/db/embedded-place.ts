@@ -20,6 +20,8 @@ export type PlaceOptions = {
   dataDir: string
   /** True when the operator chose no directory: a root process may then take the machine's own. */
   dataDirIsDefault?: boolean
+  /** `CELLKEEP_POSTGRES_USER`. */
+  postgresUser?: string | undefined
   onNotice?: ((text: string) => void) | undefined
   machineDir?: string
 }
@@ -57,7 +59,7 @@ async function choosePlace(
   options: PlaceOptions,
 ): Promise<{ wanted: string; user: DatabaseUser | undefined }> {
   const wanted = resolve(options.dataDir)
-  const user = await databaseUser(join(wanted, 'db'))
+  const user = await databaseUser(join(wanted, 'db'), options.postgresUser)
   if (user !== undefined && options.dataDirIsDefault) {
     const barrier = await barrierTo(dirname(wanted), user)
     const isUsed = await stat(join(wanted, 'db')).catch(() => undefined)

@@ -1,30 +1,10 @@
-import { randomBytes } from 'node:crypto'
-import {
-  appendFile,
-  chmod,
-  chown,
-  copyFile,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  truncate,
-} from 'node:fs/promises'
+import { copyFile, readFile, rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartError } from '../errors.ts'
+import { databaseVersion, dropUnfinished, isAlive, makeDatabase } from './embedded-making.ts'
 import type { Place } from './embedded-place.ts'
 import { type Binaries, type BinariesOptions, findBinaries } from './postgres-binaries.ts'
-import { connect, type Held, initDatabase, serves, socketName, startPostgres } from './postgres-process.ts'
-
-/** Above the largest pool that the configuration allows (200), with room for commands. */
-const settings = `
-# Cellkeep
-max_connections = 250
-shared_buffers = 128MB
-`
+import { connect, type Held, serves, socketName, startPostgres } from './postgres-process.ts'
 
 export type OpenOptions = Pick<BinariesOptions, 'postgresBin' | 'onNotice'> & {
   /** Where there is no database, make one. Never under a service that had one: it would go on with nothing. */
@@ -42,6 +22,7 @@ export async function openServer(
 ): Promise<{ held: Held; started: boolean }> {
   const running = await connect(place.socketDir)
   if (running !== undefined) return { held: running, started: false }
+  await dropUnfinished(place.dataDir)
   const binaries = await findBinaries({ ...programs, libDir: place.libDir, user: place.user })
   await ensureDatabase(place, binaries, mayMake)
   await dropStaleLock(join(place.db, 'postmaster.pid'), place.db)
@@ -77,60 +58,6 @@ async function ensureDatabase(place: Place, binaries: Binaries, mayMake: boolean
   )
 }
 
-async function databaseVersion(db: string): Promise<number | undefined> {
-  try {
-    return Number(await readFile(join(db, 'PG_VERSION'), 'utf8'))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new StartError(
-      'data_dir_unusable',
-      `The database ${db} cannot be read: ${(error as Error).message}`,
-      78,
-    )
-  }
-}
-
-const making = 'db.making-'
-/** Tells this process from an earlier one of the same number, as in a restarted container. */
-const token = randomBytes(4).toString('hex')
-
-/** Under another name first: a database that was interrupted half-way never stands at `db`. */
-async function makeDatabase(place: Place, binaries: Binaries): Promise<void> {
-  await dropUnfinished(place.dataDir)
-  const made = join(place.dataDir, `${making}${process.pid}-${token}`)
-  await mkdir(made, { mode: 0o700 })
-  try {
-    await chmod(made, 0o700)
-    if (place.user !== undefined) await chown(made, place.user.uid, place.user.gid)
-    await initDatabase(binaries, made, place.user)
-    await appendFile(join(made, 'postgresql.conf'), settings)
-    await rename(made, place.db)
-    await syncDirectory(place.dataDir)
-  } catch (error) {
-    await rm(made, { recursive: true, force: true })
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error
-    // Another process was faster, or something else is in the way.
-    if ((await databaseVersion(place.db)) === undefined)
-      throw new StartError(
-        'data_dir_unusable',
-        `${place.db} holds files, but no database: move it away, or name another CELLKEEP_DATA_DIR`,
-        78,
-      )
-  }
-}
-
-async function dropUnfinished(dataDir: string): Promise<void> {
-  for (const name of await readdir(dataDir)) {
-    if (!name.startsWith(making)) continue
-    const [pid, maker] = name.slice(making.length).split('-')
-    const isOurs = Number(pid) === process.pid
-    if (isOurs ? maker === token : isAlive(Number(pid))) continue
-    // An orphaned `initdb` may still write into it; what is left of it goes the next time.
-    await rm(join(dataDir, name), { recursive: true, force: true }).catch(() => {})
-  }
-}
-
 /**
  * PostgreSQL takes a lock file for valid while any process has the number in it, which after the restart of a
  * container is the rule. Orphaned backends stay safe: the server also refuses shared memory that is in use.
@@ -142,22 +69,4 @@ async function dropStaleLock(file: string, db: string): Promise<void> {
   // Empty: a server that is writing it this moment, or one that ended while it did.
   const isStale = pid > 0 ? isAlive(pid) && !(await serves(pid, db)) : Date.now() - found.mtimeMs > 2000
   if (isStale) await rm(file, { force: true })
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-/** Makes the rename itself survive a power cut. */
-async function syncDirectory(dir: string): Promise<void> {
-  const handle = await open(dir)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }

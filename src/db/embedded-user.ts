@@ -5,29 +5,42 @@ import { StartError } from '../errors.ts'
 /** The unprivileged user that a root process runs PostgreSQL as; it owns `db` and the socket directory. */
 export type DatabaseUser = { name: string; uid: number; gid: number }
 
+/** The user of daemons that have none of their own: each of them could read a database that it owns. */
+export const sharedUser = 'nobody'
+
 /**
  * Whom PostgreSQL runs as: undefined where the process is not root and runs it itself, else the owner of an
- * existing `db`, else `postgres`, else `nobody` (contract 1, section 16). Exit 78 where there is nobody.
+ * existing `db`, else the named user, else `cellkeep`, `postgres`, or `nobody` for want of a better. Exit 78 where
+ * there is nobody.
  */
-export async function databaseUser(db: string): Promise<DatabaseUser | undefined> {
+export async function databaseUser(db: string, named?: string): Promise<DatabaseUser | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const users = await readUsers()
+  const asked = users.find(({ name }) => name === named)
+  if (named !== undefined && (asked === undefined || asked.uid === 0))
+    throw new StartError(
+      'no_database_user',
+      `CELLKEEP_POSTGRES_USER=${named} names no user of this machine that is not root: make one with \`useradd --system ${named}\`, or unset it`,
+      78,
+    )
+  const user =
+    asked ??
+    ['cellkeep', 'postgres', sharedUser].flatMap((name) => users.filter((known) => known.name === name))[0]
   const owner = await stat(db).catch(() => undefined)
-  if (owner !== undefined && owner.uid !== 0) {
+  if (owner !== undefined && owner.uid !== 0 && (named === undefined || owner.uid === user?.uid)) {
     const name = users.find(({ uid }) => uid === owner.uid)?.name ?? `uid ${owner.uid}`
     return { name, uid: owner.uid, gid: owner.gid }
   }
-  const user = ['postgres', 'nobody'].flatMap((name) => users.filter((known) => known.name === name))[0]
   if (user === undefined)
     throw new StartError(
       'no_database_user',
-      'PostgreSQL refuses to run as root, and this machine has neither a user `postgres` nor `nobody` to run it as: start Cellkeep as an ordinary user, or set CELLKEEP_DATABASE_URL',
+      'PostgreSQL refuses to run as root, and this machine has no user to run it as: make one with `useradd --system cellkeep`, start Cellkeep as an ordinary user, or set CELLKEEP_DATABASE_URL',
       78,
     )
   if (owner !== undefined)
     throw new StartError(
       'data_dir_unusable',
-      `${db} belongs to root, but PostgreSQL refuses to run as root: give it to the database's user with \`chown -R ${user.name}: ${db}\``,
+      `${db} belongs to ${owner.uid === 0 ? 'root, but PostgreSQL refuses to run as root' : `uid ${owner.uid}, but CELLKEEP_POSTGRES_USER names ${user.name}`}: stop what uses it, and give it to the database's user with \`chown -R ${user.name}: ${db}\``,
       78,
     )
   return user

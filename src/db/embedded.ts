@@ -5,6 +5,7 @@ import { StartError } from '../errors.ts'
 import { leaveLast, type Role, takeLocks } from './embedded-locks.ts'
 import { type Place, preparePlace } from './embedded-place.ts'
 import { boundLog, openServer } from './embedded-server.ts'
+import { sharedUser } from './embedded-user.ts'
 import {
   connect,
   connectionTo,
@@ -20,6 +21,8 @@ export type EmbeddedOptions = {
   dataDirIsDefault?: boolean
   /** `CELLKEEP_POSTGRES_BIN`. */
   postgresBin?: string | undefined
+  /** `CELLKEEP_POSTGRES_USER`. */
+  postgresUser?: string | undefined
   role: Role
   log: Log
   /** One sentence for the operator, such as the other data dir that is used. */
@@ -43,6 +46,11 @@ export type Embedded = {
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const place = await preparePlace(options)
+  if (place.user?.name === sharedUser && options.role === 'serve')
+    options.log.warn(
+      { user: sharedUser },
+      'other daemons share the user of the database and may read it: name another by CELLKEEP_POSTGRES_USER',
+    )
   const closing = new AbortController()
   const session: Session = { place, options, closing: closing.signal, held: undefined }
   await join(session, true)

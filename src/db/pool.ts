@@ -4,7 +4,6 @@ import { databaseRefusal, withCause, withoutValues } from './failure.ts'
 import { pipelinedReader } from './pipeline.ts'
 import { compile, type Sql } from './sql.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
-import { Turns } from './turns.ts'
 import { timeTypes } from './types.ts'
 
 /** No transaction of the service lives longer; older servers have no setting for it. */
@@ -62,8 +61,6 @@ export function openPool(options: DatabaseOptions): Pool {
     client.on('error', () => {})
   })
   const reader = pipelinedReader(settings, onError)
-  // Large answers would otherwise fill the memory with as many pages as there are connections.
-  const readers = new Turns(Math.max(1, Math.floor(options.poolMax / 2)), connectWaitMs)
 
   const compiled = (query: Sql) => {
     const statement = compile(query)
@@ -79,20 +76,14 @@ export function openPool(options: DatabaseOptions): Pool {
   }
   const send: Pool['send'] = (client, query) => client.query(compiled(query)).catch(rethrow)
   const read = async (query: Sql): Promise<pg.QueryResult> => {
-    const turn = readers.enter()
-    if (turn) await turn
+    const client = await connect()
     try {
-      const client = await connect()
-      try {
-        const answer = await send(client, query)
-        client.release(isWornOut(client))
-        return answer
-      } catch (error) {
-        client.release(isLost(error))
-        return explainReadOnly(error)
-      }
-    } finally {
-      readers.leave()
+      const answer = await send(client, query)
+      client.release(isWornOut(client))
+      return answer
+    } catch (error) {
+      client.release(isLost(error))
+      return explainReadOnly(error)
     }
   }
   // Not as a transaction, in which some statements may not run. All three travel together.

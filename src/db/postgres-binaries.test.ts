@@ -47,7 +47,7 @@ test('links to libraries that moved are made anew, and others left', async () =>
     )
   for (const source of ['libpq.so.5', 'libpq.so.6', 'libpq.so.6']) {
     await link(source)
-    await linkLibraries(native, libDir, undefined)
+    await linkLibraries(native, libDir)
     expect(await readlink(join(libDir, 'libpq.so'))).toBe(join(native, 'lib', source))
     expect(await readdir(libDir)).toEqual(['libpq.so'])
   }

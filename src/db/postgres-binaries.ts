@@ -67,7 +67,7 @@ async function bundledBinaries({ libDir, user, ...options }: BinariesOptions): P
   if (bundle === undefined) return undefined
   const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH'
   const from = async (native: string): Promise<Binaries> => {
-    await linkLibraries(native, libDir, user)
+    await linkLibraries(native, libDir)
     // The package's directory too: a library found through a link looks for its own beside the link.
     return inspect(join(native, 'bin'), { [variable]: `${libDir}:${join(native, 'lib')}` }, user)
   }
