@@ -22,8 +22,7 @@ export const strayBearer = (): string =>
   `Authorization: Bearer secret_svc_token_${Array.from({ length: 43 }, () => Math.floor(Math.random() * 36).toString(36)).join('')}`
 
 /** An address of this machine that no limiter has seen. */
-const freshAddress = (): string =>
-  `127.${[1, 2, 3].map(() => 1 + Math.floor(Math.random() * 254)).join('.')}`
+const freshAddress = (): string => `127.${[1, 2, 3].map(() => 1 + Math.floor(Math.random() * 254)).join('.')}`
 
 /**
  * Keeps `count` connections open until `over`: each is handed to `use`, and one that the server has ended is

@@ -2,7 +2,12 @@ import { type Attack, crowd, post } from './attack.ts'
 
 const connections = 2
 const batch = JSON.stringify(
-  Array.from({ length: 50 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'cell_list', params: { limit: 200 } })),
+  Array.from({ length: 50 }, (_, id) => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'cell_list',
+    params: { limit: 200 },
+  })),
 )
 const request = post(Buffer.byteLength(batch), 'Connection: close') + batch
 

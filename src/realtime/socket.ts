@@ -3,10 +3,12 @@ import type { App } from '../core/app.ts'
 import type { Message } from '../core/dispatch.ts'
 import { refusal } from '../errors.ts'
 import { type Envelope, type Id, type Origin, refused, run } from '../http/jsonrpc.ts'
+import { smallAnswer } from '../http/unsent.ts'
 import type { Notification } from '../notifications.ts'
 import { verdictOf } from './closings.ts'
 import { heartbeatIssue, readFrame } from './frames.ts'
 import type { Committed, Connection } from './hub.ts'
+import { LargeMessages } from './large-messages.ts'
 import type { Bound } from './upgrade.ts'
 
 const inFlightMax = 64
@@ -58,6 +60,7 @@ export function openSocket(app: App, ws: WebSocket, bound: Bound, onEnd: () => v
   let ending: EndCode | undefined
   let isLeaving = false
   let silent = 0
+  const large = new LargeMessages(ws, config)
   const admitted = Promise.withResolvers<void>()
 
   const end = (code: EndCode): void => {
@@ -73,6 +76,7 @@ export function openSocket(app: App, ws: WebSocket, bound: Bound, onEnd: () => v
   const send = (text: string | Uint8Array): void => {
     if (isOver) return
     if (ws.bufferedAmount > bufferMax) return void end(1013)
+    if (text.length > smallAnswer) return void large.send(text)
     ws.send(text, { binary: false }, ignore)
   }
 
