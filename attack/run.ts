@@ -16,7 +16,7 @@ const most = { memory: 400, health: 250 }
 const space = await workspace()
 try {
   const server = await startServer(await space.make('attack'), {
-    NODE_OPTIONS: `--max-old-space-size=512 ${process.env.ATTACK_NODE ?? ''}`,
+    NODE_OPTIONS: '--max-old-space-size=512',
     // Read line by line here, the log of every request would slow down what watches.
     CELLKEEP_LOG_LEVEL: 'warn',
   })

@@ -8,8 +8,10 @@ import { databaseUser, sharedUser } from '../db/embedded-user.ts'
 import { ownerRisk } from '../db/safe-directory.ts'
 import type { Finding } from './doctor.ts'
 
+type Files = Pick<Config, 'data_dir' | 'cookie_keys' | 'database_url' | 'daemon_token_file' | 'disk_reserve'>
+
 /** What is wrong with the files of an installation and who may read them. */
-export async function fileFindings(config: Config): Promise<Finding[]> {
+export async function fileFindings(config: Files): Promise<Finding[]> {
   const { data_dir, cookie_keys, database_url, daemon_token_file } = config
   const findings = [...(await openToOthers(data_dir)), ...(await diskFindings(config))]
   const user = database_url === null ? await databaseUser(join(data_dir, 'db')) : undefined
@@ -46,7 +48,7 @@ export async function fileFindings(config: Config): Promise<Finding[]> {
   return findings
 }
 
-async function diskFindings({ database_url, data_dir, disk_reserve }: Config): Promise<Finding[]> {
+async function diskFindings({ database_url, data_dir, disk_reserve }: Files): Promise<Finding[]> {
   if (database_url !== null || disk_reserve === null) return []
   const { free, state, reserve, low } = await spaceOf(data_dir, disk_reserve)
   if (state === 'ok') return []

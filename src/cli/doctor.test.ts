@@ -244,7 +244,8 @@ describe('the data dir', () => {
   it.skipIf(process.getuid?.() !== 0)('with a database of the user whom daemons share', async () => {
     const path = join(dataDir, 'db')
     await mkdir(path, { mode: 0o700 })
-    const findings = () => fileFindings({ data_dir: dataDir, cookie_keys: [key], database_url: null })
+    const files = { data_dir: dataDir, cookie_keys: [key], database_url: null }
+    const findings = () => fileFindings({ ...files, daemon_token_file: null, disk_reserve: null })
     await chown(path, 65_534, 65_534)
     expect((await findings()).map(({ finding }) => finding)).toEqual(['database_user_shared'])
     await chown(path, 4321, 4321)

@@ -23,7 +23,7 @@ export class Connections {
   running = 0
   held = 0
   lingering = 0
-  readonly limits: AnswerLimits
+  readonly limits: { -readonly [K in keyof AnswerLimits]: AnswerLimits[K] }
   readonly start: Start
   readonly #open = new Map<Socket, Connection>()
 
@@ -89,9 +89,10 @@ export class Connection implements Holder {
   }
 
   take(request: IncomingMessage, response: ServerResponse): void {
+    const begins = this.isIdle || (this.#held.length === 0 && this.#hasRoom())
     this.#owed.set(response, 0)
     response.on('close', this.#all.settled)
-    if (this.#owed.size === 1 || (this.#held.length === 0 && this.#hasRoom())) this.#begin(request, response)
+    if (begins) this.#begin(request, response)
     else this.#hold(request, response)
   }
 
@@ -110,7 +111,8 @@ export class Connection implements Holder {
     this.unsent -= bytes
     unsent.bytes -= bytes
     this.#all.running -= 1
-    if (this.#held.length > 0) this.#goOn()
+    // Nobody reads the answers of a connection that is gone: its requests are no longer begun.
+    if (this.#held.length > 0 && !this.#socket.destroyed) this.#goOn()
   }
 
   /** What is owed will not be paid. */
@@ -145,8 +147,8 @@ export class Connection implements Holder {
   }
 
   stuckMs(now: number): number {
-    const { writableLength, bytesWritten } = this.#socket
-    const taken = this.isStream || writableLength === 0 ? -1 : bytesWritten - writableLength
+    const { writableLength } = this.#socket
+    const taken = this.isStream || writableLength === 0 ? -1 : this.#socket.bytesWritten - writableLength
     if (taken !== this.#taken) {
       this.#taken = taken
       this.#takenAt = now

@@ -7,7 +7,7 @@ export type AnswerLimits = {
   /** Bytes of all such answers, past which large ones are refused and clients that stand still are cut. */
   readonly unsent_max: number
   /** How long a client may take nothing of an answer. */
-  answer_stall_ms: number
+  readonly answer_stall_ms: number
 }
 
 /** A connection that answers go to. */
@@ -27,8 +27,9 @@ export type Holder = {
 export const smallAnswer = 65_536
 
 const sweepMs = 500
-/** Whoever has stood still for so long may be cut to make room. */
+/** Whoever has stood still for so long may be cut to make room; longer where a message is written in one go. */
 const graceMs = 1_000
+const patientGraceMs = 5_000
 
 class Unsent {
   bytes = 0
@@ -57,7 +58,7 @@ class Unsent {
     for (const holder of this.#holders) {
       const ms = holder.stuckMs(now)
       if (!holder.isPatient && ms >= holder.limits.answer_stall_ms) holder.cut()
-      else if (ms >= graceMs) stuck.push(holder)
+      else if (ms >= (holder.isPatient ? patientGraceMs : graceMs)) stuck.push(holder)
     }
     let left = this.bytes
     for (const holder of stuck.sort((a, b) => b.unsent - a.unsent)) {

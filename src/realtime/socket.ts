@@ -4,10 +4,12 @@ import type { App } from '../core/app.ts'
 import type { Message } from '../core/dispatch.ts'
 import { refusal } from '../errors.ts'
 import { type Envelope, type Id, type Origin, refused, run } from '../http/jsonrpc.ts'
+import { smallAnswer } from '../http/unsent.ts'
 import type { Notification } from '../notifications.ts'
 import { verdictOf } from './closings.ts'
 import { heartbeatIssue, readFrame } from './frames.ts'
 import type { Committed, Connection } from './hub.ts'
+import { LargeMessages } from './large-messages.ts'
 import type { Bound } from './upgrade.ts'
 
 const inFlightMax = 64
@@ -69,6 +71,7 @@ export class Socket {
   readonly #calls = new Set<Call>()
   readonly #byId = new Map<Id, Call>()
   readonly #admitted = Promise.withResolvers<void>()
+  readonly #large: LargeMessages
   #count = 0
   #isOver = false
   #ending: EndCode | undefined
@@ -80,6 +83,7 @@ export class Socket {
     this.#ws = ws
     this.#bound = bound
     this.#onEnd = onEnd
+    this.#large = new LargeMessages(ws, app.config)
     this.connection = {
       kind: 'socket',
       account_id: bound.account_id,
@@ -208,6 +212,7 @@ export class Socket {
   #send(text: string | Uint8Array): void {
     if (this.#isOver) return
     if (this.#ws.bufferedAmount > bufferMax) return void this.#end(1013)
+    if (text.length > smallAnswer) return void this.#large.send(text)
     this.#ws.send(text, { binary: false }, ignore)
   }
 

@@ -1,0 +1,244 @@
+import type { Socket } from 'node:net'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { call, dataOf, open, reasonOf, rpc, send, statuses, untilClosed } from '../../test/helpers/http.ts'
+import { mutation, query } from '../core/action.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { unsent } from './unsent.ts'
+
+const mebibyte = 1_048_576
+const patient = { timeout: 30_000 }
+let hits = 0
+let held: (() => void)[] = []
+const auth = { account: 'none', actor: 'none' } as const
+const actions = {
+  held: query({
+    doc: 'Waits until the test lets it go.',
+    auth,
+    output: z.int(),
+    handler: async () => {
+      await new Promise<void>((resolve) => held.push(resolve))
+      return ++hits
+    },
+  }),
+  big: query({
+    doc: 'Answers as many MiB as are asked for.',
+    auth,
+    input: z.strictObject({ size: z.number() }),
+    output: z.string(),
+    handler: async ({ size }) => {
+      hits += 1
+      return 'x'.repeat(size * mebibyte)
+    },
+  }),
+  bigger: mutation({
+    doc: 'Does something, and answers 4 MiB.',
+    auth: { account: 'required', actor: 'required' },
+    event: 'cell_update',
+    output: z.string(),
+    handler: async () => 'x'.repeat(4 * mebibyte),
+  }),
+}
+
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  test = await testService({
+    actions,
+    unsent_max: 32 * mebibyte,
+    arriving_max: 16 * mebibyte,
+    answer_stall_ms: 2_000,
+  })
+  ada = await test.account()
+})
+afterAll(() => test.close())
+beforeEach(() => {
+  hits = 0
+  held = []
+})
+
+const get = (method: string, params = {}) =>
+  `GET /api/rpc?method=${method}&id=1&params=${encodeURIComponent(JSON.stringify(params))} HTTP/1.1\r\nHost: x\r\n\r\n`
+const big = (size: number) => get('big', { size })
+
+/** A client that asks and reads nothing. */
+async function unreading(text: string): Promise<Socket> {
+  const socket = await open(test.url)
+  socket.pause().write(text)
+  return socket
+}
+
+/** Resolves when the server has cut the connection: who does not read learns of it by writing. */
+function cut(socket: Socket): Promise<unknown> {
+  const touch = setInterval(() => socket.write('\r\n'), 50)
+  return new Promise((resolve) => socket.once('close', resolve)).finally(() => clearInterval(touch))
+}
+
+describe('requests of one connection', () => {
+  it('begin 32 at a time, in their order, and all are answered', async () => {
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    const count = 500
+    socket.write(get('held').repeat(count - 1))
+    socket.write(get('held').replace('Host: x', 'Host: x\r\nConnection: close'))
+    const seen: number[] = []
+    while (hits < count) {
+      await expect.poll(() => held.length, patient).toBe(Math.min(32, count - hits))
+      // Whatever else has been read would have begun by the time that another client is answered.
+      expect((await send(test.url, { path: '/health' })).status).toBe(200)
+      seen.push(held.length)
+      for (const release of held.splice(0)) release()
+      await expect.poll(() => hits, patient).toBe(seen.reduce((a, b) => a + b))
+    }
+    expect(Math.max(...seen)).toBe(32)
+    expect(statuses(await closed)).toEqual(Array(count).fill(200))
+  })
+
+  it('are not begun while it leaves more than a mebibyte unread', async () => {
+    const socket = await unreading(big(8))
+    await expect.poll(() => hits, patient).toBe(1)
+    await expect.poll(() => unsent.bytes).toBeGreaterThan(8 * mebibyte)
+    socket.write(big(0).repeat(40))
+    await cut(socket)
+    expect(hits).toBe(1)
+  })
+})
+
+describe('an answer that is not read', () => {
+  it('ends its connection when its client takes nothing for the time set', async () => {
+    const socket = await unreading(big(8))
+    await cut(socket)
+  })
+
+  it('does not where its client reads slowly', async () => {
+    const socket = await open(test.url)
+    socket.write(big(12))
+    let received = 0
+    const begun = performance.now()
+    while (received < 12 * mebibyte) {
+      const chunk: Buffer | null = socket.read()
+      received += chunk?.length ?? 0
+      expect(socket.destroyed).toBe(false)
+      await new Promise((resolve) => setTimeout(resolve, 15))
+    }
+    // Otherwise this shows nothing.
+    expect(performance.now() - begun).toBeGreaterThan(2_000)
+    socket.destroy()
+  })
+
+  it('takes no more room than is set: large answers of reads are refused, others given', async () => {
+    const sockets = await Promise.all([unreading(big(14)), unreading(big(15))])
+    await expect.poll(() => hits, patient).toBe(2)
+    const refused = await rpc(test.url, call('big', { size: 4 }))
+    expect([refused.status, dataOf(refused)]).toEqual([503, { reason: 'busy', retry_after: 1 }])
+    expect(refused.headers['retry-after']).toBe('1')
+    expect(reasonOf(await rpc(test.url, call('big', { size: 0.01 })))).toBe('ok')
+    const done = await rpc(test.url, call('bigger'), { cookie: ada.cookie })
+    expect(done.status).toBe(200)
+    // Those who read nothing give way.
+    await Promise.any(sockets.map(cut))
+    await expect.poll(async () => reasonOf(await rpc(test.url, call('big', { size: 4 }))), patient).toBe('ok')
+    for (const socket of sockets) socket.destroy()
+  })
+})
+
+describe('a batch', () => {
+  const replies = (json: unknown) => json as { id: unknown; result?: string; error?: { data: object } }[]
+
+  it('begins no entry behind 16 MiB of answers', async () => {
+    const entries = [
+      ...Array.from({ length: 20 }, (_, id) => call('big', { size: 1 }, id)),
+      { ...call('big'), jsonrpc: '1.0' },
+    ]
+    const info = { address: '127.0.0.1' }
+    const request = new Request('http://x/api/rpc', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(entries),
+    })
+    const response = await test.service.fetch(request, info)
+    const over = { code: -32600, data: { reason: 'batch_answer_too_large' } }
+    for (const json of [(await rpc(test.url, entries)).json, await response.json()]) {
+      const all = replies(json)
+      expect(all.map(({ id }) => id)).toEqual([...Array(20).keys(), 1])
+      expect(all.map(({ result }) => result?.length)).toEqual([
+        ...Array(16).fill(mebibyte),
+        ...Array(5).fill(undefined),
+      ])
+      expect(all.slice(16, 20).map(({ error }) => error)).toEqual(
+        Array(4).fill(expect.objectContaining(over)),
+      )
+      expect(all[20]?.error?.data).toEqual({ reason: 'invalid_request', detail: 'version' })
+    }
+    expect(hits).toBe(32)
+  })
+})
+
+describe('a body', () => {
+  const limit = 65_536
+  const padded = (size: number) => JSON.stringify(call('big', { size: 0 })).padEnd(size)
+
+  it('of more than 64 KiB needs a valid credential, declared or in chunks', async () => {
+    const { token } = await ada.client.account_token_create({
+      scope: { kind: 'full' },
+      lifetime: { kind: 'eternal' },
+    })
+    const stray = { authorization: `Bearer secret_svc_token_${'a'.repeat(43)}` }
+    const told = async (isChunked: boolean, size: number, sent = {}) => {
+      const headers = { 'content-type': 'application/json', ...sent }
+      const body = isChunked ? new Blob([padded(size)]).stream() : padded(size)
+      const init = { method: 'POST', headers, body, ...(isChunked && { duplex: 'half' }) } as RequestInit
+      const response = await fetch(`${test.url}/api/rpc`, init)
+      return [response.status, ((await response.json()) as { error?: string }).error]
+    }
+    for (const isChunked of [false, true]) {
+      expect(await told(isChunked, limit)).toEqual([200, undefined])
+      expect(await told(isChunked, limit + 1)).toEqual([413, 'payload_too_large'])
+      expect(await told(isChunked, limit, stray)).toEqual([200, undefined])
+      expect(await told(isChunked, limit + 1, stray)).toEqual([401, 'authentication_required'])
+      const known = { authorization: `Bearer ${token}` }
+      expect(await told(isChunked, mebibyte, known)).toEqual([200, undefined])
+      expect(await told(isChunked, mebibyte + 1, known)).toEqual([413, 'payload_too_large'])
+    }
+    const login = { method: 'POST', path: '/api/account/login', body: padded(limit + 1) }
+    expect((await send(test.url, login)).status).toBe(413)
+  })
+
+  it('holds a request handed to fetch to the same', async () => {
+    const told = async (size: number, headers = {}) => {
+      const body = new Blob([padded(size)]).stream()
+      const init = { method: 'POST', body, duplex: 'half' } as RequestInit
+      const request = new Request('http://x/api/rpc', {
+        ...init,
+        headers: { 'content-type': 'application/json', ...headers },
+      })
+      return (await test.service.fetch(request, { address: '127.0.0.1' })).status
+    }
+    expect(await told(limit)).toBe(200)
+    expect(await told(limit + 1)).toBe(413)
+    expect(await told(mebibyte, { cookie: ada.cookie })).toBe(200)
+    expect(await told(mebibyte + 1, { cookie: ada.cookie })).toBe(413)
+  })
+
+  it('that is still arriving gives way to younger ones, when together they are too many', async () => {
+    const text = padded(limit)
+    const begin = async () => {
+      const socket = await open(test.url)
+      const closed = untilClosed(socket)
+      socket.write(
+        `POST /api/rpc HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${limit}\r\n\r\n${text.slice(1)}`,
+      )
+      return { socket, closed }
+    }
+    const first = await begin()
+    const others = await Promise.all(Array.from({ length: 300 }, begin))
+    const received = await first.closed
+    expect(statuses(received)).toEqual([503])
+    expect(received).toContain('{"error":"busy","retry_after":1}')
+    const last = await begin()
+    last.socket.write(' ')
+    // The first byte was left out and the last is one too many blank: no JSON, but it was read.
+    expect(await last.closed).toContain('parse_error')
+    for (const { socket } of others) socket.destroy()
+  })
+})
