@@ -188,6 +188,8 @@ export const groups: Group[] = [
       'src/auth/caller.test.ts',
       'src/auth/daemon-token.test.ts',
       'src/core/guards.test.ts',
+      'src/tokens/account_token.test.ts',
+      'src/tokens/token-gates.test.ts',
       'src/tokens/account_token-life.test.ts',
     ],
     mutants: [
