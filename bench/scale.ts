@@ -183,6 +183,8 @@ async function makeWorld(connection: pg.ClientConfig, template: string, cells: n
     database_url: toUrl(database.connection),
     limit_cell_read: 'off',
     limit_cell_create: 'off',
+    limit_cell_write: 'off',
+    limit_cell_clone: 'off',
   })
   console.log(`A world of ${cells} cells, made in ${((performance.now() - begun) / 1000).toFixed(0)} s`)
   started.add(async () => {

@@ -22,6 +22,8 @@ export const raceWorld = (): Promise<TestService> =>
         'account',
         'admin_write',
         'cell_create',
+        'cell_write',
+        'cell_clone',
       ].map((name) => [`limit_${name}`, 'off']),
     ),
   })

@@ -71,6 +71,8 @@ export async function openStage(): Promise<Stage> {
       { name: 'writer', grant_paths: [] },
     ],
     limit_cell_create: 'off',
+    limit_cell_write: 'off',
+    limit_cell_clone: 'off',
     limit_cell_read: 'off',
   })
   const actors: { id: string; cookie: string }[] = []
