@@ -1,5 +1,5 @@
 import type { PasswordsOptions } from '../src/auth/password.ts'
-import { resolveOptions } from '../src/config.ts'
+import { resolveOptions } from '../src/config/config.ts'
 
 /** The hashing that a server has by default. */
 export function defaultHashing(): PasswordsOptions {

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { actions } from '../src/actions.ts'
 import { Cell } from '../src/cells/cells.ts'
-import { CellGrant } from '../src/cells/grants.ts'
-import { resolveOptions } from '../src/config.ts'
+import { CellGrant } from '../src/cells/grants/grants.ts'
+import { resolveOptions } from '../src/config/config.ts'
 import type { Action, AuthSpec } from '../src/core/action.ts'
-import { Uuid } from '../src/core/wire.ts'
-import { type Route, rateLimitOf } from '../src/http/route.ts'
+import { type Route, rateLimitOf } from '../src/core/route.ts'
 import { routeList } from '../src/routes.ts'
+import { Uuid } from '../src/wire/types.ts'
 
 /** docs/api.md: every method and route as its declaration says. */
 export function apiPage(): string {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { envName } from '../src/config/config.ts'
 import type { AnySetting } from '../src/config/setting.ts'
 import { groups } from '../src/config/table.ts'
-import { envName } from '../src/config.ts'
 import { apiPage } from './docs-api.ts'
 import { errorsPage } from './docs-errors.ts'
 

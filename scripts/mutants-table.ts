@@ -52,11 +52,11 @@ export const groups: Group[] = [
     tests: [
       'src/core/guards.test.ts',
       'src/http/jsonrpc.test.ts',
-      'src/realtime/messages.test.ts',
+      'src/websocket/messages.test.ts',
       'src/cells/cell_get.test.ts',
       'src/actors/actor_search.test.ts',
       'src/accounts/account_delete.test.ts',
-      'src/core/limiters.test.ts',
+      'src/limits/limiters.test.ts',
     ],
     mutants: [
       ['if (call.viaGet && action.side_effects)', 'if (false)'],
@@ -212,7 +212,7 @@ export const groups: Group[] = [
   },
   {
     file: 'src/core/cursor.ts',
-    tests: ['src/core/cursor.test.ts', 'src/core/page.test.ts', 'src/cells/list-cursor.test.ts'],
+    tests: ['src/core/cursor.test.ts', 'src/core/page.test.ts', 'src/cells/list/cursor.test.ts'],
     mutants: [
       ['if (mac.verify(signed(payload, binding), cursor.slice(-macLength)) < 0) return undefined', ''],
       ['`${payload}.${binding}`', '`${payload}`'],
@@ -222,7 +222,7 @@ export const groups: Group[] = [
   },
   {
     file: 'src/core/page.ts',
-    tests: ['src/core/page.test.ts', 'src/audit/audit_log_list.test.ts'],
+    tests: ['src/core/page.test.ts', 'src/audit-log/audit_log_list.test.ts'],
     mutants: [
       [
         '`${method} ${JSON.stringify(bound, Object.keys(bound).sort())}`',
@@ -248,7 +248,7 @@ export const groups: Group[] = [
     ],
   },
   {
-    file: 'src/http/server.ts',
+    file: 'src/http/edge.ts',
     tests: ['src/http/edge.test.ts', 'src/http/cors.test.ts'],
     mutants: [
       [

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { ConsumerEvents } from './audit/consumer-events.ts'
-import { Uuid } from './core/wire.ts'
+import type { ConsumerEvents } from './registry/consumer-events.ts'
+import { Uuid } from './wire/types.ts'
 
 /**
  * Every audit event of the service with its metadata: ids and structural values only, never what a

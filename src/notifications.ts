@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { Uuid } from './core/wire.ts'
 import { supersedeReason } from './events.ts'
 import { Offer } from './offers/offers.ts'
+import { Uuid } from './wire/types.ts'
 
 const offer = z.strictObject({ offer: Offer })
 

@@ -3,7 +3,7 @@ import { signup } from './accounts/signup.ts'
 import { status } from './accounts/status.ts'
 import { verify } from './accounts/verify.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
-import type { Route } from './http/route.ts'
+import type { Route } from './core/route.ts'
 import { login } from './sessions/login.ts'
 import { logout } from './sessions/logout.ts'
 

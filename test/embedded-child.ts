@@ -3,7 +3,7 @@
  * event per line, and leaves the database when its input ends, which also happens when the test dies.
  */
 import { once } from 'node:events'
-import { startEmbedded } from '../src/db/embedded.ts'
+import { startEmbedded } from '../src/embedded/embedded.ts'
 import { StartError } from '../src/errors.ts'
 
 const print = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`)

@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll } from 'vitest'
-import { silentLog } from '../src/core/log.ts'
-import { type Embedded, type EmbeddedOptions, startEmbedded } from '../src/db/embedded.ts'
-import { postmasterPid, stopPostgres } from '../src/db/postgres-process.ts'
+import { type Embedded, type EmbeddedOptions, startEmbedded } from '../src/embedded/embedded.ts'
+import { postmasterPid, stopPostgres } from '../src/embedded/postgres-process.ts'
+import { silentLog } from '../src/log/log.ts'
 
 export type Event = {
   event: 'ready' | 'failed' | 'log' | 'notice' | 'lost'

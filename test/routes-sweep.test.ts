@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
+import type { Route } from '../src/core/route.ts'
 import { catalogue } from '../src/errors.ts'
-import type { Route } from '../src/http/route.ts'
 import { routes } from '../src/routes.ts'
 import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
 import { type Reply, send } from './helpers/http.ts'

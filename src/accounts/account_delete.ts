@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
 import { account, operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { holdsAdmin } from '../roles/grants.ts'
+import { Uuid } from '../wire/types.ts'
 import { auditActors, type Detail, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
 
 export const account_delete = mutation({

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import type { Work } from '../core/mutate.ts'
 import { account, operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { announceSuperseded, type Offer, offerColumns, unstamped } from '../offers/offers.ts'
+import { Uuid } from '../wire/types.ts'
 import { auditActors, type Detail, guardEnding, lockAccountFor, onlyVia } from './ending.ts'
 
 export const account_purge = mutation({

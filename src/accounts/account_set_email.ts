@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { account, operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { refuseTakenEmail } from './accounts.ts'
 import { onlyVia } from './ending.ts'
 import { Email, fold } from './formats.ts'

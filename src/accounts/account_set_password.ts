@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { account, counted, operation, password } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { endCredentials } from './ending.ts'
 import { Password } from './formats.ts'
 import { lockLiveAccount } from './locks.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { type AccountRow, accountEntries, toEntry } from './admin_account_list.ts'
 import { identifierOf } from './formats.ts'
 import { describeAccount } from './view.ts'

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
 import { account, operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { auditActors, type Detail, lockAccountFor } from './ending.ts'
 
 export const account_undelete = mutation({

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { issue } from '../core/issues.ts'
 import { account, operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { issue } from '../wire/issues.ts'
+import { Uuid } from '../wire/types.ts'
 import { onlyVia } from './ending.ts'
 import { lockLiveAccount } from './locks.ts'
 

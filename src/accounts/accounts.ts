@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Fail } from '../core/mutate.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/failure.ts'
 import { refusal } from '../errors.ts'
+import { Uuid } from '../wire/types.ts'
 import { fold, foldName } from './formats.ts'
 
 /** Wire form of an account towards its owner (SPEC: Account). */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
-import { toIssues } from '../core/issues.ts'
+import { toIssues } from '../wire/issues.ts'
 import {
   ActorName,
   Email,

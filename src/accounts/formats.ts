@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { tooBig } from '../core/wire.ts'
+import { tooBig } from '../wire/types.ts'
 
 /**
  * Formats of identifiers and credentials (contract 2, section 3). Parsing yields the normalised value;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
-import { createLog } from '../core/log.ts'
 import { sql } from '../db/db.ts'
+import { createLog } from '../log/log.ts'
 import { setSettings } from '../settings/app_settings_update.ts'
 import { scenario, type TestService, testService } from '../testing/index.ts'
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { Uuid } from '../core/wire.ts'
+import { route } from '../core/route.ts'
 import { refusal } from '../errors.ts'
-import { route } from '../http/route.ts'
 import { RoleGrantSummary } from '../roles/grants.ts'
+import { Uuid } from '../wire/types.ts'
 import { SessionAccount } from './accounts.ts'
 
 /** `GET /status`: who am I, or 401 with a hint whether the bootstrap is open. */

@@ -1,4 +1,4 @@
-import { route } from '../http/route.ts'
+import { route } from '../core/route.ts'
 
 /** `GET /verify`: the probe of a reverse proxy's auth sub-request (contract 1, section 15.2). */
 export const verify = route({

@@ -3,8 +3,8 @@ import { actorMetadata } from '../accounts/ending.ts'
 import { ActorName, foldName } from '../accounts/formats.ts'
 import { lockLiveAccount } from '../accounts/locks.ts'
 import { account, operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { type ActorEntry, actorColumns, countLive, targetOf } from './entry.ts'
 
 /** Beyond `max_actors` live ones it is refused. */

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { rolesOf } from '../accounts/view.ts'
 import { activeGrants } from '../auth/caller.ts'
 import { account, operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
 import type { RoleGrantSummary } from '../roles/grants.ts'
+import { Uuid } from '../wire/types.ts'
 import { type ActorEntry, actorColumns } from './entry.ts'
 
 /** With its active grants, which have no effect once it is removed, and can still be revoked. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from './actors.ts'
 
 /** SPEC's `ACTOR_LOOKUP_IDS_MAX`. */

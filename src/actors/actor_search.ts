@@ -3,9 +3,9 @@ import { foldName } from '../accounts/formats.ts'
 import { activeGrant } from '../auth/active-grant.ts'
 import { query } from '../core/action.ts'
 import { keyset } from '../core/page.ts'
-import { Int, Uuid } from '../core/wire.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { hasPrefix } from '../db/prefix.ts'
+import { Int, Uuid } from '../wire/types.ts'
 import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from './actors.ts'
 
 /** SPEC's `ACTOR_SEARCH_LIMIT_MAX`. */

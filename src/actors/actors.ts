@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 
 /** What anybody may see of an actor (SPEC: Actor label entry); `display_name` is left out when blank. */
 export const ActorLabel = z.strictObject({

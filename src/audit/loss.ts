@@ -1,5 +1,5 @@
-import type { Log } from '../core/log.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
+import type { Log } from '../log/log.ts'
 
 /** A loss this long ago is over: the next one begins a new count, and `doctor` is silent about it. */
 export const lossDays = 7

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { badText, mayHoldBadText } from '../core/issues.ts'
-import type { Log } from '../core/log.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
+import type { Log } from '../log/log.ts'
+import type { EventTypes } from '../registry/event-types.ts'
+import { badText, mayHoldBadText } from '../wire/issues.ts'
 import type { AuditRow, Envelope } from './audit.ts'
-import type { EventTypes } from './event-types.ts'
 import { createLosses } from './loss.ts'
 
 /** Who calls, as the service itself found: these two ids belong together. */

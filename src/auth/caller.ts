@@ -1,5 +1,5 @@
 import type { Account, Actor, Credential, RoleGrant } from '../core/action.ts'
-import { batched } from '../core/batch.ts'
+import { batched } from '../db/batch.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
 import { activeGrant } from './active-grant.ts'
 import type { Carriers } from './carriers.ts'

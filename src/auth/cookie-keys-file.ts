@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { checkCookieKeys } from '../config/kinds.ts'
-import { createPrivateFile, readPrivateFile } from '../core/private-file.ts'
 import { StartError } from '../errors.ts'
+import { createPrivateFile, readPrivateFile } from '../files/private-file.ts'
 
 /**
  * The key ring kept at `<data dir>/cookie_keys` for an embedded database: made

@@ -1,5 +1,5 @@
-import { batched } from '../core/batch.ts'
-import { readPrivateFile } from '../core/private-file.ts'
+import { batched } from '../db/batch.ts'
+import { readPrivateFile } from '../files/private-file.ts'
 import { equalText } from './secrets.ts'
 
 /** The tokens that act as the keeper account, handed in by the library option `daemon_token_state`. */

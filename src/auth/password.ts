@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { parseOptions } from '@node-rs/argon2'
-import { createFairQueue } from './fair-queue.ts'
+import { createFairQueue } from '../limits/fair-queue.ts'
 import { hashThreads, jobsPerThread, type RunHash } from './hash-threads.ts'
 
 /** How often a password is verified while the stored hash changes under it (contract 2, section 4). */

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { numberRows } from '../audit/number.ts'
 import { query } from '../core/action.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 
 /** The newest events that are listed; there are no pages. */

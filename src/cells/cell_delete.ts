@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 
 export const cell_delete = mutation({

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Sql, sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 import { Cell, cellColumns, Path } from './cells.ts'
 import type { CellData } from './data.ts'
-import { type Edges, edgeOrder, Field, fieldEdges, Item, itemEdges, visibleEdges } from './edges.ts'
+import { type Edges, edgeOrder, Field, fieldEdges, Item, itemEdges, visibleEdges } from './edges/edges.ts'
 
 /** Edges shown per relation; the flag says whether one more visible edge exists. */
 const edgesMax = 500

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { issue } from '../core/issues.ts'
-import { Uuid } from '../core/wire.ts'
 import { brokenConstraint } from '../db/failure.ts'
 import { sql } from '../db/sql.ts'
 import { refusal, type ServiceError } from '../errors.ts'
+import { issue } from '../wire/issues.ts'
+import { Uuid } from '../wire/types.ts'
 import { type CellData, longerThan } from './data.ts'
 
 /** Wire form of a cell (contract 4, section 3.1); exactly these keys. */

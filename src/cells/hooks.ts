@@ -1,6 +1,6 @@
 import type { App } from '../core/app.ts'
-import { badText, issue } from '../core/issues.ts'
 import { refusal } from '../errors.ts'
+import { badText, issue } from '../wire/issues.ts'
 import { type CellData, Data } from './data.ts'
 
 /** What an embedder may decide about cells (contract 4, section 10). Hooks may run twice: a deadlock repeats the call. */

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { closest } from '../config/closest.ts'
-import type { Environment } from '../config.ts'
+import type { Environment } from '../config/config.ts'
 import { createOutput, type Output } from './output.ts'
 
 /** What a command may touch of its process. */

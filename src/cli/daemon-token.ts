@@ -1,8 +1,8 @@
 import { readDaemonTokenFile } from '../auth/daemon-token.ts'
 import { randomToken } from '../auth/secrets.ts'
 import { loadConfig } from '../config/file.ts'
-import { replacePrivateFile } from '../core/private-file.ts'
 import { StartError } from '../errors.ts'
+import { replacePrivateFile } from '../files/private-file.ts'
 import { group, subcommand } from './command.ts'
 
 const rotate = subcommand('daemon-token', {

@@ -1,5 +1,5 @@
-import { printable } from '../core/log-text.ts'
 import type { Cell, Columns, Phrase } from '../core/operation.ts'
+import { printable } from '../log/text.ts'
 import type { CommandIo } from './command.ts'
 
 /** What a command says on standard output: text for eyes, or with `--json` one JSON object per line. */

@@ -1,6 +1,6 @@
-import type { Issue } from '../core/issues.ts'
-import { printable } from '../core/log-text.ts'
 import { catalogue, type Reason, type ServiceError } from '../errors.ts'
+import { printable } from '../log/text.ts'
+import type { Issue } from '../wire/issues.ts'
 
 /** What a reason means in the shell, where the catalogue speaks to callers of the API. */
 const meanings: Partial<Record<Reason, string>> = {

@@ -3,7 +3,7 @@ import { removeRows, writeRows } from '../../test/helpers/audit-streams.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { cuttingProxy } from '../../test/helpers/cutting-proxy.ts'
-import { exportAudit } from '../audit/audit_export.ts'
+import { exportAudit } from '../audit-log/audit_export.ts'
 import { type TestService, testService } from '../testing/index.ts'
 import { type AuditStreamItem, auditStream } from './audit-stream.ts'
 

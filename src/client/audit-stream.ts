@@ -1,4 +1,4 @@
-import type { AuditEvent } from '../audit/events.ts'
+import type { AuditEvent } from '../audit/entry.ts'
 
 /** What the service says when it ends a stream for good; `too_many_streams`: newer ones of the credential took its place. */
 export type AuditStreamEnd = 'revoked' | 'expired' | 'role_lost' | 'too_many_streams'

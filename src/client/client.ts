@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import type { Actions } from '../actions.ts'
 import type { Action, InputOf, OutputOf, ReasonOf } from '../core/action.ts'
+import type { Route } from '../core/route.ts'
 import type { Reason } from '../errors.ts'
-import type { Route } from '../http/route.ts'
 import type { Routes } from '../routes.ts'
 
 /** Reasons that any call may end with, besides those its method lists. */

@@ -1,5 +1,5 @@
 import type { AuthorizeOffer } from '../offers/policy.ts'
-import type { RegistryOptions } from '../roles/registry.ts'
+import type { RegistryOptions } from '../registry/registry.ts'
 
 /**
  * What the environment cannot hold: registries, hooks and actions, from a config file or the library

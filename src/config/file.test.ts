@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { ConfigError } from '../config.ts'
+import type { ConfigError } from './config.ts'
 import { defineConfig, loadConfig, loadConfigFile } from './file.ts'
 
 let cwd: string

@@ -10,7 +10,7 @@ import {
   envName,
   type ParsedConfig,
   parseConfig,
-} from '../config.ts'
+} from './config.ts'
 import { isPlainObject } from './declarations.ts'
 
 /** The configuration of a process: loads the config file, then reads everything. Throws ConfigError. */

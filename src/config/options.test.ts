@@ -6,7 +6,7 @@ import {
   type Environment,
   parseConfig,
   resolveOptions,
-} from '../config.ts'
+} from './config.ts'
 
 const cwd = '/nonexistent'
 const key = 'k'.repeat(43)

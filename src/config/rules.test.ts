@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigError, type Environment, parseConfig } from '../config.ts'
+import { ConfigError, type Environment, parseConfig } from './config.ts'
 
 const cwd = '/nonexistent'
 const key = 'k'.repeat(43)

@@ -1,4 +1,4 @@
-import { envName, type ParsedConfig, type Source } from '../config.ts'
+import { envName, type ParsedConfig, type Source } from './config.ts'
 import type { AnySetting } from './setting.ts'
 import { type Key, keys, settings } from './table.ts'
 

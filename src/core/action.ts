@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { ReadOnly } from '../db/db.ts'
 import type { Reason } from '../errors.ts'
 import type { EventType } from '../events.ts'
-import type { Registry } from '../roles/registry.ts'
+import type { Registry } from '../registry/registry.ts'
 import type { App } from './app.ts'
 import type { Fail, Work } from './mutate.ts'
 

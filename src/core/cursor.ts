@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import type { Mac } from '../auth/cookie.ts'
-import { cursorLengthMax } from './wire.ts'
+import { cursorLengthMax } from '../wire/types.ts'
 
 /** Sort key of a row: what its list is ordered by, the unique tie-break last. */
 export type CursorKey = (string | number | boolean | null)[]

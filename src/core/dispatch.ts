@@ -2,14 +2,14 @@ import { callerEnvelope } from '../audit/audit.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { Carriers } from '../auth/carriers.ts'
 import { refusal } from '../errors.ts'
+import { GatedReads } from '../limits/gate.ts'
+import { crowdOf } from '../limits/limiters.ts'
+import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
 import { resolveActor } from './acting.ts'
 import type { App } from './app.ts'
-import type { WiredAction } from './boot.ts'
-import { GatedReads } from './gate.ts'
 import { guardCredential, guardRole } from './guards.ts'
-import { badText, type Issue, issue, toIssues } from './issues.ts'
-import { crowdOf } from './limiters.ts'
 import { fail, mutate } from './mutate.ts'
+import type { WiredAction } from './registration.ts'
 
 /** One RPC call, whatever carried it: HTTP POST or GET, a batch entry, `service.call`. */
 export type Call = {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { type Reason, refusal } from '../errors.ts'
 import type { EventType } from '../events.ts'
+import { parseInput } from '../wire/input.ts'
 import type { App } from './app.ts'
-import { parseInput } from './input.ts'
 import type { Fail } from './mutate.ts'
 import { type Operating, type Operator, operate } from './operate.ts'
 

@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
+import { silentLog } from '../log/log.ts'
 import { createService } from '../service.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { mutation, query } from './action.ts'
-import { silentLog } from './log.ts'
 
 let answer: unknown
 const output = z.object({ count: z.int(), more: z.array(z.string()).optional() })

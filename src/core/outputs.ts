@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Log } from './log.ts'
+import type { Log } from '../log/log.ts'
 
 /** What declares an answer: an RPC method, or a REST route. */
 type Declared = { readonly output?: z.ZodType | undefined }

@@ -1,9 +1,9 @@
 import { type Sql, sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
+import { issue } from '../wire/issues.ts'
+import { CursorText, Limit } from '../wire/types.ts'
 import type { App } from './app.ts'
 import type { CursorKey } from './cursor.ts'
-import { issue } from './issues.ts'
-import { CursorText, Limit } from './wire.ts'
 
 /** The input keys of a paged list (contract 1, section 0). */
 export const pageInput = (max = 200, standard = 50) => ({ limit: Limit(max, standard), cursor: CursorText })

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
 import type { AuditRow } from '../audit/audit.ts'
-import type { EventsOf } from '../audit/consumer-events.ts'
 import { sql } from '../db/db.ts'
 import { ServiceError } from '../errors.ts'
+import type { EventsOf } from '../registry/consumer-events.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { mutation } from './action.ts'
 import { recorded, type Work } from './mutate.ts'
@@ -15,7 +15,7 @@ const audit_events = {
   shelf_move: z.strictObject({ shelf: z.int() }),
   shelf_close: z.strictObject({ shelf: z.int(), reason: z.string().optional() }),
 }
-declare module '../audit/consumer-events.ts' {
+declare module '../registry/consumer-events.ts' {
   interface ConsumerEvents extends EventsOf<typeof audit_events> {}
 }
 

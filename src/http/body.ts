@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { refusal } from '../errors.ts'
-import type { EdgeRequest, RaiseLimit } from './edge.ts'
+import type { EdgeRequest, RaiseLimit } from './reply.ts'
 
 /**
  * Reads a JSON body as text (contract 1, section 2.4): '' without a body, null where the bytes are not

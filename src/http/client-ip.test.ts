@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { canonicalIp, isLoopbackHost, parseNetwork } from '../config/ip.ts'
-import { limiterIp } from '../core/limiters.ts'
 import { StartError } from '../errors.ts'
+import { limiterIp } from '../limits/limiters.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
 
 const proxies = compileTrustedProxies(['10.0.0.0/8', '192.168.1.1', '2001:db8:f::/48', '::1'])

@@ -1,94 +1,215 @@
-import type { ErrorData } from '../errors.ts'
-import type { Bound } from '../realtime/upgrade.ts'
+import { randomUUID } from 'node:crypto'
+import type { AuditStreams } from '../audit-stream/audit-stream.ts'
+import { readCarriers } from '../auth/carriers.ts'
+import type { App } from '../core/app.ts'
+import { asServiceError } from '../core/boundary.ts'
+import type { Readiness } from '../db/ready.ts'
+import { type Reason, refusal, StartError } from '../errors.ts'
+import { logWarnings } from '../log/log.ts'
+import { routeList } from '../routes.ts'
+import { admitUpgrade } from '../websocket/upgrade.ts'
+import { bodyLimit, readJsonText } from './body.ts'
+import { clientIp, compileTrustedProxies } from './client-ip.ts'
+import { type Origin, rpcGet, rpcPost } from './jsonrpc.ts'
+import { compileOrigins } from './origin.ts'
+import { type EdgeReply, type EdgeRequest, flatReply, jsonReply } from './reply.ts'
+import { runRoute } from './rest.ts'
 
-/**
- * The shape between the pipeline and what carries HTTP (a Node server, a fetch handler): the raw path,
- * headers in lower case, a body that is read only when asked for.
- */
-export type EdgeRequest = {
-  readonly method: string
-  /** As sent: not decoded, not normalised, without the query. */
-  readonly path: string
-  /** Without the leading `?`. */
-  readonly query: string
-  /** Repeated lines joined by `, ` (`; ` for Cookie). */
-  header(name: string): string | undefined
-  /** The peer's address; undefined is refused with `internal_error`. */
-  readonly address: string | undefined
-  /** False: no body, or one declared as empty. */
-  readonly hasBody: boolean
-  /** The whole body; null as soon as it crosses `limit` bytes, or what `raise` makes of them. */
-  body(limit: number, raise?: RaiseLimit): Promise<Uint8Array | null>
-  /** The client asks for another protocol on this connection. */
-  readonly isUpgrade?: boolean
-  /** True when the client has left and reads no answer. */
-  isGone(): boolean
+/** `serving` → `leaving` (readiness says no) → `draining` (everything says no): contract 1, section 15.5. */
+export type Phase = { now: 'serving' | 'leaving' | 'draining' }
+
+type Surface = {
+  verbs: readonly string[]
+  /** True: an Origin must be allowed even without a session cookie. */
+  checksOrigin?: boolean
+  /** Health paths: no origin check, no cookie handling. */
+  exempt?: boolean
+  handle(request: EdgeRequest, origin: Origin): Promise<EdgeReply>
 }
 
-/** Asked once, when a body is longer than the limit: what the limit is for this very sender. */
-export type RaiseLimit = () => Promise<number>
+const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/
 
-export type EdgeReply = {
-  status: number
-  headers: Record<string, string>
-  /** Null: no body and `Content-Length: 0`. Several texts go out one after the other. */
-  body: string | readonly string[] | StreamBody | null
-  /** The connection ends with this reply: the rest of the request is not read. */
-  close?: boolean
-  /** Of 101: what the connection becomes. */
-  opens?: Bound
+/** The edge of contract 1, section 2.1, in its order; the raw path decides, nothing is decoded. */
+export function createEdge(app: App, readiness: Readiness, phase: Phase, streams: AuditStreams) {
+  const { config } = app
+  const isAllowed = compileOrigins(config.allowed_origins)
+  const proxies = compileTrustedProxies(config.trusted_proxies)
+  const surfaces = surfaceTable(app, readiness, phase, streams)
+  let warned = false
+  const warnIgnored = (): void => {
+    if (!warned) app.log.warn('X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES')
+    warned = true
+  }
+
+  /** Steps 2 to 6; what it throws becomes the flat body of its reason. */
+  async function answer(request: EdgeRequest, sent: Sent, origin: Origin): Promise<EdgeReply> {
+    // 2. draining
+    if (phase.now === 'draining') throw refusal('shutting_down')
+
+    // 3. a declared length over the limit: the body stays unread
+    if (Number(request.header('content-length') ?? 0) > config.body_limit) throw refusal('payload_too_large')
+
+    // 4. the origin
+    const { surface } = sent
+    const isGuarded = surface?.checksOrigin || origin.carriers.cookie.state !== 'none'
+    if (sent.origin !== undefined && !sent.isAllowed && isGuarded && !surface?.exempt)
+      throw refusal('forbidden_origin')
+
+    // 5. path, then verb
+    if (!surface) throw refusal('not_found')
+    const isPreflight = request.method === 'OPTIONS' && request.header('access-control-request-method')
+    if (config.cors && sent.isAllowed && isPreflight)
+      return { status: 204, headers: { ...preflightHeaders }, body: null }
+    if (!surface.verbs.includes(request.method)) {
+      origin.trace.reason = 'method_not_allowed'
+      const reply = refuse('method_not_allowed')
+      reply.headers.allow = surface.verbs.join(', ')
+      return reply
+    }
+
+    // 6. the surface
+    return await surface.handle(request, origin)
+  }
+
+  return async (request: EdgeRequest): Promise<EdgeReply> => {
+    const started = performance.now()
+    const sentId = request.header('x-request-id')
+    const request_id = sentId !== undefined && requestIdForm.test(sentId) ? sentId : randomUUID()
+    const sentOrigin = request.header('origin')
+    const sent: Sent = {
+      surface: surfaces.get(request.path),
+      origin: sentOrigin,
+      isAllowed: sentOrigin !== undefined && isAllowed(sentOrigin),
+    }
+    const { carriers, discarded } = readCarriers(request.header, app.sessionCookie)
+    const trace: Origin['trace'] = {}
+    let ip = ''
+    let reply: EdgeReply
+    try {
+      ip = clientIp(request.address, request.header('x-forwarded-for'), proxies, warnIgnored)
+      reply = await answer(request, sent, { carriers, ip, request_id, trace })
+    } catch (error) {
+      const { status, data } = asServiceError(error, app.log, request_id)
+      trace.reason = data.reason
+      reply = flatReply(status, data)
+    }
+    if (endsConnection.has(trace.reason ?? '')) {
+      reply.close = true
+      reply.headers.connection = 'close'
+    }
+    if (config.cors && sent.isAllowed) Object.assign(reply.headers, corsHeaders(sentOrigin as string))
+    if (carriers.cookie.state === 'bad' && sent.surface && !sent.surface.exempt)
+      reply.headers['set-cookie'] ??= app.sessionCookie.clear()
+    if (discarded.length > 0 && config.env === 'development')
+      reply.headers['x-svc-auth-debug'] = discarded.join(', ')
+    reply.headers['x-request-id'] = request_id
+    app.log.info(
+      {
+        request_id,
+        method: request.method,
+        path: request.path.slice(0, 200),
+        status: reply.status,
+        duration_ms: Math.round((performance.now() - started) * 10) / 10,
+        ip,
+        ...trace,
+      },
+      'request',
+    )
+    return reply
+  }
 }
 
-/** A body without a known end: it goes out as it comes, as fast as the client takes it. */
-export type StreamBody = {
-  /** The head is on its way. Called once, unless the client has left already. */
-  open(sink: Sink): void
-  /** The sink takes more again. */
-  drained(): void
-  /** The connection has ended, whoever ended it; nothing may be written any more. */
-  gone(): void
+/** What the headers and the path of a request lead to. */
+type Sent = { surface: Surface | undefined; origin: string | undefined; isAllowed: boolean }
+
+/** Refusals after which the rest of the request is not read, or the server goes. */
+const endsConnection = new Set(['payload_too_large', 'shutting_down'])
+
+/** How long a body its sender may send: what looks like a credential is none before it has been read. */
+async function limitOf(app: App, { carriers, ip }: Origin): Promise<number> {
+  const { cookie, bearer, daemon } = carriers
+  if (cookie.state !== 'good' && bearer === undefined && daemon === undefined)
+    return bodyLimit(app.config, false)
+  if (await app.callers.read(carriers, false, ip)) return bodyLimit(app.config, true)
+  throw refusal('authentication_required')
 }
 
-/** Where a streamed body goes. */
-export type Sink = {
-  /** False: that was enough for now; `drained` follows. */
-  write(chunk: Uint8Array): boolean
-  end(): void
-  /** Cuts the connection; a client that does not read keeps nothing open. */
-  cut(): void
+function refuse(reason: Reason): EdgeReply {
+  const { status, data } = refusal(reason)
+  return flatReply(status, data)
 }
 
-/** Headers of every private reply (contract 1, section 2.4). */
-const privateHeaders = {
-  'cache-control': 'no-store',
-  vary: 'Cookie, Authorization, Origin',
+function surfaceTable(
+  app: App,
+  readiness: Readiness,
+  phase: Phase,
+  streams: AuditStreams,
+): Map<string, Surface> {
+  const { config } = app
+  const surfaces = new Map<string, Surface>()
+  const mount = (path: string, surface: Surface): void => {
+    if (surfaces.has(path)) throw new StartError('configuration', `Two surfaces have the path ${path}.`, 78)
+    surfaces.set(path, surface)
+  }
+  mount(config.rpc_path, {
+    verbs: ['GET', 'POST'],
+    handle: async (request, origin) =>
+      request.method === 'GET'
+        ? rpcGet(app, origin, request.query)
+        : rpcPost(
+            app,
+            origin,
+            await readJsonText(request, bodyLimit(config, false), () => limitOf(app, origin)),
+            request.isGone,
+          ),
+  })
+  for (const route of routeList) {
+    if (route.enabled && !route.enabled(app)) continue
+    mount(`${config.account_path}${route.path}`, {
+      verbs: route.method === 'GET' ? ['GET', 'HEAD'] : ['POST'],
+      ...(route.checksOrigin && { checksOrigin: true }),
+      handle: (request, origin) => runRoute(app, route, request, origin),
+    })
+  }
+  if (config.audit_stream)
+    mount(config.audit_stream_path, { verbs: ['GET'], checksOrigin: true, handle: streams.open })
+  if (config.ws)
+    mount(config.ws_path, {
+      verbs: ['GET'],
+      checksOrigin: true,
+      handle: (request, origin) => admitUpgrade(app, request, origin),
+    })
+  const live: Surface = {
+    verbs: ['GET', 'HEAD'],
+    exempt: true,
+    handle: async () => jsonReply(200, '{"status":"ok"}'),
+  }
+  const ready: Surface = {
+    verbs: ['GET', 'HEAD'],
+    exempt: true,
+    handle: async () => {
+      if (phase.now !== 'serving') return refuse('shutting_down')
+      const state = await readiness.check()
+      if (!state.ready) return refuse(state.reason)
+      const warnings = [...app.bootstrap.warnings(), ...logWarnings()]
+      return jsonReply(200, JSON.stringify({ ready: true, ...(warnings.length > 0 && { warnings }) }))
+    },
+  }
+  for (const path of ['/health', '/health/live']) mount(path, live)
+  for (const path of ['/ready', '/health/ready']) mount(path, ready)
+  return surfaces
+}
+
+const corsHeaders = (origin: string): Record<string, string> => ({
+  'access-control-allow-origin': origin,
+  'access-control-allow-credentials': 'true',
+  'access-control-expose-headers': 'Retry-After, X-Request-Id',
+})
+
+const preflightHeaders = {
+  vary: 'Origin',
   'x-content-type-options': 'nosniff',
+  'access-control-allow-methods': 'GET, HEAD, POST',
+  'access-control-allow-headers': 'Content-Type, X-Request-Id, Last-Event-ID',
+  'access-control-max-age': '600',
 }
-
-export const jsonReply = (
-  status: number,
-  body: string | readonly string[],
-  headers?: Record<string, string>,
-): EdgeReply => ({
-  status,
-  headers: { 'content-type': 'application/json', ...privateHeaders, ...headers },
-  body,
-})
-
-/** 200 without a body. */
-export const emptyReply = (headers?: Record<string, string>): EdgeReply => ({
-  status: 200,
-  headers: { ...privateHeaders, ...headers },
-  body: null,
-})
-
-/** The flat body of REST and of everything refused before a surface is reached (contract 1, section 4.4). */
-export function flatReply(status: number, data: ErrorData, headers?: Record<string, string>): EdgeReply {
-  const { reason, ...rest } = data
-  const error = reason === 'rate_limited' ? 'rate_limit_exceeded' : reason
-  return jsonReply(status, JSON.stringify({ error, ...rest }), { ...retryAfter(data), ...headers })
-}
-
-/** `Retry-After` with the same number as the body. */
-export const retryAfter = (data: ErrorData): Record<string, string> =>
-  typeof data.retry_after === 'number' ? { 'retry-after': String(data.retry_after) } : {}

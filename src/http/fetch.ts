@@ -1,5 +1,5 @@
 import { refusal } from '../errors.ts'
-import type { EdgeReply, EdgeRequest, RaiseLimit, StreamBody } from './edge.ts'
+import type { EdgeReply, EdgeRequest, RaiseLimit, StreamBody } from './reply.ts'
 
 /** What a fetch-shaped host knows beside the request. */
 export type FetchInfo = {

@@ -1,9 +1,9 @@
 import type { App } from '../core/app.ts'
+import { asServiceError } from '../core/boundary.ts'
 import { type Call, dispatch } from '../core/dispatch.ts'
-import { type Issue, issue, mayHoldBadText, tooDeep } from '../core/issues.ts'
 import { codeMessage, refusal, ServiceError } from '../errors.ts'
-import { asServiceError } from './boundary.ts'
-import { type EdgeReply, jsonReply, retryAfter } from './edge.ts'
+import { type Issue, issue, mayHoldBadText, tooDeep } from '../wire/issues.ts'
+import { type EdgeReply, jsonReply, retryAfter } from './reply.ts'
 import { smallAnswer, unsent } from './unsent.ts'
 
 /** JSON-RPC 2.0 (contract 1, section 3): one envelope validator for POST, batch, GET and WebSocket. */

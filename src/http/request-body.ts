@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { refusal, type ServiceError } from '../errors.ts'
-import type { RaiseLimit } from './edge.ts'
+import type { RaiseLimit } from './reply.ts'
 
 /**
  * The bodies that are still arriving, oldest first. Together they hold no more than `max` bytes: the one that

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { EdgeRequest } from './edge.ts'
+import type { EdgeRequest } from './reply.ts'
 
 /** Headers that may come once only; where they come twice, none of them counts (contract 1, section 2.4). */
 const onceOnly = new Set(['authorization', 'x-daemon-token'])

@@ -1,12 +1,12 @@
 import type { App } from '../core/app.ts'
+import { asServiceError } from '../core/boundary.ts'
 import { guardCredential } from '../core/guards.ts'
-import { badText, issue, mayHoldBadText, toIssues, tooDeep } from '../core/issues.ts'
+import { attemptOf, type Route } from '../core/route.ts'
 import { refusal } from '../errors.ts'
+import { badText, issue, mayHoldBadText, toIssues, tooDeep } from '../wire/issues.ts'
 import { bodyLimit, readJsonText } from './body.ts'
-import { asServiceError } from './boundary.ts'
-import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './edge.ts'
 import type { Origin } from './jsonrpc.ts'
-import { attemptOf, type Route } from './route.ts'
+import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './reply.ts'
 
 const nestingMax = 100
 

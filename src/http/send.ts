@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Connection, lingerMs } from './connection.ts'
-import type { EdgeReply, StreamBody } from './edge.ts'
+import type { EdgeReply, StreamBody } from './reply.ts'
 import { smallAnswer } from './unsent.ts'
 
 /** Writes the reply; what a client does not take counts against its connection. */

@@ -3,9 +3,9 @@ import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
 import { recorded } from '../core/mutate.ts'
 import { operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { Uuid } from '../wire/types.ts'
 import type { Via } from './invites.ts'
 
 const InviteDeleteInput = z.strictObject({ invite_id: Uuid })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fold } from '../accounts/formats.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 
 /** Wire form of an invite (contract 2, section 2). */
 export const Invite = z.object({

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Work } from '../core/mutate.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { EventMetadata } from '../events.ts'
+import { Uuid } from '../wire/types.ts'
 
 /** Wire form of an offer: exactly these 18 keys (contract 3, section 3.3). */
 export const Offer = z.strictObject({

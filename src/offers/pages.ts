@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { App } from '../core/app.ts'
 import { openPage, type Page, pageInput } from '../core/page.ts'
-import { Uuid } from '../core/wire.ts'
 import { refusal } from '../errors.ts'
 import { holdsAdmin } from '../roles/grants.ts'
+import { Uuid } from '../wire/types.ts'
 import { Offer } from './offers.ts'
 
 /** What the two lists of offers share (contract 3, section 4.5). */

@@ -3,12 +3,12 @@ import { lockAccounts } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { committed, type Work } from '../core/mutate.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { auditConferred, type Conferred, conferring, type GrantInput } from '../roles/grants.ts'
 import { activeGrantsWhere } from '../roles/revoke.ts'
 import { scopeLock } from '../roles/scope.ts'
+import { Uuid } from '../wire/types.ts'
 import {
   announceSuperseded,
   Offer,

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { lockAccounts } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
-import { Text, Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Text, Uuid } from '../wire/types.ts'
 import { lockOffer, offerMetadata, readOffer, refuseEnded, stampOffer } from './offers.ts'
 
 export const role_grant_offer_decline = mutation({

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import type { Log } from '../core/log.ts'
+import type { Log } from '../log/log.ts'
 import { encodeSignal, isEmpty, isUrgent, merged, type Signal, signalDecoder } from './signals.ts'
 
 /**

@@ -1,10 +1,10 @@
 import type { Credential } from '../core/action.ts'
-import type { Log } from '../core/log.ts'
 import type { Database } from '../db/db.ts'
+import type { Log } from '../log/log.ts'
 import type { Notification } from '../notifications.ts'
 import { type Closing, verdictOf } from './closings.ts'
-import { at } from './expiry.ts'
-import { findLost } from './net.ts'
+import { at } from './long-timer.ts'
+import { findLost } from './recheck.ts'
 
 /** What one committed mutation means for live connections. */
 export type Committed = {

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { lockLiveActor } from '../actors/lock.ts'
 import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
-import { Timestamp, Uuid } from '../core/wire.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { Timestamp, Uuid } from '../wire/types.ts'
 import { lockScope, refuseDestroyed } from './scope.ts'
 
 /** Wire form of an active role grant (contract 2, section 2). */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { onlyVia } from '../accounts/ending.ts'
 import { actor, operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
+import { Uuid } from '../wire/types.ts'
 import { conferGrant, GrantExpiry } from './grants.ts'
 import { checkScope, RoleName, ScopeKind } from './scope.ts'
 

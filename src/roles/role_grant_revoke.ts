@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import { recorded } from '../core/mutate.ts'
-import { Text, Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { Text, Uuid } from '../wire/types.ts'
 import { endGrants, lastAdminAmong, lockActiveGrants } from './revoke.ts'
 
 export const role_grant_revoke = mutation({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { grant, holder, operation } from '../core/operation.ts'
-import { Text, Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Text, Uuid } from '../wire/types.ts'
 import { endByOperator, refusedByOperator } from './operator.ts'
 import { lockActiveGrants } from './revoke.ts'
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { issue } from '../core/issues.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import type { Registry, RoleSpec } from './registry.ts'
+import type { Registry, RoleSpec } from '../registry/registry.ts'
+import { issue } from '../wire/issues.ts'
 
 /** A Name of contract 3, section 0, as input: a role, a grant path or a scope kind. */
 export const RoleName = z

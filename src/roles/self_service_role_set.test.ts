@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expire, globally, grantsOf, heard, holder, inRoom, registries } from '../../test/helpers/offers.ts'
 import { StartError } from '../errors.ts'
+import { createRegistry } from '../registry/registry.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { createRegistry } from './registry.ts'
 
 let test: TestService
 let ada: TestAccount

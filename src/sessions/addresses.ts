@@ -1,5 +1,5 @@
-import { limiterIp } from '../core/limiters.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { limiterIp } from '../limits/limiters.ts'
 
 /**
  * The addresses from which an account has signed in lately: wrong passwords from elsewhere do not lock these out.

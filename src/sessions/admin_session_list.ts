@@ -3,8 +3,8 @@ import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { account, operation } from '../core/operation.ts'
 import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { AuthSession } from './sessions.ts'
 
 const AdminSession = AuthSession.extend({ username: z.string() })

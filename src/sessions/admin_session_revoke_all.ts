@@ -1,12 +1,12 @@
 import { z } from 'zod'
+import { endForEveryone } from '../accounts/end-for-everyone.ts'
 import { type Detail, noAccount } from '../accounts/ending.ts'
-import { endForEveryone } from '../accounts/everyone.ts'
 import { lockAccounts } from '../accounts/locks.ts'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
 import { account, counted, operation } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 
 export const admin_session_revoke_all = mutation({
   doc: 'End every session of an account; one’s own account included.',

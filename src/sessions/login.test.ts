@@ -2,8 +2,8 @@ import { hash as argonHash } from '@node-rs/argon2'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { sha256Hex } from '../auth/secrets.ts'
-import { createLog } from '../core/log.ts'
 import { sql } from '../db/db.ts'
+import { createLog } from '../log/log.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 let test: TestService

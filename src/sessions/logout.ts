@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { callerEnvelope } from '../audit/audit.ts'
 import { mutate } from '../core/mutate.ts'
+import { route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
-import { route } from '../http/route.ts'
 
 /** `POST /logout`: ends the presented session and clears its cookie (contract 2, section 8). */
 export const logout = route({

@@ -5,8 +5,8 @@ import { sessionLifetimeSeconds } from '../auth/cookie.ts'
 import { randomToken, sessionIdOf } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import { mutate } from '../core/mutate.ts'
-import { Uuid } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { rememberAddress } from './addresses.ts'
 
 /** Wire form of a session (SPEC: Session). */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Config } from '../config.ts'
-import { Uuid } from '../core/wire.ts'
+import type { Config } from '../config/config.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 
 /** Wire form of the one row of settings (contract 2, section 2). */
 export const AppSettings = z.object({

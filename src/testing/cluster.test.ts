@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { postmasterPid, serves } from '../db/postgres-process.ts'
+import { postmasterPid, serves } from '../embedded/postgres-process.ts'
 import { cloneDatabase, sharedCluster, startCluster } from './cluster.ts'
 
 const query = async (connection: pg.ClientConfig, text: string) => {

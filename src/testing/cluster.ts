@@ -5,11 +5,11 @@ import { readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
-import { temporaryDirectory } from '../db/embedded-socket.ts'
-import { databaseUser } from '../db/embedded-user.ts'
 import { migrate, migrationNames, migrationsDirectory } from '../db/migrate.ts'
-import { findBinaries } from '../db/postgres-binaries.ts'
-import { connectionTo, initDatabase, startPostgres } from '../db/postgres-process.ts'
+import { findBinaries } from '../embedded/binaries.ts'
+import { connectionTo, initDatabase, startPostgres } from '../embedded/postgres-process.ts'
+import { temporaryDirectory } from '../embedded/socket.ts'
+import { databaseUser } from '../embedded/user.ts'
 
 /** A throwaway PostgreSQL: nothing of it survives its process. */
 export type TestCluster = {

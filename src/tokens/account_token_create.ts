@@ -7,10 +7,10 @@ import { ScopeInput, scopeLabel, storedScope } from '../auth/token-scope.ts'
 import type { TokenScope } from '../core/action.ts'
 import { mutation } from '../core/action.ts'
 import type { App } from '../core/app.ts'
-import { issue } from '../core/issues.ts'
 import type { Fail, Work } from '../core/mutate.ts'
-import { Int } from '../core/wire.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { issue } from '../wire/issues.ts'
+import { Int } from '../wire/types.ts'
 import { TokenName } from './tokens.ts'
 
 const daysMax = 36_500

@@ -1,6 +1,6 @@
 import { lockLiveAccount } from '../accounts/locks.ts'
 import { account, operation, type Words } from '../core/operation.ts'
-import { Uuid } from '../core/wire.ts'
+import { Uuid } from '../wire/types.ts'
 import { makeToken, refuseUnknownMethods, TokenInput } from './account_token_create.ts'
 
 /** As its owner makes one; the secret is in the answer and nowhere else. */

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { account, operation } from '../core/operation.ts'
 import { closePage, keyset, openPage, pageInput } from '../core/page.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 import { type TokenEntry, toEntry, tokenColumns } from './tokens.ts'
 
 export type AdminToken = TokenEntry & { username: string }

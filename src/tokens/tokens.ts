@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { scopeLabel } from '../auth/token-scope.ts'
-import { Uuid } from '../core/wire.ts'
 import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
 
 /** Wire form of a token in lists (contract 2, section 2): its scope as a label, never its secret. */
 export const TokenEntry = z.object({

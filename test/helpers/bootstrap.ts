@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { createLog } from '../../src/core/log.ts'
+import { createLog } from '../../src/log/log.ts'
 import { type TestOptions, testService } from '../../src/testing/index.ts'
 import { type SendOptions, send } from './account-routes.ts'
 

@@ -1,4 +1,4 @@
-import { createLog, type Log } from '../../src/core/log.ts'
+import { createLog, type Log } from '../../src/log/log.ts'
 
 /** A log as in production whose lines stay in memory. */
 export function capturedLog(): {

@@ -1,6 +1,6 @@
-import type { Held, Limiter } from '../../src/core/rate-limit.ts'
-import { createMemoryLimiter } from '../../src/core/rate-limit-memory.ts'
-import { createPostgresLimiter } from '../../src/core/rate-limit-postgres.ts'
+import type { Held, Limiter } from '../../src/limits/limiter.ts'
+import { createMemoryLimiter } from '../../src/limits/memory-limiter.ts'
+import { createPostgresLimiter } from '../../src/limits/postgres-limiter.ts'
 import type { TestService } from '../../src/testing/index.ts'
 
 /** Both stores of limiters, for the tests of what they have in common. */

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '../../src/client/client.ts'
-import { postmasterPid, stopPostgres } from '../../src/db/postgres-process.ts'
+import { postmasterPid, stopPostgres } from '../../src/embedded/postgres-process.ts'
 
 const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
 

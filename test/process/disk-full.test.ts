@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll, expect, it } from 'vitest'
-import { connectionTo } from '../../src/db/postgres-process.ts'
+import { connectionTo } from '../../src/embedded/postgres-process.ts'
 import { reasonOf } from '../helpers/outcome.ts'
 import {
   bootstrap,

@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import { type AuditEvent, auditColumns, EventType } from '../audit/entry.ts'
+import { numberRows } from '../audit/number.ts'
+import { operation } from '../core/operation.ts'
+import { type Database, sql } from '../db/db.ts'
+import { Int, Uuid } from '../wire/types.ts'
+import { numbersOf, selection, seqEnd } from './walk.ts'
+
+const Filter = z.strictObject({
+  /** Only rows after this one; the `last_seq` of an export before goes on where that one ended. */
+  since_seq: Int(0, Number.MAX_SAFE_INTEGER).optional(),
+  until_seq: Int(0, Number.MAX_SAFE_INTEGER).optional(),
+  event_type: EventType.optional(),
+  outcome: z.enum(['success', 'failure']).optional(),
+  /** As the one who acted or the one acted upon. */
+  account_id: Uuid.optional(),
+})
+export type AuditFilter = z.input<typeof Filter>
+
+/** Rows held in memory at a time. */
+const batch = 1000
+
+/**
+ * Every settled row in rising `seq`, a batch at a time. Numbers what was committed before the call first, so
+ * the caller's own answered mutations are in it.
+ */
+export const exportAudit = operation({
+  doc: 'Write the audit log as JSON Lines, oldest first.',
+  input: Filter,
+  handler: async (filter, { app }): Promise<AsyncIterable<AuditEvent>> => rowsOf(app.db, filter),
+  command: {
+    name: 'audit export',
+    args: {
+      since_seq: '--since-seq N',
+      until_seq: '--until-seq N',
+      event_type: '--event-type TYPE',
+      outcome: '--outcome OUTCOME',
+      account_id: '--account UUID',
+    },
+    details: '--out writes to a new file for its owner only, instead of standard output.',
+    lines: (last) => ({ last_seq: last?.seq ?? null }),
+  },
+})
+
+async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGenerator<AuditEvent> {
+  await numberRows(db)
+  const selected = selection(filter)
+  const { until_seq = seqEnd - 1 } = filter
+  for (let from = filter.since_seq ?? 0; ; ) {
+    const next = numbersOf(selected, { direction: 'asc', from, to: until_seq + 1 }, batch)
+    const rows = await db.readOnly.rows<AuditEvent>(sql`
+      with next as (${next})
+      select ${auditColumns} from next join audit_log l on l.seq = next.seq and l.seq is not null
+      order by l.seq`)
+    yield* rows
+    const last = rows.at(-1)
+    if (!last || rows.length < batch) return
+    from = last.seq
+  }
+}

@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import type { App } from '../core/app.ts'
+import { refusal } from '../errors.ts'
+import type { Origin } from '../http/jsonrpc.ts'
+import type { EdgeReply, EdgeRequest } from '../http/reply.ts'
+import { issue, toIssues } from '../wire/issues.ts'
+import { Uuid } from '../wire/types.ts'
+import { type Authority, authorise, authoriseAgain } from './authority.ts'
+import { Follower } from './follower.ts'
+import { createTail } from './tail.ts'
+
+/** The audit streams of this node: `GET <account path>/audit/stream` (contract 1, section 12). */
+export type AuditStreams = {
+  open(request: EdgeRequest, origin: Origin): Promise<EdgeReply>
+  /** Every stream ends with `shutdown`, and no other begins; resolves when nothing is read for them any more. */
+  end(): Promise<void>
+}
+
+export function createAuditStreams(app: App): AuditStreams {
+  const tail = createTail(app)
+  /** By credential, oldest first. */
+  const open = new Map<string, Set<Follower>>()
+  const started = new WeakSet<Follower>()
+  let isOver = false
+
+  function follow(origin: Origin, authority: Authority): Follower {
+    const began = performance.now()
+    const key = `${authority.credential.type} ${authority.credential.id}`
+    const siblings = open.get(key) ?? new Set()
+    const follower = new Follower({
+      tail,
+      authority,
+      authoriseAgain: (held) => authoriseAgain(app, origin, held),
+      onEnd: (reason) => {
+        leave?.()
+        siblings.delete(follower)
+        if (siblings.size === 0) open.delete(key)
+        if (!started.has(follower)) return
+        const { request_id, ip, trace } = origin
+        const duration_ms = Math.round(performance.now() - began)
+        app.log.info(
+          { request_id, account_id: trace.account_id, ip, reason, duration_ms },
+          'audit stream ended',
+        )
+      },
+    })
+    const leave = app.hub.add(follower.connection)
+    if (!leave) {
+      follower.body.gone()
+      throw refusal('busy', { retry_after: 1 })
+    }
+    open.set(key, siblings.add(follower))
+    return follower
+  }
+
+  function limit({ credential }: Authority): void {
+    const siblings = open.get(`${credential.type} ${credential.id}`) ?? new Set()
+    const surplus = siblings.size - app.config.sse_per_credential
+    for (const oldest of [...siblings].slice(0, Math.max(0, surplus))) oldest.close('too_many_streams')
+  }
+
+  return {
+    open: async (request, origin) => {
+      let query: Query = {}
+      const authority = await authorise(app, origin, () => {
+        query = readQuery(request)
+        return query.acting
+      })
+      const follower = follow(origin, authority)
+      try {
+        // Registered first: what takes the authority from here on is heard, what took it before is seen now.
+        await authoriseAgain(app, origin, authority)
+        await tail.fresh()
+        if (isOver) throw refusal('shutting_down')
+      } catch (error) {
+        follower.body.gone()
+        throw isOver ? refusal('shutting_down') : error
+      }
+      limit(authority)
+      started.add(follower)
+      follower.start(query.after)
+      return { status: 200, headers: { ...streamHeaders }, body: follower.body }
+    },
+    end: async () => {
+      isOver = true
+      for (const siblings of [...open.values()])
+        for (const follower of [...siblings]) follower.close('shutdown')
+      await tail.end()
+    },
+  }
+}
+
+const streamHeaders = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  vary: 'Cookie, Authorization, Origin',
+  'x-accel-buffering': 'no',
+  'x-content-type-options': 'nosniff',
+}
+
+type Query = { acting?: string | undefined; after?: number | undefined }
+
+/** A number of the log, as text. */
+const Position = z
+  .string()
+  .regex(/^\d{1,16}$/)
+  .transform(Number)
+  .refine(Number.isSafeInteger, { params: { code: 'too_big' } })
+
+const Query = z.strictObject({ acting: Uuid.optional(), after: Position.optional() })
+
+/** The query, and the position that a client resumes from: the header is the younger of the two. */
+function readQuery(request: EdgeRequest): Query {
+  const sent = new URLSearchParams(request.query)
+  const twice = [...sent.keys()].find((key) => sent.getAll(key).length > 1)
+  if (twice !== undefined) throw refused([issue([twice], 'invalid_value')])
+  const query = Query.safeParse(Object.fromEntries(sent))
+  if (!query.success) throw refused(toIssues(query.error))
+  const header = request.header('last-event-id')
+  if (header === undefined) return query.data
+  const last = Position.safeParse(header)
+  if (!last.success) throw refused(toIssues(last.error).map((one) => ({ ...one, path: ['Last-Event-ID'] })))
+  return { ...query.data, after: last.data }
+}
+
+const refused = (issues: ReturnType<typeof toIssues>) => refusal('invalid_query_params', { issues })

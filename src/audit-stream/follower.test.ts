@@ -1,0 +1,183 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { AuditEvent } from '../audit/entry.ts'
+import type { Authority } from './authority.ts'
+import { eventBlocks } from './blocks.ts'
+import { Follower } from './follower.ts'
+import type { Reading, Tail } from './tail.ts'
+
+// Time is what these rules are about: the whole service keeps them with the clock of the machine.
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const authority: Authority = {
+  account_id: 'a',
+  credential: { type: 'session', id: 's', scope: { kind: 'full' }, expires_at: null },
+  actor_id: 'b',
+  role_expires_at: null,
+}
+
+/** A stream on a tail by hand, whose client takes chunks until it is told to stop. */
+function stream({ fresh = async () => {}, log = [] as Reading[] } = {}) {
+  const takers = new Set<(reading: Reading) => void>()
+  const tail: Tail = {
+    follow: (take) => {
+      takers.add(take)
+      return () => void takers.delete(take)
+    },
+    fresh,
+    read: async () => log.shift() ?? reading(0, 0),
+    position: log.length * 100,
+    end: async () => {},
+  }
+  const ends: string[] = []
+  const follower = new Follower({
+    tail,
+    authority,
+    authoriseAgain: async (held) => held,
+    onEnd: (reason) => void ends.push(reason),
+  })
+  const client = { text: '', reads: true, over: '' }
+  follower.body.open({
+    write: (chunk) => {
+      client.text += Buffer.from(chunk).toString()
+      return client.reads
+    },
+    end: () => {
+      client.over = 'ended'
+      follower.body.gone()
+    },
+    cut: () => {
+      client.over = 'cut'
+      follower.body.gone()
+    },
+  })
+  const hand = (one: Reading): void => {
+    for (const take of takers) take(one)
+  }
+  return { follower, client, ends, hand, takers }
+}
+
+function reading(first: number, last: number, bytes = 0): Reading {
+  const nobody = {
+    actor_id: null,
+    account_id: null,
+    target_account_id: null,
+    target_actor_id: null,
+    ip: null,
+  }
+  const rows = Array.from(
+    { length: first > 0 ? last - first + 1 : 0 },
+    (_, index): AuditEvent => ({
+      id: 'id',
+      seq: first + index,
+      event_type: 'note',
+      outcome: 'success',
+      ...nobody,
+      created_at: '2026-01-01T00:00:00.000Z',
+      metadata: { text: 'x'.repeat(bytes) },
+    }),
+  )
+  return { rows, end: last, newest: last, removed_seq: 0, blocks: () => eventBlocks(rows) }
+}
+
+describe('keep-alive', () => {
+  it('comes after 15 s without another block, and each block begins the 15 s anew', () => {
+    const { follower, client, hand } = stream()
+    follower.start(undefined)
+    expect(client.text).toBe(': connected\n\n')
+    vi.advanceTimersByTime(14_999)
+    expect(client.text).toBe(': connected\n\n')
+    vi.advanceTimersByTime(1)
+    expect(client.text).toBe(': connected\n\nretry: 3000\n: keep-alive\n\n')
+    client.text = ''
+    vi.advanceTimersByTime(10_000)
+    hand(reading(1, 1))
+    expect(client.text).toMatch(/^id: 1\ndata: .*\n\n$/)
+    client.text = ''
+    vi.advanceTimersByTime(14_999)
+    expect(client.text).toBe('')
+    vi.advanceTimersByTime(15_001)
+    expect(client.text).toBe(': keep-alive\n\n: keep-alive\n\n')
+  })
+})
+
+describe('a client that does not read', () => {
+  const closed = 'event: close\ndata: {"reason":"slow_consumer"}\n\n'
+
+  it('may leave 1000 blocks waiting, not one more; what waited is dropped for the close block', () => {
+    const { follower, client, ends, hand } = stream()
+    follower.start(undefined)
+    client.reads = false
+    for (let seq = 1; seq <= 1001; seq++) hand(reading(seq, seq))
+    expect(ends).toEqual([])
+    hand(reading(1002, 1002))
+    expect(ends).toEqual(['slow_consumer'])
+    client.reads = true
+    client.text = ''
+    follower.body.drained()
+    expect(client).toMatchObject({ text: closed, over: 'ended' })
+  })
+
+  it('may leave 1 MiB waiting', () => {
+    const { follower, client, ends, hand } = stream()
+    follower.start(undefined)
+    client.reads = false
+    for (let seq = 1; seq <= 3; seq++) hand(reading(seq, seq, 400_000))
+    expect(ends).toEqual([])
+    hand(reading(4, 4))
+    expect(ends).toEqual(['slow_consumer'])
+  })
+
+  it('loses nothing else by a pause: what waited comes in order', () => {
+    const { follower, client, ends, hand } = stream()
+    follower.start(undefined)
+    client.reads = false
+    for (let seq = 1; seq <= 900; seq++) hand(reading(seq, seq))
+    client.reads = true
+    follower.body.drained()
+    expect(ends).toEqual([])
+    expect([...client.text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id))).toEqual(
+      Array.from({ length: 900 }, (_, i) => i + 1),
+    )
+  })
+
+  it('is read no further to while it is replayed to, and is closed when it takes nothing for long', async () => {
+    const log = [reading(1, 200), reading(201, 400), reading(401, 600)]
+    const { follower, client, ends } = stream({ log })
+    client.reads = false
+    follower.start(0)
+    await vi.advanceTimersByTimeAsync(29_000)
+    expect(log).toHaveLength(2)
+    expect(ends).toEqual([])
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(ends).toEqual(['slow_consumer'])
+    expect(log).toHaveLength(2)
+  })
+
+  it('is cut when it has not read the end within 5 s', () => {
+    const { follower, client, ends, hand } = stream()
+    follower.start(undefined)
+    client.reads = false
+    hand(reading(1, 1))
+    follower.close('shutdown')
+    vi.advanceTimersByTime(4_999)
+    expect(client.over).toBe('')
+    vi.advanceTimersByTime(1)
+    expect(client.over).toBe('cut')
+    expect(ends).toEqual(['shutdown'])
+  })
+})
+
+describe('the last row', () => {
+  it('is waited for no longer than the 2 s within which a stream must be closed', async () => {
+    const { follower, client, ends, takers } = stream({ fresh: () => new Promise<void>(() => {}) })
+    follower.start(undefined)
+    follower.connection.lost('revoked')
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(ends).toEqual([])
+    await vi.advanceTimersByTimeAsync(900)
+    expect(ends).toEqual(['revoked'])
+    expect(client.text.endsWith('event: close\ndata: {"reason":"revoked"}\n\n')).toBe(true)
+    expect(takers.size).toBe(0)
+  })
+})

@@ -1,0 +1,210 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { StreamBody } from '../http/reply.ts'
+import { verdictOf } from '../realtime/closings.ts'
+import type { Committed, Connection } from '../realtime/hub.ts'
+import { at } from '../realtime/long-timer.ts'
+import { type Authority, lossOf } from './authority.ts'
+import {
+  type Blocks,
+  closeBlock,
+  eventBlocks,
+  gapBlock,
+  keepAlive,
+  opening,
+  type StreamEnd,
+  withRetry,
+} from './blocks.ts'
+import { createOutbox, type Outbox } from './outbox.ts'
+import type { Reading, Tail } from './tail.ts'
+
+const keepAliveMs = 15_000
+/** How long a stream that has lost its authority waits for the row that says so. */
+const lastRowMs = 1_500
+const retryMs = 1_000
+
+type FollowerOptions = {
+  tail: Tail
+  authority: Authority
+  /** Reads the authority again; rejects with what refuses it. */
+  authoriseAgain(held: Authority): Promise<Authority>
+  /** Called once, when nothing follows any more but what waits already; `client_left` without a close block. */
+  onEnd(reason: StreamEnd | 'client_left'): void
+}
+
+/** One open audit stream: where it is in the log, and what ends it. */
+export class Follower {
+  readonly connection: Connection
+  readonly body: StreamBody
+  readonly #options: FollowerOptions
+  readonly #outbox: Outbox
+  readonly #quiet: NodeJS.Timeout
+  readonly #unfollow: () => void
+  #held: Authority
+  #position = 0
+  /** Handed every reading of the tail; before that, the stream reads for itself. */
+  #isLive = false
+  #isEnded = false
+  #isFirst = true
+  /** It ends with this reason as soon as it has sent all up to `lastSeq`. */
+  #ending: { reason: StreamEnd; lastSeq: number } | undefined
+  #stalls = 0
+  #disarm = (): void => {}
+  #lastRow: NodeJS.Timeout | undefined
+
+  constructor(options: FollowerOptions) {
+    const { tail, authority } = options
+    this.#options = options
+    this.#held = authority
+    this.#outbox = createOutbox(() => this.#end('client_left'))
+    this.body = this.#outbox.body
+    this.#quiet = setTimeout(() => this.#onQuiet(), keepAliveMs).unref()
+    this.#unfollow = tail.follow((reading) => {
+      if (this.#isLive) this.#take(reading)
+    })
+    this.#outbox.push(opening)
+    this.connection = {
+      kind: 'stream',
+      account_id: authority.account_id,
+      credential: authority.credential,
+      daemon: authority.daemon,
+      actor_id: authority.actor_id,
+      hear: (committed) => this.#hear(committed),
+      leave: () => this.close('shutdown'),
+      lost: (reason) => {
+        if (reason === 'expired') this.close(reason)
+        else void this.#lose(reason)
+      },
+    }
+  }
+
+  /** Goes on after `after`, or from the newest row on; only from here does anything follow the opening. */
+  start(after: number | undefined): void {
+    if (this.#isEnded) return
+    this.#arm()
+    if (after === undefined) {
+      this.#position = this.#options.tail.position
+      this.#isLive = true
+      this.#settle()
+    } else void this.#replay(after)
+  }
+
+  close(reason: StreamEnd): void {
+    if (this.#isEnded) return
+    this.#end(reason)
+    const last = closeBlock(reason)
+    this.#outbox.end(this.#isFirst ? withRetry(last) : last, reason === 'slow_consumer')
+  }
+
+  #put(blocks: Blocks): void {
+    if (this.#isEnded) return
+    if (this.#isLive && this.#outbox.isOver) return void this.close('slow_consumer')
+    this.#outbox.push(this.#isFirst ? withRetry(blocks) : blocks)
+    this.#isFirst = false
+    this.#quiet.refresh()
+  }
+
+  /** A stream that reads for itself waits for its client and piles nothing up; one that takes nothing must go. */
+  #onQuiet(): void {
+    if (!this.#isLive && !this.#outbox.isEmpty && ++this.#stalls > 1) this.close('slow_consumer')
+    else this.#put(keepAlive)
+  }
+
+  #take(reading: Reading): void {
+    if (reading.removed_seq > this.#position) this.#skip(this.#position, reading.removed_seq)
+    const { rows } = reading
+    const isWhole = rows.length > 0 && (rows[0] as { seq: number }).seq > this.#position
+    const blocks = isWhole ? reading.blocks() : eventBlocks(rows.filter(({ seq }) => seq > this.#position))
+    if (blocks.count > 0) this.#put(blocks)
+    this.#position = Math.max(this.#position, reading.end)
+    this.#settle()
+  }
+
+  #skip(after: number, to: number): void {
+    this.#put(gapBlock(after, to))
+    this.#position = to
+  }
+
+  /** Reads up to where the tail is, at the pace of the client. */
+  async #replay(after: number): Promise<void> {
+    const { tail } = this.#options
+    this.#position = after
+    let isAsked = true
+    while (!this.#isEnded) {
+      const reading = await tail.read(this.#position).catch(() => undefined)
+      if (this.#isEnded) return
+      if (!reading) await delay(retryMs, undefined, { ref: false })
+      // Only what was asked for can lie in the future; later the stream may well be ahead of the tail.
+      else if (isAsked && this.#position > reading.newest) this.#skip(this.#position, reading.newest)
+      else {
+        isAsked = false
+        this.#take(reading)
+        await this.#outbox.emptied()
+        this.#stalls = 0
+        if (this.#position >= tail.position) {
+          this.#isLive = true
+          return
+        }
+      }
+    }
+  }
+
+  #settle(): void {
+    if (this.#ending && this.#position >= this.#ending.lastSeq) this.close(this.#ending.reason)
+  }
+
+  #hear({ closings }: Committed): void {
+    const { actor_id } = this.#held
+    if (verdictOf(closings, this.#held) === 'own') void this.#lose('revoked')
+    else if (closings.some((one) => one.kind === 'actor' && one.actor_id === actor_id)) void this.#judge()
+  }
+
+  /** What took the authority left a row; it is committed, so the next reading has it. */
+  async #lose(reason: StreamEnd): Promise<void> {
+    if (this.#ending || this.#isEnded) return
+    const ending = { reason, lastSeq: Number.POSITIVE_INFINITY }
+    this.#ending = ending
+    this.#lastRow = setTimeout(() => this.close(reason), lastRowMs).unref()
+    const { tail } = this.#options
+    await tail.fresh().catch(() => {})
+    ending.lastSeq = tail.position
+    this.#settle()
+  }
+
+  async #judge(): Promise<void> {
+    try {
+      this.#held = await this.#options.authoriseAgain(this.#held)
+      this.#arm()
+    } catch (error) {
+      const reason = lossOf(error, this.#held)
+      if (reason === 'expired') this.close(reason)
+      else if (reason) await this.#lose(reason)
+      else this.#judgeSoon()
+    }
+  }
+
+  /** Judges again when the admin grant expires; the hub tells when the credential does. */
+  #arm(): void {
+    const { role_expires_at } = this.#held
+    this.#disarm()
+    if (this.#isEnded || role_expires_at === null) return
+    // The clock of the database may be behind ours, and only it says what has expired.
+    if (Date.parse(role_expires_at) <= Date.now()) this.#judgeSoon()
+    else this.#disarm = at(role_expires_at, () => void this.#judge())
+  }
+
+  #judgeSoon(): void {
+    this.#disarm()
+    if (this.#isEnded) return
+    this.#disarm = at(new Date(Date.now() + retryMs).toISOString(), () => void this.#judge())
+  }
+
+  #end(reason: StreamEnd | 'client_left'): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    clearTimeout(this.#quiet)
+    this.#disarm()
+    clearTimeout(this.#lastRow)
+    this.#unfollow()
+    this.#options.onEnd(reason)
+  }
+}

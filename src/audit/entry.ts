@@ -1,0 +1,29 @@
+import { z } from 'zod'
+import { sql } from '../db/db.ts'
+import { Uuid } from '../wire/types.ts'
+
+/** A numbered row as it is shown: these 11 keys in this order (contract 3, section 8.1). */
+export const AuditEvent = z.object({
+  id: Uuid,
+  seq: z.int(),
+  event_type: z.string(),
+  outcome: z.enum(['success', 'failure']),
+  actor_id: Uuid.nullable(),
+  account_id: Uuid.nullable(),
+  target_account_id: Uuid.nullable(),
+  target_actor_id: Uuid.nullable(),
+  ip: z.string().nullable(),
+  created_at: z.string(),
+  metadata: z.record(z.string(), z.unknown()).nullable(),
+})
+export type AuditEvent = z.output<typeof AuditEvent>
+
+/** The same of `audit_log l`. */
+export const auditColumns = sql`l.id, l.seq, l.event_type, l.outcome, l.actor_id, l.account_id,
+  l.target_account_id, l.target_actor_id, l.ip, l.created_at, l.metadata`
+
+/** The name of a type as input; one that is not registered finds nothing. */
+export const EventType = z
+  .string()
+  .max(128)
+  .regex(/^[A-Za-z][A-Za-z0-9_./-]*$/)

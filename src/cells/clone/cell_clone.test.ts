@@ -1,0 +1,181 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { graph } from '../../../test/helpers/cell-graphs.ts'
+import { cellRow } from '../../../test/helpers/cell-rows.ts'
+import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+
+let test: TestService
+let ada: TestAccount
+let bob: TestAccount
+let root: TestAccount
+beforeAll(async () => {
+  test = await testService()
+  ;[ada, bob, root] = await Promise.all([
+    test.account({ roles: ['team'] }),
+    test.account(),
+    test.account({ roles: ['admin'] }),
+  ])
+})
+afterAll(() => test.close())
+
+type Input = Parameters<TestAccount['client']['cell_clone']>[0]
+const clone = (source_id: string | undefined, more: Partial<Input> = {}, by = ada) =>
+  by.client.cell_clone({ source_id: source_id as string, ...more })
+const deep = { deep: true }
+
+describe('the new root', () => {
+  it('has kind, visibility and data of the source; it is the caller’s, without path, grants and history', async () => {
+    const source = await cellRow(test, {
+      kind: 'note',
+      visibility: 'public',
+      path: 'original',
+      data: { label: 'x', n: 1.5 },
+      created_by: bob.actor_id,
+      updated_at: '2026-01-01T00:00:00Z',
+      created_at: '2025-01-01T00:00:00Z',
+    })
+    await test.cellGrant(source, 'editor', { role: 'team', scope_id: null })
+    const answer = await scenario(test, () => clone(source), {
+      audit: [
+        {
+          event_type: 'cell_clone',
+          actor_id: ada.actor_id,
+          account_id: ada.id,
+          target_actor_id: null,
+          target_account_id: null,
+        },
+      ],
+    })
+    expect(answer).toEqual({
+      cloned_count: 1,
+      cell: {
+        id: expect.not.stringContaining(source),
+        kind: 'note',
+        visibility: 'public',
+        path: null,
+        data: { label: 'x', n: 1.5 },
+        version: 1,
+        created_by: ada.actor_id,
+        updated_by: null,
+        created_at: expect.any(String),
+        updated_at: null,
+      },
+    })
+    expect((await ada.client.cell_get({ id: answer.cell.id })).cell).toEqual(answer.cell)
+    expect((await ada.client.cell_grant_list({ cell_id: answer.cell.id })).grants).toEqual([])
+  })
+
+  it('has the data merged with the patch, by RFC 7396', async () => {
+    const source = await cellRow(test, {
+      created_by: ada.actor_id,
+      data: { label: 'x', summary: 'gone', nested: { a: 1, b: 2 } },
+    })
+    const { cell } = await clone(source, {
+      with_data_patch: { summary: null, nested: { b: null, c: 3 }, more: [1] },
+    })
+    expect(cell.data).toEqual({ label: 'x', nested: { a: 1, c: 3 }, more: [1] })
+    expect((await ada.client.cell_get({ id: source })).cell.data).toMatchObject({ summary: 'gone' })
+  })
+
+  it('takes ordinary keys of any name', async () => {
+    const source = await cellRow(test, { created_by: ada.actor_id })
+    const with_data_patch = JSON.parse('{"__proto__":{"a":1},"":1,"nested":{"kind":"x"}}')
+    const { cell } = await clone(source, { with_data_patch })
+    expect(JSON.parse(JSON.stringify(cell.data))).toEqual(with_data_patch)
+  })
+})
+
+describe('refused, with nothing written', () => {
+  const refused = (source_id: string, more: Partial<Input>, reason: string, by = ada) =>
+    scenario(test, () => clone(source_id, more, by), { reason })
+
+  it('of a cell that is hidden, deleted or missing, before the patch is looked at', async () => {
+    const hidden = await cellRow(test, { created_by: bob.actor_id })
+    const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
+    for (const id of [hidden, deleted, randomUUID(), ada.actor_id])
+      for (const more of [{}, deep, { with_data_patch: { kind: 'x' } }])
+        await refused(id, more, 'cell_not_found')
+    await refused(deleted, {}, 'cell_not_found', root)
+  })
+
+  it('with a top-level kind in the patch, null too', async () => {
+    const source = await cellRow(test, { created_by: ada.actor_id })
+    for (const kind of ['x', null]) await refused(source, { with_data_patch: { kind } }, 'cell_kind_in_data')
+  })
+
+  it('where the merged data is too big, while each alone is not', async () => {
+    const data = { a: 'x'.repeat(200_000) }
+    const source = await cellRow(test, { created_by: ada.actor_id, data })
+    const outcome = await ada.client.try.cell_clone({
+      source_id: source,
+      with_data_patch: { b: 'x'.repeat(100_000) },
+    })
+    expect(outcome).toMatchObject({
+      ok: false,
+      error: { reason: 'invalid_params', data: { issues: [{ path: ['with_data_patch'], code: 'too_big' }] } },
+    })
+    expect(await reasonOf(clone(source, { with_data_patch: { a: null, b: 'x'.repeat(100_000) } }))).toBe('ok')
+  })
+
+  it('of wrong input', async () => {
+    const source = await cellRow(test, { created_by: ada.actor_id })
+    for (const more of [{ deep: 1 }, { deep: null }, { with_data_patch: null }, { with_data_patch: [] }])
+      await refused(source, more as never, 'invalid_params')
+  })
+})
+
+describe('a shallow clone', () => {
+  it('has the edges of the root with their names, positions and far cells, itself included', async () => {
+    const ids = await graph(test, ada.actor_id, [
+      ['root', 'child', 'first'],
+      ['root', 'child', '#1'],
+      ['root', 'other', '#2'],
+      ['root', 'root', 'self'],
+      ['child', 'other', 'next'],
+    ])
+    const { cell, cloned_count } = await clone(ids.root)
+    expect(cloned_count).toBe(1)
+    const { fields, items } = await ada.client.cell_get({ id: cell.id })
+    expect(fields).toMatchObject([
+      { source_id: cell.id, name: 'first', target_id: ids.child },
+      { source_id: cell.id, name: 'self', target_id: ids.root },
+    ])
+    expect(items).toMatchObject([
+      { parent_id: cell.id, position: '1', child_id: ids.child },
+      { parent_id: cell.id, position: '2', child_id: ids.other },
+    ])
+    expect(fields[0]?.created_at).toBe(cell.created_at)
+  })
+
+  it('drops edges to cells that the caller may not view', async () => {
+    const ids = await graph(
+      test,
+      bob.actor_id,
+      [
+        ['root', 'hidden', 'a'],
+        ['root', 'deleted', '#1'],
+        ['root', 'open', '#2'],
+      ],
+      {
+        root: { visibility: 'public' },
+        open: { visibility: 'public' },
+        deleted: { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' },
+      },
+    )
+    const { cell } = await clone(ids.root)
+    const { fields, items } = await root.client.cell_get({ id: cell.id })
+    expect(fields).toEqual([])
+    expect(items.map(({ child_id }) => child_id)).toEqual([ids.open])
+  })
+})
+
+it('clones and creations of an account share one budget, a clone counting once', async () => {
+  const node = await testService({ limit_cell_create: '3/900' })
+  const { client } = await node.account()
+  const { cell } = await client.cell_create({ data: {} })
+  for (const _ of [1, 2]) await client.cell_clone({ source_id: cell.id, deep: true })
+  expect(await reasonOf(client.cell_clone({ source_id: cell.id }))).toBe('rate_limited')
+  expect(await reasonOf(client.cell_create({ data: {} }))).toBe('rate_limited')
+  await node.close()
+})

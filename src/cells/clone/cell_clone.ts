@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { mutation } from '../../core/action.ts'
+import type { App } from '../../core/app.ts'
+import { type Queryable, sql } from '../../db/db.ts'
+import { refusal } from '../../errors.ts'
+import { holdsAdmin } from '../../roles/grants.ts'
+import { issue } from '../../wire/issues.ts'
+import { Uuid } from '../../wire/types.ts'
+import { me, tier } from '../access.ts'
+import { Cell, cellWriteError } from '../cells.ts'
+import { type CellData, checkData, compactBytes, DataPatch, mergePatch, sameJson } from '../data.ts'
+import { mayCreate, validated } from '../hooks.ts'
+import { clonesUnderWay, noQuota, quotaOf, storeWithin } from '../usage.ts'
+import { type Copy, copyStatement } from './copy.ts'
+import { cellsToClone, cloneLimits, tooLarge, type Walked } from './walk.ts'
+
+export const cell_clone = mutation({
+  doc: 'Copy a cell that the caller may view, with its visible edges; deep: with all cells these lead to.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'cell_clone',
+  snapshot: true,
+  rate_limit: 'account',
+  rate_limit_group: 'cell_create',
+  budget: 'cell_clone',
+  input: z.strictObject({
+    source_id: Uuid,
+    deep: z.boolean().default(false),
+    with_data_patch: DataPatch.optional(),
+  }),
+  output: z.object({ cell: Cell, cloned_count: z.int() }),
+  errors: [
+    'cell_not_found',
+    'cell_kind_in_data',
+    'cell_clone_too_large',
+    'cell_data_invalid',
+    'cell_create_forbidden',
+    'cell_quota_exceeded',
+    'account_vanished',
+  ],
+  async handler(
+    { source_id, deep, with_data_patch: patch },
+    { app, account, actor, role_grants, db, audit, afterCommit },
+  ) {
+    app.disk.admit()
+    const caller = { actor_id: actor.id, account_id: account.id, is_admin: holdsAdmin(role_grants) }
+    const { cell, ids, cost } = await clone(app, db, caller, { source_id, deep, patch })
+    audit('cell_clone', { source_id, new_id: cell.id }, { cell_ids: ids })
+    afterCommit(() => app.limiters.spend('cell_clone', account.id, cost))
+    return { cell, cloned_count: ids.length }
+  },
+})
+
+type Caller = { actor_id: string; account_id: string; is_admin: boolean }
+type Wanted = { source_id: string; deep: boolean; patch: CellData | undefined }
+
+async function clone(
+  app: App,
+  db: Queryable,
+  caller: Caller,
+  wanted: Wanted,
+): Promise<{ cell: Cell; ids: string[]; cost: number }> {
+  const { actor_id, account_id, is_admin } = caller
+  const { source_id, deep, patch } = wanted
+  const [root] = await sources(db, actor_id, [source_id])
+  if (!root) throw refusal('cell_not_found')
+  const data = patch && patched(root.data, patch)
+  const bytes = compactBytes(data ?? root.data)
+  const edgesOfCellMax = app.config.max_cell_edges
+  const walked = await cellsToClone(db, actor_id, { id: root.id, bytes }, { deep, edgesOfCellMax })
+  const { ids } = walked
+  const changed = new Map(data && [[root.id, data]])
+  const amount = { cells: ids.length, bytes: await runHooks(app, db, caller, walked, root, changed) }
+  const copies = ids.map((id): Copy => ({ source_id: id, new_id: randomUUID(), data: changed.get(id) }))
+  const write = { account_id, amount, quota: is_admin ? noQuota : quotaOf(app.config) }
+  const cell = await storeWithin(db, write, clonesUnderWay, (way) =>
+    db.first<Cell>(copyStatement(actor_id, copies, deep, write, way)),
+  ).catch((error) => {
+    throw cellWriteError(error, 'with_data_patch')
+  })
+  // A role of the caller expired since the walk, and a cell with it: fewer are left, so this comes to an end.
+  if (!cell) return await clone(app, db, caller, wanted)
+  const { cells, bytes: size } = amount
+  const cost = cells + Math.ceil(size / unitBytes) + Math.ceil(walked.edges / unitEdges)
+  return { cell, ids: copies.map(({ new_id }) => new_id), cost }
+}
+
+/** What costs as much as one more cell. */
+const unitBytes = 16_384
+const unitEdges = 32
+
+type Source = { id: string; kind: string | null; visibility: string; data: CellData }
+
+const sources = (db: Queryable, actor_id: string, ids: string[]): Promise<Source[]> =>
+  db.rows<Source>(sql`
+    with ${me(actor_id)}
+    select c.id, c.kind, c.visibility, c.data
+    from unnest(${ids}::uuid[]) with ordinality as wanted (id, nth) join cell c on c.id = wanted.id, me
+    where ${tier.view} order by wanted.nth`)
+
+function patched(stored: CellData, patch: CellData): CellData {
+  if (Object.hasOwn(patch, 'kind')) throw refusal('cell_kind_in_data')
+  const merged = mergePatch(stored, patch)
+  const problem = checkData(merged)
+  if (problem) throw refusal('invalid_params', { issues: [issue(['with_data_patch'], problem)] })
+  return merged
+}
+
+/**
+ * Asks the hooks about every cell to be, first the one for data, then the one for creation. What they leave
+ * as it is is copied in the database; without hooks the data of the children never comes here. Resolves to the
+ * bytes of all data to be.
+ */
+async function runHooks(
+  app: App,
+  db: Queryable,
+  caller: Caller,
+  { ids, bytes: walkedBytes }: Walked,
+  root: Source,
+  changed: Map<string, CellData>,
+): Promise<number> {
+  if (!app.hooks.validateData && !app.hooks.authorizeCreate) return walkedBytes
+  const cells = ids.length === 1 ? [root] : await sources(db, caller.actor_id, ids)
+  for (const { id, kind, data } of cells) {
+    const before = changed.get(id) ?? data
+    const after = await validated(app, kind, before)
+    if (!sameJson(before, after)) changed.set(id, after)
+  }
+  const bytes = cells.reduce((sum, { id, data }) => sum + compactBytes(changed.get(id) ?? data), 0)
+  if (bytes > cloneLimits.bytes) throw tooLarge('bytes')
+  for (const { id, kind, visibility, data } of cells) {
+    const wanted = { operation: 'clone' as const, kind, visibility, path: null, source_id: id }
+    if (!(await mayCreate(app, caller, { ...wanted, data: changed.get(id) ?? data })))
+      throw refusal('cell_create_forbidden')
+  }
+  return bytes
+}

@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { mutation } from '../../core/action.ts'
+import { Uuid } from '../../wire/types.ts'
+import { FieldName, fieldEdges } from './edges.ts'
+import { removeEdge } from './write.ts'
+
+export const cell_field_delete = mutation({
+  doc: 'Take a field away from a cell; `deleted` is false where there is none.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'cell_field_delete',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
+  input: z.strictObject({ source_id: Uuid, name: FieldName }),
+  output: z.object({ ok: z.literal(true), deleted: z.boolean() }),
+  errors: ['cell_not_found'],
+  async handler({ source_id, name }, { actor, db, audit }) {
+    const target_id = await removeEdge(db, fieldEdges, {
+      actor_id: actor.id,
+      anchor_id: source_id,
+      key: name,
+    })
+    if (target_id !== null) audit('cell_field_delete', { source_id, name, target_id })
+    return { ok: true as const, deleted: target_id !== null }
+  },
+})

@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test as it } from 'vitest'
+import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
+import { rpc } from '../../../test/helpers/http.ts'
+import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { sql } from '../../db/db.ts'
+import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+
+let test: TestService
+let ada: TestAccount
+let bob: TestAccount
+let child_id: string
+let parent_id: string
+beforeAll(async () => {
+  test = await testService()
+  ;[ada, bob] = await Promise.all([test.account(), test.account()])
+  child_id = await cellRow(test, { created_by: bob.actor_id, visibility: 'public' })
+})
+beforeEach(async () => {
+  parent_id = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
+  await itemRow(test, parent_id, 'a', child_id)
+  await test.service.app.db.run(sql`
+    update cell_item set created_at = '2026-01-01T00:00:00Z' where parent_id = ${parent_id}`)
+})
+afterAll(() => test.close())
+
+const move = (position: string, new_position: string, { client } = ada) =>
+  client.cell_item_move({ parent_id, position, new_position })
+const rows = () =>
+  test.service.app.db.rows<{ position: string; child_id: string }>(sql`
+    select position, child_id from cell_item where parent_id = ${parent_id} order by position`)
+
+it('the item stands at its new position only, with the time it had; one audit row in both timelines', async () => {
+  const { item } = await scenario(test, () => move('a', 'b'), {
+    audit: [
+      {
+        event_type: 'cell_item_move',
+        actor_id: ada.actor_id,
+        account_id: ada.id,
+        metadata: { parent_id, child_id, position_old: 'a', position_new: 'b' },
+      },
+    ],
+  })
+  expect(item).toEqual({ parent_id, position: 'b', child_id, created_at: '2026-01-01T00:00:00.000Z' })
+  expect((await ada.client.cell_item_list({ parent_id })).items).toEqual([item])
+  const row = await test.service.app.db.first<{ cell_ids: string[] }>(sql`
+    select cell_ids from audit_log order by written desc limit 1`)
+  expect(row?.cell_ids.toSorted()).toEqual([parent_id, child_id].toSorted())
+})
+
+it('to where it stands: nothing is written, the stored item is answered', async () => {
+  const { item } = await scenario(test, () => move('a', 'a'))
+  expect(item).toEqual({ parent_id, position: 'a', child_id, created_at: '2026-01-01T00:00:00.000Z' })
+})
+
+it('to where another item stands, visible or not: refused, and both stay', async () => {
+  const hidden = await cellRow(test, { created_by: bob.actor_id })
+  await itemRow(test, parent_id, 'b', hidden)
+  await itemRow(test, parent_id, 'c', child_id)
+  const before = await rows()
+  for (const position of ['b', 'c'])
+    await scenario(test, () => move('a', position), { reason: 'cell_item_position_taken' })
+  expect(await rows()).toEqual(before)
+})
+
+it('to where an item stands whose child is deleted: taken over', async () => {
+  const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
+  await itemRow(test, parent_id, 'b', deleted)
+  await scenario(test, () => move('a', 'b'), { audit: [{ event_type: 'cell_item_move' }] })
+  expect(await rows()).toEqual([{ position: 'b', child_id }])
+})
+
+it('there and back again', async () => {
+  await move('a', 'b')
+  await move('b', 'a')
+  expect(await rows()).toEqual([{ position: 'a', child_id }])
+})
+
+describe('what is not there to be moved answers alike and names no child', () => {
+  const reply = async (position: string, new_position: string) => {
+    const { status, headers, text } = await scenario(test, () =>
+      rpc(
+        test.url,
+        { jsonrpc: '2.0', id: 1, method: 'cell_item_move', params: { parent_id, position, new_position } },
+        { 'x-request-id': 'same', cookie: ada.cookie },
+      ),
+    )
+    const { date: _, ...rest } = headers
+    return { status, rest, text }
+  }
+
+  it('an empty slot, one whose child is deleted or has become private; also to the same or a held one', async () => {
+    const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
+    const { cell } = await bob.client.cell_create({ data: {}, visibility: 'public' })
+    await itemRow(test, parent_id, 'dead', deleted)
+    await ada.client.cell_item_insert({ parent_id, child_id: cell.id, position: 'shy' })
+    await bob.client.cell_update({ cell_id: cell.id, visibility: 'private' })
+    const before = await rows()
+    const wanted = await reply('empty', 'b')
+    expect(wanted).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
+    for (const position of ['empty', 'dead', 'shy'])
+      for (const to of ['b', 'a', position]) expect(await reply(position, to)).toEqual(wanted)
+    expect(await rows()).toEqual(before)
+  })
+
+  it('an item of another parent', async () => {
+    const other = await cellRow(test, { created_by: ada.actor_id })
+    await itemRow(test, other, 'there', child_id)
+    expect(await reasonOf(move('there', 'b'))).toBe('cell_not_found')
+  })
+})
+
+it.each<[string, boolean]>([
+  ['owner', true],
+  ['editor', true],
+  ['admin', true],
+  ['viewer', false],
+  ['stranger', false],
+])('%s may: %s', async (who, isAllowed) => {
+  const account = who === 'owner' ? ada : await test.account({ roles: who === 'admin' ? ['admin'] : [] })
+  if (who === 'editor' || who === 'viewer')
+    await test.cellGrant(parent_id, who, { actor_id: account.actor_id })
+  for (const [from, to] of [
+    ['a', 'a'],
+    ['a', 'b'],
+  ] as const)
+    expect(await reasonOf(move(from, to, account))).toBe(isAllowed ? 'ok' : 'cell_not_found')
+  expect(await rows()).toEqual([{ position: isAllowed ? 'b' : 'a', child_id }])
+})
+
+it.each<[object]>([
+  [{ position: '' }],
+  [{ position: 'é' }],
+  [{ new_position: 'x'.repeat(201) }],
+  [{ new_position: '-' }],
+  [{ new_position: null }],
+  [{ new_position: undefined }],
+  [{ parent_id: 'x' }],
+  [{ new_parent_id: '11111111-1111-4111-8111-111111111111' }],
+])('%j is refused', async (wrong) => {
+  const input = { parent_id, position: 'a', new_position: 'b', ...wrong }
+  await scenario(
+    test,
+    () => ada.client.cell_item_move(input as Parameters<typeof ada.client.cell_item_move>[0]),
+    {
+      reason: 'invalid_params',
+    },
+  )
+})

@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { mutation } from '../../core/action.ts'
+import { sql } from '../../db/db.ts'
+import { Uuid } from '../../wire/types.ts'
+import { me, tier, tiers } from '../access.ts'
+import { edgeColumns, Item, itemEdges, Position } from './edges.ts'
+import { placeItem } from './write.ts'
+
+export const cell_item_move = mutation({
+  doc: 'Move an item to a free position of the same cell.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'cell_item_move',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
+  input: z.strictObject({ parent_id: Uuid, position: Position, new_position: Position }),
+  output: z.object({ item: Item }),
+  errors: ['cell_not_found', 'cell_item_position_taken'],
+  async handler({ parent_id, position, new_position }, { actor, db, audit, fail }) {
+    const movable = sql`
+      select ${edgeColumns(itemEdges, 'i')} from cell c, cell_item i, cell far, me
+      where c.id = ${parent_id}::uuid and ${tier.edit} and i.parent_id = c.id and i.position = ${position}
+        and far.id = i.child_id and ${tiers('far').view}`
+    // Nobody else writes items of this parent meanwhile: two moves that swap slots would deadlock.
+    const stored = await db.first<Item>(sql`with ${me(actor.id)} ${movable} for no key update of c`)
+    if (!stored) throw fail('cell_not_found')
+    if (new_position === position) return { item: stored }
+    const item = await placeItem(db, actor.id, { item: movable, position: new_position, leaves: position })
+    audit('cell_item_move', {
+      parent_id,
+      child_id: item.child_id,
+      position_old: position,
+      position_new: new_position,
+    })
+    return { item }
+  },
+})

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { cellRow, cellRows, itemRow } from '../../../test/helpers/cell-rows.ts'
+import { workOf } from '../../../test/helpers/plans.ts'
+import { sql } from '../../db/db.ts'
+import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+
+/** One account's hundred thousand items, which lead from a public cell to a hidden one or the other way round. */
+const many = 100_000
+/** What one call may examine, with one row of each relation to see that there is more. */
+const examinedMax = 2 * 12_000 + 10
+
+let test: TestService
+let ada: TestAccount
+let bob: TestAccount
+let flooded: string
+let popular: string
+let seen: string
+beforeAll(async () => {
+  test = await testService({ limit_cell_read: 'off' })
+  ;[ada, bob] = await Promise.all([test.account(), test.account()])
+  const open = { visibility: 'public', created_by: ada.actor_id } as const
+  ;[flooded, popular, seen] = [
+    await cellRow(test, open),
+    await cellRow(test, open),
+    await cellRow(test, open),
+  ]
+  const hidden = await cellRow(test, { created_by: ada.actor_id })
+  for (const [parent, child] of [
+    [flooded, hidden],
+    [hidden, popular],
+  ])
+    for (let from = 0; from < many; from += 10_000)
+      await test.service.app.db.run(sql`
+        insert into cell_item (parent_id, position, child_id, created_at)
+        select ${parent}::uuid, 'secret' || lpad(i::text, 6, '0'), ${child}::uuid, '2026-01-01'
+        from generate_series(${from + 1}::int, ${from + 10_000}::int) i`)
+  // Of a few cells a plan would read them all.
+  await cellRows(test, 2000, { kind: sql`'other'` })
+  await itemRow(test, flooded, 'z', seen)
+  await itemRow(test, seen, 'z', popular)
+  for (const table of ['cell', 'cell_item']) await test.service.app.db.run(sql`analyze ${sql.raw(table)}`)
+})
+afterAll(() => test.close())
+
+describe('a flood of edges that nobody sees', () => {
+  it('is not examined to its end by cell_get, which says that there is more', async () => {
+    const work = await workOf(test.databaseUrl, async () => {
+      const { items, items_truncated, fields_truncated } = await test.client().cell_get({ id: flooded })
+      expect([items, items_truncated, fields_truncated]).toEqual([[], true, false])
+    })
+    expect(work.rows.cell_item).toBeLessThan(examinedMax)
+    expect(work.rows.cell).toBeLessThan(examinedMax)
+  })
+
+  it.each([
+    ['that leave a cell', () => ({ parent_id: flooded })],
+    ['that lead to a cell', () => ({ child_id: popular })],
+  ])('is walked %s in steps, whose cursors tell nothing', async (_how, input) => {
+    const found: string[] = []
+    let cursor: string | null = null
+    let steps = 0
+    do {
+      const work = await workOf(test.databaseUrl, async () => {
+        const page = await bob.client.cell_item_list({ ...input(), cursor })
+        found.push(...page.items.map(({ position }) => position))
+        cursor = page.next_cursor
+      })
+      expect(work.rows.cell_item ?? 0).toBeLessThan(examinedMax)
+      expect(Buffer.from(cursor ?? '', 'base64url').toString('latin1')).not.toContain('secret')
+      steps += 1
+    } while (cursor !== null)
+    expect(found).toEqual(['z'])
+    expect(steps).toBeGreaterThan(many / examinedMax)
+  })
+
+  it('keeps nobody from his own calls', async () => {
+    let isOver = false
+    const attack = Array.from({ length: 40 }, async () => {
+      const client = test.client()
+      while (!isOver) await client.try.cell_get({ id: flooded })
+    })
+    const times: number[] = []
+    const until = performance.now() + 3000
+    while (performance.now() < until) {
+      const began = performance.now()
+      await bob.client.account_verify()
+      times.push(performance.now() - began)
+    }
+    const wrote = await bob.client.cell_create({ data: {} })
+    isOver = true
+    await Promise.all(attack)
+    expect(wrote.cell.created_by).toBe(bob.actor_id)
+    // Forty of them in line on the two connections that credentials are read on took seconds.
+    expect(times.sort((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(200)
+  })
+})

@@ -1,0 +1,263 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test as it } from 'vitest'
+import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
+import { reasonOf, tally } from '../../../test/helpers/outcome.ts'
+import { type Rival, rival } from '../../../test/helpers/race.ts'
+import { sql } from '../../db/db.ts'
+import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+
+let test: TestService
+let ada: TestAccount
+let editor: TestAccount
+let root: TestAccount
+let parent: string
+let child: string
+let other: Rival
+beforeAll(async () => {
+  test = await testService()
+  ;[ada, editor, root] = await Promise.all([
+    test.account(),
+    test.account(),
+    test.account({ roles: ['admin'] }),
+  ])
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  other = await rival(test.databaseUrl)
+  parent = await cellRow(test, { created_by: ada.actor_id })
+  child = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
+  await test.cellGrant(parent, 'editor', { actor_id: editor.actor_id })
+})
+afterEach(() => other.close())
+
+const insert = (position: string, who = ada, child_id = child) =>
+  who.client.cell_item_insert({ parent_id: parent, child_id, position })
+const move = (position: string, new_position: string, who = ada) =>
+  who.client.cell_item_move({ parent_id: parent, position, new_position })
+const remove = (position: string, who = ada) => who.client.cell_item_delete({ parent_id: parent, position })
+const set = (name: string, target_id: string, who = ada) =>
+  who.client.cell_field_set({ source_id: parent, name, target_id })
+const unset = (name: string, who = ada) => who.client.cell_field_delete({ source_id: parent, name })
+/** Every write of an edge, on an item at `a` and a field `a` that are there. */
+const writes = (who: TestAccount): Promise<unknown>[] => [
+  set('b', child, who),
+  set('a', parent, who),
+  unset('a', who),
+  insert('b', who),
+  move('a', 'c', who),
+  remove('a', who),
+]
+const plant = async () => {
+  await itemRow(test, parent, 'a', child)
+  await fieldRow(test, parent, 'a', child)
+}
+const edges = () =>
+  test.service.app.db.rows<{ key: string; far: string }>(sql`
+    select position as key, child_id as far from cell_item where parent_id = ${parent}
+    union all select name, target_id from cell_field where source_id = ${parent} order by 1`)
+const counted = (event_type: string) =>
+  test.service.app.db
+    .rows(sql`
+      select from audit_log where event_type = ${event_type} and outcome = 'success' and ${parent} in
+        (metadata ->> 'parent_id', metadata ->> 'source_id')`)
+    .then((rows) => rows.length)
+
+describe('at one position', () => {
+  it('of twenty inserts one succeeds and the others find it taken', async () => {
+    for (let round = 0; round < 5; round++) {
+      const calls = Array.from({ length: 20 }, (_, n) => insert(`p${round}`, n % 2 ? ada : editor))
+      expect(await tally(calls)).toEqual({ ok: 1, cell_item_position_taken: 19 })
+    }
+    expect([(await edges()).length, await counted('cell_item_insert')]).toEqual([5, 5])
+  })
+
+  it('of twenty inserts over an item with a deleted child one succeeds', async () => {
+    const gone = await cellRow(test, { deleted_at: '2026-01-01T00:00:00Z' })
+    await itemRow(test, parent, 'p', gone)
+    expect(await tally(Array.from({ length: 20 }, () => insert('p')))).toEqual({
+      ok: 1,
+      cell_item_position_taken: 19,
+    })
+    expect(await edges()).toEqual([{ key: 'p', far: child }])
+  })
+
+  it('moves and inserts: one wins, no item is lost or doubled', async () => {
+    for (let round = 0; round < 5; round++) {
+      const to = `z${round}`
+      for (const n of [0, 1, 2, 3]) await itemRow(test, parent, `r${round}${n}`, child)
+      const moves = [0, 1, 2, 3].map((n) => move(`r${round}${n}`, to))
+      const inserts = Array.from({ length: 4 }, () => insert(to))
+      const [moved, inserted] = await Promise.all([tally(moves), tally(inserts)])
+      expect([(moved.ok ?? 0) + (inserted.ok ?? 0), moved.cell_item_position_taken ?? 0]).toEqual([
+        1,
+        4 - (moved.ok ?? 0),
+      ])
+      const keys = (await edges())
+        .map(({ key }) => key)
+        .filter((key) => key.startsWith(`r${round}`) || key === to)
+      expect(keys).toHaveLength(4 + (inserted.ok ?? 0))
+    }
+  })
+
+  it('of ten moves of one item to different places one succeeds', async () => {
+    await plant()
+    const calls = Array.from({ length: 10 }, (_, n) => move('a', `m${n}`))
+    expect(await tally(calls)).toEqual({ ok: 1, cell_not_found: 9 })
+    expect(await edges()).toHaveLength(2)
+  })
+
+  it('of ten deletions one finds the item, and leaves the one audit row', async () => {
+    await plant()
+    const answers = await Promise.all(Array.from({ length: 10 }, () => remove('a')))
+    expect(answers.filter(({ deleted }) => deleted)).toHaveLength(1)
+    expect(await counted('cell_item_delete')).toBe(1)
+  })
+
+  it('an insert that waits for another finds the position taken, or free again if that one is undone', async () => {
+    for (const end of ['commit', 'rollback']) {
+      const position = end
+      await other.begin('insert into cell_item (parent_id, position, child_id) values ($1, $2, $3)', [
+        parent,
+        position,
+        child,
+      ])
+      const late = reasonOf(insert(position))
+      await other.blocks(1)
+      await other.query(end)
+      expect(await late).toBe(end === 'commit' ? 'cell_item_position_taken' : 'ok')
+    }
+  })
+})
+
+it('two moves that swap their slots both fail, or one by the other having left: never by a deadlock', async () => {
+  for (let round = 0; round < 20; round++) {
+    const [a, b] = [`a${round}`, `b${round}`]
+    await itemRow(test, parent, a, child)
+    await itemRow(test, parent, b, parent)
+    expect(await tally([move(a, b), move(b, a)])).toEqual({ cell_item_position_taken: 2 })
+  }
+  expect(await edges()).toHaveLength(40)
+})
+
+describe('at different keys of one cell nobody waits for the end of another', () => {
+  it('inserts, sets and deletions go on while one of each is open; a move waits', async () => {
+    await plant()
+    await other.begin('select from cell where id = $1 for share', [parent])
+    await other.query('insert into cell_item (parent_id, position, child_id) values ($1, $2, $3)', [
+      parent,
+      'open',
+      child,
+    ])
+    await other.query('insert into cell_field (source_id, name, target_id) values ($1, $2, $3)', [
+      parent,
+      'open',
+      child,
+    ])
+    const free = [...Array.from({ length: 20 }, (_, n) => insert(`p${n}`)), set('b', child), unset('a')]
+    expect(await tally(free)).toEqual({ ok: 22 })
+    const moved = reasonOf(move('p0', 'q0'))
+    await other.blocks(1)
+    await other.commit()
+    expect(await moved).toBe('ok')
+  })
+
+  it('a write of the data of either cell lets edges through to the far one only', async () => {
+    await other.begin('update cell set version = version + 1 where id = $1', [child])
+    expect(await reasonOf(insert('far'))).toBe('ok')
+    await other.commit()
+    await other.begin('update cell set version = version + 1 where id = $1', [parent])
+    const near = reasonOf(insert('near'))
+    await other.blocks(1)
+    await other.commit()
+    expect(await near).toBe('ok')
+  })
+})
+
+it('who may not edit the cell neither waits for a writer of it nor holds one up', async () => {
+  await plant()
+  await test.service.app.db.run(sql`update cell set visibility = 'public' where id = ${parent}`)
+  const stranger = await test.account()
+  await other.begin('select from cell where id = $1 for update', [parent])
+  expect(await tally(writes(stranger))).toEqual({ cell_not_found: 6 })
+  await other.commit()
+})
+
+describe('one field', () => {
+  it('set by twenty to different cells: all succeed, the last one stays, each leaves an audit row', async () => {
+    const far = await Promise.all(Array.from({ length: 20 }, () => cellRow(test, { visibility: 'public' })))
+    expect(await tally(far.map((id) => set('f', id)))).toEqual({ ok: 20 })
+    expect(await counted('cell_field_set')).toBe(20)
+    const last = await test.service.app.db.first<{ target_id: string }>(sql`
+      select metadata ->> 'target_id' as target_id from audit_log where event_type = 'cell_field_set' order by written desc limit 1`)
+    expect(await edges()).toEqual([{ key: 'f', far: last?.target_id }])
+  })
+
+  it('set by twenty to one cell: all are answered the one field, which was written once', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => set('f', child)))
+    expect(new Set(answers.map(({ field }) => JSON.stringify(field))).size).toBe(1)
+    expect(await counted('cell_field_set')).toBe(1)
+  })
+
+  it('deleted while it is set to another cell was there all the time: the new field is removed', async () => {
+    await plant()
+    await other.begin('update cell_field set target_id = $1 where source_id = $1', [parent])
+    const late = scenario(test, () => unset('a'), {
+      audit: [
+        {
+          event_type: 'cell_field_delete',
+          metadata: { source_id: parent, name: 'a', target_id: parent },
+        },
+      ],
+    })
+    await other.blocks(1)
+    await other.commit()
+    expect(await late).toEqual({ ok: true, deleted: true })
+  })
+})
+
+describe('the end of the right to a write', () => {
+  const revoke = 'delete from cell_grant where cell_id = $1 and actor_id = $2'
+  const downgrade = `update cell_grant set level = 'viewer' where cell_id = $1 and actor_id = $2`
+  it.each([
+    ['revoke of the grant', revoke],
+    ['downgrade of the grant', downgrade],
+  ])('by a %s: what waits behind it is refused and changes nothing', async (_what, how) => {
+    await plant()
+    const before = await edges()
+    await other.begin('select from cell where id = $1 for no key update', [parent])
+    await other.query(how, [parent, editor.actor_id])
+    const late = scenario(test, async () =>
+      expect(await tally(writes(editor))).toEqual({ cell_not_found: 6 }),
+    )
+    await other.blocks(6)
+    await other.commit()
+    await late
+    expect(await edges()).toEqual(before)
+  })
+
+  it('by deletion of the anchor: for everybody', async () => {
+    await plant()
+    const before = await edges()
+    await other.begin('update cell set deleted_at = now() where id = $1', [parent])
+    const late = scenario(test, async () => expect(await tally(writes(root))).toEqual({ cell_not_found: 6 }))
+    await other.blocks(6)
+    await other.commit()
+    await late
+    expect(await edges()).toEqual(before)
+  })
+
+  it('comes after a write that holds the cell already: that one is kept', async () => {
+    await other.begin('insert into cell_item (parent_id, position, child_id) values ($1, $2, $3)', [
+      parent,
+      'held',
+      child,
+    ])
+    // Holds the parent, and waits for the position.
+    const early = reasonOf(insert('held', editor))
+    await other.blocks(1)
+    const deletion = reasonOf(ada.client.cell_delete({ cell_id: parent }))
+    await other.blocks(2)
+    await other.query('rollback')
+    expect([await early, await deletion]).toEqual(['ok', 'ok'])
+    expect(await edges()).toEqual([{ key: 'held', far: child }])
+  })
+})

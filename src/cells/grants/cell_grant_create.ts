@@ -1,0 +1,43 @@
+import { z } from 'zod'
+import { mutation } from '../../core/action.ts'
+import { type Queryable, sql } from '../../db/db.ts'
+import { Uuid } from '../../wire/types.ts'
+import { me, tier } from '../access.ts'
+import { RoleName } from '../cells.ts'
+import { CellGrant, type Principal, upsertCellGrant } from './grants.ts'
+
+const PrincipalInput = z.union([
+  z.strictObject({ kind: z.literal('actor').optional(), actor_id: Uuid }),
+  z.strictObject({ kind: z.literal('role').optional(), role: RoleName, scope_id: Uuid.nullish() }),
+])
+
+export const cell_grant_create = mutation({
+  doc: 'Let an actor, or the holders of a role, view or edit a cell. Repeating it changes the level.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'cell_grant_create',
+  rate_limit: 'account',
+  rate_limit_group: 'cell_write',
+  input: z.strictObject({ cell_id: Uuid, level: z.enum(['viewer', 'editor']), principal: PrincipalInput }),
+  output: z.object({ grant: CellGrant }),
+  errors: [
+    'cell_not_found',
+    'cell_grant_unknown_role',
+    'cell_grant_principal_is_owner',
+    'cell_grant_unknown_actor',
+    'account_vanished',
+  ],
+  async handler({ cell_id, level, principal: sent }, { app, actor, db, audit, fail }) {
+    app.disk.admit()
+    if (!(await lockManaged(db, actor.id, cell_id))) throw fail('cell_not_found')
+    const principal: Principal =
+      'actor_id' in sent ? { actor_id: sent.actor_id } : { role: sent.role, scope_id: sent.scope_id ?? null }
+    if ('role' in principal && !app.registry.role(principal.role)) throw fail('cell_grant_unknown_role')
+    return { grant: await upsertCellGrant(db, audit, { cell_id, level, principal, granted_by: actor.id }) }
+  },
+})
+
+/** All writers of a cell's grants take its lock, and so do those whose rights they change. */
+const lockManaged = (db: Queryable, actor_id: string, cell_id: string): Promise<unknown> =>
+  db.first(sql`
+    with ${me(actor_id)}
+    select c.id from cell c, me where c.id = ${cell_id}::uuid and ${tier.manage} for no key update of c`)

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, test as it } from 'vitest'
+import { cellRow } from '../../../test/helpers/cell-rows.ts'
+import { call, rpc } from '../../../test/helpers/http.ts'
+import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { sql } from '../../db/db.ts'
+import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+
+let test: TestService
+let ada: TestAccount
+let bob: TestAccount
+let root: TestAccount
+beforeAll(async () => {
+  test = await testService()
+  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
+})
+afterAll(() => test.close())
+
+const cell = (row: Parameters<typeof cellRow>[1] = {}) => cellRow(test, { created_by: ada.actor_id, ...row })
+/** Grants of two moments, so that ids decide within each. */
+const many = (cell_id: string, count: number) =>
+  test.service.app.db.run(sql`
+    insert into cell_grant (cell_id, level, role, cell_created_at, created_at)
+    select id, 'viewer', 'role_' || n, created_at, timestamptz '2026-01-01' + n % 2 * interval '1 day'
+    from cell, generate_series(1, ${count}::int) n where id = ${cell_id}`)
+
+it('gives every grant in full, oldest first, and none for a cell without', async () => {
+  const cell_id = await cell()
+  expect(await scenario(test, () => ada.client.cell_grant_list({ cell_id }))).toEqual({
+    grants: [],
+    next_cursor: null,
+  })
+  const scope_id = randomUUID()
+  const first = await test.cellGrant(cell_id, 'editor', { actor_id: bob.actor_id })
+  await test.service.app.db.run(sql`
+    update cell_grant set created_at = '2026-01-01T00:00:00Z' where id = ${first.id}`)
+  const second = await test.cellGrant(cell_id, 'viewer', { role: 'team', scope_id })
+  for (const by of [ada, root])
+    expect((await by.client.cell_grant_list({ cell_id })).grants).toEqual([
+      { ...first, created_at: '2026-01-01T00:00:00.000Z' },
+      second,
+    ])
+  expect(second).toEqual({
+    id: second.id,
+    cell_id,
+    level: 'viewer',
+    actor_id: null,
+    role: 'team',
+    scope_id,
+    granted_by: null,
+    created_at: second.created_at,
+  })
+})
+
+it('those of soft-deleted actors too', async () => {
+  const [cell_id, gone] = [await cell(), await test.account()]
+  const grant = await test.cellGrant(cell_id, 'viewer', { actor_id: gone.actor_id })
+  await test.service.operations.deleteAccount({ account_id: gone.id }, { via: 'test' })
+  expect((await ada.client.cell_grant_list({ cell_id })).grants).toEqual([grant])
+})
+
+it('pages through all of them once, by moment and id', async () => {
+  const cell_id = await cell()
+  await many(cell_id, 20)
+  const seen: { id: string; created_at: string }[] = []
+  let cursor: string | null = null
+  do {
+    const page: Awaited<ReturnType<TestAccount['client']['cell_grant_list']>> =
+      await ada.client.cell_grant_list({ cell_id, limit: 7, cursor })
+    expect(page.grants).toHaveLength(page.next_cursor ? 7 : 6)
+    seen.push(...page.grants)
+    cursor = page.next_cursor
+  } while (cursor)
+  const key = ({ created_at, id }: { created_at: string; id: string }) => `${created_at} ${id}`
+  expect(seen.map(key)).toEqual(seen.map(key).sort())
+  expect(new Set(seen.map(({ id }) => id)).size).toBe(20)
+})
+
+it('is 100 without a limit and 500 at most; a cursor is for its cell and actor', async () => {
+  const [cell_id, other] = [await cell(), await cell()]
+  await many(cell_id, 120)
+  const { grants, next_cursor } = await ada.client.cell_grant_list({ cell_id })
+  expect(grants).toHaveLength(100)
+  expect((await ada.client.cell_grant_list({ cell_id, limit: 500 })).grants).toHaveLength(120)
+  for (const limit of [0, 501, 1.5])
+    expect(await reasonOf(ada.client.cell_grant_list({ cell_id, limit }))).toBe('invalid_params')
+  for (const [by, id] of [
+    [ada, other],
+    [root, cell_id],
+  ] as const)
+    expect(await reasonOf(by.client.cell_grant_list({ cell_id: id, cursor: next_cursor }))).toBe(
+      'invalid_params',
+    )
+})
+
+it('viewers, editors, strangers and everybody on a deleted cell: the same 404, byte for byte', async () => {
+  const [cell_id, deleted] = [await cell({ visibility: 'public' }), await cell()]
+  const editor = await test.account()
+  await test.cellGrant(cell_id, 'viewer', { actor_id: bob.actor_id })
+  await test.cellGrant(cell_id, 'editor', { actor_id: editor.actor_id })
+  await ada.client.cell_delete({ cell_id: deleted })
+  const answer = async (id: string, { cookie }: { cookie: string }) => {
+    const { status, text } = await rpc(test.url, call('cell_grant_list', { cell_id: id }), { cookie })
+    return { status, text }
+  }
+  const missing = await answer(randomUUID(), bob)
+  expect(missing).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
+  for (const by of [bob, editor, await test.account()]) expect(await answer(cell_id, by)).toEqual(missing)
+  for (const by of [ada, root]) expect(await answer(deleted, by)).toEqual(missing)
+})

@@ -1,0 +1,104 @@
+import { z } from 'zod'
+import type { Audit } from '../../audit/audit.ts'
+import { type Queryable, type Sql, sql } from '../../db/db.ts'
+import { brokenConstraint } from '../../db/failure.ts'
+import { refusal } from '../../errors.ts'
+import { Uuid } from '../../wire/types.ts'
+import { me, tier } from '../access.ts'
+
+/** Wire form of a cell grant (contract 4, section 3.1). */
+export const CellGrant = z.object({
+  id: Uuid,
+  cell_id: Uuid,
+  level: z.enum(['viewer', 'editor']),
+  actor_id: Uuid.nullable(),
+  role: z.string().nullable(),
+  scope_id: Uuid.nullable(),
+  granted_by: Uuid.nullable(),
+  created_at: z.string(),
+})
+export type CellGrant = z.output<typeof CellGrant>
+
+/** A grant under this alias as JSON, with timestamps in wire form. */
+export const grantJson = (alias: string): Sql => {
+  const keys = Object.keys(CellGrant.shape).filter((key) => key !== 'created_at')
+  const pairs = keys.map((key) => `'${key}', ${alias}.${key}`).join(', ')
+  return sql.raw(`json_build_object(${pairs}, 'created_at', iso_timestamp(${alias}.created_at))`)
+}
+
+export type Principal = { actor_id: string } | { role: string; scope_id: string | null }
+
+export type NewCellGrant = {
+  cell_id: string
+  level: 'viewer' | 'editor'
+  principal: Principal
+  /** Must manage the cell when the statement runs; null: nobody's rights count, as in the test kit. */
+  granted_by: string | null
+}
+
+/**
+ * Gives a principal a level on a cell: one row per principal, whose level is replaced on repeat; an equal
+ * level writes nothing (contract 4, section 8). The caller holds the cell's lock. One statement judges and
+ * writes, so that neither the owner nor an actor that is not live ever becomes a principal.
+ */
+export async function upsertCellGrant(
+  db: Queryable,
+  audit: Audit,
+  grant: NewCellGrant,
+  detail: { via?: string } = {},
+): Promise<CellGrant> {
+  const { cell_id, principal } = grant
+  const row = await db.first<Upserted>(upsertStatement(grant)).catch(refuseVanished)
+  if (!row) throw refusal('cell_not_found')
+  const isActor = 'actor_id' in principal
+  if (row.is_owner) throw refusal('cell_grant_principal_is_owner')
+  if (isActor && row.account_id === null) throw refusal('cell_grant_unknown_actor')
+  if (row.written) {
+    const target = isActor ? { target_actor_id: principal.actor_id, target_account_id: row.account_id } : {}
+    audit('cell_grant_create', { cell_id, grant_id: row.written.id, principal, ...detail }, target)
+    return row.written
+  }
+  // Neither: without the lock of the cell, somebody else made the row since the statement began.
+  return row.stored ?? (await upsertCellGrant(db, audit, grant, detail))
+}
+
+/** `stored` is the grant as it was before; `account_id` the account of a live actor. */
+type Upserted = {
+  is_owner: boolean
+  account_id: string | null
+  written: CellGrant | null
+  stored: CellGrant | null
+}
+
+function upsertStatement({ cell_id, level, principal, granted_by }: NewCellGrant): Sql {
+  const [actor_id, role, scope_id] =
+    'actor_id' in principal ? [principal.actor_id, null, null] : [null, principal.role, principal.scope_id]
+  return sql`
+    with ${me(granted_by)}, anchor as (
+      select c.id, c.created_at, coalesce(c.created_by = ${actor_id}::uuid, false) as is_owner
+      from cell c, me where c.id = ${cell_id}::uuid and ${granted_by === null ? tier.live : tier.manage}
+    ), grantee as (
+      select account.id as account_id from actor join account on account.id = actor.account_id
+      where actor.id = ${actor_id}::uuid and actor.deleted_at is null and account.deleted_at is null
+    ), written as (
+      insert into cell_grant as g (cell_id, level, actor_id, role, scope_id, cell_created_at, granted_by)
+      select anchor.id, ${level}, ${actor_id}::uuid, ${role}, ${scope_id}::uuid, anchor.created_at, ${granted_by}::uuid
+      from anchor where ${role}::text is not null or (not is_owner and exists (select from grantee))
+      on conflict (cell_id, principal) do update set level = excluded.level, granted_by = excluded.granted_by
+        where g.level <> excluded.level
+      returning *
+    )
+    select anchor.is_owner, (select account_id from grantee) as account_id,
+      (select ${grantJson('w')} from written w) as written,
+      (select ${grantJson('g')} from cell_grant g where g.cell_id = anchor.id and g.principal = coalesce(
+        'a:' || ${actor_id}::uuid, 'r:' || coalesce(${scope_id}::uuid::text, '*') || ':' || ${role})) as stored
+    from anchor`
+}
+
+/** An actor that was purged between the judgement and the reference to it. */
+function refuseVanished(error: unknown): never {
+  const broken = brokenConstraint(error)
+  if (broken === 'cell_grant_actor_id_fkey') throw refusal('cell_grant_unknown_actor')
+  if (broken === 'cell_grant_granted_by_fkey') throw refusal('account_vanished')
+  throw error
+}

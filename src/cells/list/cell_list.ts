@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import { query } from '../../core/action.ts'
+import { refusal } from '../../errors.ts'
+import { holdsAdmin } from '../../roles/grants.ts'
+import { issue } from '../../wire/issues.ts'
+import { CursorText, Int, Uuid } from '../../wire/types.ts'
+import { Cell, Kind, Path, Visibility } from '../cells.ts'
+import { CellGrant } from '../grants/grants.ts'
+import { behindPath, pathKey } from './cursor.ts'
+import { type ListInput, listStatement } from './page.ts'
+
+const idsMax = 200
+const limitMax = 200
+const limitDefault = 50
+
+const input = z.strictObject({
+  ids: z.array(Uuid).max(idsMax).optional(),
+  kind: Kind.optional(),
+  visibility: Visibility.optional(),
+  created_by: Uuid.optional(),
+  path_prefix: Path.optional(),
+  shared_with: z.literal('me').optional(),
+  order_by: z.enum(['created_at', 'updated_at']).optional(),
+  order_direction: z.enum(['asc', 'desc']).optional(),
+  limit: Int(1, limitMax).nullish(),
+  cursor: CursorText,
+})
+
+export const cell_list = query({
+  doc: 'The cells that the caller may view and that pass every filter, a page at a time: newest first by `created_at`, where `order_by` and `order_direction` say nothing else. With `path_prefix` they are ordered by path, ascending unless `order_direction` says `desc`, and `order_by` is refused.',
+  auth: { account: 'optional', actor: 'optional' },
+  rate_limit: 'ip',
+  rate_limit_group: 'cell_read',
+  input,
+  output: z.object({
+    cells: z.array(Cell),
+    next_cursor: z.string().nullable(),
+    cell_grants: z.record(Uuid, z.array(CellGrant)).optional(),
+  }),
+  errors: ['cell_list_created_by_requires_auth', 'cell_list_shared_with_requires_auth'],
+  refine({ cursor, limit, ...sent }, { actor, app, fail }) {
+    const { kind, visibility, created_by, path_prefix, shared_with } = sent
+    const refuse = (key: string, code: 'invalid_value' | 'invalid_cursor') =>
+      refusal('invalid_params', { issues: [issue([key], code)] })
+    const isByPath = path_prefix !== undefined
+    if (isByPath && sent.order_by !== undefined) throw refuse('order_by', 'invalid_value')
+    const order_by: ListInput['order_by'] = isByPath ? 'path' : (sent.order_by ?? 'created_at')
+    const order_direction = sent.order_direction ?? (isByPath ? 'asc' : 'desc')
+    const ids = sent.ids && [...new Set(sent.ids)].sort()
+    const filters = { ids, kind, visibility, created_by, path_prefix, shared_with }
+    const bound = { ...filters, order_by, order_direction, actor_id: actor?.id ?? null }
+    const binding = `cell_list ${JSON.stringify(bound)}`
+    const after = cursor === null || cursor === undefined ? null : app.cursors.read(binding, cursor)
+    if (after === undefined) throw refuse('cursor', 'invalid_cursor')
+    if (!actor && created_by !== undefined) throw fail('cell_list_created_by_requires_auth')
+    if (!actor && shared_with !== undefined) throw fail('cell_list_shared_with_requires_auth')
+    const list: ListInput = { ...bound, limit: limit ?? (ids?.length || limitDefault) }
+    return { list, after, binding }
+  },
+  async handler({ list, after, binding }, { app, role_grants, db }) {
+    const isShared = list.shared_with !== undefined
+    // No cell has an empty kind.
+    if (list.ids?.length === 0 || list.kind === '')
+      return { cells: [], next_cursor: null, ...(isShared && { cell_grants: {} }) }
+    const { path_prefix } = list
+    const start =
+      after && path_prefix !== undefined ? behindPath(path_prefix, list.order_direction, after) : after
+    const rows = await db.rows<Row>(listStatement(list, start, holdsAdmin(role_grants)))
+    const last = rows.at(-1)
+    const keyOf = ({ key, id }: Row) =>
+      path_prefix === undefined ? [key, id] : pathKey(path_prefix, key, id)
+    const next_cursor = last && last.found > rows.length ? app.cursors.write(binding, keyOf(last)) : null
+    const cell_grants: Record<string, z.output<typeof CellGrant>[]> = {}
+    const cells = rows.map(({ key: _key, found: _found, grants, ...cell }) => {
+      if (grants) cell_grants[cell.id] = grants
+      return cell
+    })
+    return { cells, next_cursor, ...(isShared && { cell_grants }) }
+  },
+})
+
+/** A cell with its sort key, how many rows stood behind the page, and the grants that admit the caller. */
+type Row = Cell & { key: string; found: number; grants?: z.output<typeof CellGrant>[] }

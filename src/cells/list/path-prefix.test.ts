@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
+import { workOf } from '../../../test/helpers/plans.ts'
+import { sql } from '../../db/db.ts'
+import { afterPrefix } from '../../db/prefix.ts'
+import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+
+let test: TestService
+let ada: TestAccount
+let root: TestAccount
+beforeAll(async () => {
+  test = await testService()
+  ;[ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
+})
+afterAll(() => test.close())
+
+type Input = Parameters<TestAccount['client']['cell_list']>[0]
+
+/** The paths of all pages. */
+async function walked({ client }: TestAccount, input: Input, start: string | null = null) {
+  const paths: (string | null)[] = []
+  let cursor = start
+  do {
+    const page: Awaited<ReturnType<typeof client.cell_list>> = await client.cell_list({ ...input, cursor })
+    paths.push(...page.cells.map(({ path }) => path))
+    cursor = page.next_cursor
+  } while (cursor)
+  return paths
+}
+
+describe('path_prefix', () => {
+  it.each<[string, string[], string[]]>([
+    ['a_%', ['a_%', 'a_%b'], ['aXb', 'a_', 'ab%']],
+    ['a\\', ['a\\', 'a\\b'], ['a', 'a/']],
+    ['docs/', ['docs/', 'docs/x', 'docs/\u{10ffff}'], ['docs', 'docs0', 'Docs/x', 'docs.']],
+    ['x\ud7ff', ['x\ud7ff', 'x\ud7ffa'], ['x\ue000', 'x']],
+    ['y\u{10ffff}', ['y\u{10ffff}', 'y\u{10ffff}a'], ['z', 'y\uffff']],
+    ['\u{10ffff}', ['\u{10ffff}', '\u{10ffff}\u{10ffff}'], ['\uffff']],
+    ['é', ['é', 'éa'], ['e\u0301', 'è', 'ê']],
+  ])('%j is literal', async (path_prefix, within, without) => {
+    const kind = 'k'
+    for (const path of [...within, ...without]) await cellRow(test, { kind, path, visibility: 'public' })
+    for (const client of [test.client(), ada.client, root.client]) {
+      const { cells } = await client.cell_list({ kind, path_prefix })
+      expect(cells.map(({ path }) => path).sort()).toEqual([...within].sort())
+    }
+    await test.service.app.db.run(sql`delete from cell where kind = ${kind}`)
+  })
+
+  it('orders by path in byte order, ascending unless asked otherwise, a page at a time', async () => {
+    const paths = [
+      'walk/',
+      'walk/10',
+      'walk/2',
+      'walk/B',
+      'walk/a',
+      'walk/é',
+      'walk/\uffff',
+      'walk/\u{10000}',
+    ]
+    for (const [at, path] of [...paths.entries()].reverse())
+      await cellRow(test, {
+        path,
+        ...(at % 2 === 0 ? { visibility: 'public' } : { visibility: 'private', created_by: ada.actor_id }),
+      })
+    expect(await walked(ada, { path_prefix: 'walk/', limit: 3 })).toEqual(paths)
+    expect(await walked(root, { path_prefix: 'walk/', limit: 1, order_direction: 'asc' })).toEqual(paths)
+    const descending = { path_prefix: 'walk/', limit: 2, order_direction: 'desc' } as const
+    expect(await walked(ada, descending)).toEqual([...paths].reverse())
+    expect(await walked(root, { ...descending, visibility: 'private' })).toEqual(
+      paths.filter((_, at) => at % 2 === 1).reverse(),
+    )
+    expect(await walked(ada, { ...descending, created_by: ada.actor_id })).toEqual(
+      paths.filter((_, at) => at % 2 === 1).reverse(),
+    )
+    await test.service.app.db.run(sql`delete from cell`)
+  })
+
+  it.each(['created_at', 'updated_at'] as const)('refuses order_by %s beside it', async (order_by) => {
+    for (const client of [test.client(), ada.client])
+      expect(await client.try.cell_list({ path_prefix: 'a', order_by })).toMatchObject({
+        error: {
+          data: { reason: 'invalid_params', issues: [{ path: ['order_by'], code: 'invalid_value' }] },
+        },
+      })
+  })
+
+  it.each(['asc', 'desc'] as const)(
+    'goes on %s behind a path that is longer than a cursor, though its cell is gone',
+    async (order_direction) => {
+      // 256 characters of three bytes each, that differ in the last ones.
+      const paths = Array.from({ length: 7 }, (_, at) => `long/${'語'.repeat(249)}/${at}`)
+      for (const path of [...paths, '\u0001'.repeat(256)]) await cellRow(test, { path, visibility: 'public' })
+      const list = { path_prefix: 'long/', limit: 1, order_direction } as const
+      const all = order_direction === 'asc' ? paths : [...paths].reverse()
+      expect(await walked(ada, list)).toEqual(all)
+      expect(await walked(ada, { ...list, limit: 3, path_prefix: `long/${'語'.repeat(200)}` })).toEqual(all)
+      const { cells, next_cursor } = await ada.client.cell_list({ ...list, limit: 3 })
+      expect((next_cursor as string).length).toBeLessThanOrEqual(512)
+      await root.client.cell_delete({ cell_id: cells[2]?.id as string })
+      expect(await walked(ada, list, next_cursor)).toEqual(all.slice(3))
+      // Where the row says no longer what the cursor could not hold, no cell is left out.
+      await test.service.app.db.run(sql`delete from cell where id = ${cells[2]?.id as string}::uuid`)
+      expect(await walked(ada, list, next_cursor)).toEqual(all.filter((path) => path !== cells[2]?.path))
+      expect((await ada.client.cell_list({ path_prefix: '\u0001', limit: 1 })).cells).toHaveLength(1)
+      await test.service.app.db.run(sql`delete from cell`)
+    },
+  )
+
+  it.each<[string, Input, 'public' | 'private']>([
+    ['public ones', {}, 'public'],
+    ['private ones, to an admin', {}, 'private'],
+    ['public ones of a creator', { created_by: 'root' }, 'public'],
+    ['private ones of a creator', { created_by: 'root' }, 'private'],
+  ])('reads about a page among thousands: %s', async (_what, input, visibility) => {
+    const created_by = sql`${root.actor_id}::uuid`
+    await cellRows(test, 6000, {
+      ...{ created_by, visibility: sql`${visibility}` },
+      kind: sql`case when i % 1000 = 1 then 'k' end`,
+      path: sql`'far/' || i`,
+    })
+    await cellRows(test, 6000, {
+      created_by: sql`${ada.actor_id}::uuid`,
+      visibility: sql`${visibility}`,
+      path: sql`case when i % 3 = 0 then 'near/' || i end`,
+    })
+    await test.service.app.db.run(sql`vacuum analyze cell`)
+    const list = { ...input, ...(input?.created_by && { created_by: root.actor_id }), limit: 20 }
+    let cursor: string | null = null
+    for (let page = 0; page < 3; page++) {
+      const sent = { ...list, path_prefix: 'far/', cursor }
+      const { rows, scanned } = await workOf(test.databaseUrl, async () => {
+        cursor = (await root.client.cell_list(sent)).next_cursor
+      })
+      expect(scanned).toEqual([])
+      expect(rows.cell).toBeLessThan(100)
+      expect(cursor).not.toBeNull()
+    }
+    expect(await walked(root, { ...list, path_prefix: 'far/', kind: 'k' })).toEqual(
+      [1, 1001, 2001, 3001, 4001, 5001].map((n) => `far/${n}`),
+    )
+    await test.service.app.db.run(sql`delete from cell`)
+  })
+
+  it('looks at no hidden cell under it, where nearly all cells are public', async () => {
+    const created_by = sql`${root.actor_id}::uuid`
+    const rows = (count: number, visibility: string, prefix: string) =>
+      cellRows(test, count, {
+        created_by,
+        visibility: sql`${visibility}`,
+        path: sql`${prefix} || ${visibility} || i`,
+      })
+    await rows(20_000, 'public', 'open/')
+    await rows(1500, 'private', 'mixed/')
+    await rows(5, 'public', 'mixed/')
+    await test.service.app.db.run(sql`vacuum analyze cell`)
+    for (const creator of [{}, { created_by: root.actor_id }]) {
+      const list = { path_prefix: 'mixed/', ...creator }
+      expect((await ada.client.cell_list(list)).cells).toHaveLength(5)
+      const { rows } = await workOf(test.databaseUrl, () => ada.client.cell_list(list))
+      expect(rows.cell).toBeLessThan(50)
+    }
+    await test.service.app.db.run(sql`delete from cell`)
+  })
+})
+
+it.each([
+  ['a', 'b'],
+  ['ab', 'ac'],
+  ['a\ud7ff', 'a\ue000'],
+  ['a\uffff', 'a\u{10000}'],
+  ['a\u{10ffff}', 'b'],
+  ['\u{10ffff}\u{10ffff}', undefined],
+])('the first text after all that begin with %j is %j', (prefix, after) => {
+  expect(afterPrefix(prefix)).toBe(after)
+})

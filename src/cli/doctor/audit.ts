@@ -1,0 +1,59 @@
+import { lossDays } from '../../audit/loss.ts'
+import { type Database, sql } from '../../db/db.ts'
+import type { Finding } from './doctor.ts'
+
+/** Whether audit rows can be written now, and whether some could not be of late. */
+export async function auditFindings(db: Database): Promise<Finding[]> {
+  const fault = await writeFault(db)
+  const loss = await db.readOnly.first<Loss>(sql`
+    select lost_rows, cause, to_char(since at time zone 'UTC', ${format}) as since,
+      to_char(last_at at time zone 'UTC', ${format}) as last_at
+    from audit_loss where last_at > now() - make_interval(days => ${sql.raw(lossDays)})`)
+  const findings: Finding[] = []
+  if (fault !== undefined)
+    findings.push({
+      finding: 'audit_write_broken',
+      what: `Audit rows cannot be written: ${fault}. Everything else goes on, and leaves no trace.`,
+      remedy:
+        'Where somebody locks or rebuilds audit_log, wait. Where a function is missing or was changed, run ' +
+        '0003_audit.sql and then 0008_audit_emission.sql of the package’s migrations with psql; both may run again.',
+    })
+  if (loss)
+    findings.push({
+      finding: 'audit_rows_lost',
+      what: `${loss.lost_rows} audit rows could not be written from ${loss.since} to ${loss.last_at}, the last for: ${loss.cause}.`,
+      remedy: `The log of the service says which. This is told for ${lossDays} days, or until \`delete from audit_loss\`.`,
+    })
+  return findings
+}
+
+type Loss = { lost_rows: number; cause: string; since: string; last_at: string }
+
+const format = 'YYYY-MM-DD"T"HH24:MI:SS"Z"'
+
+/** Writes a row in a transaction that is undone, the way a mutation does; why it would be lost, or undefined. */
+async function writeFault(db: Database): Promise<string | undefined> {
+  const probe = JSON.stringify([{ event_type: 'login', outcome: 'failure' }])
+  const undo = new Error('undone')
+  let fault: string | undefined
+  try {
+    await db.transaction(async (tx) => {
+      const answer = await tx.first<{ report: string | null }>(
+        sql`select coalesce(audit_write_paired(${probe}::json), audit_write(${probe}::json)) as report`,
+      )
+      fault = answer?.report == null ? undefined : causeOf(answer.report)
+      throw undo
+    })
+  } catch (error) {
+    if (error !== undo) fault = (error as Error).message
+  }
+  return fault
+}
+
+function causeOf(report: string): string {
+  try {
+    return String((JSON.parse(report) as { cause: unknown }).cause)
+  } catch {
+    return 'the function audit_write() is not the one of this version'
+  }
+}

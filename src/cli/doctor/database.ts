@@ -1,0 +1,149 @@
+import { activeGrant } from '../../auth/active-grant.ts'
+import { type Database, openDatabase, sql } from '../../db/db.ts'
+import { migrate, migrationNames } from '../../db/migrate.ts'
+import { createReadiness } from '../../db/ready.ts'
+import { StartError } from '../../errors.ts'
+import { readPrivateFile } from '../../files/private-file.ts'
+import type { Opened } from '../with-service.ts'
+import { auditFindings } from './audit.ts'
+import type { Finding } from './doctor.ts'
+
+/** What is wrong with the schema; where nothing is, with what the database says of who may do what. */
+export async function databaseFindings(opened: Opened): Promise<Finding[]> {
+  const steps = await stepFindings(opened)
+  if (steps.length > 0) return steps
+  const { config, connection, log } = opened
+  const db = openDatabase({
+    connection,
+    poolMax: 2,
+    statementTimeoutMs: config.statement_timeout_ms,
+    onError: (error, what) => log.error({ err: error }, what),
+  })
+  try {
+    const drift = await driftFindings(db)
+    if (drift.length > 0) return drift
+    return [
+      ...(await authorityFindings(db, opened)),
+      ...(await auditFindings(db)),
+      ...(await emailFindings(db)),
+    ]
+  } finally {
+    await db.close()
+  }
+}
+
+async function stepFindings({ connection }: Opened): Promise<Finding[]> {
+  try {
+    await migrate(connection, { mode: 'check' })
+    return []
+  } catch (error) {
+    if (!(error instanceof StartError) || error.reason === 'db_unreachable') throw error
+    const pending = error.reason === 'migration_pending'
+    const [what = '', ...more] = error.message.split(/(?<=[.)]) /)
+    return [
+      {
+        finding: error.reason,
+        what: pending ? what : error.message,
+        remedy: pending ? more.join(' ') : 'Nothing may run on this database before that is settled.',
+      },
+    ]
+  }
+}
+
+async function driftFindings(db: Database): Promise<Finding[]> {
+  let missing: unknown
+  const log = {
+    error: (fields: { missing?: unknown }) => {
+      missing = fields.missing
+    },
+  }
+  const state = await createReadiness(db, migrationNames(), { log }).check()
+  if (state.ready) return []
+  return [
+    {
+      finding: state.reason,
+      what: `The database lacks what this version needs: ${Array.isArray(missing) ? missing.join(', ') : 'it cannot be read'}.`,
+      remedy: 'Somebody changed the schema by hand: undo that, or restore a backup into an empty database.',
+    },
+  ]
+}
+
+type State = { bootstrapped: boolean; accounts: boolean; keepers: string[]; admins: boolean }
+
+async function authorityFindings(db: Database, { config }: Opened): Promise<Finding[]> {
+  const { bootstrapped, accounts, keepers, admins } = await db.one<State>(sql`
+    with held as (
+      select g.role, account.username, g.actor_id
+      from role_grant g join actor on actor.id = g.actor_id join account on account.id = actor.account_id
+      where g.role in ('keeper', 'admin') and g.scope_id is null and ${activeGrant}
+        and actor.deleted_at is null and account.deleted_at is null
+    )
+    select (select bootstrapped from bootstrap_lock) as bootstrapped,
+      exists (select from account) as accounts,
+      array(select username from held where role = 'keeper' order by username) as keepers,
+      exists (select from held where role = 'admin') as admins`)
+  const token = await readPrivateFile(config.bootstrap_token_path)
+  const path = config.bootstrap_token_path
+  const findings: Finding[] = []
+  const add = (finding: string, what: string, remedy: string): void =>
+    void findings.push({ finding, what, remedy })
+
+  if (!bootstrapped && !accounts) {
+    if ('problem' in token && !token.missing)
+      add(
+        'bootstrap_token_unusable',
+        `The bootstrap token at ${path} cannot be used: the file ${token.problem}.`,
+        `${token.remedy ?? 'Repair it.'} Where you did not make the file, delete it.`,
+      )
+    const usable = 'content' in token && config.bootstrap === 'live'
+    const byToken = usable
+      ? `Use the token in ${path}, as the start message shows`
+      : 'Run `cellkeep bootstrap-token reset` for a token'
+    add(
+      'not_bootstrapped',
+      'There is no account yet.',
+      `${byToken}, or run \`cellkeep account create --username NAME --keeper\`.`,
+    )
+    return findings
+  }
+  if (bootstrapped && !('missing' in token))
+    add(
+      'bootstrap_token_left',
+      `The bootstrap happened, but its token file ${path} is still there.`,
+      `Delete it: \`rm ${path}\`.`,
+    )
+  if (keepers.length === 0)
+    add(
+      'no_keeper',
+      'Nobody is the keeper.',
+      bootstrapped
+        ? 'Run `cellkeep keeper transfer REF`, with whom it shall be.'
+        : 'Run `cellkeep account create --username NAME --keeper`, or bootstrap with the token file.',
+    )
+  if (keepers.length > 1)
+    add(
+      'many_keepers',
+      `There are ${keepers.length} keepers: ${keepers.join(', ')}.`,
+      'Run `cellkeep keeper transfer REF`; then that one is the only keeper.',
+    )
+  if (!admins)
+    add('no_admin', 'Nobody is an admin.', 'Run `cellkeep role assign REF admin`, with whom it shall be.')
+  return findings
+}
+
+const emailsShown = 20
+
+/** A key with a leading space is that of an e-mail which differs from another account's in case only. */
+async function emailFindings(db: Database): Promise<Finding[]> {
+  const rows = await db.rows<{ username: string }>(sql`
+    select username from account where email_key < '!' order by email_key limit ${sql.raw(emailsShown + 1)}`)
+  if (rows.length === 0) return []
+  const shown = rows.slice(0, emailsShown).map(({ username }) => username)
+  return [
+    {
+      finding: 'email_in_use',
+      what: `The e-mail of ${shown.join(', ')}${rows.length > emailsShown ? ' and others' : ''} is another account's but for upper and lower case; they sign in by username only.`,
+      remedy: 'Give each an e-mail of its own, or none: `cellkeep account set-email`.',
+    },
+  ]
+}

@@ -1,0 +1,261 @@
+import { chmod, chown, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { rival } from '../../../test/helpers/race.ts'
+import { shell } from '../../../test/helpers/shell.ts'
+import type { Environment } from '../../config/config.ts'
+import { sql } from '../../db/db.ts'
+import { databaseUser } from '../../embedded/user.ts'
+import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { fileFindings } from './files.ts'
+
+const key = 'Zq3vX9-kLm0_TtYw7bHs4nRd8pGf2cJa'
+let test: TestService
+let ada: TestAccount
+let cwd: string
+let dataDir: string
+beforeAll(async () => {
+  test = await testService()
+  ada = await test.account({ roles: ['keeper', 'admin'] })
+  await db(sql`update bootstrap_lock set bootstrapped = true`)
+})
+afterAll(() => test.close())
+beforeEach(async () => {
+  cwd = await mkdtemp(join(tmpdir(), 'ck-doc-'))
+  dataDir = join(cwd, '.cellkeep')
+  await mkdir(dataDir, { mode: 0o700 })
+})
+afterEach(() => rm(cwd, { recursive: true }))
+
+const db = (query: Parameters<typeof test.service.app.db.run>[0]) => test.service.app.db.run(query)
+const doctor = (env: Environment = {}, args: string[] = []) =>
+  shell(
+    { CELLKEEP_DATABASE_URL: test.databaseUrl, CELLKEEP_COOKIE_KEYS: key, ...env },
+    cwd,
+  )(['doctor', ...args])
+
+/** The findings, and that they decide the exit code. */
+async function found(env: Environment = {}): Promise<string[]> {
+  const { code, stdout, stderr } = await doctor(env, ['--json'])
+  const findings = stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+  expect(stderr).toBe('')
+  expect(code).toBe(findings.length > 0 ? 1 : 0)
+  for (const { what, remedy } of findings)
+    expect([what, remedy]).toEqual([expect.any(String), expect.any(String)])
+  return findings.map(({ finding }) => finding)
+}
+
+it('a sound installation has no findings', async () => {
+  expect(await found()).toEqual([])
+  expect(await doctor()).toMatchObject({ code: 0, stdout: 'Nothing is wrong.\n' })
+})
+
+it('each finding says what is wrong and what to do', async () => {
+  await db(sql`update role_grant set revoked_at = now() where role = 'keeper'`)
+  const { stdout } = await doctor()
+  await db(sql`update role_grant set revoked_at = null where role = 'keeper'`)
+  expect(stdout).toBe(
+    'no_keeper\n  Nobody is the keeper.\n  → Run `cellkeep keeper transfer REF`, with whom it shall be.\n\n',
+  )
+})
+
+describe('who may do what', () => {
+  it('no keeper, no admin: removed actors and expired grants do not count', async () => {
+    await db(sql`update actor set deleted_at = now() where id = ${ada.actor_id}::uuid`)
+    expect(await found()).toEqual(['no_keeper', 'no_admin'])
+    await db(sql`update actor set deleted_at = null where id = ${ada.actor_id}::uuid`)
+    await db(sql`update role_grant set expires_at = date_trunc('milliseconds', now()) where role = 'admin'`)
+    expect(await found()).toEqual(['no_admin'])
+    await db(sql`update role_grant set expires_at = null where role = 'admin'`)
+  })
+
+  it('many keepers', async () => {
+    const bob = await test.account({ roles: ['keeper'] })
+    expect(await found()).toEqual(['many_keepers'])
+    expect((await doctor()).stdout).toContain(
+      `There are 2 keepers: ${[ada, bob].map((one) => one.username).join(', ')}.`,
+    )
+    await test.service.operations.transferKeeper({ actor_id: ada.actor_id }, { via: 'testing' })
+    expect(await found()).toEqual([])
+  })
+
+  it('an e-mail that a migration found in use', async () => {
+    await db(sql`update account set email = 'ς@x.io', email_key = ' ς@x.io' where id = ${ada.id}::uuid`)
+    expect(await found()).toEqual(['email_in_use'])
+    expect((await doctor()).stdout).toContain(`The e-mail of ${ada.username} is another account's`)
+    await test.service.operations.setEmail({ account_id: ada.id, email: 'ς@x.io' }, { via: 'testing' })
+    expect(await found()).toEqual([])
+  })
+
+  it('a token file that is left over', async () => {
+    await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
+    expect(await found()).toEqual(['bootstrap_token_left'])
+  })
+
+  it('a daemon token file that the server cannot use', async () => {
+    const path = join(dataDir, 'daemon')
+    const at = { CELLKEEP_DAEMON_TOKEN_FILE: path }
+    expect(await found(at)).toEqual(['daemon_token_unusable'])
+    await writeFile(path, 'x', { mode: 0o600 })
+    expect(await found(at)).toEqual(['daemon_token_unusable'])
+    await writeFile(path, `${'x'.repeat(43)}\n`)
+    expect(await found(at)).toEqual([])
+    await rm(path)
+  })
+
+  it('nobody has bootstrapped', async () => {
+    const fresh = await testService()
+    const at = (env = {}) => doctor({ CELLKEEP_DATABASE_URL: fresh.databaseUrl, ...env })
+    expect((await at()).stdout).toMatch(/^not_bootstrapped\n.*\n.*bootstrap-token reset/)
+    await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
+    expect((await at()).stdout).toMatch(/^not_bootstrapped\n.*\n.*Use the token in .*bootstrap_token/)
+    await fresh.account()
+    expect((await at()).stdout).toMatch(/^no_keeper\n.*\n.*account create --username NAME --keeper/)
+    await fresh.close()
+  })
+})
+
+describe('the audit log', () => {
+  const loss = (last_at: string) => sql`
+    insert into audit_loss (lost_rows, since, last_at, cause)
+    values (3, '2026-01-02 03:04:05Z', ${sql.raw(last_at)}, '55P03 locked')`
+
+  it.each([
+    ['missing', 'alter function audit_write rename to away', 'alter function away rename to audit_write'],
+    ['broken', `alter function audit_insert rename to away`, 'alter function away rename to audit_insert'],
+  ])('a function that is %s, of which it says how to get it back', async (_what, damage, repair) => {
+    const rows = await test.service.app.db.rows(sql`select from audit_log`)
+    await db(sql.raw(damage))
+    const { stdout } = await doctor()
+    await db(sql.raw(repair))
+    expect(stdout).toMatch(/^audit_write_broken\n {2}Audit rows cannot be written: .*does not exist/)
+    expect(stdout).toContain('0008_audit_emission.sql')
+    expect(await found()).toEqual([])
+    expect(await test.service.app.db.rows(sql`select from audit_log`)).toEqual(rows)
+  })
+
+  it('somebody who locks it', async () => {
+    const other = await rival(test.databaseUrl)
+    await other.begin('lock table audit_log in access exclusive mode')
+    expect(await found()).toEqual(['audit_write_broken'])
+    await other.commit()
+    await other.close()
+    expect(await found()).toEqual([])
+  })
+
+  it('rows that were lost, for a week', async () => {
+    await db(loss('now()'))
+    expect(await found()).toEqual(['audit_rows_lost'])
+    expect((await doctor()).stdout).toMatch(
+      /3 audit rows could not be written from 2026-01-02T03:04:05Z .*55P03 locked/,
+    )
+    await db(sql`delete from audit_loss`)
+    await db(loss(`now() - interval '8 days'`))
+    expect(await found()).toEqual([])
+    await db(sql`delete from audit_loss`)
+  })
+})
+
+describe('the schema', () => {
+  it('pending steps and drift, each instead of what could not be read then', async () => {
+    const old = await testService()
+    const at = { CELLKEEP_DATABASE_URL: old.databaseUrl }
+    const run = old.service.app.db.run
+    await run(sql`alter table account rename column email_key to elsewhere`)
+    expect(await found(at)).toEqual(['schema_drift'])
+    expect((await doctor(at)).stdout).toContain('column account.email_key')
+    await run(sql`alter table account rename column elsewhere to email_key`)
+    await run(sql`alter table account add column more text`)
+    expect(await found(at)).toEqual(['not_bootstrapped'])
+    await run(sql`delete from schema_migration where name = (select max(name) from schema_migration)`)
+    expect(await found(at)).toEqual(['migration_pending'])
+    expect((await doctor(at)).stdout).toMatch(/lacks \d{4}_\w+\.\n {2}→ Run `cellkeep migrate`/)
+    await run(sql`update schema_migration set name = '0001_other' where name like '0001%'`)
+    expect(await found(at)).toEqual(['migration_name_divergence'])
+    await old.close()
+  })
+
+  it('no database yet', async () => {
+    expect(await found({ CELLKEEP_DATABASE_URL: '' })).toEqual(['no_database'])
+  })
+})
+
+describe('the configuration', () => {
+  it.each([
+    [{ CELLKEEP_COOKIE_SECURE: 'false' }, ['cookie_insecure']],
+    [{ CELLKEEP_ENV: 'development' }, ['development']],
+    [{ CELLKEEP_PROT: '1' }, ['configuration']],
+    [{ CELLKEEP_ALLOWED_ORIGINS: 'https://a.example,http://b.example:*' }, ['origin_without_tls']],
+    [{ CELLKEEP_ALLOWED_ORIGINS: 'http://localhost:3000,http://[::1]:1' }, []],
+    [{ CELLKEEP_COOKIE_KEYS: 'password'.repeat(4) }, ['cookie_key_weak']],
+    [{ CELLKEEP_COOKIE_KEYS: `${key},${'0'.repeat(40)}` }, ['cookie_key_weak']],
+  ])('%j', async (env, findings) => {
+    expect(await found(env)).toEqual(findings)
+  })
+
+  it('what breaks a rule ends it with 78', async () => {
+    expect((await doctor({ CELLKEEP_PORT: 'x' })).code).toBe(78)
+  })
+
+  it('shows no secret', async () => {
+    const { stdout } = await doctor({ CELLKEEP_COOKIE_KEYS: 'password'.repeat(4) })
+    expect(stdout).not.toContain('password')
+  })
+})
+
+describe('the data dir', () => {
+  const open = ['open_to_others']
+  it.each<[string, () => Promise<unknown>, string[]]>([
+    ['itself', () => chmod(dataDir, 0o755), open],
+    ['a file for all to read', () => writeFile(join(dataDir, 'cookie_keys'), key, { mode: 0o644 }), open],
+    ['a database for the group', () => mkdir(join(dataDir, 'db'), { mode: 0o750 }), open],
+    ['a file of its own', () => writeFile(join(dataDir, 'cookie_keys'), key, { mode: 0o600 }), []],
+    ['links to libraries', () => mkdir(join(dataDir, 'lib'), { mode: 0o755 }), []],
+    ['a link', () => symlink('/tmp', join(dataDir, 'socket')), []],
+    ['nothing there yet', () => rm(dataDir, { recursive: true }), []],
+  ])('%s', async (_what, prepare, findings) => {
+    await prepare()
+    expect(await found()).toEqual(findings)
+  })
+
+  it('that others may write keeps the embedded database from being opened', async () => {
+    const user = await databaseUser('')
+    await mkdir(join(dataDir, 'db'), { mode: 0o700 })
+    if (user) await chown(join(dataDir, 'db'), user.uid, user.gid)
+    await chmod(dataDir, 0o777)
+    expect(await found({ CELLKEEP_DATABASE_URL: '' })).toEqual(['data_dir_unsafe'])
+  })
+
+  it.skipIf(process.getuid?.() !== 0)('of another user, or with his token', async () => {
+    const fresh = await testService()
+    const env = { CELLKEEP_DATABASE_URL: fresh.databaseUrl }
+    await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
+    await chown(join(dataDir, 'bootstrap_token'), 65_534, 65_534)
+    expect(await found(env)).toEqual(['bootstrap_token_unusable', 'not_bootstrapped'])
+    await chown(dataDir, 65_534, 65_534)
+    expect(await found(env)).toEqual(['data_dir_unsafe', 'bootstrap_token_unusable', 'not_bootstrapped'])
+    await fresh.close()
+  })
+
+  it.skipIf(process.getuid?.() !== 0)('with a database of the user whom daemons share', async () => {
+    const path = join(dataDir, 'db')
+    await mkdir(path, { mode: 0o700 })
+    const files = { data_dir: dataDir, cookie_keys: [key], database_url: null }
+    const findings = () => fileFindings({ ...files, daemon_token_file: null, disk_reserve: null })
+    await chown(path, 65_534, 65_534)
+    expect((await findings()).map(({ finding }) => finding)).toEqual(['database_user_shared'])
+    await chown(path, 4321, 4321)
+    expect(await findings()).toEqual([])
+  })
+
+  it('may be passed, and no more, where root made it for the database’s own user', async () => {
+    await chmod(dataDir, 0o711)
+    expect(await found()).toEqual(process.getuid?.() === 0 ? [] : open)
+    await chmod(dataDir, 0o733)
+    expect(await found()).toEqual(open)
+  })
+})

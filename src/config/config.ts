@@ -1,0 +1,212 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { StartError } from '../errors.ts'
+import { closest } from './closest.ts'
+import { type DeclarationOptions, readDeclarations } from './declarations.ts'
+import { Broken } from './kinds.ts'
+import { brokenRules, openIpLimiters } from './rules.ts'
+import type { AnySetting, Known } from './setting.ts'
+import { type Config, type Key, keys, type SettingOptions, settings } from './table.ts'
+
+export type { Config, Key } from './table.ts'
+
+/** What `defineConfig`, a config file and `createService` take: any setting, and what only code can declare. */
+export type ConfigOptions = SettingOptions & DeclarationOptions
+
+export type Source = 'default' | 'env' | 'env_file' | 'file' | 'option'
+
+export type Environment = Record<string, string | undefined>
+
+/** A config file that loaded; its keys are checked by `parseConfig`. */
+export type ConfigFile = { path: string; options: Record<string, unknown> }
+
+export type ParsedConfig = {
+  readonly config: Config
+  readonly sources: Readonly<Record<Key, Source>>
+  /** Sentences for the log of a start. */
+  readonly warnings: readonly string[]
+  /** Roles, hooks, actions and the like from the config file or the options; only their containers are checked. */
+  readonly declarations: DeclarationOptions
+}
+
+/** Every problem of a configuration at once: names and rules, never a value. Exit code 78. */
+export class ConfigError extends StartError {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    const lines = problems.map((problem) => `  ${problem}`)
+    super('configuration', ['The configuration is not valid:', ...lines].join('\n'), 78)
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}
+
+/**
+ * The settings in force (contract 1, section 16): environment over config file over defaults. `command`
+ * is for processes that do not serve: what only a server needs is not required of them. Throws ConfigError.
+ */
+export function parseConfig(input: {
+  env: Environment
+  file?: ConfigFile | undefined
+  cwd: string
+  mode: 'server' | 'command'
+}): ParsedConfig {
+  const { env, file, cwd } = input
+  const reading = startReading(cwd)
+  if (file) readOptions(reading, file.options, 'file', (key) => `${key} (in ${file.path})`)
+  readEnvironment(reading, env)
+  return finish(reading, {
+    library: false,
+    serves: input.mode === 'server',
+    name: envName,
+    ...(file && { foundFile: file.path }),
+  })
+}
+
+/** The settings of `createService`: options over the library's defaults; no environment. Throws ConfigError. */
+export function resolveOptions(options: ConfigOptions, cwd: string = process.cwd()): ParsedConfig {
+  const reading = startReading(cwd)
+  readOptions(reading, options, 'option', (key) => key)
+  return finish(reading, { library: true, serves: true, name: (key) => key })
+}
+
+/** The same configuration with another data dir, and with it the defaults that lie in it. */
+export function withDataDir(parsed: ParsedConfig, data_dir: string): ParsedConfig {
+  const known = { ...parsed.config, data_dir }
+  const moved = keys
+    .filter((key) => parsed.sources[key] === 'default' && typeof settings[key].default === 'function')
+    .map((key) => [key, defaultOf(settings[key] as AnySetting, false, known)])
+  return { ...parsed, config: { ...known, ...Object.fromEntries(moved) } }
+}
+
+export const envName = (key: string): string => `${prefix}${key.toUpperCase()}`
+
+const prefix = 'CELLKEEP_'
+
+/** What has been said so far; a later source overrules an earlier one. */
+type Reading = {
+  cwd: string
+  values: Map<Key, unknown>
+  sources: Map<Key, Source>
+  labels: Map<Key, string>
+  declarations: DeclarationOptions
+  problems: string[]
+  warnings: string[]
+}
+
+const startReading = (cwd: string): Reading => ({
+  cwd,
+  values: new Map(),
+  sources: new Map(),
+  labels: new Map(),
+  declarations: {},
+  problems: [],
+  warnings: [],
+})
+
+function take(reading: Reading, key: Key, source: Source, label: string, value: unknown): void {
+  // Even a broken value counts as given: it must not bring a second complaint that the setting is missing.
+  reading.sources.set(key, source)
+  reading.labels.set(key, label)
+  if (value instanceof Broken) reading.problems.push(`${label} ${value.rule}`)
+  else reading.values.set(key, value)
+}
+
+function readOptions(
+  reading: Reading,
+  options: Readonly<Record<string, unknown>>,
+  source: 'file' | 'option',
+  label: (key: string) => string,
+): void {
+  const { declarations, problems, rest } = readDeclarations(options, label)
+  reading.declarations = declarations
+  reading.problems.push(...problems)
+  for (const [key, value] of Object.entries(rest)) {
+    if (value === undefined) continue
+    if (key === 'config')
+      reading.problems.push(`${label(key)} is for the environment only: set ${envName(key)}`)
+    else if (isKey(key)) take(reading, key, source, label(key), settings[key].kind.accept(value, reading.cwd))
+    else reading.problems.push(`${label(key)} is not a setting${meant(closest(key, keys))}`)
+  }
+}
+
+function readEnvironment(reading: Reading, env: Environment): void {
+  for (const key of keys) {
+    const { kind, secret } = settings[key] as AnySetting
+    const name = envName(key)
+    const text = env[name]
+    const file = secret && env[`${name}_FILE`]
+    if (file && text) {
+      take(reading, key, 'env', name, new Broken(`and ${name}_FILE must not both be set`))
+    } else if (file) {
+      const content = secretFrom(resolve(reading.cwd, file))
+      const value = content instanceof Broken ? content : kind.parse(content, reading.cwd)
+      take(reading, key, 'env_file', `${name}_FILE`, value)
+    } else if (text) {
+      take(reading, key, 'env', name, kind.parse(text, reading.cwd))
+    }
+  }
+  const names = keys.map(envName)
+  const secrets = keys.filter((key) => 'secret' in settings[key]).map((key) => `${envName(key)}_FILE`)
+  const known = new Set([...names, ...secrets])
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith(prefix) || known.has(name) || !env[name]) continue
+    const isFile = names.includes(name.replace(/_FILE$/, ''))
+    const hint = isFile ? '; only secrets may come from a file' : meant(closest(name, names))
+    reading.warnings.push(`${name} is not a setting${hint}`)
+  }
+}
+
+/** The path stays out of the message: it may be the secret itself, set under the wrong name. */
+function secretFrom(path: string): string | Broken {
+  try {
+    const content = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+    return content === '' ? new Broken('names an empty file') : content
+  } catch (error) {
+    return new Broken(`names a file that cannot be read (${(error as NodeJS.ErrnoException).code})`)
+  }
+}
+
+type Ending = { library: boolean; serves: boolean; name: (key: Key) => string; foundFile?: string }
+
+function finish(reading: Reading, { library, serves, name, foundFile }: Ending): ParsedConfig {
+  const label = (key: Key): string => reading.labels.get(key) ?? name(key)
+  const config = { ...effective(reading, library), ...(foundFile !== undefined && { config: foundFile }) }
+  const isGiven = (key: Key): boolean => reading.sources.has(key)
+  const isBroken = (key: Key): boolean => isGiven(key) && !reading.values.has(key)
+  const problems = [...reading.problems, ...brokenRules(config, { label, isGiven, isBroken, serves })]
+  if (problems.length > 0) throw new ConfigError(problems)
+
+  const unused = keys.filter((key) => isGiven(key) && 'pending' in settings[key])
+  const warnings = [...reading.warnings]
+  if (serves) {
+    warnings.push(...unused.map((key) => `${label(key)} is set, but this version does not use it yet`))
+    warnings.push(...openIpLimiters(config, label))
+  }
+  const sources = Object.fromEntries(keys.map((key) => [key, reading.sources.get(key) ?? 'default']))
+  return { config, sources: sources as Record<Key, Source>, warnings, declarations: reading.declarations }
+}
+
+function effective({ values, cwd }: Reading, library: boolean): Config {
+  const known = Object.fromEntries(
+    (['host', 'data_dir', 'account_path', 'database_pool_max'] as const).map((key) => [
+      key,
+      values.get(key) ?? settings[key].default,
+    ]),
+  ) as Known
+  known.data_dir = resolve(cwd, known.data_dir)
+  const all = keys.map((key) => [
+    key,
+    values.has(key) ? values.get(key) : defaultOf(settings[key] as AnySetting, library, known),
+  ])
+  return { ...Object.fromEntries(all), data_dir: known.data_dir } as Config
+}
+
+function defaultOf(setting: AnySetting, library: boolean, known: Known): unknown {
+  if (library && setting.library !== undefined) return setting.library
+  return typeof setting.default === 'function' ? setting.default(known) : setting.default
+}
+
+const isKey = (key: string): key is Key => Object.hasOwn(settings, key)
+
+const meant = (name: string | undefined): string => (name === undefined ? '' : `; did you mean ${name}?`)

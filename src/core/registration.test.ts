@@ -1,0 +1,196 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { resolveOptions } from '../config/config.ts'
+import { StartError } from '../errors.ts'
+import { createRegistry } from '../registry/registry.ts'
+import { createService } from '../service.ts'
+import type { Action } from './action.ts'
+import { mutation, query } from './action.ts'
+import { wireActions } from './registration.ts'
+
+const registry = createRegistry({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
+
+/** A declaration as a config file may bring it: no compiler has seen it. */
+const declared = (change: Record<string, unknown> = {}): Action =>
+  ({
+    ...query({
+      doc: 'x',
+      auth: { account: 'required', actor: 'required' },
+      output: z.null(),
+      handler: async () => null,
+    }),
+    ...change,
+  }) as Action
+const withAuth = (auth: unknown) => declared({ auth })
+const required = { account: 'required', actor: 'required' }
+const grain = { account: 'required', actor: 'none' }
+const open = { account: 'none', actor: 'none' }
+const withActing = z.strictObject({ acting: z.string().optional() })
+
+const { config } = resolveOptions({})
+
+function problem(table: Record<string, Action>): StartError | undefined {
+  try {
+    wireActions(table, registry, config)
+  } catch (error) {
+    if (error instanceof StartError) return error
+    throw error
+  }
+}
+
+const broken: [rule: string, action: Action, names: RegExp][] = [
+  ['2: declares acting without an axis', declared({ auth: grain, input: withActing }), /acting/],
+  ['2: declares acting beside an axis', declared({ input: withActing }), /acting/],
+  [
+    '3: roles without an actor',
+    withAuth({ ...grain, roles: ['admin'] }),
+    /roles need auth\.actor "required"/,
+  ],
+  [
+    '3: roles with an optional actor',
+    withAuth({ account: 'required', actor: 'optional', roles: ['admin'] }),
+    /roles need/,
+  ],
+  ['3: no roles', withAuth({ ...required, roles: [] }), /roles may not be empty/],
+  [
+    '3: an unregistered role',
+    withAuth({ ...required, roles: ['admin', 'boss'] }),
+    /"boss" is not registered/,
+  ],
+  [
+    '3: no credential types',
+    withAuth({ ...grain, credential_types: [] }),
+    /credential_types may not be empty/,
+  ],
+  [
+    '3: an unregistered credential type',
+    withAuth({ ...grain, credential_types: ['password'] }),
+    /"password" is not registered/,
+  ],
+  ['4: an actor without an account', withAuth({ account: 'none', actor: 'optional' }), /actor axis/],
+  [
+    '4: an actor required, the account optional',
+    withAuth({ account: 'optional', actor: 'required' }),
+    /needs auth\.account "required"/,
+  ],
+  ['5: public with roles', withAuth({ account: 'none', actor: 'required', roles: ['admin'] }), /actor axis/],
+  ['5: public with credential types', withAuth({ ...open, credential_types: ['session'] }), /public/],
+  ['5: public with a scope', withAuth({ ...open, required_scope: 'area:name' }), /public/],
+  ['6: an empty scope', withAuth({ ...grain, required_scope: '' }), /required_scope/],
+  ['6: a scope without a colon', withAuth({ ...grain, required_scope: 'area' }), /required_scope "area"/],
+  ['6: a scope in capitals', withAuth({ ...grain, required_scope: 'Area:x' }), /required_scope/],
+  ['6: a scope with a line break', withAuth({ ...grain, required_scope: 'area:x\n' }), /required_scope/],
+  ['6: a scope of a method', withAuth({ ...grain, required_scope: 'rpc:other' }), /rpc:/],
+  ['6: a scope of a surface', withAuth({ ...grain, required_scope: 'surface:verify' }), /surface:/],
+  ['6: a scope that is no text', withAuth({ ...grain, required_scope: 1 }), /required_scope/],
+  [
+    '7: a limit per account with an optional one',
+    declared({ auth: { account: 'optional', actor: 'none' }, rate_limit: 'account' }),
+    /rate_limit "account" needs auth\.account "required"/,
+  ],
+  ['7: both limits without an account', declared({ auth: open, rate_limit: 'both' }), /rate_limit "both"/],
+  [
+    '7: a group without a limit',
+    declared({ rate_limit_group: 'group' }),
+    /rate_limit_group needs rate_limit/,
+  ],
+  ['8: an input that ignores keys', declared({ input: z.object({ a: z.string() }) }), /strict/],
+  ['8: an input that keeps keys', declared({ input: z.looseObject({}) }), /strict/],
+  ['8: an input that may be null', declared({ input: z.strictObject({}).nullable() }), /strict/],
+  ['8: an input that is no object', declared({ input: z.string() }), /strict/],
+  ['8: no input schema', declared({ input: undefined }), /strict/],
+  ['a misspelled axis', withAuth({ account: 'require', actor: 'none' }), /auth\.account must be one of/],
+  ['a missing axis', withAuth({ account: 'required' }), /auth\.actor must be one of/],
+  ['a misspelled guard', withAuth({ ...required, role: ['admin'] }), /auth\.role is unknown/],
+  ['roles that are no list', withAuth({ ...required, roles: 'admin' }), /auth\.roles must be a list/],
+  ['no axes at all', withAuth(undefined), /auth must say/],
+  ['an unknown limit', declared({ rate_limit: 'acount' }), /rate_limit must be one of/],
+  ['side effects without a transaction', declared({ side_effects: true }), /mutation\(\)/],
+  ['a transaction without side effects', declared({ event: 'login' }), /query\(\)/],
+  ['side effects that are no boolean', declared({ side_effects: 'no' }), /side_effects/],
+  ['a handler that is none', declared({ handler: 'x' }), /handler/],
+  ['a declaration that is none', null as unknown as Action, /declare it/],
+]
+
+describe('a broken declaration stops the start, and the message names method and rule', () => {
+  it.each(broken)('%s', (_rule, action, names) => {
+    expect(problem({ my_method: action })).toMatchObject({
+      reason: 'invalid_action',
+      exitCode: 78,
+      message: expect.stringMatching(/^Action my_method: /),
+    })
+    expect(problem({ my_method: action })?.message).toMatch(names)
+  })
+
+  it.each(['rpc.discover', 'rpc.x', 'rpc.', 'a\u0000', '\ud800'])('1: the method name %j', (method) => {
+    const table = Object.fromEntries([[method, declared()]])
+    expect(problem(table)?.message).toMatch(/^Action .*name/s)
+  })
+})
+
+describe('a start is refused for', () => {
+  const base = { database_url: 'postgres://nobody@127.0.0.1:1/none', cookie_keys: ['k'.repeat(43)] }
+  const start = (options: object) => createService({ ...base, ...options })
+
+  it('a declaration in the options, before the database is touched', async () => {
+    await expect(start({ actions: { mine: withAuth({ ...grain, roles: ['admin'] }) } })).rejects.toThrow(
+      /^Action mine: roles need/,
+    )
+  })
+
+  it('1: a method that is a built-in one', async () => {
+    await expect(start({ actions: { cell_get: declared() } })).rejects.toThrow(/cell_get.*rename/s)
+  })
+
+  it.each([
+    ['two mounts on one path', { rpc_path: '/api/ws' }, /ws_path/],
+    ['a mount on a route', { rpc_path: '/api/account/login' }, /rpc_path/],
+    ['a mount on a fixed path', { rpc_path: '/health' }, /rpc_path/],
+    [
+      'an account mount whose route is a mount',
+      { account_path: '/api', rpc_path: '/api/status' },
+      /rpc_path/,
+    ],
+  ])('9: %s', async (_what, options, names) => {
+    await expect(start(options)).rejects.toThrow(names)
+  })
+})
+
+describe('what a declaration may say', () => {
+  it('its own scope, roles, limits and any credential type', () => {
+    expect(
+      problem({
+        a: withAuth({ ...required, roles: ['editor', 'admin'], required_scope: 'reports:read.all2' }),
+        b: withAuth({ ...grain, credential_types: ['session', 'api_token', 'daemon_token'] }),
+        c: declared({ auth: open, rate_limit: 'ip', rate_limit_group: 'shared' }),
+        d: declared({ rate_limit: 'both' }),
+        'area.verb': mutation({
+          doc: 'x',
+          auth: { account: 'required', actor: 'optional' },
+          event: 'cell_update',
+          output: z.null(),
+          handler: async () => null,
+        }) as Action,
+      }),
+    ).toBeUndefined()
+  })
+
+  it('rules across its fields, which stay beside the added acting', () => {
+    const input = z.strictObject({ a: z.int(), b: z.int() }).refine(({ a, b }) => a < b)
+    const { params } = wireActions({ ordered: declared({ input }) }, registry, config).get('ordered') ?? {}
+    const acting = '11111111-1111-1111-1111-111111111111'
+    expect(params?.safeParse({ a: 1, b: 2, acting }).success).toBe(true)
+    expect(params?.safeParse({ a: 2, b: 1, acting }).success).toBe(false)
+    expect(params?.safeParse({ a: 1, b: 2, acting: 'x' }).success).toBe(false)
+    expect(params?.safeParse({ a: 1, b: 2, c: 3 }).success).toBe(false)
+  })
+
+  it('nothing about its handler, and then it does not exist', () => {
+    const wired = wireActions(
+      { planned: declared({ handler: undefined }), there: declared() },
+      registry,
+      config,
+    )
+    expect([...wired.keys()]).toEqual(['there'])
+  })
+})

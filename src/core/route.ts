@@ -1,0 +1,108 @@
+import type { z } from 'zod'
+import type { Carriers } from '../auth/carriers.ts'
+import type { Config } from '../config/config.ts'
+import type { Reason } from '../errors.ts'
+import type { Hold, Limiters, RestLimiter } from '../limits/limiters.ts'
+import type { AuthSpec, CallerOf, RateLimit } from './action.ts'
+import type { App } from './app.ts'
+
+/** A REST route of the account prefix (contract 1, section 8; contract 2, section 8). */
+export type Route<
+  A extends AuthSpec = AuthSpec,
+  I extends z.ZodType = z.ZodType,
+  O extends z.ZodType = z.ZodType,
+  M extends 'GET' | 'POST' = 'GET' | 'POST',
+> = {
+  readonly doc: string
+  readonly method: M
+  /** Below the account mount. */
+  readonly path: string
+  readonly auth: A
+  /** `/verify` and `/status` ignore query keys they do not know; every other query is strict. */
+  readonly anyQuery?: boolean
+  /** The limiters its attempts hold; `rateLimitOf` says which axes are in force. */
+  readonly rate_limit?: RouteLimiters
+  readonly input?: I
+  /** Left out: an empty body. */
+  readonly output?: O
+  readonly errors?: readonly Reason[]
+  /** Clears the cookie also where the guards refuse (logout with a dead session). */
+  readonly alwaysClears?: boolean
+  /** Must match the allow-list even without a cookie: these routes set one (contract 1, section 2.2). */
+  readonly checksOrigin?: boolean
+  /** False: the route does not exist, 404. */
+  readonly enabled?: (app: App) => boolean
+  readonly handler: (input: never, context: never) => Promise<RouteReply<unknown>>
+}
+
+export type RouteLimiters = {
+  readonly ip: RestLimiter
+  /** Of an account, or of the name that the caller submits. */
+  readonly account?: RestLimiter
+}
+
+/** The axes a route is limited by; one whose limiter is switched off is none. */
+export function rateLimitOf({ rate_limit }: Route, config: Config): RateLimit | undefined {
+  const isOn = (limiter: RestLimiter | undefined): boolean =>
+    limiter !== undefined && config[`limit_${limiter}`] !== null
+  const [ip, account] = [isOn(rate_limit?.ip), isOn(rate_limit?.account)]
+  if (ip && account) return 'both'
+  return ip ? 'ip' : account ? 'account' : undefined
+}
+
+/** Takes slots of the limiters that the route declares. */
+export type RouteHold = {
+  /** For the client address. */
+  ip(): Promise<void>
+  /** For an account or name; nothing where the route is not limited by one. */
+  account(key: string): Promise<void>
+  /** For the client address, of a further limiter, which decides for itself what it charges. */
+  also: (limiter: RestLimiter, isCharged: () => boolean) => Promise<void>
+}
+
+/** Runs an attempt under the route's limiters; see `Limiters.attempt`. */
+export type Attempt = <T>(charged: readonly string[], work: (hold: RouteHold) => Promise<T>) => Promise<T>
+
+export const attemptOf =
+  ({ rate_limit }: Route, limiters: Limiters, ip: string): Attempt =>
+  (charged, work) =>
+    limiters.attempt(charged, (hold) => work(routeHold(hold, rate_limit, ip)))
+
+const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string): RouteHold => ({
+  ip: async () => limiters && (await hold.ip(limiters.ip, ip)),
+  account: async (key) => {
+    if (limiters?.account) await hold.key(limiters.account, key)
+  },
+  also: (limiter, isCharged) => hold.ip(limiter, ip, isCharged),
+})
+
+export type RouteReply<B> = {
+  /** Null: an empty body. */
+  body: B
+  headers?: Record<string, string>
+  /** A whole `Set-Cookie` value, made after the commit. */
+  cookie?: string
+}
+
+export type RouteContext<A extends AuthSpec> = Pick<CallerOf<A>, 'account' | 'credential'> & {
+  app: App
+  attempt: Attempt
+  carriers: Carriers
+  query: URLSearchParams
+  ip: string
+  request_id: string
+}
+
+/** Declares a route; account and credential are non-null where the axis says required. */
+export function route<
+  const A extends AuthSpec,
+  I extends z.ZodType = z.ZodUndefined,
+  O extends z.ZodType = z.ZodNull,
+  const M extends 'GET' | 'POST' = 'POST',
+>(
+  spec: Omit<Route<A, I, O, M>, 'handler'> & {
+    handler(input: z.output<I>, context: RouteContext<A>): Promise<RouteReply<z.input<O>>>
+  },
+): Route<A, I, O, M> {
+  return spec as unknown as Route<A, I, O, M>
+}

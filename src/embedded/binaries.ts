@@ -1,0 +1,131 @@
+import { execFile } from 'node:child_process'
+import { access, readdir } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+import { StartError } from '../errors.ts'
+import { type Bundle, copyBundle, existingCopy, findBundle, linkLibraries } from './bundle.ts'
+import { type DatabaseUser, runAs } from './user.ts'
+
+/** PostgreSQL programs that were seen to run, and the environment they need. */
+export type Binaries = { postgres: string; initdb: string; major: number; env: Record<string, string> }
+
+export type BinariesOptions = {
+  /** `CELLKEEP_POSTGRES_BIN`: a directory with `postgres` and `initdb`; nothing else is tried then. */
+  postgresBin?: string | undefined
+  /** Where links to libraries, or a copy of the programs, are put when they are needed. */
+  libDir: string
+  user?: DatabaseUser | undefined
+  /** Default: the package that npm installed for this platform. */
+  bundle?: Bundle
+  /** Why a PostgreSQL of the machine is used, and not the bundled one. */
+  onNotice?: ((text: string) => void) | undefined
+}
+
+const oldestMajor = 15
+const otherWays =
+  'set CELLKEEP_DATABASE_URL to a PostgreSQL server, or CELLKEEP_POSTGRES_BIN to a directory that holds `postgres` and `initdb`, version 15 or newer'
+
+/**
+ * The programs of the embedded database: the named directory, else the bundled package, else a PostgreSQL on
+ * the machine. Exit 78 with the way out when none runs here (Windows, Alpine).
+ */
+export async function findBinaries(options: BinariesOptions): Promise<Binaries> {
+  if (process.platform === 'win32')
+    throw missing(`The embedded database does not run on Windows: ${otherWays.split(', or')[0]}`)
+  if (options.postgresBin !== undefined) return namedBinaries(options.postgresBin, options.user)
+  const tried: string[] = []
+  const bundled = await bundledBinaries(options).catch((error: Error) => {
+    tried.push(`the bundled PostgreSQL does not run (${error.message})`)
+    return undefined
+  })
+  if (bundled !== undefined) return bundled
+  if (tried.length === 0) tried.push(`no PostgreSQL is bundled for ${process.platform}-${process.arch}`)
+  for (const bin of await machineDirectories()) {
+    const found = await inspect(bin, {}, options.user).catch(() => undefined)
+    if (found === undefined || found.major < oldestMajor) continue
+    options.onNotice?.(`Using PostgreSQL ${found.major} of ${bin}: ${tried.join(', ')}`)
+    return found
+  }
+  throw missing(
+    `No PostgreSQL for the embedded database: ${tried.join(', ')} and none is on this machine; ${otherWays}`,
+  )
+}
+
+async function namedBinaries(bin: string, user: DatabaseUser | undefined): Promise<Binaries> {
+  const found = await inspect(bin, {}, user).catch((error: Error) => {
+    const who = user === undefined ? '' : ` as the user ${user.name}`
+    throw missing(
+      `CELLKEEP_POSTGRES_BIN=${bin} cannot be used${who} (${error.message}): it must be a directory with \`postgres\` and \`initdb\`; or unset it, or set CELLKEEP_DATABASE_URL`,
+    )
+  })
+  if (found.major >= oldestMajor) return found
+  throw missing(`CELLKEEP_POSTGRES_BIN=${bin} holds PostgreSQL ${found.major}: ${otherWays}`)
+}
+
+async function bundledBinaries({ libDir, user, ...options }: BinariesOptions): Promise<Binaries | undefined> {
+  const bundle = options.bundle ?? (await findBundle())
+  if (bundle === undefined) return undefined
+  const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH'
+  const from = async (native: string): Promise<Binaries> => {
+    await linkLibraries(native, libDir)
+    // The package's directory too: a library found through a link looks for its own beside the link.
+    return inspect(join(native, 'bin'), { [variable]: `${libDir}:${join(native, 'lib')}` }, user)
+  }
+  const copy = await existingCopy(bundle, libDir)
+  if (copy !== undefined) return from(copy)
+  return from(bundle.native).catch(async (error: NodeJS.ErrnoException) => {
+    // Below a private directory, or installed without execute bits: a copy of our own is runnable.
+    if (error.code !== 'EACCES') throw error
+    return from(await copyBundle(bundle, libDir))
+  })
+}
+
+/** Runs both programs as their later user, which shows more than any look at modes and paths. */
+async function inspect(
+  bin: string,
+  extra: Record<string, string>,
+  user: DatabaseUser | undefined,
+): Promise<Binaries> {
+  const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC', ...extra }
+  const postgres = join(bin, 'postgres')
+  const initdb = join(bin, 'initdb')
+  await access(postgres)
+  await access(initdb)
+  const [{ stdout }] = await Promise.all([runProgram(postgres, env, user), runProgram(initdb, env, user)])
+  const major = Number(/\(PostgreSQL\) (\d+)/.exec(stdout)?.[1])
+  if (!Number.isInteger(major)) throw new Error(`${postgres} is no PostgreSQL server`)
+  return { postgres, initdb, major, env }
+}
+
+const run = promisify(execFile)
+
+async function runProgram(file: string, env: Record<string, string>, user: DatabaseUser | undefined) {
+  try {
+    return await run(file, ['--version'], { env, ...runAs(user), timeout: 10_000 })
+  } catch (error) {
+    const { code, stderr, syscall } = error as NodeJS.ErrnoException & { stderr?: string }
+    const why = syscall === undefined ? (stderr?.trim().split('\n')[0] ?? `it ended with ${code}`) : code
+    throw Object.assign(new Error(`${file}: ${why}`), { code })
+  }
+}
+
+/** Directories where packages put server programs, the newest version first, then those of the PATH. */
+async function machineDirectories(): Promise<string[]> {
+  const parents = [
+    { parent: '/usr/lib/postgresql', name: /^(\d+)$/ },
+    { parent: '/usr', name: /^pgsql-(\d+)$/ },
+    { parent: '/usr/libexec', name: /^postgresql(\d+)$/, bin: '' },
+    { parent: '/opt/homebrew/opt', name: /^postgresql@(\d+)$/ },
+    { parent: '/usr/local/opt', name: /^postgresql@(\d+)$/ },
+  ]
+  const found: { path: string; major: number }[] = []
+  for (const { parent, name, bin = 'bin' } of parents)
+    for (const entry of await readdir(parent).catch(() => [])) {
+      const major = Number(name.exec(entry)?.[1])
+      if (major >= oldestMajor) found.push({ path: join(parent, entry, bin), major })
+    }
+  const path = (process.env.PATH ?? '').split(delimiter).filter((dir) => dir.startsWith('/'))
+  return [...found.sort((a, b) => b.major - a.major).map((entry) => entry.path), ...path]
+}
+
+const missing = (message: string): StartError => new StartError('postgres_binaries_missing', message, 78)

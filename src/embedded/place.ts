@@ -1,0 +1,124 @@
+import { constants } from 'node:fs'
+import { access, mkdir, open, realpath, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { StartError } from '../errors.ts'
+import { directoryRisk, type Risk } from '../files/safe-directory.ts'
+import { socketDirectory } from './socket.ts'
+import { barrierTo, type DatabaseUser, databaseUser } from './user.ts'
+
+/** Where an embedded database lives, as real paths, and as whom it runs. */
+export type Place = {
+  dataDir: string
+  db: string
+  socketDir: string
+  logFile: string
+  libDir: string
+  user: DatabaseUser | undefined
+}
+
+export type PlaceOptions = {
+  dataDir: string
+  /** True when the operator chose no directory: a root process may then take the machine's own. */
+  dataDirIsDefault?: boolean
+  /** `CELLKEEP_POSTGRES_USER`. */
+  postgresUser?: string | undefined
+  onNotice?: ((text: string) => void) | undefined
+  machineDir?: string
+}
+
+/**
+ * Makes the data dir and the socket directory by the rules of contract 1, section 16. Exit 78 where the
+ * directory cannot be made, written, or reached by the user that PostgreSQL runs as.
+ */
+export async function preparePlace(options: PlaceOptions): Promise<Place> {
+  const { wanted, user } = await choosePlace(options)
+  const dataDir = await makeDataDir(wanted, user).catch((error) => {
+    throw error instanceof StartError ? error : unusable(wanted, (error as Error).message)
+  })
+  const socketDir = await socketDirectory(dataDir, user).catch((error) => {
+    throw unusable(dataDir, (error as Error).message)
+  })
+  return {
+    dataDir,
+    db: join(dataDir, 'db'),
+    socketDir,
+    logFile: join(dataDir, 'db.log'),
+    libDir: join(dataDir, 'lib'),
+    user,
+  }
+}
+
+/** The data dir in use if it holds a database, else undefined; makes nothing. */
+export async function existingDataDir(options: PlaceOptions): Promise<string | undefined> {
+  const { wanted } = await choosePlace(options)
+  const found = await stat(join(wanted, 'db')).catch(() => undefined)
+  return found && wanted
+}
+
+async function choosePlace(
+  options: PlaceOptions,
+): Promise<{ wanted: string; user: DatabaseUser | undefined }> {
+  const wanted = resolve(options.dataDir)
+  const user = await databaseUser(join(wanted, 'db'), options.postgresUser)
+  if (user !== undefined && options.dataDirIsDefault) {
+    const barrier = await barrierTo(dirname(wanted), user)
+    const isUsed = await stat(join(wanted, 'db')).catch(() => undefined)
+    if (barrier !== undefined && !isUsed) {
+      const dataDir = options.machineDir ?? '/var/lib/cellkeep'
+      options.onNotice?.(
+        `The data directory is ${dataDir}: PostgreSQL runs as the user ${user.name}, who cannot pass ${barrier}`,
+      )
+      return choosePlace({ ...options, dataDir, dataDirIsDefault: false })
+    }
+  }
+  return { wanted, user }
+}
+
+async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Promise<string> {
+  const mode = user === undefined ? 0o700 : 0o711
+  await mkdir(dirname(wanted), { recursive: true })
+  const made = await mkdir(wanted, { mode }).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+      return false
+    },
+  )
+  const dataDir = await realpath(wanted)
+  // One and the same directory is judged and changed, whoever may write to those above.
+  const handle = await open(dataDir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  try {
+    const found = await handle.stat()
+    const risk = directoryRisk(dataDir, found)
+    if (risk) throw unsafeDataDir(dataDir, risk)
+    // After `mkdir`, whose mode the umask cuts.
+    if (made) await handle.chmod(mode)
+    // A directory that root made beforehand: to pass it shows nothing of what is in it.
+    else if (user !== undefined && (found.mode & 0o011) !== 0o011)
+      await handle.chmod((found.mode & 0o7777) | 0o011)
+  } finally {
+    await handle.close()
+  }
+  await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
+  if (user === undefined) return dataDir
+  const barrier = await barrierTo(dataDir, user)
+  if (barrier === undefined) return dataDir
+  throw unusable(
+    dataDir,
+    `PostgreSQL runs as the user ${user.name}, who cannot pass ${barrier}; start Cellkeep as an ordinary user, or open the way with \`chmod o+x ${barrier}\``,
+  )
+}
+
+const unsafeDataDir = (dataDir: string, { what, remedy }: Risk): StartError =>
+  new StartError(
+    'data_dir_unsafe',
+    `The data directory ${dataDir} ${what}: whoever can write there makes himself its keeper. ${remedy}`,
+    78,
+  )
+
+const unusable = (dataDir: string, why: string): StartError =>
+  new StartError(
+    'data_dir_unusable',
+    `The data directory ${dataDir} cannot be used: ${why}. CELLKEEP_DATA_DIR names another one`,
+    78,
+  )

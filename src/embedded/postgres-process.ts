@@ -1,0 +1,224 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { open, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import type { Binaries } from './binaries.ts'
+import { type DatabaseUser, runAs } from './user.ts'
+
+export const superuser = 'cellkeep'
+const port = 5432
+
+/** The part of a socket's path below its directory. */
+export const socketName = `.s.PGSQL.${port}`
+
+/** A server of ours: where its files are and as whom it runs. */
+export type Server = {
+  binaries: Binaries
+  /** The database directory, as a real path. */
+  db: string
+  socketDir: string
+  logFile: string
+  user: DatabaseUser | undefined
+  /** Settings that stand above `postgresql.conf`. */
+  settings?: Record<string, string>
+}
+
+/** Connection settings of a server by its socket directory; nothing of the environment's `PG*` gets in. */
+export const connectionTo = (socketDir: string, database: string): pg.ClientConfig => ({
+  host: socketDir,
+  port,
+  user: superuser,
+  database,
+  ssl: false,
+})
+
+/** The server could not be started; the message has the last lines of what it logged. */
+export class PostgresFailure extends Error {
+  /** Another server holds the directory, or the remains of one do for a moment: try again. */
+  readonly passing: boolean
+
+  constructor(logged: string) {
+    super(logged.split('\n').slice(-6).join('\n'))
+    this.name = 'PostgresFailure'
+    // Anywhere in it: the other server writes to the same log.
+    this.passing = /lock file ".*" (already exists|is empty)|shared memory block|already in use/.test(logged)
+  }
+}
+
+/** Makes an empty database directory: UTF-8, no dependence on the machine's locales, no way in but the socket. */
+export async function initDatabase(
+  binaries: Binaries,
+  db: string,
+  user: DatabaseUser | undefined,
+  extra: string[] = [],
+): Promise<void> {
+  const locale =
+    binaries.major >= 17
+      ? ['--no-locale', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
+      : ['--no-locale']
+  const access = ['--auth-local=trust', '--auth-host=reject', '-U', superuser]
+  const options = ['-D', db, '-E', 'UTF8', ...locale, ...access, ...extra]
+  await promisify(execFile)(binaries.initdb, options, { env: binaries.env, ...runAs(user) }).catch(
+    (error: Error & { stderr?: string }) => {
+      throw new PostgresFailure(error.stderr?.trim() || error.message)
+    },
+  )
+}
+
+/**
+ * Starts the server and resolves to a connection to its database `postgres`, once it takes one. Rejects with
+ * `PostgresFailure` when it ends before; when `signal` aborts, the server is ended first.
+ */
+export async function startPostgres(server: Server, signal?: AbortSignal): Promise<Held> {
+  const log = await open(server.logFile, 'a', 0o600)
+  const { size } = await log.stat()
+  // Where root started it once, the owner of the database may be the next to.
+  if (server.user !== undefined) await log.chown(server.user.uid, server.user.gid)
+  const child = spawnServer(server, log.fd)
+  const ended = new Promise<Error>((resolve) => {
+    child.once('exit', (code, killed) => resolve(new Error(`postgres ended with ${killed ?? code}`)))
+    child.once('error', resolve)
+  })
+  await log.close()
+  let end: Error | undefined
+  void ended.then((error) => {
+    end = error
+  })
+  for (let wait = 10; ; wait = Math.min(wait * 1.5, 200)) {
+    await Promise.race([ended, delay(wait)])
+    if (end !== undefined) throw new PostgresFailure((await loggedSince(server.logFile, size)) || end.message)
+    if (signal?.aborted) {
+      // Its end is all that is left to wait for.
+      child.ref()
+      child.kill('SIGINT')
+      await ended
+      throw signal.reason
+    }
+    const held = await connect(server.socketDir).catch(() => undefined)
+    if (held !== undefined) return held
+  }
+}
+
+/** A connection that is held, and how its holder learns that it ended. */
+export type Held = { client: pg.Client; ended: Promise<void> }
+
+/**
+ * A connection to the database `postgres`, or undefined when no server listens. Rejects with the server's own
+ * error while it starts or stops (SQLSTATE 57P03).
+ */
+export async function connect(socketDir: string): Promise<Held | undefined> {
+  const client = new pg.Client({
+    ...connectionTo(socketDir, 'postgres'),
+    application_name: 'cellkeep',
+    connectionTimeoutMillis: 5000,
+  })
+  // Without a listener an error of the connection would end the process; its end is what counts.
+  client.on('error', () => {})
+  const ended = new Promise<void>((resolve) => client.once('end', resolve))
+  try {
+    await client.connect()
+    return { client, ended }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ECONNREFUSED') return undefined
+    throw error
+  }
+}
+
+/** Ends a connection that may have been lost by now, where the driver could wait for an end that has been. */
+export async function disconnect({ client, ended }: Held): Promise<void> {
+  const limit = new AbortController()
+  const expired = delay(2000, undefined, { signal: limit.signal }).catch(() => {})
+  await Promise.race([client.end().catch(() => {}), ended, expired])
+  limit.abort()
+}
+
+/** Fast shutdown; after a limit without a checkpoint, then by force. Resolves when the process is gone. */
+export async function stopPostgres(db: string): Promise<void> {
+  const pid = await postmasterPid(db)
+  if (pid === undefined) return
+  for (const [signal, limitMs] of [
+    ['SIGINT', 20_000],
+    ['SIGQUIT', 6000],
+    ['SIGKILL', 5000],
+  ] as const) {
+    try {
+      process.kill(pid, signal)
+    } catch {
+      return
+    }
+    const until = performance.now() + limitMs
+    for (let wait = 5; performance.now() < until; wait = Math.min(wait * 1.5, 100)) {
+      // Not by the lock file: that goes a moment before the process.
+      if (!(await serves(pid, db))) return
+      await delay(wait)
+    }
+  }
+  throw new Error(`The database server ${pid} does not stop`)
+}
+
+/** The process that serves `db` by its lock file, or undefined when the file is absent or stale. */
+export async function postmasterPid(db: string): Promise<number | undefined> {
+  const pid = Number((await readFile(join(db, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[0])
+  return pid > 0 && (await serves(pid, db)) ? pid : undefined
+}
+
+/** Tells the server of `db` from a process that got its number later, or in another container. */
+export async function serves(pid: number, db: string): Promise<boolean> {
+  if (process.platform === 'linux') {
+    // Readable by everybody, unlike the working directory; empty for a process that is dead but not buried.
+    const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+    return line.split('\0').includes(db)
+  }
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+function spawnServer({ binaries, db, socketDir, user, settings }: Server, logFd: number): ChildProcess {
+  const all: Record<string, string> = {
+    listen_addresses: '',
+    port: String(port),
+    // A list of names: quoted, a comma or space in the path is part of it.
+    unix_socket_directories: `"${socketDir.replaceAll('"', '""')}"`,
+    unix_socket_permissions: '0700',
+    cluster_name: 'cellkeep',
+    // Failed statements are the service's to report; here they would put submitted values into a file.
+    log_min_messages: 'log',
+    log_min_error_statement: 'panic',
+    // The plans of short statements never earn back their compilation.
+    jit: 'off',
+    ...settings,
+  }
+  const options = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const child = spawn(binaries.postgres, ['-D', db, ...options], {
+    env: binaries.env,
+    stdio: ['ignore', logFd, logFd],
+    // A group of its own: Ctrl-C in the terminal stops the service, which then stops its database.
+    detached: true,
+    ...runAs(user),
+  })
+  child.unref()
+  return child
+}
+
+/** What was logged since the file had `from` bytes, at most the end of it. */
+async function loggedSince(file: string, from: number): Promise<string> {
+  const log = await open(file)
+  try {
+    const { size } = await log.stat()
+    const start = Math.max(from, size - 16_384)
+    const { buffer, bytesRead } = await log.read({
+      buffer: Buffer.alloc(Math.max(size - start, 1)),
+      position: start,
+    })
+    return buffer.toString('utf8', 0, bytesRead).trim()
+  } finally {
+    await log.close()
+  }
+}

@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto'
+import { constants, link, mkdir, open, rename, rm } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import { type OpenDirectory, openDirectory, ownerRisk, unsafe } from './safe-directory.ts'
+
+const maxBytes = 4096
+
+/**
+ * `missing` tells "no such file" from a file that may not be used; `problem` continues the path, `remedy` is a sentence
+ * and stands where somebody else may have made the file.
+ */
+export type PrivateFile = { content: string } | { problem: string; missing?: true; remedy?: string }
+
+/**
+ * Reads a file that only its owner may read, and that nobody else can have put there: regular, no symlink, mode 0600
+ * or 0400, ours or root's as is its directory, at most 4 KiB, trimmed, not empty. Anything else is a `problem`; never
+ * throws.
+ */
+export async function readPrivateFile(path: string): Promise<PrivateFile> {
+  try {
+    const directory = await openDirectory(dirname(path))
+    try {
+      return await readWithin(directory, path)
+    } finally {
+      await directory.close()
+    }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return { problem: 'does not exist', missing: true }
+    return { problem: code === 'ELOOP' ? 'is a symbolic link' : `cannot be read (${code})` }
+  }
+}
+
+async function readWithin({ risk, within }: OpenDirectory, path: string): Promise<PrivateFile> {
+  // O_NONBLOCK: opening a pipe must not wait for somebody to write.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const file = await open(within(basename(path)), flags)
+  try {
+    // Of what was opened, so that nothing can take its place in between.
+    const stats = await file.stat()
+    const { size, mode } = stats
+    const rights = mode & 0o7777
+    const foreign = ownerRisk(path, stats)
+    if (risk) return { problem: `stands in ${dirname(path)}, which ${risk.what}`, remedy: risk.remedy }
+    if (foreign) return { problem: foreign.what, remedy: foreign.remedy }
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return { problem: 'is not a regular file' }
+    if (rights !== 0o600 && rights !== 0o400) {
+      return { problem: `has mode ${rights.toString(8).padStart(4, '0')}; it must be 0600 or 0400` }
+    }
+    if (size > maxBytes) return { problem: 'is larger than 4 KiB' }
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0)
+    const content = buffer.toString('utf8', 0, bytesRead).trim()
+    return content === '' ? { problem: 'is empty' } : { content }
+  } finally {
+    await file.close()
+  }
+}
+
+/**
+ * Makes a file of mode 0600, and its directory with 0700 when missing. False when there is one already,
+ * which stays as it is; whoever else looks sees the whole content or no file. Rejects with the system's error, or
+ * with a StartError where others could replace the file.
+ */
+export async function createPrivateFile(path: string, content: string): Promise<boolean> {
+  return await inSafeDirectory(path, (directory) => createWithin(directory, basename(path), content))
+}
+
+/** Puts a file of mode 0600 in place of any other, at one stroke: who reads meanwhile sees the old or the new one. */
+export async function replacePrivateFile(path: string, content: string): Promise<void> {
+  await inSafeDirectory(path, async ({ within }) => {
+    const draft = within(`${basename(path)}.${randomBytes(6).toString('hex')}`)
+    try {
+      await writeExclusively(draft, content)
+      await rename(draft, within(basename(path)))
+      await syncDirectory(within('.'))
+    } finally {
+      await rm(draft, { force: true })
+    }
+  })
+}
+
+/** Rejects with a StartError where others could replace what is written. */
+async function inSafeDirectory<T>(path: string, work: (directory: OpenDirectory) => Promise<T>): Promise<T> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const directory = await openDirectory(dirname(path))
+  try {
+    if (directory.risk) throw unsafe(dirname(path), directory.risk)
+    return await work(directory)
+  } finally {
+    await directory.close()
+  }
+}
+
+async function createWithin({ within }: OpenDirectory, name: string, content: string): Promise<boolean> {
+  const path = within(name)
+  const draft = within(`${name}.${randomBytes(6).toString('hex')}`)
+  try {
+    await writeExclusively(draft, content)
+    await link(draft, path)
+    await syncDirectory(within('.'))
+    return true
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return false
+    if (!noHardLinks.has(code ?? '')) throw error
+    return await writeExclusively(path, content).then(
+      () => true,
+      (failure: NodeJS.ErrnoException) => {
+        if (failure.code === 'EEXIST') return false
+        throw failure
+      },
+    )
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+/** What file systems without hard links answer. */
+const noHardLinks = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
+
+async function writeExclusively(path: string, content: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    // The umask may have taken more than the mode says.
+    await file.chmod(0o600)
+    await file.writeFile(content)
+    await file.sync()
+  } catch (error) {
+    // Half a secret must not be taken for one later.
+    await rm(path, { force: true })
+    throw error
+  } finally {
+    await file.close()
+  }
+}
+
+/** The name is lasting only when its directory is: after a power cut the file must still be there. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path)
+  await directory.sync().finally(() => directory.close())
+}

@@ -1,0 +1,163 @@
+import pg from 'pg'
+import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { reasonOf } from '../../test/helpers/outcome.ts'
+import { mutation } from '../core/action.ts'
+import { sql } from '../db/db.ts'
+import { type TestOptions, type TestService, testService } from '../testing/index.ts'
+import { Gate } from './gate.ts'
+
+describe('the gate', () => {
+  it('lets so many of a caller run, the others in the order in which they came, and other callers at once', async () => {
+    const gate = new Gate({ perCaller: 2, reads: 5 })
+    const begun: string[] = []
+    const ends = new Map<string, () => void>()
+    const begin = (caller: string, name: string) =>
+      gate.run(caller, async () => {
+        begun.push(name)
+        await new Promise<void>((resolve) => ends.set(name, resolve))
+      })
+    const end = async (name: string, call: Promise<void>) => {
+      ends.get(name)?.()
+      await call
+    }
+    const calls = ['a1', 'a2', 'a3', 'a4'].map((name) => begin('a', name))
+    const other = begin('b', 'b1')
+    expect(begun).toEqual(['a1', 'a2', 'b1'])
+    await end('a2', calls[1] as Promise<void>)
+    await expect.poll(() => begun).toEqual(['a1', 'a2', 'b1', 'a3'])
+    await end('a1', calls[0] as Promise<void>)
+    await expect.poll(() => begun.at(-1)).toBe('a4')
+    await end('a3', calls[2] as Promise<void>)
+    await end('a4', calls[3] as Promise<void>)
+    await end('b1', other)
+    // As at the beginning.
+    const again = ['a5', 'a6', 'a7'].map((name) => begin('a', name))
+    expect(begun.slice(-2)).toEqual(['a5', 'a6'])
+    await end('a5', again[0] as Promise<void>)
+    await end('a6', again[1] as Promise<void>)
+    await expect.poll(() => begun.at(-1)).toBe('a7')
+    await end('a7', again[2] as Promise<void>)
+  })
+
+  it('gives a place free however its holder ends', async () => {
+    const gate = new Gate({ perCaller: 1, reads: 5 })
+    for (let n = 0; n < 3; n++)
+      await expect(
+        gate.run('a', async () => {
+          throw new Error('own')
+        }),
+      ).rejects.toThrow('own')
+    expect(await gate.run('a', async () => 'in')).toBe('in')
+  })
+
+  it('never lets those inside wait for themselves, nor what they left behind pass', async () => {
+    const gate = new Gate({ perCaller: 1, reads: 5 })
+    let late: (() => Promise<string>) | undefined
+    const inner = await gate.run('a', async () => {
+      late = await gate.run('b', async () => async () => await gate.run('a', async () => 'late'))
+      return await gate.read('a', async () => await gate.run('a', async () => 'inner'))
+    })
+    expect([inner, await late?.()]).toEqual(['inner', 'late'])
+  })
+
+  it('leaves a place for reads to others, and lets callers take turns for it', async () => {
+    const gate = new Gate({ perCaller: null, reads: 2 })
+    const begun: string[] = []
+    const ends = new Map<string, () => void>()
+    const read = (caller: string, name: string) =>
+      gate.read(caller, async () => {
+        begun.push(name)
+        await new Promise<void>((resolve) => ends.set(name, resolve))
+      })
+    const calls = [
+      read('a', 'a1'),
+      read('a', 'a2'),
+      read('b', 'b1'),
+      read('b', 'b2'),
+      read('c', 'c1'),
+      read('c', 'c2'),
+    ]
+    expect(begun).toEqual(['a1', 'b1'])
+    expect(await gate.run('a', async () => 'a transaction needs no place for reads')).toContain('no place')
+    for (const name of ['a1', 'b1']) ends.get(name)?.()
+    // Nobody's second before everybody's first.
+    await expect.poll(() => begun.length).toBe(4)
+    expect(begun.slice(2)).toContain('c1')
+    for (const name of begun.slice(2)) ends.get(name)?.()
+    await expect.poll(() => begun.length).toBe(6)
+    for (const name of begun.slice(4)) ends.get(name)?.()
+    await Promise.all(calls)
+    expect([...begun].sort()).toEqual(['a1', 'a2', 'b1', 'b2', 'c1', 'c2'])
+  })
+
+  it('refuses a caller of whom very many wait', async () => {
+    const gate = new Gate({ perCaller: 1, reads: 5 })
+    let end = () => {}
+    const first = gate.run('a', () => new Promise<void>((resolve) => (end = resolve)))
+    const waiting = Array.from({ length: 501 }, () => reasonOf(gate.run('a', async () => {})))
+    expect(await waiting[500]).toBe('busy')
+    expect(await gate.run('b', async () => 'in')).toBe('in')
+    end()
+    await first
+    expect(new Set(await Promise.all(waiting.slice(0, 500)))).toEqual(new Set(['ok']))
+  })
+})
+
+describe('one caller', () => {
+  let test: TestService
+  afterEach(() => test.close())
+  const service = async (options: TestOptions = {}) => {
+    test = await testService(options)
+    return await Promise.all([test.account(), test.account()])
+  }
+
+  it('whose calls all wait for a lock keeps nobody from a connection', async () => {
+    const [ada, bob] = await service()
+    const { cell } = await ada.client.cell_create({ data: {} })
+    const holder = new pg.Client({ connectionString: test.databaseUrl })
+    await holder.connect()
+    await holder.query('begin')
+    await holder.query('select from cell where id = $1 for update', [cell.id])
+    const calls = Array.from({ length: 12 }, (_, n) =>
+      reasonOf(ada.client.cell_update({ cell_id: cell.id, data: { n } })),
+    )
+    const blocked = async () =>
+      (
+        await test.service.app.db.first<{ n: number }>(sql`
+          select count(*)::int as n from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`)
+      )?.n
+    await expect.poll(blocked, { timeout: 20_000 }).toBe(8)
+    const began = performance.now()
+    expect(await reasonOf(bob.client.cell_create({ data: {} }))).toBe('ok')
+    expect((await bob.client.cell_list()).cells).toHaveLength(1)
+    expect((await test.client().cell_list()).cells).toHaveLength(0)
+    // Those who find no connection wait five seconds for one.
+    expect(performance.now() - began).toBeLessThan(4000)
+    await holder.query('rollback')
+    await holder.end()
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
+  })
+
+  it('calls from within a call are part of it', async () => {
+    const actions = {
+      nested: mutation({
+        doc: 'Reads by a call of its own, as the same account.',
+        auth: { account: 'required', actor: 'required' },
+        event: 'cell_update',
+        output: z.object({ found: z.int(), later: z.boolean() }),
+        async handler(_input, { afterCommit }) {
+          const headers = { cookie }
+          const found = (await test.service.call('cell_list', {}, { headers })) as { cells: unknown[] }
+          afterCommit(async () => void (await test.service.call('cell_list', {}, { headers })))
+          return { found: found.cells.length, later: true }
+        },
+      }),
+    }
+    const [ada] = await service({ actions, max_caller_connections: 1 })
+    const { cookie } = ada
+    const calls = Array.from({ length: 3 }, () => test.service.call('nested', {}, { headers: { cookie } }))
+    for (const answer of await Promise.all(calls)) expect(answer).toEqual({ found: 0, later: true })
+  })
+})

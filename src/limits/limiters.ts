@@ -1,0 +1,193 @@
+import { sha256Hex } from '../auth/secrets.ts'
+import type { Config } from '../config/config.ts'
+import { formatIpv6, hostBehind, ipv6Words } from '../config/ip.ts'
+import type { Database } from '../db/db.ts'
+import { refusal, ServiceError } from '../errors.ts'
+import type { Log } from '../log/log.ts'
+import type { Held, Limiter } from './limiter.ts'
+import { withLines } from './line.ts'
+import { createMemoryLimiter } from './memory-limiter.ts'
+import { createPostgresLimiter } from './postgres-limiter.ts'
+
+/**
+ * REST limiters hold a slot while an attempt runs and charge it by its outcome; action limiters charge every
+ * call that reaches them.
+ */
+export const restLimiters = [
+  'login_ip',
+  'login_account',
+  'bootstrap_ip',
+  'signup_ip',
+  'signup_username',
+  'signup_open_ip',
+] as const
+export type RestLimiter = (typeof restLimiters)[number]
+
+type IsCharged = () => boolean
+
+/**
+ * Takes slots, or refuses with `rate_limited`; where only attempts under way stand in the way it waits for them.
+ * `isCharged` is asked when the attempt ends and decides for these slots alone, whatever the refusals that charge
+ * the others.
+ */
+export type Hold = {
+  /** One slot of a key. */
+  key(limiter: RestLimiter, key: string, isCharged?: IsCharged): Promise<void>
+  /** Of a client address, and of the network around it. */
+  ip(limiter: RestLimiter, ip: string, isCharged?: IsCharged): Promise<void>
+}
+
+export type Limiters = {
+  /**
+   * Runs an attempt. The slots it took become charges when it is refused for one of `charged`, and are
+   * dropped however else it ends, save those with a rule of their own.
+   */
+  attempt<T>(charged: readonly string[], work: (hold: Hold) => Promise<T>): Promise<T>
+  /** Forgets the charges of a key, after a success. */
+  clear(limiter: RestLimiter, keys: readonly string[]): Promise<void>
+  /** Charges an action group for an account. */
+  take(group: string, account_id: string): Promise<void>
+  /** Refuses an account that has spent its budget. */
+  checkBudget(name: string, account_id: string): Promise<void>
+  /** Charges a budget with what was done; more than was left may be spent at once. */
+  spend(name: string, account_id: string, count: number): Promise<void>
+  /** Charges an action group for a client address. */
+  takeIp(group: string, ip: string): Promise<void>
+}
+
+/** Keys hold only normalised values and digests, never raw text of a caller. */
+export const identifierKey = (key: string): string => `name:${sha256Hex(key)}`
+export const accountKey = (account_id: string): string => `account:${account_id}`
+/** The bucket that an address has of its own within another. */
+export const keyAt = (key: string, ip: string): string => `${key} ${ipKey(ip)}`
+const ipKey = (ip: string): string => `ip:${limiterIp(ip)}`
+
+/**
+ * The key of IP limiters: IPv4 as it is, IPv6 its /64, which one household or host owns whole. All hosts
+ * behind a translator to IPv4 would share its /64: each counts by itself.
+ */
+export function limiterIp(ip: string): string {
+  const words = ipv6Words(ip)
+  return words ? (hostBehind(words) ?? networkOf(words, 4)) : ip
+}
+
+/** The /48 around an IPv6 address, as much as providers give to one site; undefined for IPv4. */
+function widerNetwork(ip: string): string | undefined {
+  const words = ipv6Words(ip)
+  return words && hostBehind(words) === undefined ? networkOf(words, 3) : undefined
+}
+
+/** Who shares a turn where attempts wait for something scarce: all addresses of one network. */
+export const crowdOf = (ip: string): string => widerNetwork(ip) ?? limiterIp(ip)
+
+const networkOf = (words: readonly number[], kept: number): string =>
+  `${formatIpv6(words.map((word, at) => (at < kept ? word : 0)))}/${kept * 16}`
+
+type Rule = { max: number; seconds: number }
+
+/** A group may be called like a setting that is no limit; `limit_store` is one. */
+const isRule = (setting: unknown): setting is Rule | null =>
+  setting === null || (typeof setting === 'object' && 'max' in setting)
+
+const perAccount = { max: 1200, seconds: 900 }
+const perIp = { max: 600, seconds: 900 }
+/** How many times the budget of one address a /48 has: a site has many households, an attacker 65 536 of /64. */
+const widerFactor = 10
+
+/** Makes the limiter of a name, which is the same on every node. */
+export type LimiterStore = (name: string, rule: { max: number; windowMs: number }) => Limiter
+
+const memoryStore: LimiterStore = (_name, rule) => createMemoryLimiter(rule)
+
+/** Where limiters count (setting `limit_store`): in this process, or in the database for all nodes. */
+export const limiterStore = ({ limit_store }: Config, db: Database, log: Log): LimiterStore =>
+  limit_store === 'memory' ? memoryStore : (name, rule) => createPostgresLimiter({ db, log, name, ...rule })
+
+/** `rest`: held by attempts. The others keep the axes of a group apart; a network is held by either. */
+type Space = 'rest' | 'account' | 'ip' | 'rest /48' | 'ip /48'
+
+/** The limiter of a name, made at its first use; null where it is switched off. */
+type LimiterOf = (space: Space, name: string) => Limiter | null
+
+export function createLimiters(config: Config, store: LimiterStore = memoryStore): Limiters {
+  const limiterOf = limitersOf(config, store)
+  return {
+    attempt: (charged, work) => runAttempt(limiterOf, charged, work),
+    clear: async (name, keys) => await limiterOf('rest', name)?.clear(...keys),
+    take: (group, account_id) => charge(limiterOf('account', group), accountKey(account_id)),
+    checkBudget: async (name, account_id) => {
+      const slot = await limiterOf('account', name)?.hold(accountKey(account_id))
+      if (slot && !slot.ok) throw refusal('rate_limited', { retry_after: slot.retryAfter })
+      await slot?.drop()
+    },
+    spend: async (name, account_id, count) =>
+      await limiterOf('account', name)?.spend(accountKey(account_id), count),
+    takeIp: async (group, ip) => {
+      await charge(limiterOf('ip', group), ipKey(ip))
+      // Refused by its network, an address keeps the charge: the network is as much its holder's.
+      const network = widerNetwork(ip)
+      if (network) await charge(limiterOf('ip /48', group), `ip:${network}`)
+    },
+  }
+}
+
+function limitersOf(config: Config, store: LimiterStore): LimiterOf {
+  const made = new Map<string, Limiter | null>()
+  const make = (space: Space, name: string): Limiter | null => {
+    const setting = (config as Record<string, unknown>)[`limit_${name}`]
+    const isRest = space.startsWith('rest')
+    const isSet = isRule(setting) && isRest === restLimiters.includes(name as RestLimiter)
+    const rule = isSet ? setting : space === 'account' ? perAccount : perIp
+    if (rule === null) return null
+    const max = space.endsWith('/48') ? rule.max * widerFactor : rule.max
+    const limiter = store(`${space} ${name}`, { max, windowMs: rule.seconds * 1000 })
+    return isRest ? withLines(limiter) : limiter
+  }
+  return (space, name) => {
+    const key = `${space} ${name}`
+    const known = made.get(key)
+    if (known !== undefined) return known
+    const limiter = make(space, name)
+    made.set(key, limiter)
+    return limiter
+  }
+}
+
+async function charge(limiter: Limiter | null, key: string): Promise<void> {
+  const charged = await limiter?.charge(key)
+  if (charged && !charged.ok) throw refusal('rate_limited', { retry_after: charged.retryAfter })
+}
+
+async function runAttempt<T>(
+  limiterOf: LimiterOf,
+  charged: readonly string[],
+  work: (hold: Hold) => Promise<T>,
+): Promise<T> {
+  const held: { slot: Held; isCharged: IsCharged | undefined }[] = []
+  const take = async (limiter: Limiter | null, key: string, isCharged?: IsCharged): Promise<void> => {
+    const slot = await limiter?.hold(key)
+    if (slot && !slot.ok) throw refusal('rate_limited', { retry_after: slot.retryAfter })
+    if (slot) held.push({ slot, isCharged })
+  }
+  const hold: Hold = {
+    key: (name, key, isCharged) => take(limiterOf('rest', name), key, isCharged),
+    async ip(name, ip, isCharged) {
+      await take(limiterOf('rest', name), ipKey(ip), isCharged)
+      const network = widerNetwork(ip)
+      if (network) await take(limiterOf('rest /48', name), `ip:${network}`, isCharged)
+    },
+  }
+  const settle = async (isRefused: boolean): Promise<void> => {
+    await Promise.all(
+      held.map(({ slot, isCharged }) => ((isCharged?.() ?? isRefused) ? slot.charge() : slot.drop())),
+    )
+  }
+  try {
+    const result = await work(hold)
+    await settle(false)
+    return result
+  } catch (error) {
+    await settle(error instanceof ServiceError && charged.includes(error.data.reason))
+    throw error
+  }
+}

@@ -1,0 +1,91 @@
+import { refusal } from '../errors.ts'
+import type { Held, Limiter, Refused } from './limiter.ts'
+
+/** Attempts of one key that may wait on a node; more are refused as `busy`. */
+const lineMax = 1000
+/** How often the store is asked again while nothing ends on this node: attempts of other nodes end unheard. */
+const lookMs = 100
+/** A line that has not moved for so long is refused: the attempts before it hang, or their process died. */
+const stallMs = 5_000
+
+type Waiter = PromiseWithResolvers<Held | Refused>
+type Line = {
+  waiting: Waiter[]
+  /** How many attempts of the key have ended here; tells the line that one did while it asked the store. */
+  ended: number
+  wake: () => void
+}
+
+/**
+ * A limiter whose attempts wait, first come, first served, where only attempts under way stand in the way. So
+ * no number of right passwords at once is refused, and no number of wrong ones is admitted beyond the budget.
+ */
+export function withLines(limiter: Limiter): Limiter {
+  const lines = new Map<string, Line>()
+
+  const ending = (key: string, settle: () => Promise<void>) => async (): Promise<void> => {
+    await settle()
+    const line = lines.get(key)
+    if (line === undefined) return
+    line.ended++
+    line.wake()
+  }
+  const announced = (key: string, held: Held): Held => ({
+    ok: true,
+    charge: ending(key, held.charge),
+    drop: ending(key, held.drop),
+  })
+  const join = (key: string): Promise<Held | Refused> => {
+    const waiter = Promise.withResolvers<Held | Refused>()
+    const line = lines.get(key)
+    if (line === undefined) {
+      const made: Line = { waiting: [waiter], ended: 0, wake: () => {} }
+      lines.set(key, made)
+      void serve(limiter, key, made, () => lines.delete(key))
+    } else if (line.waiting.length < lineMax) line.waiting.push(waiter)
+    else throw refusal('busy', { retry_after: 1 })
+    return waiter.promise
+  }
+
+  return {
+    ...limiter,
+    async hold(key) {
+      const first = lines.has(key) ? undefined : await limiter.hold(key)
+      const answer = first === undefined || isPending(first) ? await join(key) : first
+      return answer.ok ? announced(key, answer) : answer
+    },
+  }
+}
+
+const isPending = (answer: Held | Refused): boolean => !answer.ok && answer.isPending === true
+
+/** Admits who waits, one slot after the other, until the line is empty or its budget is used up. */
+async function serve(limiter: Limiter, key: string, line: Line, close: () => void): Promise<void> {
+  let moved = performance.now()
+  try {
+    while (line.waiting.length > 0) {
+      const { ended } = line
+      const answer = await limiter.hold(key)
+      if (answer.ok) {
+        moved = performance.now()
+        line.waiting.shift()?.resolve(answer)
+      } else if (!isPending(answer) || performance.now() - moved > stallMs) {
+        for (const waiter of line.waiting.splice(0)) waiter.resolve(answer)
+      } else if (line.ended === ended) await nextEnd(line)
+    }
+  } catch (error) {
+    for (const waiter of line.waiting.splice(0)) waiter.reject(error)
+  } finally {
+    // In the turn that found the line empty: whoever comes later begins another.
+    close()
+  }
+}
+
+const nextEnd = (line: Line): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, lookMs)
+    line.wake = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+  })

@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto'
+import { type Database, type Sql, sql } from '../db/db.ts'
+import type { Log } from '../log/log.ts'
+import { grainOf, type Limiter, type Refused } from './limiter.ts'
+
+export type PostgresLimiterOptions = {
+  db: Database
+  log: Log
+  /** Tells its buckets from those of other limiters. */
+  name: string
+  max: number
+  windowMs: number
+  /** How long a slot may be held before it counts as one whose process died. */
+  leaseMs?: number
+  /** Milliseconds of a clock of the test's own; else that of the database, which all nodes share. */
+  now?: () => number
+}
+
+/** No attempt takes so long: its requests, transactions and hashes have limits far below. */
+const attemptLimitMs = 120_000
+
+/**
+ * The store `postgres`: one budget for every node on a database, on the database's clock. Test and take are one
+ * statement; while the database does not answer they reject with its refusal, so that nothing is admitted. The
+ * bounds of precision are those of the memory store.
+ */
+export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter {
+  const { db, log, name, max, windowMs, leaseMs = attemptLimitMs, now } = options
+  const milliseconds = (ms: number): Sql => sql`make_interval(secs => ${ms / 1000}::float8)`
+  const span = milliseconds(windowMs)
+  const grain = milliseconds(grainOf(max, windowMs))
+  const moment = (): Sql =>
+    now === undefined
+      ? sql`date_trunc('milliseconds', clock_timestamp())`
+      : sql`${new Date(Math.floor(now())).toISOString()}::timestamptz`
+
+  const take = async (key: string, slot: string | null): Promise<Refused | undefined> => {
+    const { wait } = await db.one<{ wait: number | null }>(sql`
+      select limiter_take(${name}, ${key}, ${max}::integer, ${span}, ${grain}, ${milliseconds(leaseMs)},
+        ${slot}::uuid ${now === undefined ? sql.empty : sql`, ${moment()}`}) as wait`)
+    if (wait === null) return undefined
+    // 0: what it waits for has no known end.
+    return wait === 0 ? { ok: false, retryAfter: 1, isPending: true } : { ok: false, retryAfter: wait }
+  }
+  /** What cannot be settled stays held and so counts as a charge; the attempt itself is over and answered. */
+  const settle = async (key: string, slot: string, charge: boolean): Promise<void> => {
+    const gone = sql`delete from limiter_charge where limiter = ${name} and key = ${key} and slot = ${slot}::uuid`
+    const add = sql`select limiter_add(${name}, ${key}, ${span}, ${grain}, ${moment()})`
+    try {
+      await db.run(charge ? sql`with gone as (${gone}) ${add}` : gone)
+    } catch (error) {
+      log.error(
+        { err: error, limiter: name },
+        'a slot of a limiter could not be settled; it counts as a charge',
+      )
+    }
+  }
+
+  return {
+    async hold(key) {
+      const slot = randomUUID()
+      const refused = await take(key, slot)
+      if (refused) return refused
+      let settled: Promise<void> | undefined
+      const end = (charge: boolean): Promise<void> => {
+        settled ??= settle(key, slot, charge)
+        return settled
+      }
+      return { ok: true, charge: () => end(true), drop: () => end(false) }
+    },
+    charge: async (key) => (await take(key, null)) ?? { ok: true },
+    spend: async (key, count) => {
+      await db.run(sql`
+        insert into limiter_charge (limiter, key, at, charges, expires_at)
+        select ${name}, ${key}, at, ${count}::integer, at + ${span} + ${grain} from (select ${moment()} as at) spent`)
+    },
+    clear: async (...keys) => {
+      await db.run(
+        sql`delete from limiter_charge where limiter = ${name} and key = any(${keys}) and slot is null`,
+      )
+    },
+  }
+}

@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, existsSync, openSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { createOutput } from './output.ts'
+
+let dir: string
+let count = 0
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'ck-log-'))
+})
+afterAll(() => rm(dir, { recursive: true }))
+
+const numbered = (number: number) => `${number} `.padEnd(299, 'x')
+
+function pipe(): { reader: number; writer: number } {
+  const path = join(dir, `pipe${count++}`)
+  execFileSync('mkfifo', [path])
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  return { reader, writer: openSync(path, constants.O_WRONLY | constants.O_NONBLOCK) }
+}
+
+it('every line that is held reaches a late reader once and in order, then how many are missing', async () => {
+  const { reader, writer } = pipe()
+  const out = createOutput(writer, (dropped) => out.write(`missing ${dropped}\n`))
+  const all = 20_000
+  for (let number = 0; number < all; number++) {
+    out.write(`${numbered(number)}\n`)
+    // The writing begins while lines still come.
+    if (number % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(out.dropped()).toBeGreaterThan(0)
+  const lines: string[] = []
+  for await (const line of createInterface({ input: new Socket({ fd: reader }) })) {
+    lines.push(line)
+    if (line.startsWith('missing')) break
+  }
+  const kept = lines.slice(0, -1)
+  expect(kept).toEqual(kept.map((_, number) => numbered(number)))
+  expect(lines.at(-1)).toBe(`missing ${all - kept.length}`)
+  expect(out.dropped()).toBe(0)
+  closeSync(writer)
+})
+
+it('lines are in a file after a flush, and without one after a moment', async () => {
+  const path = join(dir, 'file')
+  const file = openSync(path, 'a')
+  onTestFinished(() => closeSync(file))
+  const out = createOutput(file)
+  out.write('one\n')
+  await out.flush(60_000)
+  expect(await readFile(path, 'utf8')).toBe('one\n')
+  out.write('two\n')
+  await expect.poll(() => readFile(path, 'utf8')).toBe('one\ntwo\n')
+  out.write('three\n')
+  out.flushSync()
+  expect(await readFile(path, 'utf8')).toBe('one\ntwo\nthree\n')
+})
+
+it.each([
+  // Which only Linux has.
+  ...(existsSync('/dev/full') ? [['a full disk', () => openSync('/dev/full', 'w')] as const] : []),
+  ['a pipe that nobody reads', () => full()] as const,
+])('%s holds up neither kind of flush', async (_, open) => {
+  const fd = open()
+  onTestFinished(() => closeSync(fd))
+  const out = createOutput(fd)
+  out.write('one\n')
+  const before = performance.now()
+  await out.flush(100)
+  out.flushSync()
+  expect(performance.now() - before).toBeLessThan(10_000)
+})
+
+function full(): number {
+  const { reader, writer } = pipe()
+  onTestFinished(() => closeSync(reader))
+  const out = createOutput(writer)
+  out.write('x'.repeat(1_000_000))
+  out.flushSync()
+  return writer
+}

@@ -1,0 +1,29 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { at } from './long-timer.ts'
+
+const day = 86_400_000
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const inDays = (days: number): string => new Date(Date.now() + days * day).toISOString()
+
+it('acts at its time also beyond the 24.8 days that one timer holds, and not before', () => {
+  const act = vi.fn()
+  at(inDays(60), act)
+  vi.advanceTimersByTime(60 * day - 1)
+  expect(act).not.toHaveBeenCalled()
+  vi.advanceTimersByTime(1)
+  expect(act).toHaveBeenCalledOnce()
+})
+
+it('acts soon where the time has passed, never once it is cancelled', () => {
+  const [past, cancelled] = [vi.fn(), vi.fn()]
+  at(inDays(-1), past)
+  const cancel = at(inDays(30), cancelled)
+  vi.advanceTimersByTime(26 * day)
+  cancel()
+  vi.advanceTimersByTime(26 * day)
+  expect(past).toHaveBeenCalledOnce()
+  expect(cancelled).not.toHaveBeenCalled()
+  expect(vi.getTimerCount()).toBe(0)
+})

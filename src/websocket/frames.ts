@@ -1,0 +1,43 @@
+import { refusal, type ServiceError } from '../errors.ts'
+import { type Envelope, type Id, invalidRequest, isObject, parseText, readEnvelope } from '../http/jsonrpc.ts'
+import { issue, mayHoldBadText } from '../wire/issues.ts'
+
+/** What one message of a client asks for (contract 1, section 11.2). */
+export type Frame =
+  | { kind: 'request'; envelope: Envelope; mayHoldBadText: boolean }
+  | { kind: 'cancel'; request_id: string | number }
+  | { kind: 'refused'; id: Id; error: ServiceError }
+  /** A notification we do not know, or a reply to a request that we never send. */
+  | { kind: 'nothing' }
+
+const nothing: Frame = { kind: 'nothing' }
+
+/** Reads one message; `text` null where it was binary. */
+export function readFrame(text: string | null): Frame {
+  const parsed = parseText(text)
+  if (!('value' in parsed)) return { kind: 'refused', id: null, error: parsed }
+  const { value } = parsed
+  if (Array.isArray(value)) return { kind: 'refused', id: null, error: invalidRequest('batch_not_supported') }
+  if (isObject(value)) {
+    if (!Object.hasOwn(value, 'method') && (Object.hasOwn(value, 'result') || Object.hasOwn(value, 'error')))
+      return nothing
+    if (!Object.hasOwn(value, 'id')) return cancelOf(value)
+  }
+  const envelope = readEnvelope(value)
+  if ('refused' in envelope) return { kind: 'refused', id: envelope.id, error: envelope.refused }
+  return { kind: 'request', envelope, mayHoldBadText: mayHoldBadText(text as string) }
+}
+
+function cancelOf({ jsonrpc, method, params }: Record<string, unknown>): Frame {
+  if (jsonrpc !== '2.0' || method !== 'cancel' || !isObject(params)) return nothing
+  const { request_id } = params
+  if (typeof request_id !== 'string' && typeof request_id !== 'number') return nothing
+  return { kind: 'cancel', request_id }
+}
+
+/** Refuses a `heartbeat` that asks for more; it takes no params. */
+export function heartbeatIssue(params: unknown): ServiceError | undefined {
+  const [unknown] = Object.keys(params ?? {})
+  if (unknown === undefined) return undefined
+  return refusal('invalid_params', { issues: [issue([unknown.slice(0, 64)], 'unrecognized_keys')] })
+}

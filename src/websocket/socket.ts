@@ -1,0 +1,303 @@
+import type { RawData, WebSocket } from 'ws'
+import type { Caller } from '../auth/caller.ts'
+import type { App } from '../core/app.ts'
+import type { Message } from '../core/dispatch.ts'
+import { refusal } from '../errors.ts'
+import { type Envelope, type Id, type Origin, refused, run } from '../http/jsonrpc.ts'
+import { smallAnswer } from '../http/unsent.ts'
+import type { Notification } from '../notifications.ts'
+import { verdictOf } from '../realtime/closings.ts'
+import type { Committed, Connection } from '../realtime/hub.ts'
+import { heartbeatIssue, readFrame } from './frames.ts'
+import { LargeMessages } from './large-messages.ts'
+import type { Bound } from './upgrade.ts'
+
+const inFlightMax = 64
+const bufferMax = 8 * 1_048_576
+/** How long a lost credential waits for the replies of what runs; longer, and a slow call would keep the socket. */
+const lastRepliesMs = 1_000
+
+/** Why the server ends a socket (contract 1, section 11.3). */
+const ends = {
+  1001: 'shutting down',
+  1011: 'internal error',
+  1013: 'slow consumer',
+  4001: 'revoked',
+  4003: 'heartbeat timeout',
+  4004: 'too many sockets',
+  4005: 'credential expired',
+  4006: 'credentials changed',
+} as const
+export type EndCode = keyof typeof ends
+
+/** One request under way. */
+class Call implements Message {
+  state: 'waiting' | 'begun' | 'cancelled' = 'waiting'
+  /** What it caused on this very socket, which its reply precedes. */
+  readonly held: Committed[] = []
+  /** Its caller was no longer the one who opened the socket. */
+  isLost = false
+  readonly id: Id
+  readonly #bound: Bound
+  constructor(id: Id, bound: Bound) {
+    this.id = id
+    this.#bound = bound
+  }
+  admit(caller: Caller | null): void {
+    if (isOwn(caller, this.#bound)) return
+    this.isLost = true
+    throw refusal('authentication_required')
+  }
+  begin(): void {
+    if (this.state === 'cancelled') throw refusal('request_cancelled')
+    this.state = 'begun'
+  }
+}
+
+const isOwn = (caller: Caller | null, { account_id, credential }: Bound): boolean =>
+  caller !== null &&
+  caller.account.id === account_id &&
+  caller.credential.type === credential.type &&
+  caller.credential.id === credential.id
+
+/** One WebSocket after its upgrade; `onEnd` is called once, when it begins to close. */
+export class Socket {
+  readonly connection: Connection
+  readonly #app: App
+  readonly #ws: WebSocket
+  readonly #bound: Bound
+  readonly #onEnd: () => void
+  readonly #opened = performance.now()
+  readonly #calls = new Set<Call>()
+  readonly #byId = new Map<Id, Call>()
+  readonly #admitted = Promise.withResolvers<void>()
+  readonly #large: LargeMessages
+  #count = 0
+  #isOver = false
+  #ending: EndCode | undefined
+  #isLeaving = false
+  #silent = 0
+
+  constructor(app: App, ws: WebSocket, bound: Bound, onEnd: () => void) {
+    this.#app = app
+    this.#ws = ws
+    this.#bound = bound
+    this.#onEnd = onEnd
+    this.#large = new LargeMessages(ws, app.config)
+    this.connection = {
+      kind: 'socket',
+      account_id: bound.account_id,
+      credential: bound.credential,
+      daemon: bound.credential.type === 'daemon_token' ? bound.carriers.daemon : undefined,
+      actor_id: null,
+      hear: (committed) => this.#hear(committed),
+      lost: (reason) => this.#end(reason === 'expired' ? 4005 : 4001),
+      displaced: () => this.#end(4004),
+      leave: () => {
+        this.#isLeaving = true
+        this.#settle()
+      },
+    }
+    ws.on('message', (data: RawData, isBinary: boolean) => this.#onMessage(isBinary ? null : String(data)))
+    for (const sign of ['ping', 'pong'] as const)
+      ws.on(sign, () => {
+        this.#silent = 0
+      })
+    // A message that is too big, or a broken frame; ws itself closes with the code that says so.
+    ws.on('error', () => this.#over())
+    ws.on('close', (code: number) => this.#onClose(code))
+  }
+
+  /**
+   * Reads the credential again, now that no revocation can miss the socket, and closes it if the credential is
+   * gone. Calls wait for it.
+   */
+  async admit(): Promise<void> {
+    const { carriers, ip, request_id } = this.#bound
+    try {
+      const caller = await this.#app.callers.read(carriers, false, ip)
+      if (!isOwn(caller, this.#bound)) this.#end(this.#lostCode())
+    } catch (error) {
+      this.#app.log.warn({ request_id, err: error }, 'a socket could not be opened')
+      this.#end(1011)
+    }
+    this.#admitted.resolve()
+  }
+
+  /** Once per ping interval: closes what was silent for two of them, and pings the others. */
+  beat(): void {
+    if (this.#isOver) return
+    if (this.#silent++ >= 2) this.#end(4003)
+    else this.#ws.ping(ignore)
+  }
+
+  #onMessage(text: string | null): void {
+    this.#silent = 0
+    if (this.#isOver) return
+    try {
+      const frame = readFrame(text)
+      if (frame.kind === 'request') this.#receive(frame.envelope, frame.mayHoldBadText)
+      else if (frame.kind === 'cancel') this.#cancel(frame.request_id)
+      else if (frame.kind === 'refused') this.#refuse(frame.id, frame.error)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #receive(envelope: Envelope, mayHoldBadText: boolean): void {
+    const { id, method, params } = envelope
+    if (this.#byId.has(id))
+      return void this.#refuse(null, refusal('invalid_request', { detail: 'duplicate_id' }))
+    if (method === 'heartbeat') {
+      const wrong = heartbeatIssue(params)
+      if (wrong) return void this.#refuse(id, wrong)
+      return void this.#send(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{}}`)
+    }
+    if (this.#isLeaving) return void this.#refuse(id, refusal('service_unavailable'))
+    if (this.#calls.size >= inFlightMax) return void this.#refuse(id, refusal('queue_overflow'))
+    this.#serve(envelope, mayHoldBadText).catch((error) => this.#fail(error))
+  }
+
+  async #serve(envelope: Envelope, mayHoldBadText: boolean): Promise<void> {
+    const { carriers, ip } = this.#bound
+    const started = performance.now()
+    const request_id = this.#nextId()
+    const call = new Call(envelope.id, this.#bound)
+    const trace: Origin['trace'] = {}
+    this.#byId.set(envelope.id, call)
+    this.#calls.add(call)
+    await this.#admitted.promise
+    if (this.#isOver) return void this.#calls.delete(call)
+    const { status, text } = await run(
+      this.#app,
+      { carriers, ip, request_id, trace, message: call },
+      { ...envelope, params: this.#withActor(envelope) },
+      { viaGet: false, mayHoldBadText },
+    )
+    this.#log(request_id, status, started, trace)
+    this.#calls.delete(call)
+    if (call.state !== 'cancelled') this.#answer(call, text)
+    for (const committed of call.held) this.#apply(committed)
+    if (call.isLost) this.#endAfterReplies(this.#lostCode())
+    this.#settle()
+  }
+
+  /** The default actor stands in where the method takes one and the message names none. */
+  #withActor({ method, params }: Envelope): unknown {
+    const { actor_id } = this.#bound
+    const takesActor = this.#app.actions.get(method)?.auth.actor !== 'none'
+    if (actor_id === null || !takesActor || Object.hasOwn(params ?? {}, 'acting')) return params
+    return { ...(params as object | undefined), acting: actor_id }
+  }
+
+  #cancel(request_id: string | number): void {
+    const call = this.#byId.get(request_id)
+    if (call?.state !== 'waiting') return
+    call.state = 'cancelled'
+    this.#answer(call, refused({ trace: {} }, call.id, refusal('request_cancelled')).text)
+  }
+
+  #refuse(id: Id, error: ReturnType<typeof refusal>): void {
+    const trace: Origin['trace'] = {}
+    const { text, status } = refused({ trace }, id, error)
+    this.#send(text)
+    this.#log(this.#nextId(), status, performance.now(), trace)
+  }
+
+  #answer(call: Call, text: string): void {
+    this.#byId.delete(call.id)
+    this.#send(text)
+  }
+
+  #send(text: string | Uint8Array): void {
+    if (this.#isOver) return
+    if (this.#ws.bufferedAmount > bufferMax) return void this.#end(1013)
+    if (text.length > smallAnswer) return void this.#large.send(text)
+    this.#ws.send(text, { binary: false }, ignore)
+  }
+
+  /** What one of its own calls caused waits for the reply of that call. */
+  #hear(committed: Committed): void {
+    const cause = committed.origin && [...this.#calls].find((call) => call === committed.origin)
+    if (cause) cause.held.push(committed)
+    else this.#apply(committed)
+  }
+
+  #apply({ notifications, closings }: Committed): void {
+    for (const notification of notifications) this.#send(notificationFrame(notification))
+    const verdict = verdictOf(closings, this.#bound)
+    if (verdict) this.#end(verdict === 'own' ? 4001 : 4006)
+  }
+
+  #lostCode(): EndCode {
+    const { expires_at } = this.#bound.credential
+    return expires_at !== null && Date.parse(expires_at) <= Date.now() ? 4005 : 4001
+  }
+
+  /** Closes when nothing that has begun owes a reply. */
+  #endAfterReplies(code: EndCode): void {
+    if (this.#ending !== undefined) return
+    this.#ending = code
+    setTimeout(() => this.#end(code), lastRepliesMs).unref()
+    this.#settle()
+  }
+
+  #settle(): void {
+    const owed = [...this.#calls].some(({ state }) => state === 'begun')
+    if (this.#ending !== undefined && !owed) this.#end(this.#ending)
+    else if (this.#isLeaving && this.#calls.size === 0) this.#end(1001)
+  }
+
+  #end(code: EndCode): void {
+    if (this.#isOver) return
+    this.#over()
+    this.#ws.close(code, ends[code])
+  }
+
+  #over(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#onEnd()
+  }
+
+  /** The boundary of everything that a message sets off. */
+  #fail(error: unknown): void {
+    this.#app.log.error({ request_id: this.#bound.request_id, err: error }, 'a message failed unexpectedly')
+    this.#end(1011)
+  }
+
+  #onClose(code: number): void {
+    this.#over()
+    const { request_id, account_id } = this.#bound
+    const duration_ms = tenths(performance.now() - this.#opened)
+    this.#app.log.info({ request_id, account_id, code, duration_ms }, 'socket closed')
+  }
+
+  #nextId(): string {
+    return `${this.#bound.request_id}.${++this.#count}`
+  }
+
+  #log(request_id: string, status: number, started: number, trace: Origin['trace']): void {
+    const { config, log } = this.#app
+    const duration_ms = tenths(performance.now() - started)
+    log.info(
+      { request_id, path: config.ws_path, status, duration_ms, ip: this.#bound.ip, ...trace },
+      'message',
+    )
+  }
+}
+
+const ignore = (): void => {}
+const tenths = (ms: number): number => Math.round(ms * 10) / 10
+
+/** Made once for all sockets that a notification goes to. */
+const frames = new WeakMap<Notification, Uint8Array>()
+
+function notificationFrame(notification: Notification): Uint8Array {
+  const known = frames.get(notification)
+  if (known) return known
+  const { method, params } = notification
+  const made = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method, params }))
+  frames.set(notification, made)
+  return made
+}

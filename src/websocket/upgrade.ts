@@ -1,0 +1,83 @@
+import type { Caller } from '../auth/caller.ts'
+import type { Carriers } from '../auth/carriers.ts'
+import { resolveActor } from '../core/acting.ts'
+import type { Credential } from '../core/action.ts'
+import type { App } from '../core/app.ts'
+import { guardCredential } from '../core/guards.ts'
+import { refusal, ServiceError } from '../errors.ts'
+import type { Origin } from '../http/jsonrpc.ts'
+import type { EdgeReply, EdgeRequest } from '../http/reply.ts'
+import { issue } from '../wire/issues.ts'
+
+/** What a socket is bound to for its life (contract 1, section 11.1). */
+export type Bound = {
+  account_id: string
+  credential: Credential
+  /** The one credential that won; another that came along would be another one's tomorrow. */
+  carriers: Carriers
+  ip: string
+  request_id: string
+  /** The actor of messages that name none. */
+  actor_id: string | null
+}
+
+/** Judges an upgrade, in the order of contract 1, section 11.1; the reply is 101 or thrown. */
+export async function admitUpgrade(app: App, request: EdgeRequest, origin: Origin): Promise<EdgeReply> {
+  if (!request.isUpgrade || request.header('upgrade')?.toLowerCase() !== 'websocket')
+    throw refusal('upgrade_required')
+  if (!isValid(request)) throw refusal('invalid_upgrade')
+  if (app.hub.isFull()) throw refusal('busy', { retry_after: 1 })
+
+  const query = new URLSearchParams(request.query)
+  const caller = await app.callers.read(origin.carriers, query.has('acting'), origin.ip)
+  if (caller) origin.trace.account_id = caller.account.id
+  guardCredential(auth, caller, { scope: 'surface:ws_upgrade' })
+  const { account, credential } = caller as Caller
+  const opens: Bound = {
+    account_id: account.id,
+    credential,
+    carriers: only(origin.carriers, credential),
+    ip: origin.ip,
+    request_id: origin.request_id,
+    actor_id: defaultActor(query, caller),
+  }
+  return { status: 101, headers: {}, body: null, opens }
+}
+
+const auth = { account: 'required', actor: 'none' } as const
+
+/** What `ws` asks of the headers; it would refuse in words of its own. */
+function isValid({ header }: EdgeRequest): boolean {
+  const protocols =
+    header('sec-websocket-protocol')
+      ?.split(',')
+      .map((name) => name.trim()) ?? []
+  return (
+    /^[+/0-9A-Za-z]{22}==$/.test(header('sec-websocket-key') ?? '') &&
+    header('sec-websocket-version') === '13' &&
+    new Set(protocols).size === protocols.length &&
+    protocols.every((name) => /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name))
+  )
+}
+
+function only({ cookie, bearer, daemon }: Carriers, { type }: Credential): Carriers {
+  if (type === 'session') return { cookie }
+  return { cookie: { state: 'none' }, ...(type === 'daemon_token' ? { daemon } : { bearer }) } as Carriers
+}
+
+function defaultActor(query: URLSearchParams, caller: Caller | null): string | null {
+  const unknown = [...query.keys()].find((key) => key !== 'acting')
+  if (unknown !== undefined) throw badQuery([issue([unknown.slice(0, 64)], 'unrecognized_keys')])
+  const [acting, ...more] = query.getAll('acting')
+  if (acting === undefined) return null
+  if (more.length > 0) throw badQuery([issue(['acting'], 'invalid_type')])
+  try {
+    return resolveActor({ account: 'required', actor: 'required' }, caller, acting)?.id ?? null
+  } catch (error) {
+    if (error instanceof ServiceError && error.data.reason === 'invalid_params')
+      throw badQuery(error.data.issues)
+    throw error
+  }
+}
+
+const badQuery = (issues: unknown): ServiceError => refusal('invalid_query_params', { issues })

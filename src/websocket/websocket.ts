@@ -1,0 +1,170 @@
+import type { IncomingMessage } from 'node:http'
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
+import type { App } from '../core/app.ts'
+import { refusal } from '../errors.ts'
+import { type EdgeReply, type EdgeRequest, flatReply } from '../http/reply.ts'
+import { requestHead } from '../http/request-head.ts'
+import { Socket } from './socket.ts'
+import type { Bound } from './upgrade.ts'
+
+export type Sockets = {
+  /** For `server.on('upgrade', …)`: a WebSocket, or a refusal as a full HTTP response. Never throws. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** Resolves when no socket is open and no upgrade under way; on `cut` those that are left are cut off. */
+  closed(cut: AbortSignal): Promise<void>
+}
+
+const messageMax = 1_048_576
+const pingMs = 30_000
+const closeMs = 5_000
+/** How long the rest of a refused client is swallowed, so that it reads the answer before the cut. */
+const lingerMs = 1_000
+
+/** The sockets of one service; `handle` is the edge, which judges an upgrade like any other request. */
+export function createSockets(app: App, handle: (request: EdgeRequest) => Promise<EdgeReply>): Sockets {
+  const options: ServerOptions & { closeTimeout: number } = {
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: messageMax,
+    closeTimeout: closeMs,
+    // By default ws would take the first that a client offers.
+    handleProtocols: () => false,
+  }
+  const server = new WebSocketServer(options)
+  /** Headers of the edge for a 101, until ws writes it. */
+  const extra = new WeakMap<IncomingMessage, Record<string, string>>()
+  server.on('headers', (lines, request) => {
+    for (const [name, value] of Object.entries(extra.get(request) ?? {})) lines.push(`${name}: ${value}`)
+  })
+  // Without a listener ws would refuse in words of its own; the edge has judged the headers before.
+  server.on('wsClientError', (_error, socket) => socket.destroy())
+
+  const open = new Set<Socket>()
+  const raw = new Set<Duplex>()
+  const idle: (() => void)[] = []
+  let beats: NodeJS.Timeout | undefined
+
+  /** Counts the connection until it has ended, whatever became of it. */
+  function track(socket: Duplex): void {
+    raw.add(socket)
+    beats ??= setInterval(() => {
+      for (const one of open) one.beat()
+    }, pingMs).unref()
+    socket.once('close', () => {
+      raw.delete(socket)
+      if (raw.size > 0) return
+      clearInterval(beats)
+      beats = undefined
+      for (const resolve of idle.splice(0)) resolve()
+    })
+  }
+
+  async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const reply = await handle({
+      ...requestHead(request),
+      isUpgrade: true,
+      ...bodyBehind(request, socket, head),
+      isGone: () => socket.destroyed,
+    })
+    if (!reply.opens) return respond(socket, request.method as string, reply)
+    if (app.hub.isFull()) return respond(socket, 'GET', busy())
+    extra.set(request, reply.headers)
+    const { opens } = reply
+    server.handleUpgrade(request, socket, head, (ws) => begin(ws, opens))
+  }
+
+  function begin(ws: WebSocket, bound: Bound): void {
+    let remove: (() => void) | undefined
+    const socket = new Socket(app, ws, bound, () => {
+      open.delete(socket)
+      remove?.()
+    })
+    open.add(socket)
+    remove = app.hub.add(socket.connection)
+    // Registered first, read again then: a revocation finds the socket, or is found by it.
+    void socket.admit()
+  }
+
+  return {
+    upgrade: (request, socket, head) => {
+      if (socket.destroyed) return
+      // Unheard, a connection lost in the middle of the check would end the process.
+      socket.on('error', () => socket.destroy())
+      track(socket)
+      upgrade(request, socket, head).catch((error) => {
+        app.log.error({ err: error }, 'an upgrade failed unexpectedly')
+        socket.destroy()
+      })
+    },
+    closed: async (cut) => {
+      const done = new Promise<void>((resolve) => {
+        if (raw.size === 0) resolve()
+        else idle.push(resolve)
+      })
+      const cutAll = (): void => {
+        for (const socket of raw) socket.destroy()
+      }
+      if (cut.aborted) cutAll()
+      cut.addEventListener('abort', cutAll, { once: true })
+      await done
+      cut.removeEventListener('abort', cutAll)
+    },
+  }
+}
+
+function busy(): EdgeReply {
+  const { status, data } = refusal('busy', { retry_after: 1 })
+  return flatReply(status, data)
+}
+
+/**
+ * The body of a request that only offered to change the protocol, as some clients do with every request: Nodes
+ * before 24.9 cannot be told to parse it. Without a declared length nobody knows where it ends.
+ */
+function bodyBehind(
+  { headers }: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Pick<EdgeRequest, 'hasBody' | 'body'> {
+  const length = Number(headers['content-length'] ?? 0)
+  const body: EdgeRequest['body'] = async (limit, raise) => {
+    if (length > limit && (!raise || length > (await raise()))) return null
+    return await rest()
+  }
+  const rest = (): Promise<Uint8Array> =>
+    new Promise((resolve, reject) => {
+      const chunks: Buffer[] = []
+      let size = 0
+      const gone = (): void => reject(refusal('invalid_json_body'))
+      const take = (chunk: Buffer): void => {
+        chunks.push(chunk)
+        size += chunk.length
+        if (size < length) return
+        socket.off('data', take).off('close', gone).pause()
+        resolve(Buffer.concat(chunks).subarray(0, length))
+      }
+      socket.on('data', take).once('close', gone)
+      take(head)
+    })
+  return { hasBody: length > 0, body }
+}
+
+/** A reply without the HTTP server, which gave the connection away; it ends with it. */
+function respond(socket: Duplex, method: string, { status, headers, body }: EdgeReply): void {
+  if (!socket.writable) return void socket.destroy()
+  const text = typeof body === 'string' ? body : ''
+  const lines = Object.entries({ ...headers, 'content-length': String(Buffer.byteLength(text)) })
+  const head = lines
+    .filter(([name]) => name !== 'connection')
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}connection: close\r\n\r\n${method === 'HEAD' ? '' : text}`,
+  )
+  // Cutting at once would send a reset, and many clients then never see the answer.
+  const cut = setTimeout(() => socket.destroy(), lingerMs)
+  socket.resume().once('close', () => clearTimeout(cut))
+}
