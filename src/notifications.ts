@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { supersedeReason } from './events.ts'
-import { Offer } from './offers/offers.ts'
+import { Offer } from './wire/offer.ts'
 import { Uuid } from './wire/types.ts'
 
 const offer = z.strictObject({ offer: Offer })

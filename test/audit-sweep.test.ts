@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { actions } from '../src/actions.ts'
 import type { AuditRow } from '../src/audit/audit.ts'
-import type { Action } from '../src/core/action.ts'
+import type { Action } from '../src/core/method.ts'
 import { sql } from '../src/db/db.ts'
 import { type BuiltinEventType, events } from '../src/events.ts'
 import type { TestAccount, TestService } from '../src/testing/index.ts'

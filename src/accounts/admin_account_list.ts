@@ -5,20 +5,10 @@ import type { App } from '../core/app.ts'
 import { operation } from '../core/operation.ts'
 import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
-import { PendingOffer, pendingOffers } from '../offers/offers.ts'
-import { RoleGrantSummary } from '../roles/grants.ts'
-import { Uuid } from '../wire/types.ts'
-import { AdminAccount, adminAccountColumns } from './accounts.ts'
+import { pendingOffers } from '../offers/offers.ts'
+import { type AdminAccount, adminAccountColumns } from './accounts.ts'
+import { AccountEntry } from './entry.ts'
 import { accountColumns } from './view.ts'
-
-const Entry = z.object({
-  account: AdminAccount,
-  actors: z.array(z.object({ id: Uuid, name: z.string(), role_grants: z.array(RoleGrantSummary) })),
-  actor: z.object({ id: Uuid, name: z.string() }).nullable(),
-  role_grants: z.array(RoleGrantSummary),
-  pending_offers: z.array(PendingOffer),
-})
-export type AccountEntry = z.output<typeof Entry>
 
 export const admin_account_list = query({
   doc: 'All accounts by age, each with its actors, their active grants and the offers that wait for it.',
@@ -27,7 +17,7 @@ export const admin_account_list = query({
   rate_limit_group: 'admin_read',
   input: z.strictObject({ include_deleted: z.boolean().nullish(), ...pageInput() }),
   output: z.object({
-    accounts: z.array(Entry),
+    accounts: z.array(AccountEntry),
     grantable_roles: z.array(z.string()),
     next_cursor: z.string().nullable(),
   }),

@@ -1,5 +1,5 @@
 import type { Columns, Phrase } from '../core/operation.ts'
-import type { AccountEntry } from './admin_account_list.ts'
+import type { AccountEntry } from './entry.ts'
 
 type Grant = AccountEntry['role_grants'][number]
 

@@ -1,9 +1,9 @@
-import type { Account, Actor, Credential, RoleGrant } from '../core/action.ts'
 import { batched } from '../db/batch.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
 import { activeGrant } from './active-grant.ts'
 import type { Carriers } from './carriers.ts'
 import type { DaemonTokens } from './daemon-token.ts'
+import type { Account, Actor, Credential, RoleGrant } from './identity.ts'
 import { sha256Hex } from './secrets.ts'
 import { readScope } from './token-scope.ts'
 

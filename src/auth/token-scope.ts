@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { TokenScope } from '../core/action.ts'
+import type { TokenScope } from './identity.ts'
 
 /** What a caller may ask for (contract 2, section 6); that each method is wired is checked by the verb. */
 export const ScopeInput = z.discriminatedUnion('kind', [

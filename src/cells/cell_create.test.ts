@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { cellRow, endRole } from '../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
+import type { CellData } from '../registry/hooks.ts'
+import { CellDataIssues } from '../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
-import type { CellData } from './data.ts'
-import { CellDataIssues } from './hooks.ts'
 
 /** Runs inside the call, before the insert, for data that asks for it. */
 let meanwhile: () => Promise<unknown> = async () => {}

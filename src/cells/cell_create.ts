@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import type { CellData } from '../registry/hooks.ts'
 import { holdsAdmin } from '../roles/grants.ts'
 import { me } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Kind, Path, Visibility } from './cells.ts'
-import { type CellData, compactBytes, Data } from './data.ts'
+import { compactBytes, Data } from './data.ts'
 import { mayCreate, validated } from './hooks.ts'
 import { cellsUnderWay, counted, noQuota, type Quota, quotaOf, room, storeWithin } from './usage.ts'
 

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
 import { type Sql, sql } from '../db/db.ts'
+import type { CellData } from '../registry/hooks.ts'
 import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 import { Cell, cellColumns, Path } from './cells.ts'
-import type { CellData } from './data.ts'
 import { type Edges, edgeOrder, Field, fieldEdges, Item, itemEdges, visibleEdges } from './edges/edges.ts'
 
 /** Edges shown per relation; the flag says whether one more visible edge exists. */

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
+import type { CellData } from '../registry/hooks.ts'
+import { CellDataIssues } from '../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
-import type { CellData } from './data.ts'
-import { CellDataIssues } from './hooks.ts'
 
 let test: TestService
 let ada: TestAccount

@@ -2,9 +2,10 @@ import { z } from 'zod'
 import { brokenConstraint } from '../db/failure.ts'
 import { sql } from '../db/sql.ts'
 import { refusal, type ServiceError } from '../errors.ts'
+import type { CellData } from '../registry/hooks.ts'
 import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
-import { type CellData, longerThan } from './data.ts'
+import { longerThan } from './data.ts'
 
 /** Wire form of a cell (contract 4, section 3.1); exactly these keys. */
 export const Cell = z.object({

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
-import { type CellData, mergePatch, sameJson } from './data.ts'
+import type { CellData } from '../registry/hooks.ts'
+import { mergePatch, sameJson } from './data.ts'
 
 let database: FreshDatabase
 beforeAll(async () => {

@@ -2,8 +2,9 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { rpc } from '../../test/helpers/http.ts'
 import { sql } from '../db/db.ts'
+import type { CellData } from '../registry/hooks.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { type CellData, checkData, compactBytes, Data, DataPatch, sameJson } from './data.ts'
+import { checkData, compactBytes, Data, DataPatch, sameJson } from './data.ts'
 
 let test: TestService
 let ada: TestAccount

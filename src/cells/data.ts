@@ -1,7 +1,5 @@
 import { z } from 'zod'
-
-/** The free-form data of a cell and its rules (contract 4, section 3.2). */
-export type CellData = { [key: string]: unknown }
+import type { CellData } from '../registry/hooks.ts'
 
 /** Compact JSON, in UTF-8 bytes. */
 export const dataBytesMax = 262_144

@@ -3,8 +3,8 @@ import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { CellDataIssues, type CellHooks } from '../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { CellDataIssues, type CellHooks } from './hooks.ts'
 
 /** The hooks of the running test; the service calls whatever stands here. */
 let hooks: CellHooks = {}

@@ -1,34 +1,8 @@
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
+import { type CellData, CellDataIssues, type CellHooks } from '../registry/hooks.ts'
 import { badText, issue } from '../wire/issues.ts'
-import { type CellData, Data } from './data.ts'
-
-/** What an embedder may decide about cells (contract 4, section 10). Hooks may run twice: a deadlock repeats the call. */
-export type CellHooks = {
-  /** Runs inside the transaction, for admins too; anything but `true` refuses. */
-  authorizeCreate?(
-    caller: { actor_id: string; account_id: string; is_admin: boolean },
-    input: {
-      operation: 'create' | 'clone'
-      kind: string | null
-      visibility: string
-      path: string | null
-      data: CellData
-      source_id: string | null
-    },
-  ): boolean | Promise<boolean>
-  /** Returns the data to store, or throws `CellDataIssues`. */
-  validateData?(kind: string | null, data: CellData): CellData | Promise<CellData>
-}
-
-/** What `validateData` throws: where the data is wrong and why, in words for the caller. */
-export class CellDataIssues extends Error {
-  readonly issues: readonly { path: (string | number)[]; message: string }[]
-  constructor(issues: readonly { path: (string | number)[]; message: string }[]) {
-    super('The data hook refused the data.')
-    this.issues = issues
-  }
-}
+import { Data } from './data.ts'
 
 /** Runs the data hook; what it returns must satisfy the rules of data again, and is stored as JSON has it. */
 export async function validated({ hooks }: App, kind: string | null, data: CellData): Promise<CellData> {

@@ -1,10 +1,10 @@
-import type { AccountEntry } from '../accounts/admin_account_list.ts'
+import type { AccountEntry } from '../accounts/entry.ts'
 import type { ListedActor } from '../actors/actor_list.ts'
 import type { App } from '../core/app.ts'
 import type { From, Said } from '../core/operation.ts'
 import { refusal } from '../errors.ts'
 import { operations } from '../operations.ts'
-import type { CommandIo } from './command.ts'
+import type { CommandIo } from './io.ts'
 import { askPassword } from './password.ts'
 
 /** What the words of one call name, as far as it was looked up. */

@@ -1,16 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { closest } from '../config/closest.ts'
-import type { Environment } from '../config/config.ts'
+import type { CommandIo } from './io.ts'
 import { createOutput, type Output } from './output.ts'
-
-/** What a command may touch of its process. */
-export type CommandIo = {
-  stdin: NodeJS.ReadableStream & { isTTY?: boolean }
-  stdout: { write(text: string): unknown }
-  stderr: { write(text: string): unknown }
-  env: Environment
-  cwd: string
-}
 
 /** One operator command, or a group of them such as `account`. */
 export type Command = {

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { StartError } from '../errors.ts'
-import type { CommandIo } from './command.ts'
+import type { CommandIo } from './io.ts'
 
 /** Asks a person at a terminal whether to go on; scripts are not asked. */
 export async function confirmed({ stdin, stderr }: CommandIo, warning: string): Promise<void> {

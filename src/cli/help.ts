@@ -1,5 +1,6 @@
-import { type Command, type CommandIo, perhaps, wordOf } from './command.ts'
+import { type Command, perhaps, wordOf } from './command.ts'
 import { commands, groups } from './groups.ts'
+import type { CommandIo } from './io.ts'
 import { aligned } from './output.ts'
 
 /** `help`, `help COMMAND`, `help COMMAND WORD`: how the product is run, learnt from the shell alone. */

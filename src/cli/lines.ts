@@ -3,7 +3,7 @@ import { createWriteStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { StartError } from '../errors.ts'
-import type { CommandIo } from './command.ts'
+import type { CommandIo } from './io.ts'
 
 /** Writes rows as JSON lines to standard output or a new file; standard error ends with what they were. */
 export async function writeLines(

@@ -1,7 +1,8 @@
 import { ServiceError, StartError } from '../errors.ts'
-import { type CommandIo, perhaps } from './command.ts'
+import { perhaps } from './command.ts'
 import { commands } from './groups.ts'
 import { help } from './help.ts'
+import type { CommandIo } from './io.ts'
 import { refusalText } from './refusal.ts'
 import { version } from './version.ts'
 

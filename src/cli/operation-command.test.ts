@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { account, type Operation, operation } from '../core/operation.ts'
 import { operations } from '../operations.ts'
 import { scenario, type TestService, testService } from '../testing/index.ts'
-import type { CommandIo } from './command.ts'
+import type { CommandIo } from './io.ts'
 import { execute } from './main.ts'
 import { operationCommand } from './operation-command.ts'
 

@@ -1,6 +1,6 @@
 import type { Cell, Columns, Phrase } from '../core/operation.ts'
 import { printable } from '../log/text.ts'
-import type { CommandIo } from './command.ts'
+import type { CommandIo } from './io.ts'
 
 /** What a command says on standard output: text for eyes, or with `--json` one JSON object per line. */
 export type Output = {

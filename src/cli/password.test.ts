@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from 'node:stream'
 import { expect, it } from 'vitest'
-import type { CommandIo } from './command.ts'
+import type { CommandIo } from './io.ts'
 import { askPassword } from './password.ts'
 
 /** A terminal: what is typed, and all that it shows. */

@@ -1,7 +1,8 @@
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { StartError } from '../errors.ts'
-import { type CommandIo, WrongUsage } from './command.ts'
+import { WrongUsage } from './command.ts'
+import type { CommandIo } from './io.ts'
 
 /** More than any password may have; whatever sends more was not meant to be one. */
 const bytesMax = 4096

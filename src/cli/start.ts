@@ -10,7 +10,8 @@ import { aborted, type Serving, serve } from '../http/listen.ts'
 import { type Log, openLog } from '../log/log.ts'
 import type { Output } from '../log/output.ts'
 import { composeService, type Service } from '../service.ts'
-import { type Command, type CommandIo, wrongUsage } from './command.ts'
+import { type Command, wrongUsage } from './command.ts'
+import type { CommandIo } from './io.ts'
 import { version } from './version.ts'
 
 /** `cellkeep start`: the server, until a signal ends it (contract 1, sections 15.5 and 16). */

@@ -10,7 +10,7 @@ import { StartError } from '../errors.ts'
 import { createLog, type Log } from '../log/log.ts'
 import { textLines } from '../log/text.ts'
 import { composeApp } from '../service.ts'
-import type { CommandIo } from './command.ts'
+import type { CommandIo } from './io.ts'
 
 /** Stands in the audit rows of every command. */
 export const cli: Operator = { via: 'cli' }

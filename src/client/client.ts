@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Actions } from '../actions.ts'
-import type { Action, InputOf, OutputOf, ReasonOf } from '../core/action.ts'
+import type { Action, InputOf, OutputOf, ReasonOf } from '../core/method.ts'
 import type { Route } from '../core/route.ts'
 import type { Reason } from '../errors.ts'
 import type { Routes } from '../routes.ts'

@@ -1,5 +1,6 @@
-import type { AuthorizeOffer } from '../offers/policy.ts'
+import type { AuthorizeOffer } from '../registry/hooks.ts'
 import type { RegistryOptions } from '../registry/registry.ts'
+import { isPlainObject } from '../wire/plain-object.ts'
 
 /**
  * What the environment cannot hold: registries, hooks and actions, from a config file or the library
@@ -50,11 +51,4 @@ export function readDeclarations(options: Readonly<Record<string, unknown>>, lab
     }
   }
   return { declarations: declarations as DeclarationOptions, problems, rest }
-}
-
-/** True for `{…}`, also from another realm; false for arrays, promises and class instances. */
-export function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null) return false
-  const prototype = Object.getPrototypeOf(value)
-  return prototype === null || Object.getPrototypeOf(prototype) === null
 }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { isPlainObject } from '../wire/plain-object.ts'
 import {
   ConfigError,
   type ConfigFile,
@@ -11,7 +12,6 @@ import {
   type ParsedConfig,
   parseConfig,
 } from './config.ts'
-import { isPlainObject } from './declarations.ts'
 
 /** The configuration of a process: loads the config file, then reads everything. Throws ConfigError. */
 export async function loadConfig(input: {

@@ -2,7 +2,7 @@ import type { Caller, Candidate } from '../auth/caller.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
-import type { AuthSpec } from './action.ts'
+import type { AuthSpec } from './method.ts'
 
 /**
  * The acting actor (contract 1, section 8.3): the one named, the only one, or a refusal that lists the

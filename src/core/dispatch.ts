@@ -8,8 +8,8 @@ import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
 import { resolveActor } from './acting.ts'
 import type { App } from './app.ts'
 import { guardCredential, guardRole } from './guards.ts'
+import type { WiredAction } from './method.ts'
 import { fail, mutate } from './mutate.ts'
-import type { WiredAction } from './registration.ts'
 
 /** One RPC call, whatever carried it: HTTP POST or GET, a batch entry, `service.call`. */
 export type Call = {

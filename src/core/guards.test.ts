@@ -4,11 +4,12 @@ import type { z } from 'zod'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from '../../test/helpers/http.ts'
 import { type Who, who } from '../../test/helpers/who.ts'
 import type { Caller } from '../auth/caller.ts'
+import type { TokenScope } from '../auth/identity.ts'
 import { sql } from '../db/db.ts'
 import { ServiceError } from '../errors.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import type { AuthSpec, TokenScope } from './action.ts'
 import { guardCredential } from './guards.ts'
+import type { AuthSpec } from './method.ts'
 
 const actions = {
   grain: who({ account: 'required', actor: 'none' }),

@@ -1,6 +1,7 @@
 import type { Caller } from '../auth/caller.ts'
+import type { TokenScope } from '../auth/identity.ts'
 import { refusal } from '../errors.ts'
-import type { AuthSpec, TokenScope } from './action.ts'
+import type { AuthSpec } from './method.ts'
 
 /** The guards that need no body: presence, credential type, token scope (contract 1, section 8.1, steps 3 to 5). */
 export function guardCredential(

@@ -5,7 +5,8 @@ import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { rpc, call as rpcCall } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { type Action, mutation, query } from './action.ts'
+import { mutation, query } from './action.ts'
+import type { Action } from './method.ts'
 
 const names = [
   'a b',

@@ -4,8 +4,8 @@ import { resolveOptions } from '../config/config.ts'
 import { StartError } from '../errors.ts'
 import { createRegistry } from '../registry/registry.ts'
 import { createService } from '../service.ts'
-import type { Action } from './action.ts'
 import { mutation, query } from './action.ts'
+import type { Action } from './method.ts'
 import { wireActions } from './registration.ts'
 
 const registry = createRegistry({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })

@@ -4,14 +4,7 @@ import { StartError } from '../errors.ts'
 import type { Registry } from '../registry/registry.ts'
 import { badText } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
-import type { Action, AuthSpec } from './action.ts'
-
-/** A declaration with its wire name and the schema that dispatch runs, `acting` included. */
-export type WiredAction = Action & {
-  readonly method: string
-  readonly params: z.ZodType
-  readonly scope: string
-}
+import type { Action, AuthSpec, WiredAction } from './method.ts'
 
 const scopeForm = /^[a-z][a-z_]*:[a-z][a-z0-9_.]*$/
 

@@ -3,8 +3,9 @@ import type { Carriers } from '../auth/carriers.ts'
 import type { Config } from '../config/config.ts'
 import type { Reason } from '../errors.ts'
 import type { Hold, Limiters, RestLimiter } from '../limits/limiters.ts'
-import type { AuthSpec, CallerOf, RateLimit } from './action.ts'
+import type { CallerOf } from './action.ts'
 import type { App } from './app.ts'
+import type { AuthSpec, RateLimit } from './method.ts'
 
 /** A REST route of the account prefix (contract 1, section 8; contract 2, section 8). */
 export type Route<

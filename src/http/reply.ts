@@ -1,5 +1,5 @@
 import type { ErrorData } from '../errors.ts'
-import type { Bound } from '../websocket/upgrade.ts'
+import type { Bound } from '../websocket/bound.ts'
 
 /**
  * The shape between the pipeline and what carries HTTP (a Node server, a fetch handler): the raw path,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expire, grantsOf, heard, holder, inRoom, registries, room } from '../../test/helpers/offers.ts'
 import { sql } from '../db/db.ts'
+import type { AuthorizeOffer, OfferQuestion } from '../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
-import type { AuthorizeOffer, OfferQuestion } from './policy.ts'
 
 let test: TestService
 beforeAll(async () => {

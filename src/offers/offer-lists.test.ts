@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { holder, lapse, nobody, registries, removeActor } from '../../test/helpers/offers.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { Offer } from './offers.ts'
+import { Offer } from '../wire/offer.ts'
 
 let test: TestService
 let ada: TestAccount

@@ -3,8 +3,8 @@ import type { App } from '../core/app.ts'
 import { openPage, type Page, pageInput } from '../core/page.ts'
 import { refusal } from '../errors.ts'
 import { holdsAdmin } from '../roles/grants.ts'
+import { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
-import { Offer } from './offers.ts'
 
 /** What the two lists of offers share (contract 3, section 4.5). */
 

@@ -1,26 +1,9 @@
 import { liveActors } from '../actors/actors.ts'
 import { activeGrants } from '../auth/caller.ts'
-import type { RoleGrant } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import type { Grantor, OfferQuestion } from '../registry/hooks.ts'
 import type { Scope } from '../roles/scope.ts'
-import type { Offer } from './offers.ts'
-
-/** What a consumer's `authorize_offer` decides on (contract 3, section 4.3). */
-export type OfferQuestion = {
-  /** Judged twice: when the offer is made, and again when it is accepted. */
-  phase: 'create' | 'accept'
-  /** Who offers, with the active grants of that actor now. */
-  grantor: Grantor
-} & Pick<
-  Offer,
-  'to_account_id' | 'to_actor_id' | 'role' | 'scope_kind' | 'scope_id' | 'message' | 'grant_expires_at'
->
-
-export type Grantor = { actor_id: string; account_id: string; role_grants: readonly RoleGrant[] }
-
-/** Replaces the rule that holders offer what they hold. Anything but `true` refuses; a deadlock repeats the call. */
-export type AuthorizeOffer = (offer: OfferQuestion) => boolean | Promise<boolean>
 
 /** The offer policy, judged under the account lock of the grantor. */
 export async function mayOffer(app: App, question: OfferQuestion): Promise<boolean> {

@@ -5,13 +5,14 @@ import type { App } from '../core/app.ts'
 import { committed, type Work } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import type { Grantor } from '../registry/hooks.ts'
 import { auditConferred, type Conferred, conferring, type GrantInput } from '../roles/grants.ts'
 import { activeGrantsWhere } from '../roles/revoke.ts'
 import { scopeLock } from '../roles/scope.ts'
+import { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
 import {
   announceSuperseded,
-  Offer,
   offerColumns,
   offerMetadata,
   pending,
@@ -20,7 +21,7 @@ import {
   stampOffer,
   storedColumns,
 } from './offers.ts'
-import { byActor, type Grantor, liveAmong, mayOffer, readLiveActors } from './policy.ts'
+import { byActor, liveAmong, mayOffer, readLiveActors } from './policy.ts'
 
 const Accepted = z.object({
   role_grant_id: Uuid,

@@ -13,7 +13,7 @@ import {
   room,
 } from '../../test/helpers/offers.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { Offer } from './offers.ts'
+import { Offer } from '../wire/offer.ts'
 
 let test: TestService
 beforeAll(async () => {

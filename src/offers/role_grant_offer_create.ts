@@ -6,8 +6,9 @@ import { type Queryable, sql } from '../db/db.ts'
 import { type Reason, refusal } from '../errors.ts'
 import { GrantExpiry } from '../roles/grants.ts'
 import { checkScope, lockScope, RoleName, refuseDestroyed, ScopeKind } from '../roles/scope.ts'
+import { Offer } from '../wire/offer.ts'
 import { Int, Text, Uuid } from '../wire/types.ts'
-import { Offer, offerColumns, offerMetadata, unstamped } from './offers.ts'
+import { offerColumns, offerMetadata, unstamped } from './offers.ts'
 import { mayOffer, readLiveActors } from './policy.ts'
 
 const daysStandard = 30

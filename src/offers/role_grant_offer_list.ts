@@ -1,7 +1,8 @@
 import { query } from '../core/action.ts'
 import { closePage, keyset } from '../core/page.ts'
 import { sql } from '../db/db.ts'
-import { type Offer, offerColumns, pending } from './offers.ts'
+import type { Offer } from '../wire/offer.ts'
+import { offerColumns, pending } from './offers.ts'
 import { mustSee, OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
 
 export const role_grant_offer_list = query({

@@ -1,5 +1,5 @@
 import type { AuditRow } from '../audit/audit.ts'
-import type { CredentialType } from '../core/action.ts'
+import type { CredentialType } from '../auth/identity.ts'
 
 /**
  * What a committed change takes from live connections (contract 1, section 13).

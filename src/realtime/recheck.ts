@@ -1,7 +1,7 @@
 import { activeGrant } from '../auth/active-grant.ts'
 import { keeperAccountId } from '../auth/caller.ts'
 import { type Database, sql } from '../db/db.ts'
-import type { Connection } from './hub.ts'
+import type { Connection } from './connection.ts'
 
 export type Lost = Parameters<Connection['lost']>[0]
 

@@ -1,4 +1,4 @@
-import type { Committed } from './hub.ts'
+import type { Committed } from './connection.ts'
 
 /** What travels between nodes of what was committed; `gap`: more than could be held, so look at everything. */
 export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit' | 'cleared'> & { gap?: true }

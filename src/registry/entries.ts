@@ -1,5 +1,5 @@
-import { type DeclarationOptions, isPlainObject } from '../config/declarations.ts'
 import { StartError } from '../errors.ts'
+import { isPlainObject } from '../wire/plain-object.ts'
 
 /** An entry of a registry that is no more than a name: a scope kind, a grant path, a credential type. */
 export type NamedEntry = { name: string; description?: string }
@@ -40,7 +40,7 @@ const eventName = {
 }
 
 /** The option that registers it, and the rule of its name. */
-const names: Record<What, { key: keyof DeclarationOptions; form: RegExp; max: number; rule: string }> = {
+const names: Record<What, { key: string; form: RegExp; max: number; rule: string }> = {
   role: { key: 'roles', ...plainName },
   'scope kind': { key: 'scope_kinds', ...plainName },
   'grant path': { key: 'grant_paths', ...plainName },

@@ -6,12 +6,12 @@ import { type Queryable, type Sql, sql } from '../db/db.ts'
 import type { EventMetadata } from '../events.ts'
 import {
   announceSuperseded,
-  type Offer,
   offerColumns,
   pending,
   type SupersedeCause,
   type Superseded,
 } from '../offers/offers.ts'
+import type { Offer } from '../wire/offer.ts'
 
 /** An active grant and whose it is. */
 export type ActiveGrant = {

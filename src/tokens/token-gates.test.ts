@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clientWith, daemonHeaders, tokenOf } from '../../test/helpers/callers.ts'
 import { call, type Reply, rpc, send } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
-import type { AuthSpec } from '../core/action.ts'
+import type { AuthSpec } from '../core/method.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 type Token = Awaited<ReturnType<typeof tokenOf>>

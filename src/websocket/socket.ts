@@ -7,10 +7,10 @@ import { type Envelope, type Id, type Origin, refused, run } from '../http/jsonr
 import { smallAnswer } from '../http/unsent.ts'
 import type { Notification } from '../notifications.ts'
 import { verdictOf } from '../realtime/closings.ts'
-import type { Committed, Connection } from '../realtime/hub.ts'
+import type { Committed, Connection } from '../realtime/connection.ts'
+import type { Bound } from './bound.ts'
 import { heartbeatIssue, readFrame } from './frames.ts'
 import { LargeMessages } from './large-messages.ts'
-import type { Bound } from './upgrade.ts'
 
 const inFlightMax = 64
 const bufferMax = 8 * 1_048_576

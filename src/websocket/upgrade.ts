@@ -1,25 +1,14 @@
 import type { Caller } from '../auth/caller.ts'
 import type { Carriers } from '../auth/carriers.ts'
+import type { Credential } from '../auth/identity.ts'
 import { resolveActor } from '../core/acting.ts'
-import type { Credential } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { guardCredential } from '../core/guards.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { Origin } from '../http/jsonrpc.ts'
 import type { EdgeReply, EdgeRequest } from '../http/reply.ts'
 import { issue } from '../wire/issues.ts'
-
-/** What a socket is bound to for its life (contract 1, section 11.1). */
-export type Bound = {
-  account_id: string
-  credential: Credential
-  /** The one credential that won; another that came along would be another one's tomorrow. */
-  carriers: Carriers
-  ip: string
-  request_id: string
-  /** The actor of messages that name none. */
-  actor_id: string | null
-}
+import type { Bound } from './bound.ts'
 
 /** Judges an upgrade, in the order of contract 1, section 11.1; the reply is 101 or thrown. */
 export async function admitUpgrade(app: App, request: EdgeRequest, origin: Origin): Promise<EdgeReply> {

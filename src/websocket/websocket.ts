@@ -6,8 +6,8 @@ import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
 import { type EdgeReply, type EdgeRequest, flatReply } from '../http/reply.ts'
 import { requestHead } from '../http/request-head.ts'
+import type { Bound } from './bound.ts'
 import { Socket } from './socket.ts'
-import type { Bound } from './upgrade.ts'
 
 export type Sockets = {
   /** For `server.on('upgrade', …)`: a WebSocket, or a refusal as a full HTTP response. Never throws. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { type AuthSpec, query } from '../../src/core/action.ts'
+import { query } from '../../src/core/action.ts'
+import type { AuthSpec } from '../../src/core/method.ts'
 
 /** Who the handler took the caller for. */
 export const Who = z.object({

@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test as it } from 'vi
 import { graph } from '../../../test/helpers/cell-graphs.ts'
 import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { sql } from '../../db/db.ts'
+import { CellDataIssues, type CellHooks } from '../../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
-import { CellDataIssues, type CellHooks } from '../hooks.ts'
 
 /** The hooks of the running test; the service calls whatever stands here. */
 let hooks: CellHooks = {}

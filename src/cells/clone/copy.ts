@@ -1,7 +1,8 @@
 import { type Sql, sql } from '../../db/sql.ts'
+import type { CellData } from '../../registry/hooks.ts'
 import { me, tier, tiers } from '../access.ts'
 import { cellColumns } from '../cells.ts'
-import { type CellData, compactBytes } from '../data.ts'
+import { compactBytes } from '../data.ts'
 import { counted, room, type Way, type Write } from '../usage.ts'
 
 /** A cell to be made of another; without `data` it takes that of its source. */

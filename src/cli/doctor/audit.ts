@@ -1,6 +1,6 @@
 import { lossDays } from '../../audit/loss.ts'
 import { type Database, sql } from '../../db/db.ts'
-import type { Finding } from './doctor.ts'
+import type { Finding } from './finding.ts'
 
 /** Whether audit rows can be written now, and whether some could not be of late. */
 export async function auditFindings(db: Database): Promise<Finding[]> {

@@ -6,7 +6,7 @@ import { StartError } from '../../errors.ts'
 import { readPrivateFile } from '../../files/private-file.ts'
 import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
-import type { Finding } from './doctor.ts'
+import type { Finding } from './finding.ts'
 
 /** What is wrong with the schema; where nothing is, with what the database says of who may do what. */
 export async function databaseFindings(opened: Opened): Promise<Finding[]> {

@@ -6,9 +6,7 @@ import { command } from '../command.ts'
 import { withDatabase } from '../with-service.ts'
 import { databaseFindings } from './database.ts'
 import { fileFindings } from './files.ts'
-
-/** One thing that is wrong with an installation, and what to do about it. */
-export type Finding = { finding: string; what: string; remedy: string }
+import type { Finding } from './finding.ts'
 
 export const doctor = command({
   name: 'doctor',

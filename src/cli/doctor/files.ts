@@ -6,7 +6,7 @@ import { spaceOf } from '../../embedded/disk.ts'
 import { databaseUser, sharedUser } from '../../embedded/user.ts'
 import { readPrivateFile } from '../../files/private-file.ts'
 import { ownerRisk } from '../../files/safe-directory.ts'
-import type { Finding } from './doctor.ts'
+import type { Finding } from './finding.ts'
 
 type Files = Pick<Config, 'data_dir' | 'cookie_keys' | 'database_url' | 'daemon_token_file' | 'disk_reserve'>
 

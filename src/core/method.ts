@@ -1,0 +1,66 @@
+import type { z } from 'zod'
+import type { Config } from '../config/config.ts'
+import type { Reason } from '../errors.ts'
+import type { EventType } from '../events.ts'
+import type { Registry } from '../registry/registry.ts'
+
+/**
+ * What a declared RPC method is. Dispatch, guards, transactions, limits, docs, the typed client and the test
+ * sweeps all derive from it; `query` and `mutation` make one.
+ */
+
+export type Axis = 'none' | 'optional' | 'required'
+export type RateLimit = 'ip' | 'account' | 'both'
+
+export type AuthSpec = {
+  readonly account: Axis
+  readonly actor: Axis
+  /** Any of these, held by the acting actor as an active global grant. */
+  readonly roles?: readonly string[]
+  readonly credential_types?: readonly string[]
+  /** Left out: `rpc:<method>`. */
+  readonly required_scope?: string
+}
+
+export type Action<
+  A extends AuthSpec = AuthSpec,
+  I extends z.ZodType = z.ZodType,
+  O extends z.ZodType = z.ZodType,
+  E extends Reason = Reason,
+> = {
+  readonly kind: 'request_response'
+  readonly initiator: 'frontend'
+  readonly async: true
+  readonly auth: A
+  readonly side_effects: boolean
+  readonly input: I
+  readonly output: O
+  readonly description: string
+  readonly rate_limit?: RateLimit
+  readonly rate_limit_group?: string
+  /** An account's limiter that the handler charges by what it has done: refused while nothing is left. */
+  readonly budget?: string
+  readonly error_reasons: readonly E[]
+  /** The audit event of a mutation, also of its rolled-back attempts. */
+  readonly event?: EventType
+  /** True: all statements of a mutation see one state of the database. */
+  readonly snapshot?: boolean
+  /** False: the method is not wired and answers like an unknown name. */
+  readonly enabled?: (config: Config, registry: Registry) => boolean
+  /** Rules across fields and cursors: judged with the schema, before the limiter, on the input alone. */
+  readonly refine?: (input: never, context: never) => unknown
+  readonly handler: (input: never, context: never) => Promise<unknown>
+}
+
+/** A declaration with its wire name and the schema that dispatch runs, `acting` included. */
+export type WiredAction = Action & {
+  readonly method: string
+  readonly params: z.ZodType
+  readonly scope: string
+}
+
+/** What a client may send: the declared input, and `acting` where an actor is resolved. */
+export type InputOf<X extends Action> = z.input<X['input']> &
+  (X['auth']['actor'] extends 'none' ? unknown : { acting?: string })
+export type OutputOf<X extends Action> = z.output<X['output']>
+export type ReasonOf<X extends Action> = X extends Action<AuthSpec, z.ZodType, z.ZodType, infer E> ? E : never

@@ -1,0 +1,50 @@
+import type { RoleGrant } from '../auth/identity.ts'
+import type { Offer } from '../wire/offer.ts'
+
+/** Rules of the consumer's own that the service asks. */
+
+/** The free-form content of a cell. */
+export type CellData = { [key: string]: unknown }
+
+/** What an embedder may decide about cells. Hooks may run twice: a deadlock repeats the call. */
+export type CellHooks = {
+  /** Runs inside the transaction, for admins too; anything but `true` refuses. */
+  authorizeCreate?(
+    caller: { actor_id: string; account_id: string; is_admin: boolean },
+    input: {
+      operation: 'create' | 'clone'
+      kind: string | null
+      visibility: string
+      path: string | null
+      data: CellData
+      source_id: string | null
+    },
+  ): boolean | Promise<boolean>
+  /** Returns the data to store, or throws `CellDataIssues`. */
+  validateData?(kind: string | null, data: CellData): CellData | Promise<CellData>
+}
+
+/** What `validateData` throws: where the data is wrong and why, in words for the caller. */
+export class CellDataIssues extends Error {
+  readonly issues: readonly { path: (string | number)[]; message: string }[]
+  constructor(issues: readonly { path: (string | number)[]; message: string }[]) {
+    super('The data hook refused the data.')
+    this.issues = issues
+  }
+}
+
+/** What a consumer's `authorize_offer` decides on. */
+export type OfferQuestion = {
+  /** Judged twice: when the offer is made, and again when it is accepted. */
+  phase: 'create' | 'accept'
+  /** Who offers, with the active grants of that actor now. */
+  grantor: Grantor
+} & Pick<
+  Offer,
+  'to_account_id' | 'to_actor_id' | 'role' | 'scope_kind' | 'scope_id' | 'message' | 'grant_expires_at'
+>
+
+export type Grantor = { actor_id: string; account_id: string; role_grants: readonly RoleGrant[] }
+
+/** Replaces the rule that holders offer what they hold. Anything but `true` refuses; a deadlock repeats the call. */
+export type AuthorizeOffer = (offer: OfferQuestion) => boolean | Promise<boolean>
