@@ -16,7 +16,7 @@ export const quotaOf = ({ max_account_cells, max_account_bytes }: Config): Quota
 export const noQuota: Quota = { cells: null, bytes: null }
 
 /** Rows of one account that writers take by their process; row 0 is for those near the limit. */
-const shards = 16
+const shards = 64
 
 /**
  * What writers that are under way at once may add without seeing each other: a thousand of the largest cells. So
