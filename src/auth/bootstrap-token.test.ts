@@ -102,7 +102,10 @@ it('a used token file that cannot be deleted: 200 with a cookie, and a readiness
   expect(await ready()).toEqual({ ready: true, warnings: ['bootstrap_token_file_left'] })
   expect(lines.some((line) => line.includes('could not be deleted'))).toBe(true)
   expect((await bootstrap({ token, username: 'other', password })).status).toBe(403)
-  expect((await send(test, 'GET /status')).json).toEqual({ error: 'authentication_required' })
+  expect((await send(test, 'GET /status')).json).toEqual({
+    error: 'authentication_required',
+    bootstrap_available: false,
+  })
   await chmod(dir, 0o700)
   await rm(path)
   expect(await ready()).toEqual({ ready: true })

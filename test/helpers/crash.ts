@@ -119,7 +119,11 @@ function startWriters({ client }: ServerProcess, acknowledged: string[]) {
   }
 }
 
-async function assertKept({ client }: ServerProcess, ids: readonly string[]): Promise<void> {
+/** Every one of these cells is there. */
+export async function assertKept(
+  { client }: Pick<ServerProcess, 'client'>,
+  ids: readonly string[],
+): Promise<void> {
   for (let at = 0; at < ids.length; at += 200) {
     const asked = ids.slice(at, at + 200)
     const { cells } = await client.cell_list({ ids: asked, limit: 200 })

@@ -69,9 +69,12 @@ export async function runCellkeep(
   return watch(child).ended
 }
 
-/** `cellkeep start` on a free port; rejects with what it printed when it ends before it listens. */
-export async function startServer(cwd: string, env: Environment = {}): Promise<ServerProcess> {
-  const child = spawnCellkeep(cwd, ['start'], { CELLKEEP_PORT: '0', ...env })
+/**
+ * `cellkeep start` on a free port; rejects with what it printed when it ends before it listens. `shell` runs it as
+ * `"$@"`, after it has set limits or turned output elsewhere.
+ */
+export async function startServer(cwd: string, env: Environment = {}, shell = ''): Promise<ServerProcess> {
+  const child = spawnCellkeep(cwd, ['start'], { CELLKEEP_PORT: '0', ...env }, 'ignore', shell)
   const seen = watch(child)
   const url = await seen.listening
   return {
@@ -105,9 +108,16 @@ function spawnCellkeep(
   args: string[],
   env: Environment,
   stdin: 'ignore' | 'pipe' = 'ignore',
+  shell = '',
 ): ChildProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('CELLKEEP_'))
-  const child = spawn(process.execPath, [entry, ...args], {
+  const [program = '', ...rest] = [
+    ...(shell && ['/bin/sh', '-c', shell, 'sh']),
+    process.execPath,
+    entry,
+    ...args,
+  ]
+  const child = spawn(program, rest, {
     cwd,
     env: { ...Object.fromEntries(inherited), ...env },
     stdio: [stdin, 'pipe', 'pipe'],

@@ -2,13 +2,14 @@ import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_proces
 import { once } from 'node:events'
 import { closeSync, constants, openSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { Agent, get } from 'node:http'
+import { Agent } from 'node:http'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { ask, fillLog } from '../helpers/log-lines.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { workspace } from '../helpers/server-process.ts'
 
@@ -42,27 +43,9 @@ async function unreadServer(name: string) {
   return { child, url, reader }
 }
 
-async function ask(url: string, agent: Agent): Promise<string> {
-  const [response] = await once(get(url, { agent }), 'response')
-  let body = ''
-  for await (const part of response) body += part
-  return body
-}
-
-async function fill(url: string, count = requests): Promise<void> {
-  const agent = new Agent({ keepAlive: true })
-  let left = count
-  const long = `${url}/${'x'.repeat(190)}`
-  const worker = async (): Promise<void> => {
-    while (left-- > 0) await ask(long, agent)
-  }
-  await Promise.all(Array.from({ length: 20 }, worker))
-  agent.destroy()
-}
-
 test('lines that nobody reads are held up to a limit; the reader who comes back is told how many are missing', async () => {
   const { child, url, reader } = await unreadServer('returns')
-  await fill(url)
+  await fillLog(url, requests)
   const warned = JSON.parse(await ask(`${url}/ready`, new Agent()))
   expect(warned).toEqual({ ready: true, warnings: ['log_lines_dropped'] })
 
@@ -91,7 +74,7 @@ test('SIGTERM stops a server whose log nobody reads', async () => {
   const { child, url, reader } = await unreadServer('stops')
   onTestFinished(() => closeSync(reader))
   // More than the pipe holds.
-  await fill(url, 1000)
+  await fillLog(url, 1000)
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([0, null])
 })
@@ -101,7 +84,7 @@ test('readers of the log and of the messages who go away end nothing', async () 
   closeSync(reader)
   child.stderr.destroy()
   // So many that they are written at once.
-  await fill(url, 500)
+  await fillLog(url, 500)
   expect(await ask(`${url}/health`, new Agent())).toBe('{"status":"ok"}')
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([0, null])

@@ -27,7 +27,7 @@ const input = z.strictObject({
 })
 
 export const cell_list = query({
-  doc: 'The cells that the caller may view and that pass every filter, a page at a time: newest first by `created_at`, where `order_by` and `order_direction` say nothing else. With `path_prefix` they are ordered by path, ascending unless `order_direction` says `desc`, and `order_by` is refused.',
+  doc: 'A page of the cells that the caller may view and that pass every filter, newest first by default. With `path_prefix` they come in the order of their paths; `order_by` is refused beside it.',
   auth: { account: 'optional', actor: 'optional' },
   rate_limit: 'ip',
   rate_limit_group: 'cell_read',

@@ -1,0 +1,12 @@
+import { execFileSync } from 'node:child_process'
+import { databaseOf } from '../../test/helpers/server-process.ts'
+
+/** The PostgreSQL server of a working directory and its children. */
+export async function serverProcesses(cwd: string): Promise<number[]> {
+  const server = (await databaseOf(cwd)) as number
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'ppid='], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+  const pairs = lines.map((line) => line.trim().split(/\s+/).map(Number))
+  return [server, ...pairs.filter(([, parent]) => parent === server).map(([pid]) => pid as number)]
+}

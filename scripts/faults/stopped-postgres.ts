@@ -1,0 +1,23 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Fault } from './fault.ts'
+import { startLoad } from './load.ts'
+import { serverProcesses } from './processes.ts'
+
+export const stoppedPostgres: Fault = {
+  name: 'PostgreSQL stands still',
+  how: '`SIGSTOP` to every process of PostgreSQL for 20 s, as a stalled disk or a frozen machine does',
+  run: async (cwd) => {
+    const load = await startLoad(cwd)
+    await load.writes(100)
+    const all = await serverProcesses(cwd)
+    load.strike()
+    for (const pid of all) process.kill(pid, 'SIGSTOP')
+    await delay(20_000)
+    for (const pid of all) process.kill(pid, 'SIGCONT')
+    await load.writes(100)
+    const report = await load.end()
+    await load.server.end('SIGTERM')
+    return report
+  },
+  note: 'A statement is given up 5 s after `CELLKEEP_STATEMENT_TIMEOUT_MS` (10 s) at the latest, however dead the database is.',
+}
