@@ -1,0 +1,137 @@
+/**
+ * `npm run attack [seconds] [number…]`: a server as its users start it, with a heap of 512 MiB, under all attacks
+ * at once from another process. Fails when its memory passes 400 MiB, when `/health/live` takes longer than
+ * 250 ms, or when it does not serve and stop as ever afterwards.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { bootstrap, type ServerProcess, startServer, workspace } from '../test/helpers/server-process.ts'
+
+const [seconds = '25', ...only] = process.argv.slice(2)
+const most = { memory: 400, health: 250 }
+
+const space = await workspace()
+try {
+  const server = await startServer(await space.make('attack'), {
+    NODE_OPTIONS: `--max-old-space-size=512 ${process.env.ATTACK_NODE ?? ''}`,
+    // Read line by line here, the log of every request would slow down what watches.
+    CELLKEEP_LOG_LEVEL: 'warn',
+  })
+  await bootstrap(server)
+  await publish(server)
+  await warmUp(server)
+  const failures = await attack(server)
+  for (const failure of failures) console.error(failure)
+  console.log(`${failures.length === 0 ? 'passed' : 'FAILED'}`)
+  if (failures.length > 0) process.exitCode = 1
+} finally {
+  await space.remove()
+}
+
+/** Public cells that fill a page of a list to its limit of bytes. */
+async function publish({ client }: ServerProcess): Promise<void> {
+  for (let index = 0; index < 45; index++)
+    await client.cell_create({ visibility: 'public', data: { text: 'x'.repeat(200_000), index } })
+}
+
+/** Compiled code is what an attack meets in a server that has been running. */
+async function warmUp({ client, url }: ServerProcess): Promise<void> {
+  for (let round = 0; round < 200; round++)
+    await Promise.all([
+      ...Array.from({ length: 10 }, () => client.account_verify()),
+      fetch(`${url}/api/rpc?method=account_verify&id=1`).then((response) => response.text()),
+      fetch(`${url}/health/live`).then((response) => response.text()),
+    ])
+  for (let round = 0; round < 5; round++) await client.cell_list({ limit: 200 })
+}
+
+async function attack(server: ServerProcess): Promise<string[]> {
+  const attacker = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('attacker.ts', import.meta.url)), server.url, seconds, ...only],
+    { stdio: ['ignore', 'inherit', 'inherit'] },
+  )
+  const ended = once(attacker, 'close')
+  const hl = spawn(process.execPath, ['/tmp/hl.mjs', server.url, seconds], { stdio: 'inherit' })
+  const before = memoryOf(server.pid)
+  const watch = { isOver: false }
+  const watched = Promise.all([highestMemory(server.pid, watch), slowestHealth(server, watch)])
+  const [code] = await ended
+  watch.isOver = true
+  const [memory, health] = await watched
+  console.log(`memory: ${before} MiB before, at most ${memory} MiB (${most.memory} allowed)`)
+  console.log(
+    `/health/live: ${health.count} times, p50 ${health.p50} ms, at most ${health.max} ms (${most.health} allowed)`,
+  )
+  const served = await server.client.account_verify().then(
+    () => true,
+    () => false,
+  )
+  const stopped = await server.end('SIGTERM')
+  return [
+    code === 0 ? '' : `the attacker ended with ${code}`,
+    memory <= most.memory ? '' : `memory rose to ${memory} MiB`,
+    health.max <= most.health ? '' : `/health/live took ${health.max} ms`,
+    served ? '' : 'a call afterwards was not answered',
+    stopped.code === 0 ? '' : `the server ended with ${stopped.code}\n${stopped.stderr.slice(-2000)}`,
+  ].filter(Boolean)
+}
+
+/** Resident memory in MiB; infinite where the process is gone. */
+function memoryOf(pid: number): number {
+  try {
+    const [, kibibytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+    return Math.round(Number(kibibytes ?? Number.NaN) / 1024)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+async function highestMemory(pid: number, watch: { isOver: boolean }): Promise<number> {
+  let highest = 0
+  while (!watch.isOver) {
+    highest = Math.max(highest, memoryOf(pid))
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  return highest
+}
+
+/** Without the time in which the server was ready to go on and other programs had the processor. */
+async function slowestHealth({ pid, url }: ServerProcess, watch: { isOver: boolean }) {
+  const times: number[] = []
+  const clock = (): number => performance.now() - queuedMs(pid)
+  while (!watch.isOver) {
+    const begun = clock()
+    const isAnswered = await health(url)
+    times.push(isAnswered ? Math.max(0, clock() - begun) : Number.POSITIVE_INFINITY)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  times.sort((a, b) => a - b)
+  const at = (share: number): number => Math.round(times[Math.floor(share * (times.length - 1))] as number)
+  return { count: times.length, p50: at(0.5), max: at(1) }
+}
+
+/** How long the main thread of a process has waited for a processor so far; 0 where the system does not say. */
+function queuedMs(pid: number): number {
+  try {
+    const [, queued] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')
+    return Number(queued) / 1_000_000
+  } catch {
+    return 0
+  }
+}
+
+/** On a connection of its own each time, as a balancer asks. */
+function health(url: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const sent = request(`${url}/health/live`, { agent: false, timeout: 20_000 }, (response) => {
+      response.resume().once('end', () => resolve(response.statusCode === 200))
+    })
+    sent.once('timeout', () => sent.destroy())
+    sent.once('error', () => resolve(false))
+    sent.end()
+  })
+}
