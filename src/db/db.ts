@@ -4,8 +4,8 @@ import pg from 'pg'
 import { refusal } from '../errors.ts'
 import { databaseRefusal, isConflict, isUnsent, withCause, withoutValues } from './failure.ts'
 import { pipelinedReader } from './pipeline.ts'
+import { Receiving } from './receiving.ts'
 import { compile, type Sql, sql } from './sql.ts'
-import { Turns } from './turns.ts'
 import { timeTypes } from './types.ts'
 
 /** No transaction of the service lives longer (contract 1, section 16); older servers have no setting for it. */
@@ -94,10 +94,12 @@ export function openDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({ ...settings, max: options.poolMax, idleTimeoutMillis: 30_000 })
   pool.on('error', (error) => options.onError(error, 'an idle database connection ended'))
   // A lost connection that somebody holds speaks through his statements; unheard, its event ends the process.
-  pool.on('connect', (client) => void client.on('error', () => {}))
+  const receiving = new Receiving()
+  pool.on('connect', (client) => {
+    client.on('error', () => {})
+    receiving.watch(client)
+  })
   const reader = pipelinedReader(settings, options.onError)
-  // Each list under way may hold a page of megabytes; more of them at once would only take memory and connections.
-  const reads = new Turns(Math.ceil(options.poolMax / 2), connectWaitMs)
 
   const send = async (client: Pick<pg.Client, 'query'>, query: Sql): Promise<pg.QueryResult> => {
     const compiled = compile(query)
@@ -106,6 +108,8 @@ export function openDatabase(options: DatabaseOptions): Database {
       return await client.query(compiled)
     } catch (error) {
       throw databaseRefusal(withoutValues(error)) ?? error
+    } finally {
+      receiving.done(client)
     }
   }
   const queryable = (
@@ -244,19 +248,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   }
 
   return {
-    ...queryable(
-      async () => {
-        await reads.enter()
-        return await connect().catch((error) => {
-          reads.leave()
-          throw error
-        })
-      },
-      (client, error) => {
-        reads.leave()
-        client.release(error !== undefined && isLost(error))
-      },
-    ),
+    ...queryable(connect, (client, error) => client.release(error !== undefined && isLost(error))),
     point: async <T>(query: Sql) => {
       const compiled = compile(query)
       options.onStatement?.(compiled.text)
