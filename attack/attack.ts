@@ -24,6 +24,9 @@ export const strayBearer = (): string =>
 /** An address of this machine that no limiter has seen. */
 const freshAddress = (): string => `127.${[1, 2, 3].map(() => 1 + Math.floor(Math.random() * 254)).join('.')}`
 
+/** More at once would only measure how long the queue of connections is that the system keeps. */
+const opensPerSecond = 500
+
 /**
  * Keeps `count` connections open until `over`: each is handed to `use`, and one that the server has ended is
  * opened anew. Resolves to how many the server ended.
@@ -46,10 +49,10 @@ export async function crowd(
       open.delete(socket)
       if (over.aborted) return
       ended += 1
-      setTimeout(begin, 250)
+      setTimeout(begin, 1_000)
     })
   }
-  for (let index = 0; index < count; index++) begin()
+  for (let index = 0; index < count; index++) setTimeout(begin, (index * 1_000) / opensPerSecond)
   await new Promise((resolve) => over.addEventListener('abort', resolve, { once: true }))
   for (const socket of open) socket.destroy()
   return ended

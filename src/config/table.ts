@@ -61,13 +61,13 @@ const serving = {
     doc: 'Largest request body without a valid credential, sign-in included; never more than `body_limit`.',
   }),
   arriving_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
-    default: () => heapShare(16, 33_554_432),
-    shown: 'a sixteenth of the heap limit of Node, 32 to 256 MiB',
+    default: () => heapShare(32, 16_777_216),
+    shown: 'a thirty-second of the heap limit of Node, 16 to 256 MiB',
     doc: 'Memory for request bodies that are still arriving; past it the oldest is answered 503 `busy`.',
   }),
   unsent_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
-    default: () => heapShare(8, 67_108_864),
-    shown: 'an eighth of the heap limit of Node, 64 to 256 MiB',
+    default: () => heapShare(16, 33_554_432),
+    shown: 'a sixteenth of the heap limit of Node, 32 to 256 MiB',
     doc: 'Memory for answers that clients have not read; past it, large answers of reads are 503 `busy`.',
   }),
   answer_stall_ms: setting(whole(1000, 600_000), {

@@ -2,6 +2,7 @@ import pg from 'pg'
 import { refusal } from '../errors.ts'
 import { databaseRefusal, withCause, withoutValues } from './failure.ts'
 import { pipelinedReader } from './pipeline.ts'
+import { Receiving } from './receiving.ts'
 import { compile, type Sql } from './sql.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
 import { timeTypes } from './types.ts'
@@ -56,8 +57,10 @@ export function openPool(options: DatabaseOptions): Pool {
   const pool = new pg.Pool({ ...settings, max: options.poolMax, idleTimeoutMillis: 30_000 })
   pool.on('error', (error) => onError(error, 'an idle database connection ended'))
   // pg also emits 'error' on a connection in use; without a listener Node exits.
+  const receiving = new Receiving()
   pool.on('connect', (client) => {
     noteOpened(client)
+    receiving.watch(client)
     client.on('error', () => {})
   })
   const reader = pipelinedReader(settings, onError)
@@ -74,7 +77,15 @@ export function openPool(options: DatabaseOptions): Pool {
       throw databaseRefusal(error) ?? withCause(refusal('service_unavailable'), error)
     }
   }
-  const send: Pool['send'] = (client, query) => client.query(compiled(query)).catch(rethrow)
+  const send: Pool['send'] = async (client, query) => {
+    try {
+      return await client.query(compiled(query))
+    } catch (error) {
+      return rethrow(error)
+    } finally {
+      receiving.done(client)
+    }
+  }
   const read = async (query: Sql): Promise<pg.QueryResult> => {
     const client = await connect()
     try {

@@ -73,6 +73,7 @@ export class Connection implements Holder {
   #held: [IncomingMessage, ServerResponse][] = []
   #isPaused = false
   #isPausing = false
+  #isQuiet = false
   #taken = -1
   #takenAt = 0
 
@@ -89,6 +90,8 @@ export class Connection implements Holder {
   }
 
   take(request: IncomingMessage, response: ServerResponse): void {
+    // Node keeps what is ignored until the connection has ended, so no more of it may come.
+    if (this.isEnding) return void this.#pause()
     const begins = this.isIdle || (this.#held.length === 0 && this.#hasRoom())
     this.#owed.set(response, 0)
     response.on('close', this.#all.settled)
@@ -196,17 +199,34 @@ export class Connection implements Holder {
   }
 
   #hold(request: IncomingMessage, response: ServerResponse): void {
+    if (!this.#isQuiet) this.#quiet()
     this.#held.push([request, response])
     this.#all.held += 1
     if (this.#all.held > heldMax && this.#held.length > runningMax) return void this.cut()
+    this.#pause()
+  }
+
+  #pause(): void {
     if (this.#isPausing) return
     this.#isPausing = true
     // Not now: Node starts reading again when it has parsed this message.
     process.nextTick(() => {
       this.#isPausing = false
-      if (this.#held.length === 0) return
+      if (this.#held.length === 0 && !this.isEnding) return
       this.#isPaused = true
       this.#socket.pause()
+    })
+  }
+
+  /** For each request of a connection that ends Node makes an error, and its stack would be most of the cost. */
+  #quiet(): void {
+    this.#isQuiet = true
+    const { stackTraceLimit } = Error
+    this.#socket.prependOnceListener('close', () => {
+      Error.stackTraceLimit = 0
+    })
+    this.#socket.once('close', () => {
+      Error.stackTraceLimit = stackTraceLimit
     })
   }
 
@@ -216,7 +236,7 @@ export class Connection implements Holder {
       this.#all.held -= 1
       this.#begin(request, response)
     }
-    if (this.#held.length > 0 || !this.#isPaused) return
+    if (this.#held.length > 0 || this.isEnding || !this.#isPaused) return
     this.#isPaused = false
     this.#socket.resume()
   }

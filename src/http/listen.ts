@@ -16,6 +16,9 @@ export type Serving = {
   drain(limit: AbortSignal): Promise<boolean>
 }
 
+/** Connections not yet accepted; the system may allow fewer. With a full queue every other client waits a second or more. */
+const backlog = 4_096
+
 /** Listens on the configured host and port. */
 export async function serve({ app, handle, upgrade, leave, socketsClosed }: Service): Promise<Serving> {
   const { config } = app
@@ -31,7 +34,7 @@ export async function serve({ app, handle, upgrade, leave, socketsClosed }: Serv
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, config)))
-    server.listen(config.port, config.host, resolve)
+    server.listen(config.port, config.host, backlog, resolve)
   })
   return {
     url: urlOf(server.address() as AddressInfo),

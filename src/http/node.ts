@@ -38,10 +38,9 @@ function createListener(handle: Handle, limits: Limits) {
   })
   const listener: Listener = (request, response) => {
     const connection = connections.of(request.socket)
-    if (connection.isEnding) return
-    if (request.headers.host === undefined && request.httpVersion === '1.1')
-      return void connection.endUnparsed(badRequest)
-    connection.take(request, response)
+    const isWithoutHost = request.headers.host === undefined && request.httpVersion === '1.1'
+    if (isWithoutHost && !connection.isEnding) connection.endUnparsed(badRequest)
+    else connection.take(request, response)
   }
   return { listener, connections, bodies }
 }

@@ -26,7 +26,9 @@ export type Holder = {
 /** Answers up to this size are made whatever waits. */
 export const smallAnswer = 65_536
 
-const sweepMs = 500
+const sweepMs = 250
+/** Cut in one sweep: the end of a connection costs time for each of its requests. */
+const cutsMax = 4
 /** Whoever has stood still for so long may be cut to make room; longer where a message is written in one go. */
 const graceMs = 1_000
 const patientGraceMs = 5_000
@@ -55,15 +57,17 @@ class Unsent {
 
   #sweep(now: number): void {
     const stuck: Holder[] = []
+    let cuts = 0
     for (const holder of this.#holders) {
       const ms = holder.stuckMs(now)
-      if (!holder.isPatient && ms >= holder.limits.answer_stall_ms) holder.cut()
-      else if (ms >= (holder.isPatient ? patientGraceMs : graceMs)) stuck.push(holder)
+      if (!holder.isPatient && ms >= holder.limits.answer_stall_ms) {
+        if (cuts++ < cutsMax) holder.cut()
+      } else if (ms >= (holder.isPatient ? patientGraceMs : graceMs)) stuck.push(holder)
     }
     let left = this.bytes
     for (const holder of stuck.sort((a, b) => b.unsent - a.unsent)) {
       // Some room, so that not every answer has to wait for a sweep.
-      if (left <= holder.limits.unsent_max * 0.75) return
+      if (left <= holder.limits.unsent_max * 0.75 || cuts++ >= cutsMax) return
       left -= holder.unsent
       holder.cut()
     }
