@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** Contract 2, sections 10 and 12: what asks for one type of credential. */
+/** The methods that require one type of credential. */
 const typed: Record<string, string[]> = {
   account_session_revoke: ['session'],
   account_session_revoke_all: ['session'],
