@@ -5,7 +5,10 @@ import { type Queryable, type Sql, sql } from '../db/db.ts'
 import type { Grantor, OfferQuestion } from '../registry/hooks.ts'
 import type { Scope } from '../roles/scope.ts'
 
-/** Whether the grantor may offer the role: the consumer's callback decides, or by default its own grants. The caller holds the account lock of the grantor. */
+/**
+ * Whether the grantor may offer the role. The consumer's callback decides, or by default the grantor's own grants.
+ * The caller holds the account lock of the grantor.
+ */
 export async function mayOffer(app: App, question: OfferQuestion): Promise<boolean> {
   const { authorizeOffer } = app
   if (!authorizeOffer) return holds(question.grantor, question.role, question)

@@ -126,7 +126,7 @@ const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_ac
   and role = ${role} and scope_kind is not distinct from ${scope_kind}
   and scope_id is not distinct from ${scope_id}::uuid and from_actor_id = ${from_actor_id}::uuid and ${unstamped}`
 
-/** Stamps a lapsed offer so that a new one can be made. The mutation audits it, so a broken audit log does not stop it. */
+/** Stamps a lapsed offer to make room for a new one. The mutation audits it, so a broken audit log does not stop it. */
 const expireLapsed = (db: Queryable, made: Made): Promise<Offer | undefined> =>
   db.first<Offer>(sql`
     update role_grant_offer o set expired_at = now() where ${keyOf(made)} and expires_at <= statement_timestamp()
