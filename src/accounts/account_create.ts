@@ -8,20 +8,20 @@ import { ActorName, Email, Password, Username } from './formats.ts'
 export type CreatedAccount = {
   account: { id: string; username: string; email: string | null }
   actor: { id: string }
-  /** The grants of a keeper account; empty for every other. */
+  /** The grants of a keeper account; empty for any other account. */
   role_grant_ids: string[]
 }
 
-/** An account with its first actor and, save for the first keeper, without any role. */
+/** Makes an account and its first actor. Only the first keeper gets roles here. */
 export const createAccount = operation({
-  doc: 'Make an account with one actor. The password is asked for, or read from standard input.',
+  doc: 'Make an account with one actor. The password is prompted for, or read from standard input.',
   input: z.strictObject({
     username: Username,
     password: Password,
     email: Email.nullish(),
-    /** Left out: the username. */
+    /** Default: the username. */
     actor_name: ActorName.nullish(),
-    /** Makes it the first keeper and admin, which closes the bootstrap. */
+    /** Makes the actor the first keeper and an admin, which closes the bootstrap. */
     keeper: z.boolean().default(false),
   }),
   event: 'account_create',
@@ -56,7 +56,7 @@ export const createAccount = operation({
       password,
     },
     details:
-      'It holds no role; `cellkeep role assign` gives it one. With --keeper it becomes the keeper and first\nadmin instead of whoever would use the bootstrap token, which then is void.',
+      'The account holds no role; `cellkeep role assign` gives it one. With --keeper it becomes the keeper and\nfirst admin, and the bootstrap token is void from then on.',
     phrase: ({ account, actor }) => ({ account: account.id, username: account.username, actor: actor.id }),
   },
 })

@@ -8,7 +8,7 @@ beforeAll(async () => {
   test = await testService()
 })
 afterAll(() => test.close())
-// "The last admin" is a matter of the whole database.
+// "The last admin" depends on the whole database.
 beforeEach(() => run(sql`delete from account`))
 
 const run = (statement: ReturnType<typeof sql>) => test.service.app.db.run(statement)
@@ -18,7 +18,7 @@ const remove = async (by: TestAccount, { id }: TestAccount) =>
 const purge = async ({ id }: TestAccount) =>
   await reasonOf(test.daemonClient().account_purge({ account_id: id, confirm: true }))
 
-/** Something that takes its effect from a grant of this actor without revoking it. */
+/** Ways in which a grant of this actor has no effect, set by SQL. */
 const dormant: [string, (holder: TestAccount) => ReturnType<typeof sql>][] = [
   [
     'expired',

@@ -7,7 +7,7 @@ import { scenario, type TestAccount, type TestService, testService } from '../te
 import { insertAccount } from './accounts.ts'
 
 let test: TestService
-/** Always there, so that no deletion of these tests would take the last admin. */
+/** Always there, so that no test here deletes the last admin. */
 let admin: TestAccount
 beforeAll(async () => {
   test = await testService({ limit_login_ip: 'off' })

@@ -8,7 +8,7 @@ import { Uuid } from '../wire/types.ts'
 import { auditActors, type Detail, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
 
 export const account_delete = mutation({
-  doc: 'Delete an account: the caller’s own, or another one as admin. It can be undeleted; its credentials are gone. `deleted` is false where it was deleted before.',
+  doc: 'Delete an account: the caller’s own, or any other as admin. Its sessions and tokens end; an admin can undelete it. `deleted` is false if it was deleted already.',
   auth: { account: 'required', actor: 'required' },
   event: 'account_delete',
   rate_limit: 'account',
@@ -35,7 +35,7 @@ export const account_delete = mutation({
   },
 })
 
-/** Tombstones an account with its live actors and ends its credentials; false where it is deleted already. */
+/** Tombstones an account and its live actors, and ends its credentials. False if it is deleted already. */
 async function tombstone(
   db: Queryable,
   audit: Audit,
@@ -63,7 +63,7 @@ async function tombstone(
 }
 
 export const deleteAccount = operation({
-  doc: 'Delete an account: it cannot sign in, its sessions and tokens are gone. Its names stay reserved.',
+  doc: 'Delete an account: it cannot sign in, and its sessions and tokens end. Its username and e-mail stay reserved.',
   input: z.strictObject({ account_id: Uuid }),
   event: 'account_delete',
   errors: ['account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
@@ -74,6 +74,6 @@ export const deleteAccount = operation({
     name: 'account delete',
     args: { account_id: account },
     phrase: ({ deleted }, { who }) =>
-      `${who} ${deleted ? 'is' : 'was already'} deleted. \`cellkeep account undelete ${who}\` brings it back; \`account purge\` removes it for good.`,
+      `${who} ${deleted ? 'is' : 'was already'} deleted. \`cellkeep account undelete ${who}\` restores it; \`account purge\` removes it for good.`,
   },
 })

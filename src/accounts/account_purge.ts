@@ -9,7 +9,7 @@ import { Uuid } from '../wire/types.ts'
 import { auditActors, type Detail, guardEnding, lockAccountFor, onlyVia } from './ending.ts'
 
 export const account_purge = mutation({
-  doc: 'Remove an account for good, active or deleted. Its names are free afterwards; the audit log keeps its ids.',
+  doc: 'Remove an account for good, active or deleted. Its username and e-mail become free; the audit log keeps its ids.',
   auth: { account: 'required', actor: 'required', credential_types: ['daemon_token'], roles: ['keeper'] },
   event: 'account_purge',
   rate_limit: 'account',
@@ -25,8 +25,8 @@ export const account_purge = mutation({
 })
 
 /**
- * Removes the row and, by reference, all that is the account's own. Offers that it made end as superseded;
- * its cells become system-origin; audit rows keep its ids (contract 2, section 14; contract 3, section 6.3).
+ * Deletes the account row; foreign keys delete everything that belongs to the account. Offers that it made are
+ * superseded, cells that it made no longer name a creator, and audit rows keep its ids.
  */
 async function purge(
   work: Pick<Work, 'db' | 'audit' | 'notify'>,
@@ -42,7 +42,7 @@ async function purge(
   )
   const actor_ids = actors.map(({ id }) => id)
   await releaseCells(db, actor_ids)
-  // Before the actors go: a writer of cells holds its row of usage first, and then asks for its actor.
+  // Usage rows before actors: a cell write locks its usage row first and its actor afterwards.
   await db.run(sql`delete from cell_usage where account_id = ${account_id}::uuid`)
   await db.run(sql`delete from account where id = ${account_id}::uuid`)
   audit('account_purge', { username, email, ...detail }, { target_account_id: account_id })
@@ -56,8 +56,8 @@ async function purge(
 }
 
 /**
- * Supersedes the pending offers that the account made. Those made to it are about to go with its row, in no
- * order; so their locks are taken here too, ascending as everybody's (contract 3, section 7.1, lock 6).
+ * Supersedes the pending offers that the account made. Offers made to it are deleted with its row, in no
+ * particular order, so they are locked here too: offers are always locked by ascending id.
  */
 const supersedeMade = (db: Queryable, account_id: string): Promise<Offer[]> =>
   db.rows<Offer>(sql`
@@ -72,14 +72,14 @@ const supersedeMade = (db: Queryable, account_id: string): Promise<Offer[]> =>
     returning ${offerColumns}`)
 
 /**
- * Makes cells forget the actors. The references would do it too, but rewrite each cell once per column, and
- * lock cells in no order; ascending is everybody's (contract 3, section 7.1, lock 9).
+ * Clears the actors from `created_by` and `updated_by` of cells. The foreign keys would do it too, but they
+ * rewrite each cell once per column and lock cells in no particular order; cells are always locked by ascending id.
  */
 async function releaseCells(db: Queryable, actor_ids: string[]): Promise<void> {
   const isOneOf = (column: Sql): Sql => sql`${column} = any(${actor_ids}::uuid[])`
   const forgotten = (column: Sql): Sql =>
     sql`${column} = case when ${isOneOf(column)} then null else ${column} end`
-  // `any(array(…))` goes by the primary key, where a join might read the whole table.
+  // `any(array(…))` uses the primary key; a join might scan the whole table.
   await db.run(sql`
     with held as (
       select id from cell where ${isOneOf(sql`created_by`)} or ${isOneOf(sql`updated_by`)}
@@ -90,7 +90,7 @@ async function releaseCells(db: Queryable, actor_ids: string[]): Promise<void> {
 }
 
 export const purgeAccount = operation({
-  doc: 'Remove an account and all that is its own, for good. Audit rows keep its ids, and now its names.',
+  doc: 'Remove an account and everything that belongs to it, for good. The audit log keeps its ids, username and e-mail.',
   input: z.strictObject({ account_id: Uuid, confirm: z.boolean().optional() }),
   event: 'account_purge',
   errors: ['purge_not_confirmed', 'account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
@@ -104,6 +104,6 @@ export const purgeAccount = operation({
     args: { account_id: account, confirm: '--confirm' },
     details: 'Without --confirm nothing is removed.',
     done: { purged: true },
-    phrase: (_, { who }) => `${who} is gone.`,
+    phrase: (_, { who }) => `${who} is removed for good.`,
   },
 })

@@ -8,7 +8,7 @@ import { Email, fold } from './formats.ts'
 import { lockLiveAccount } from './locks.ts'
 
 export const setEmail = operation({
-  doc: 'Set another e-mail, which counts as unverified, or none.',
+  doc: 'Set the e-mail of an account, unverified, or remove it.',
   input: z.strictObject({ account_id: Uuid, email: Email.nullable() }),
   event: 'account_update',
   errors: ['account_not_found', 'email_taken'],

@@ -7,7 +7,7 @@ import { Password } from './formats.ts'
 import { lockLiveAccount } from './locks.ts'
 
 export const setPassword = operation({
-  doc: 'Set a new password; every session and token of the account ends.',
+  doc: 'Set a new password. Every session and token of the account ends.',
   input: z.strictObject({ account_id: Uuid, password: Password }),
   event: 'password_change',
   errors: ['account_not_found', 'busy'],
@@ -27,7 +27,7 @@ export const setPassword = operation({
   command: {
     name: 'account set-password',
     args: { account_id: account, password },
-    details: 'The password is asked for, or read from standard input.',
+    details: 'The password is prompted for, or read from standard input.',
     phrase: ({ sessions_revoked, tokens_revoked }, { who }) =>
       `${who} has a new password; ${counted(sessions_revoked, 'session')} and ${counted(tokens_revoked, 'token')} ended.`,
   },

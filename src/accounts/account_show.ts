@@ -6,9 +6,9 @@ import { type AccountRow, accountEntries, toEntry } from './admin_account_list.t
 import { identifierOf } from './formats.ts'
 import { describeAccount } from './view.ts'
 
-/** Deleted ones included. An id goes before a username that looks like one. */
+/** Finds deleted accounts too. An id takes precedence over a username that looks like an id. */
 export const findAccount = operation({
-  doc: 'One account with its actors, their roles and the offers that wait for it.',
+  doc: 'Show one account with its actors, their roles and its pending offers.',
   input: z.strictObject({ ref: z.string().trim().min(1).max(255) }),
   errors: ['account_not_found'],
   async handler({ ref }, { app, fail }) {

@@ -7,7 +7,7 @@ import { Uuid } from '../wire/types.ts'
 import { auditActors, type Detail, lockAccountFor } from './ending.ts'
 
 export const account_undelete = mutation({
-  doc: 'Bring a deleted account back, with the actors deleted with it; sessions and tokens stay gone. `undeleted` is false where it is active.',
+  doc: 'Restore a deleted account and the actors deleted with it. Its sessions and tokens do not come back. `undeleted` is false if the account is active.',
   auth: { role: 'admin' },
   event: 'account_undelete',
   rate_limit: 'account',
@@ -22,7 +22,7 @@ export const account_undelete = mutation({
   },
 })
 
-/** Clears the tombstone; actors that were removed one by one stay removed. False where there is none. */
+/** Clears the tombstone. Actors that were removed on their own stay removed. False if the account is not deleted. */
 async function restore(
   db: Queryable,
   audit: Audit,
@@ -47,7 +47,7 @@ async function restore(
 }
 
 export const undeleteAccount = operation({
-  doc: 'Bring a deleted account back, with its actors and roles; it has to sign in anew.',
+  doc: 'Restore a deleted account with its actors and roles. Its owner has to sign in again.',
   input: z.strictObject({ account_id: Uuid }),
   event: 'account_undelete',
   errors: ['account_not_found'],
@@ -57,6 +57,6 @@ export const undeleteAccount = operation({
   command: {
     name: 'account undelete',
     args: { account_id: account },
-    phrase: ({ undeleted }, { who }) => (undeleted ? `${who} is back.` : `${who} was not deleted.`),
+    phrase: ({ undeleted }, { who }) => (undeleted ? `${who} is restored.` : `${who} was not deleted.`),
   },
 })

@@ -8,11 +8,11 @@ import { fold } from './formats.ts'
 import { lockLiveAccount } from './locks.ts'
 
 /**
- * Forgets what was counted under the username, e-mail and id, from everywhere and from known addresses, in the shared
- * store or the memory of each node.
+ * Clears the login limits of the account: by username, by e-mail and by id, for all addresses and for each known one.
+ * Works for the shared store and for the memory of each node.
  */
 export const unlockAccount = operation({
-  doc: 'Forget the failed logins of an account, so that it may sign in at once.',
+  doc: 'Forget the failed logins of an account, so that it can sign in at once.',
   input: z.strictObject({ account_id: Uuid }),
   event: 'account_update',
   errors: ['account_not_found'],
@@ -30,7 +30,7 @@ export const unlockAccount = operation({
       await app.limiters.clear('login_account', keys)
       app.hub.publish({ notifications: [], closings: [], wroteAudit: false, cleared: keys })
     }
-    // Not an effect where it can be waited for: nobody would hear of the failure of an effect.
+    // Awaited where possible: a failure after the caller's commit would be reported to nobody.
     if (operator.within) operator.within.afterCommit(clear)
     else await clear()
   },
@@ -38,7 +38,7 @@ export const unlockAccount = operation({
     name: 'account unlock',
     args: { account_id: account },
     details:
-      'It reaches every server that is connected to the database at this moment, whether they count in memory or\nin the database.',
+      'It reaches every server that is connected to the database now, whether it counts in memory or in the\ndatabase.',
     done: { unlocked: true },
     phrase: (_, { who }) => `${who} is unlocked, and may sign in again.`,
   },

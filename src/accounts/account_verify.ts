@@ -5,6 +5,6 @@ export const account_verify = query({
   doc: 'The account behind the presented credential.',
   auth: { account: 'required', actor: 'none' },
   output: SessionAccount,
-  // The credential was read with its account in this very request, so it is as fresh as a second read.
+  // This request has read the account with the credential, so there is no need to read it again.
   handler: async (_input, { account }) => account,
 })

@@ -7,7 +7,7 @@ import { Uuid } from '../wire/types.ts'
 import { onlyVia } from './ending.ts'
 import { lockLiveAccount } from './locks.ts'
 
-/** Once it is verified, nothing changes. An account without an e-mail is refused as input. */
+/** Changes nothing if the e-mail is verified already. Refuses an account without an e-mail as invalid input. */
 export const verifyEmail = operation({
   doc: 'Mark the e-mail of an account as verified.',
   input: z.strictObject({ account_id: Uuid }),
@@ -31,6 +31,6 @@ export const verifyEmail = operation({
     args: { account_id: account },
     done: { email_verified: true },
     phrase: ({ changed }, { who }) =>
-      changed ? `The e-mail of ${who} is verified.` : `The e-mail of ${who} was verified before.`,
+      changed ? `The e-mail of ${who} is verified.` : `The e-mail of ${who} was already verified.`,
   },
 })

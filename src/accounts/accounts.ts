@@ -6,7 +6,7 @@ import { refusal } from '../errors.ts'
 import { Uuid } from '../wire/types.ts'
 import { fold, foldName } from './formats.ts'
 
-/** Wire form of an account towards its owner (SPEC: Account). */
+/** Wire form of an account, as its owner sees it. */
 export const SessionAccount = z.object({
   id: Uuid,
   username: z.string(),
@@ -15,7 +15,7 @@ export const SessionAccount = z.object({
   created_at: z.string(),
 })
 
-/** Wire form of an account towards admins (contract 2, section 2). */
+/** Wire form of an account, as admins see it. */
 export const AdminAccount = SessionAccount.extend({
   created_by: Uuid.nullable(),
   updated_at: z.string(),
@@ -28,8 +28,8 @@ export const adminAccountColumns = sql`id, username, email, email_verified, crea
   updated_by, deleted_at, deleted_by`
 
 /**
- * For the `catch` of a write: a taken e-mail is refused as `email_taken`. Inside the transaction, where it is
- * no unexpected error that leaves a row.
+ * For the `catch` of a write: refuses a taken e-mail as `email_taken`. Use it inside the transaction; outside,
+ * the constraint violation has already been audited as an unexpected error.
  */
 export const refuseTakenEmail =
   (fail: Fail<'email_taken'>) =>
@@ -47,7 +47,7 @@ export type NewAccount = {
 
 /**
  * Inserts an account with its first actor, inside the caller's transaction. Refuses with `username_taken`;
- * a taken e-mail surfaces as the constraint `account_email_key`.
+ * a taken e-mail throws a violation of the constraint `account_email_key`.
  */
 export async function insertAccount(
   db: Queryable,

@@ -11,7 +11,7 @@ import { AccountEntry } from './entry.ts'
 import { accountColumns } from './view.ts'
 
 export const admin_account_list = query({
-  doc: 'All accounts by age, each with its actors, their active grants and the offers that wait for it.',
+  doc: 'All accounts, oldest first, each with its actors, their active grants and its pending offers.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',
@@ -35,7 +35,7 @@ export const admin_account_list = query({
 })
 
 export const listAccounts = operation({
-  doc: 'All accounts by age, with their actors’ roles; --deleted adds the deleted ones.',
+  doc: 'List all accounts, oldest first, with the roles of their actors. --deleted adds deleted accounts.',
   input: z.strictObject({ include_deleted: z.boolean().default(false), ...pageInput() }),
   handler({ include_deleted, ...wanted }, { app }) {
     const page = openPage(app, 'admin_account_list', { actor: null, include_deleted }, wanted)

@@ -3,20 +3,20 @@ import type { Operating } from '../core/operate.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { lockAccounts } from './locks.ts'
 
-/** Accounts per transaction: short enough to hold up nobody who signs in meanwhile. */
+/** Accounts per transaction: few enough that sign-ins are not held up. */
 const batch = 200
 
-/** What ended: how many credentials, of how many accounts. */
+/** How many credentials ended, of how many accounts. */
 export type EndedForEveryone = { count: number; accounts: number }
 
 /**
- * Ends every credential of one kind that existed when it began, account by account in batches of their own;
- * one audit row per account that lost something (contract 2, section 15). Interrupted, it is just run again.
+ * Ends every credential of one kind that exists when the call begins, in one transaction per batch of accounts.
+ * Writes one audit row per account that lost something. If it is interrupted, run it again.
  */
 export async function endForEveryone(
   app: App,
   event: 'session_revoke_all' | 'token_revoke_all',
-  /** The table, and which of its rows count. */
+  /** The table, and the condition of the rows to end. */
   credentials: { table: Sql; live: Sql },
   operate: <T>(work: (tools: Operating) => Promise<T>) => Promise<T>,
 ): Promise<EndedForEveryone> {

@@ -4,17 +4,17 @@ import { type Queryable, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import { endsAuthority, type LockedAccount, lockAccounts, takeGuardLock } from './locks.ts'
 
-/** Beside what an event says: with which credential, or by which operator or library call. */
+/** Metadata of every event here: the type of the credential, or the operator or library call. */
 export type Detail = { credential_type: string | null; via?: string }
 
 export type EndingEvent = 'account_delete' | 'account_purge'
 
 export const onlyVia = ({ via }: Detail): { via?: string } => (via === undefined ? {} : { via })
 
-/** Metadata of an actor's own event: null for requests, `via` for operator and library calls. */
+/** Metadata of an actor event: null for requests, `via` for operator and library calls. */
 export const actorMetadata = ({ via }: Detail): { via: string } | null => (via === undefined ? null : { via })
 
-/** A miss leaves a row that names the id as attempted only: it is no stored account's. */
+/** The failure row has the id as `attempted_account_id` only, because no stored account has it. */
 export const noAccount = <
   K extends EndingEvent | 'account_undelete' | 'session_revoke_all' | 'token_revoke_all',
 >(
@@ -28,7 +28,7 @@ export const noAccount = <
     ...onlyVia(detail),
   })
 
-/** The account lock on an account, deleted or not; a missing one is refused with a failure row. */
+/** Locks an account, deleted or not. A missing one is refused with a failure row. */
 export async function lockAccountFor(
   db: Queryable,
   event: EndingEvent | 'account_undelete',
@@ -40,7 +40,7 @@ export async function lockAccountFor(
   return account
 }
 
-/** Guard lock, then the guards, keeper first; the account lock is held. */
+/** Takes the guard lock, then checks the guards, keeper first. The caller holds the account lock. */
 export async function guardEnding(
   db: Queryable,
   event: EndingEvent,
@@ -64,7 +64,7 @@ export async function guardEnding(
 
 export type EndedCredentials = { sessions_revoked: number; tokens_revoked: number }
 
-/** Ends every session and token of the account, under its lock. */
+/** Ends every session and token of the account. The caller holds its lock. */
 export const endCredentials = (db: Queryable, account_id: string): Promise<EndedCredentials> =>
   db.one<EndedCredentials>(sql`
     with sessions as (
@@ -74,7 +74,7 @@ export const endCredentials = (db: Queryable, account_id: string): Promise<Ended
     )
     select (select count(*) from sessions) as sessions_revoked, (select count(*) from tokens) as tokens_revoked`)
 
-/** One row for each actor that an account event touched. */
+/** Writes one audit row for each actor that an account event affected. */
 export function auditActors(
   audit: Audit,
   event: 'actor_delete' | 'actor_undelete' | 'actor_purge',

@@ -4,7 +4,7 @@ import { RoleGrantSummary } from '../roles/grants.ts'
 import { Uuid } from '../wire/types.ts'
 import { AdminAccount } from './accounts.ts'
 
-/** An account as admins see it, with its actors, their grants and the offers that wait for it. */
+/** An account as admins see it, with its actors, their grants and its pending offers. */
 export const AccountEntry = z.object({
   account: AdminAccount,
   actors: z.array(z.object({ id: Uuid, name: z.string(), role_grants: z.array(RoleGrantSummary) })),

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { tooBig } from '../wire/types.ts'
 
 /**
- * Formats of identifiers and credentials (contract 2, section 3). Parsing yields the normalised value;
- * a refused value gives one issue: too_small, too_big or invalid_format. zod counts code points.
+ * Formats of identifiers and credentials. Parsing returns the normalised value. A refused value yields one
+ * issue: too_small, too_big or invalid_format. zod counts code points.
  */
 
-/** 3..39 ASCII characters; becomes lower case. */
+/** 3 to 39 ASCII characters, lower-cased. */
 export const Username = z
   .string()
   .min(3, { abort: true })
@@ -14,7 +14,7 @@ export const Username = z
   .regex(/^[A-Za-z][A-Za-z0-9_-]{1,37}[A-Za-z0-9]$/, { abort: true })
   .toLowerCase()
 
-/** Username or email as typed at login; becomes the key that `identifierOf` gives. */
+/** Username or e-mail as typed at login, turned into the key of `identifierOf`. */
 export const UsernameProvided = z
   .string()
   .min(1, { abort: true })
@@ -22,27 +22,27 @@ export const UsernameProvided = z
   .overwrite((text) => identifierOf(text).key)
   .min(1)
 
-/** An address as given; compared by `fold`. At most 254 UTF-8 bytes. */
+/** An address, stored as given and compared by `fold`. At most 254 UTF-8 bytes. */
 export const Email = z.string().check((payload) => {
   if (Buffer.byteLength(payload.value) > 254) payload.issues.push(tooBig(254, payload.value))
   else if (!isEmail(payload.value))
     payload.issues.push({ code: 'invalid_format', format: 'email', input: payload.value })
 })
 
-/** Fewest code points of a new password. */
+/** Minimum code points of a new password. */
 export const PASSWORD_LENGTH_MIN = 12
 const passwordLengthMax = 300
 
-/** A password to be set; hashed as received. */
+/** A new password; hashed as received. */
 export const Password = z.string().min(PASSWORD_LENGTH_MIN).max(passwordLengthMax)
 
-/** A password to be verified; an empty one is refused as input. */
+/** A password to verify; an empty one is invalid input. */
 export const PasswordProvided = z.string().min(1).max(passwordLengthMax)
 
 /** Lower-case hex SHA-256 of the session token. */
 export const SessionId = z.string().regex(/^[0-9a-f]{64}$/)
 
-/** No control character (C0, DEL, C1), 0..100 code points after trim; becomes trimmed, blank allowed. */
+/** No control characters (C0, DEL, C1); trimmed; at most 100 code points, blank allowed. */
 export const ActorName = z
   .string()
   .regex(/^\P{Cc}*$/u, { abort: true })
@@ -50,14 +50,14 @@ export const ActorName = z
   .max(100)
 
 /**
- * The form in which e-mails are compared and unique: canonical composition around simple case folding. Two
- * mailboxes of other letters (ß and ss, i and İ, ﬁ and fi) stay two, as mail servers tell them apart.
+ * The form in which e-mails are compared and unique: canonical composition around simple case folding.
+ * Different letters (ß and ss, i and İ, ﬁ and fi) stay different, because mail servers tell them apart.
  */
 export const fold = (text: string): string => folded(text, 'NFC')
 
 /**
- * The form in which names are searched: as `fold`, and blind to compatibility variants such as full width
- * or ligatures. Apart from composition it goes code point by code point, so prefixes stay prefixes.
+ * The form in which names are searched: like `fold`, but it also ignores compatibility variants such as full
+ * width and ligatures. Apart from composition it maps each code point alone, so prefixes stay prefixes.
  */
 export const foldName = (text: string): string => folded(text, 'NFKC')
 
@@ -67,8 +67,8 @@ function folded(text: string, form: 'NFC' | 'NFKC'): string {
 }
 
 /**
- * By way of upper case, since σ and ς, or µ and μ, have only that in common. Alone, since lower-casing a whole
- * text looks at neighbours. Where upper case takes several letters (ß), lower case alone decides.
+ * Goes through upper case, because σ and ς, or µ and μ, have only that in common. Takes one code point at a time,
+ * because lower-casing a whole text depends on neighbours. If upper case needs several letters (ß), it is skipped.
  */
 function foldPoint(point: string): string {
   const exception = foldExceptions[point]
@@ -77,13 +77,13 @@ function foldPoint(point: string): string {
   return (isOnePoint(upper) ? upper : point).toLowerCase()
 }
 
-/** The dotless i has the upper case of another letter; the two ligatures of s and t are one letter. */
+/** The dotless i shares its upper case with another letter. The two ligatures of s and t count as one letter. */
 const foldExceptions: Readonly<Record<string, string>> = { ı: 'ı', ﬅ: 'ﬆ' }
 
 const isOnePoint = (text: string): boolean =>
   text.length === String.fromCodePoint(text.codePointAt(0) as number).length
 
-/** What a login name is looked up by: `account.email_key` or `account.username`. Idempotent. */
+/** The key to look up a login name by: `account.email_key` or `account.username`. Idempotent. */
 export function identifierOf(usernameProvided: string): { kind: 'email' | 'username'; key: string } {
   const text = usernameProvided.trim()
   if (text.includes('@')) return { kind: 'email', key: fold(text) }

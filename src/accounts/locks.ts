@@ -10,8 +10,11 @@ export type LockedAccount = {
 }
 
 /**
- * The account lock (contract 3, section 7.1, lock 3): all rows in one statement, ascending. Decisive facts
- * are read after it. Ids without a row are absent.
+ * Takes the account locks: all rows in one statement, by ascending id. Returns the accounts that exist.
+ * Read again after it whatever decides: what was read before the lock may have changed.
+ *
+ * Every transaction takes its locks in the same order, so that none deadlocks: bootstrap row, scope, accounts,
+ * guard, grants, offers, then invites, sessions and tokens, and cells last.
  */
 export async function lockAccounts(
   db: Queryable,
@@ -23,7 +26,7 @@ export async function lockAccounts(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** The account lock on one live account; a missing or deleted one is refused with `account_not_found`. */
+/** Locks one live account; refuses a missing or deleted one with `account_not_found`. */
 export async function lockLiveAccount(
   db: Queryable,
   account_id: string,
@@ -34,7 +37,7 @@ export async function lockLiveAccount(
   return account
 }
 
-/** The account lock on one live account, with its password hash; undefined for a missing or deleted one. */
+/** Locks one live account and returns its password hash; undefined for a missing or deleted account. */
 export const lockIfLive = (
   db: Queryable,
   account_id: string,
@@ -42,18 +45,18 @@ export const lockIfLive = (
   db.first<{ password_hash: string }>(sql`
     select password_hash from account where id = ${account_id}::uuid and deleted_at is null for no key update`)
 
-/** The guard lock (lock 4), after the account lock: one operation at a time may end an admin or keeper. */
+/** Takes the guard lock, after the account locks: one transaction at a time may end an admin or keeper. */
 export const takeGuardLock = (db: Queryable): Promise<unknown> =>
   db.run(sql`select pg_advisory_xact_lock(hashtextextended('cellkeep guard', 0))`)
 
-/** Whose authority an operation ends: an account with all its actors, one actor, or one grant. */
+/** Whose authority ends: that of an account with all its actors, of one actor, or of one grant. */
 export type Ending = { account_id: string } | { actor_id: string } | { role_grant_id: string }
 
 const active = sql`g.scope_id is null and ${activeGrant}`
 
 /**
- * Whether the operation would end a keeper, or the last global admin (contract 2, section 14), judged under
- * the guard lock. A keeper grant protects on a removed actor too; an admin counts only while it is live.
+ * Whether this would end a keeper or the last global admin. The caller holds the guard lock. A keeper grant
+ * protects its account even on a removed actor; an admin counts only while its actor and account are live.
  */
 export async function endsAuthority(
   db: Queryable,
@@ -75,7 +78,7 @@ export async function endsAuthority(
   return { keeper, lastAdmin: ends_admin && !others }
 }
 
-/** Refuses what a delete, purge or removal may not end; keeper first. */
+/** Refuses a delete, purge or removal that would end a keeper or the last admin; keeper first. */
 export async function refuseEnding(
   db: Queryable,
   ending: Ending,

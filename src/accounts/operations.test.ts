@@ -197,7 +197,7 @@ it('unlockAccount lets a name in again that failed too often', async () => {
     await fail(reason)
   await unlock()
   for (const name of names) await expect(login(name)).resolves.toEqual({ ok: true })
-  // From here the account is known now, which has a bucket of its own.
+  // This address is known to the account now and has a bucket of its own.
   for (const reason of ['invalid_credentials', 'invalid_credentials', 'rate_limit_exceeded'])
     await fail(reason)
   await unlock()

@@ -14,7 +14,7 @@ const auth = { account: 'required', actor: 'none', credential_types: ['session']
 type Context = RouteContext<typeof auth>
 type FailureCause = 'invalid_credentials' | 'concurrent_change'
 
-/** `POST /password`: a new password ends every session and token of the account (contract 2, section 8). */
+/** `POST /password`: sets a new password and ends every session and token of the account. */
 export const password = route({
   doc: 'Change the password. All sessions and tokens of the account end; sign in again.',
   method: 'POST',
@@ -36,7 +36,7 @@ export const password = route({
       if (!(await app.passwords.verify(verified, current_password, from)))
         return await refuse(context, 'invalid_credentials')
       const hash = await app.passwords.hash(new_password, from)
-      // A rehash by a login changes the stored hash too, but not the password: it is verified again.
+      // A login may rehash the password meanwhile: the stored hash changes, the password does not. Verify again.
       for (let attempt = 1; ; attempt++) {
         const outcome = await change(context, { verified, hash, bucket })
         if (typeof outcome !== 'string')
@@ -59,8 +59,8 @@ async function storedHash({ app, account, ip }: Context) {
 }
 
 /**
- * The counts of what ended; or the stored hash where it is another one than `verified`; or
- * `concurrent_change` where the presented session is gone with it.
+ * Returns the counts of what ended. If the stored hash is no longer `verified`, returns the stored hash, or
+ * `concurrent_change` if the presented session has ended too.
  */
 async function change(
   { app, account, credential, ip }: Context,

@@ -31,10 +31,10 @@ beforeAll(async () => {
 afterAll(() => test.close())
 
 const work = (call: () => Promise<unknown>): Promise<Work> => workOf(test.databaseUrl, call)
-/** Rows looked at for a page of so many, and the one row that says whether more follow. */
+/** Rows read for a page of this size, plus one that tells whether more follow. */
 const page = (of: Record<string, number>) => ({ scanned: [], rows: expect.objectContaining(of) })
 
-/** The cursor behind the account in the middle, as walking there would give it. */
+/** The cursor after the middle account, as paging there would return it. */
 async function middleCursor(): Promise<string> {
   const { app } = test.service
   const row = await app.db.first<{ created_at: string; id: string }>(sql`

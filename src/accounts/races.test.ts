@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { races, raceWorld, runRace } from '../../test/helpers/races.ts'
 import type { TestService } from '../testing/index.ts'
 
-/** Enough to meet each order; `npm run bench:races` runs 500 of each. */
+/** Enough to see each order; `npm run bench:races` runs 500 of each. */
 const rounds = 12
-/** Those of the bootstrap, which happens once, start a service each time. */
+/** The bootstrap happens once, so each of its races starts a new service. */
 const bootstrapRounds = 2
 let world: TestService
 beforeAll(async () => {

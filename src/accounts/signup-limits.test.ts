@@ -151,7 +151,7 @@ describe('signup_open_ip', () => {
 })
 
 describe('a full hash queue', () => {
-  /** Runs the work while the one place of the queue is taken. */
+  /** Runs the work while the only place in the queue is taken. */
   async function whileBusy<T>({ service: { app } }: TestService, work: () => Promise<T>): Promise<T> {
     let isOver = false
     const taken = (async () => {
@@ -212,11 +212,11 @@ describe('the failure floor', () => {
       const { failure } = audit
       vi.spyOn(audit, 'failure').mockImplementationOnce((row) => failure(row).finally(resolve))
     })
-    // Ends with the service.
+    // It ends with the service.
     signUp(test, 'nobody', { ip }).catch(() => undefined)
     await failed
     expect(await statusOf(test, 'x', { ip })).toBe(400)
-    // More than a second: no held slot stands in the way any more, but its charge.
+    // More than a second: no slot is held any more, but its charge still counts.
     await vi.waitFor(async () => {
       const { json } = await signUp(test, 'invited', { ip })
       expect((json as { retry_after: number }).retry_after).toBeGreaterThan(1)

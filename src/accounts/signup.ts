@@ -19,9 +19,9 @@ type Applicant = { username: string; email: string | null; password_hash: string
 
 const charged = ['no_matching_invite', 'signup_conflict']
 
-/** `POST /signup`: an account by a matching invite, or for anybody while signup is open (contract 2, section 8). */
+/** `POST /signup`: makes an account for a matching invite, or for anyone while signup is open. */
 export const signup = route({
-  doc: 'Make an account, with an invite that matches or while signup is open; answers with a session cookie.',
+  doc: 'Make an account, with a matching invite or while signup is open; sets a session cookie.',
   method: 'POST',
   path: '/signup',
   auth,
@@ -46,7 +46,7 @@ export const signup = route({
         const wasOpen = await isSignupOpen(app.db)
         if (wasOpen) await hold.also('signup_open_ip', () => isMadeOpenly)
         floor = failureFloor(app.config)
-        // Hashed before the outcome is known, so that no refusal is quicker than another.
+        // Hash before the outcome is known, so that all refusals take the same time.
         const password_hash = await app.passwords.hash(password, crowdOf(ip))
         const made = await makeAccount(context, { username, email, password_hash }, wasOpen)
         isMadeOpenly = made.open_signup
@@ -59,19 +59,19 @@ export const signup = route({
         cookie,
       }
     } catch (error) {
-      // Outside the attempt: the refusal is charged at once, not only when the floor has passed.
+      // Wait outside the attempt, so that the refusal is charged at once and not after the floor.
       if (error instanceof ServiceError && charged.includes(error.data.reason)) await floor
       throw error
     }
   },
 })
 
-/** One transaction, so that whatever refuses or undoes it leaves the invite claimable. */
+/** One transaction, so that the invite stays claimable if the signup fails. */
 async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant, wasOpen: boolean) {
   const { username } = applicant
   const nobody = callerEnvelope({ account: null }, ip)
   return await mutate(app, 'signup', { envelope: nobody }, async ({ db, audit, afterCommit }) => {
-    // Only open when both reads say so: the first one held the slot that open signups are counted by.
+    // Open only if both reads say so: the first read decided whether to hold the slot that counts open signups.
     const open_signup = wasOpen && (await isSignupOpen(db))
     const refuse = (reason: 'no_matching_invite' | 'signup_conflict') =>
       recorded('signup', refusal(reason), { reason, open_signup })
@@ -92,7 +92,7 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
   })
 }
 
-/** Username and e-mail are not told apart. */
+/** The refusal does not tell whether the username or the e-mail is taken. */
 const isTaken = (error: unknown): boolean =>
   (error instanceof ServiceError && error.data.reason === 'username_taken') ||
   brokenConstraint(error) === 'account_email_key'

@@ -5,9 +5,9 @@ import { RoleGrantSummary } from '../roles/grants.ts'
 import { Uuid } from '../wire/types.ts'
 import { SessionAccount } from './accounts.ts'
 
-/** `GET /status`: who am I, or 401 with a hint whether the bootstrap is open. */
+/** `GET /status`: who is signed in, or 401 with `bootstrap_available`. */
 export const status = route({
-  doc: 'The account, its actor and role grants; 401 with `bootstrap_available`: true until somebody has bootstrapped, false from then on.',
+  doc: 'The account, its actor and role grants; or 401 with `bootstrap_available`: true until the first keeper exists, false afterwards.',
   method: 'GET',
   path: '/status',
   auth: { account: 'none', actor: 'none' },

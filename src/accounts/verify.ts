@@ -1,6 +1,6 @@
 import { route } from '../core/route.ts'
 
-/** `GET /verify`: the probe of a reverse proxy's auth sub-request (contract 1, section 15.2). */
+/** `GET /verify`: for the auth sub-request of a reverse proxy. */
 export const verify = route({
   doc: 'Answer 200 with an empty body for a valid credential; headers name the account.',
   method: 'GET',

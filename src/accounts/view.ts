@@ -3,7 +3,7 @@ import type { AccountEntry } from './entry.ts'
 
 type Grant = AccountEntry['role_grants'][number]
 
-/** `admin`, or `teacher at classroom 2f…`, and until when. */
+/** Such as `admin`, or `teacher at classroom 2f… until 2030-…`. */
 const grantText = ({ role, scope_kind, scope_id, expires_at }: Grant): string =>
   [role, scope_id && `at ${scope_kind} ${scope_id}`, expires_at && `until ${expires_at}`]
     .filter(Boolean)
@@ -25,7 +25,7 @@ export const accountColumns: Columns<AccountEntry> = {
   ROLES: ({ role_grants }) => rolesOf(role_grants),
 }
 
-/** Everything an admin sees of an account, for people. */
+/** Everything an admin sees of an account, as text. */
 export function describeAccount(entry: AccountEntry): Phrase {
   const { account, actors, pending_offers } = entry
   const verified = account.email_verified ? 'verified' : 'not verified'
@@ -42,7 +42,7 @@ export function describeAccount(entry: AccountEntry): Phrase {
   ])
   const offers = pending_offers.map(
     ({ role, from_username, expires_at }) =>
-      `offered ${role} by ${from_username ?? 'a removed account'} until ${expires_at}`,
+      `offered ${role} by ${from_username ?? 'a purged account'} until ${expires_at}`,
   )
   return [head, '', ...lines, ...offers]
 }

@@ -7,16 +7,16 @@ import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { type ActorEntry, actorColumns, countLive, targetOf } from './entry.ts'
 
-/** Beyond `max_actors` live ones it is refused. */
+/** Refused once the account has `max_actors` live actors. */
 export const addActor = operation({
-  doc: 'Give an account one more actor. Its calls must then say which one acts (`acting`).',
+  doc: 'Add an actor to an account. Its calls must then say which actor is acting (`acting`).',
   input: z.strictObject({ account_id: Uuid, name: ActorName }),
   event: 'actor_create',
   errors: ['account_not_found', 'actor_limit'],
   async handler({ account_id, name }, { app, db, audit, detail, fail }) {
-    const most = app.config.max_actors
+    const max = app.config.max_actors
     await lockLiveAccount(db, account_id, fail)
-    if (most !== null && (await countLive(db, account_id)) >= most) throw fail('actor_limit')
+    if (max !== null && (await countLive(db, account_id)) >= max) throw fail('actor_limit')
     const made = (await db.first<ActorEntry>(sql`
       insert into actor (account_id, name, name_key) values (${account_id}::uuid, ${name}, ${foldName(name)})
       returning ${actorColumns}`)) as ActorEntry

@@ -7,12 +7,12 @@ import type { RoleGrantSummary } from '../roles/grants.ts'
 import { Uuid } from '../wire/types.ts'
 import { type ActorEntry, actorColumns } from './entry.ts'
 
-/** With its active grants, which have no effect once it is removed, and can still be revoked. */
+/** An actor with its active grants. Those of a removed actor have no effect, but can still be revoked. */
 export type ListedActor = ActorEntry & { role_grants: z.output<typeof RoleGrantSummary>[] }
 
-/** Oldest first; none for an unknown account. */
+/** Oldest first; empty for an unknown account. */
 export const listActors = operation({
-  doc: 'The actors of an account, removed ones included.',
+  doc: 'List the actors of an account, removed ones included.',
   input: z.strictObject({ account_id: Uuid }),
   handler: ({ account_id }, { app }) =>
     app.db.rows<ListedActor>(sql`

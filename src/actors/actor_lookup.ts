@@ -4,11 +4,10 @@ import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from './actors.ts'
 
-/** SPEC's `ACTOR_LOOKUP_IDS_MAX`. */
 export const ACTOR_LOOKUP_IDS_MAX = 50
 
 export const actor_lookup = query({
-  doc: 'Labels of actors by id, in no particular order; unknown and removed ones are absent.',
+  doc: 'Labels of actors by id, in no particular order. Unknown and removed actors are left out.',
   auth: { account: 'required', actor: 'none' },
   rate_limit: 'account',
   rate_limit_group: 'lookup',

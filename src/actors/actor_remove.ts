@@ -7,9 +7,9 @@ import { Uuid } from '../wire/types.ts'
 import { countLive, targetOf } from './entry.ts'
 import { lockLiveActor } from './lock.ts'
 
-/** Its grants stay stored without effect; sessions and tokens are the account's and live on. */
+/** Its grants stay stored without effect. Sessions and tokens belong to the account and stay valid. */
 export const removeActor = operation({
-  doc: 'Remove an actor for good; its roles have no effect from then on. Not the last one, nor the keeper.',
+  doc: 'Remove an actor for good; its roles stop having effect. Refused for the last actor, the last admin and the keeper.',
   input: z.strictObject({ actor_id: Uuid }),
   event: 'actor_delete',
   errors: ['actor_not_found', 'last_actor', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
@@ -25,7 +25,7 @@ export const removeActor = operation({
   command: {
     name: 'actor remove',
     args: { actor_id: 'ACTOR' },
-    confirm: 'An actor that is removed cannot be brought back.',
+    confirm: 'A removed actor cannot be restored.',
     done: { removed: true },
     phrase: (_, { actor_id }) => `The actor ${actor_id} is removed.`,
   },

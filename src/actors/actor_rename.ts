@@ -7,7 +7,7 @@ import { Uuid } from '../wire/types.ts'
 import { type ActorEntry, actorColumns, targetOf } from './entry.ts'
 import { lockLiveActor } from './lock.ts'
 
-/** Nothing else of an actor ever changes. */
+/** The name is the only part of an actor that can change. */
 export const renameActor = operation({
   doc: 'Give an actor another name.',
   input: z.strictObject({ actor_id: Uuid, name: ActorName }),

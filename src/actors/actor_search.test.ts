@@ -50,7 +50,7 @@ describe('a search finds names that begin with the text', () => {
       expect(await namesOf(query)).toEqual(['e\u0301LAN', 'Élodie'])
     expect(await namesOf('ÉLO')).toEqual(['Élodie'])
     expect(await namesOf('el')).toEqual(['elan'])
-    // Each code point on its own: a final sigma is a letter of its own, ß is no ss.
+    // Each code point alone: a final sigma counts as itself, and ß is not ss.
     expect(await namesOf('σίσυφοσ')).toEqual(['ΣΊΣΥΦΟΣ'])
     expect(await namesOf('σίσυφος')).toEqual(['ΣΊΣΥΦΟΣ'])
     expect(await namesOf('strass')).toEqual(['STRASSE'])

@@ -8,7 +8,6 @@ import { hasPrefix } from '../db/prefix.ts'
 import { Int, Uuid } from '../wire/types.ts'
 import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from './actors.ts'
 
-/** SPEC's `ACTOR_SEARCH_LIMIT_MAX`. */
 export const ACTOR_SEARCH_LIMIT_MAX = 50
 const limitDefault = 20
 const queryMax = 50
@@ -25,7 +24,7 @@ const Query = z
   })
 
 export const actor_search = query({
-  doc: 'Actors whose name begins with the text, whatever its case: of some scopes, or of all as admin.',
+  doc: 'Actors whose name begins with the text, ignoring case: with a grant at one of the scopes, or any actor as admin.',
   auth: { account: 'required', actor: 'none' },
   rate_limit: 'account',
   rate_limit_group: 'lookup',
@@ -37,17 +36,17 @@ export const actor_search = query({
   output: z.object({ actors: z.array(ActorLabel) }),
   errors: ['actor_search_scope_required'],
   async handler({ query, scope_ids = [], limit }, { account, db, fail }) {
-    const most = limit ?? limitDefault
+    const size = limit ?? limitDefault
     const order = { 'actor.name_key': 'text', 'actor.id': 'uuid' } as const
-    const { inOrder, limited } = keyset({ limit: most, after: null }, order)
+    const { inOrder, limited } = keyset({ limit: size, after: null }, order)
     const isGlobal = scope_ids.length === 0
     const found = sql`
       select ${labelColumns}, actor.name_key from ${liveActors}
       where ${hasPrefix(sql`actor.name_key`, foldName(query))}
         and ${isGlobal ? sql`(select is_admin from caller)` : inScopes(scope_ids)}
       ${inOrder} ${limited}`
-    if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).slice(0, most).map(toLabel) }
-    // One statement decides and searches, so that nobody searches with a right that has just ended.
+    if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).slice(0, size).map(toLabel) }
+    // One statement checks the right and searches, so that a right that has just ended is of no use.
     const rows = await db.rows<LabelRow & { is_admin: boolean }>(sql`
       with caller as materialized (select ${isAdmin(account.id)} as is_admin)
       select caller.is_admin, found.* from caller left join (${found}) found on true
@@ -55,7 +54,7 @@ export const actor_search = query({
     if (!rows[0]?.is_admin) throw fail('actor_search_scope_required')
     return {
       actors: rows
-        .slice(0, most)
+        .slice(0, size)
         .filter(({ id }) => id !== null)
         .map(toLabel),
     }
@@ -66,7 +65,7 @@ const inScopes = (scope_ids: readonly string[]): Sql => sql`exists (
   select from role_grant g
   where g.actor_id = actor.id and g.scope_id = any(${[...new Set(scope_ids)]}::uuid[]) and ${activeGrant})`
 
-/** Some live actor of the account holds a global admin grant. */
+/** Whether a live actor of the account holds a global admin grant. */
 const isAdmin = (account_id: string): Sql => sql`exists (
   select from ${liveActors} join role_grant g on g.actor_id = actor.id
   where account.id = ${account_id}::uuid and g.role = 'admin' and g.scope_id is null and ${activeGrant})`

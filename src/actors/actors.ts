@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 
-/** What anybody may see of an actor (SPEC: Actor label entry); `display_name` is left out when blank. */
+/** What every account may see of an actor. `display_name` is left out when blank. */
 export const ActorLabel = z.strictObject({
   id: Uuid,
   username: z.string(),

@@ -1,6 +1,6 @@
 import { type Queryable, sql } from '../db/db.ts'
 
-/** An actor as operators see it; a removed one stays, with its grants, for ever. */
+/** An actor as operators see it. A removed one stays stored with its grants until its account is purged. */
 export type ActorEntry = {
   id: string
   account_id: string
@@ -18,7 +18,7 @@ export async function countLive(db: Queryable, account_id: string): Promise<numb
   return (row as { live: number }).live
 }
 
-/** The columns of an audit row about an actor. */
+/** The target columns of an audit row about an actor. */
 export const targetOf = ({ id, account_id }: Pick<ActorEntry, 'id' | 'account_id'>) => ({
   target_actor_id: id,
   target_account_id: account_id,

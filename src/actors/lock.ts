@@ -3,9 +3,8 @@ import type { Fail } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 
 /**
- * Takes the account lock of a live actor, in one statement with those of `others`; the id of its account.
- * Actors are removed under that lock only, so what is found holds until the commit. Refuses with
- * `actor_not_found`.
+ * Locks the account of a live actor, in one statement with the accounts in `others`, and returns its id. Actors
+ * are removed only under that lock, so the actor stays live until the commit. Refuses with `actor_not_found`.
  */
 export async function lockLiveActor(
   db: Queryable,
@@ -13,7 +12,7 @@ export async function lockLiveActor(
   fail: Fail<'actor_not_found'>,
   others: readonly string[] = [],
 ): Promise<string> {
-  // An actor belongs to one account for ever, so this may be read without a lock.
+  // An actor never changes its account, so no lock is needed to read it.
   const owner = await db.first<{ account_id: string }>(sql`
     select account_id from actor where id = ${actor_id}::uuid`)
   if (!owner) throw fail('actor_not_found')

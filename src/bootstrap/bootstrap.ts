@@ -15,7 +15,7 @@ type Context = RouteContext<typeof auth>
 
 const charged = ['invalid_token', 'token_file_missing', 'username_taken']
 
-/** `POST /bootstrap`: the one-time token makes the keeper account, once (contract 2, section 9). */
+/** `POST /bootstrap`: the one-time token makes the keeper account. Exactly one call succeeds. */
 export const bootstrap = route({
   doc: 'Exchange the bootstrap token for the first account, with the roles keeper and admin, and a session.',
   method: 'POST',
@@ -45,7 +45,7 @@ export const bootstrap = route({
       await hold.ip()
       try {
         const fault = await tokenFault(context, token)
-        // The file also goes when another request has just used it, on this node or on another.
+        // The file is missing also if another request, on this node or another, has just used it.
         if (fault) throw refusal((await app.bootstrap.isDone()) ? 'already_bootstrapped' : fault)
         const password_hash = await app.passwords.hash(password, crowdOf(ip))
         const made = await createKeeper(context, token, username, password_hash)
@@ -70,7 +70,7 @@ async function tokenFault({ app }: Context, token: string) {
   return compared === 'different' ? 'invalid_token' : null
 }
 
-/** All or nothing, under the lock row: of parallel attempts exactly one makes an account. */
+/** Atomic and under the bootstrap lock: of parallel attempts, exactly one makes an account. */
 async function createKeeper(context: Context, token: string, username: string, password_hash: string) {
   const { app, carriers, ip } = context
   const nobody = callerEnvelope({ account: null }, ip)

@@ -2,9 +2,9 @@ import { operation } from '../core/operation.ts'
 import { StartError } from '../errors.ts'
 import { takeBootstrapLock } from './lock.ts'
 
-/** It leaves no audit row, and a running server takes the new token at once. */
+/** Leaves no audit row. A running server accepts the new token at once. */
 export const resetBootstrapToken = operation({
-  doc: 'Write a fresh bootstrap token, while nobody has bootstrapped, and print where it is.',
+  doc: 'Write a new bootstrap token and print the path of its file. Only possible until the first keeper exists.',
   errors: ['already_bootstrapped'],
   async handler(_input, { app }) {
     const { path, mode } = app.bootstrap
@@ -14,7 +14,7 @@ export const resetBootstrapToken = operation({
         'The bootstrap is switched off; CELLKEEP_BOOTSTRAP=live allows it.',
         1,
       )
-    // Under the lock row: a bootstrap that is under way either ends before, or compares with the new token.
+    // Under the bootstrap lock: a concurrent bootstrap either commits first or compares with the new token.
     await app.db.transaction(async (tx) => {
       await takeBootstrapLock(tx)
       await app.bootstrap.renew().catch((error: Error) => {

@@ -5,8 +5,8 @@ import { insertGrant } from '../roles/grants.ts'
 const firstRoles = ['keeper', 'admin']
 
 /**
- * The bootstrap lock row (contract 3, section 7.1, lock 1), before any other lock: of everybody who would
- * make the first keeper one gets past it, the others are refused with `already_bootstrapped`.
+ * Locks the bootstrap row, before any other lock. Only one transaction that makes the first keeper gets past it;
+ * the others are refused with `already_bootstrapped`.
  */
 export async function takeBootstrapLock(db: Queryable): Promise<void> {
   const lock = await db.first<{ bootstrapped: boolean }>(sql`
@@ -14,7 +14,7 @@ export async function takeBootstrapLock(db: Queryable): Promise<void> {
   if (!lock || lock.bootstrapped) throw refusal('already_bootstrapped')
 }
 
-/** Makes a new actor the keeper and an admin, and closes the bootstrap for ever; the ids of the grants. */
+/** Makes a new actor the keeper and an admin, closes the bootstrap for good, and returns the ids of the grants. */
 export async function closeBootstrap(db: Queryable, actor_id: string): Promise<string[]> {
   const role_grant_ids: string[] = []
   for (const role of firstRoles) role_grant_ids.push((await insertGrant(db, { actor_id, role })).id)

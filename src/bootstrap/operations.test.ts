@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(dir, { recursive: true }))
 
-// Each test begins with nobody bootstrapped.
+// Each test begins before the bootstrap.
 let made = 0
 beforeEach(async () => {
   path = join(dir, String(made++), 'token')
@@ -61,7 +61,7 @@ it('createAccount --keeper and the bootstrap race for one keeper', async () => {
     expect(done.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     for (const one of done)
       if (one.status === 'rejected')
-        // The route may find the file gone before it comes to the lock.
+        // The route may find the file missing before it takes the lock.
         expect(['already_bootstrapped', 'token_file_missing']).toContain(
           one.reason.reason ?? one.reason.data.reason,
         )

@@ -48,7 +48,7 @@ describe('retention of audit rows', () => {
     await cleanUp()
     const after = await position()
     expect(after?.removed_seq).toBe(after?.seq)
-    // A row of a smaller number that grows old later.
+    // A row with a smaller number that becomes old later.
     await db().run(sql`update audit_log set created_at = now() - interval '40 days'`)
     expect(await cleanUp()).toBe(1)
     expect(await position()).toEqual(after)

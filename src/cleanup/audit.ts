@@ -1,16 +1,15 @@
 import { type Queryable, sql } from '../db/db.ts'
 
 /**
- * Removes settled audit rows that are so many days old, with their places in timelines, at most `most`; how
- * many (contract 3, section 8.9). The highest number removed is kept, by which streams and replay tell a gap
- * from numbers that were never used.
+ * Deletes at most `max` numbered audit rows older than `days`, with their places in timelines, and returns how
+ * many. Stores the highest number deleted: by it, streams and replay tell a gap from numbers never used.
  */
-export async function removeAuditRows(db: Queryable, days: number, most: number): Promise<number> {
+export async function removeAuditRows(db: Queryable, days: number, max: number): Promise<number> {
   const { removed } = await db.one<{ removed: number }>(sql`
     with old as (
       select id, seq, cell_ids from audit_log
       where seq is not null and created_at <= now() - ${days}::int * interval '1 day'
-      order by created_at limit ${sql.raw(most)}
+      order by created_at limit ${sql.raw(max)}
     ), gone as (
       delete from audit_log l using old where l.id = old.id returning l.seq
     ), timelines as (

@@ -3,7 +3,7 @@ import { counted, operation } from '../core/operation.ts'
 import { sweep } from './cleanup.ts'
 
 export const cleanUp = operation({
-  doc: 'Remove what has expired, as the server does every CELLKEEP_CLEANUP_INTERVAL_S.',
+  doc: 'Remove what has expired, as the server does every CELLKEEP_CLEANUP_INTERVAL_S seconds.',
   input: z.strictObject({ signal: z.instanceof(AbortSignal).optional() }),
   handler: (options, { app }) => sweep(app, options),
   command: {

@@ -142,7 +142,7 @@ describe('cleanUp', () => {
     const node = await testService({ database_url: test.databaseUrl })
     const ids = await offers(1, '1 hour')
     const other = await rival(test.databaseUrl)
-    // Holds the first one in its middle.
+    // Stops the first one halfway.
     await other.begin('lock table api_token in access exclusive mode')
     const first = cleanUp()
     await other.blocks(1)
@@ -193,7 +193,7 @@ describe('the timer', () => {
     expect(config.cleanup_interval_s).toBeNull()
     await sessions(3, '1 second')
     const node = await testService({ database_url: test.databaseUrl, log, cleanup_interval_s: 10 })
-    // Ten seconds are the least that may be set; here they are shortened.
+    // The minimum setting is ten seconds; the test shortens it.
     const app = { ...node.service.app, config: { ...config, cleanup_interval_s: 0.02 } }
     const stop = startCleanup(app)
     await expect.poll(() => lines).toContainEqual({ ...none, expired_sessions: 3 })

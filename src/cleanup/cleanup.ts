@@ -7,31 +7,31 @@ import { expireOffers } from './offers.ts'
 import { removeTombstones, tombstoneBatch } from './tombstones.ts'
 
 export type Cleaned = {
-  /** False: another runner is at it, and this call did nothing. */
+  /** False if another cleanup was running; this call did nothing then. */
   ran: boolean
   expired_offers: number
   expired_sessions: number
   expired_tokens: number
-  /** Of limiters whose store is the database. */
+  /** Of limiters that use the database as their store. */
   expired_charges: number
-  /** From which nobody has signed in to the account for 90 days. */
+  /** Addresses from which the account has not signed in for 90 days. */
   expired_addresses: number
-  /** Cells deleted longer ago than `cell_tombstone_retention_days`. */
+  /** Cells deleted more than `cell_tombstone_retention_days` ago. */
   removed_cells: number
   /** Audit rows older than `audit_retention_days`. */
   removed_audit_rows: number
 }
 
-/** Rows of one transaction; short enough that no request waits for it. */
+/** Rows per transaction: few enough that no request waits long for it. */
 export const batchRows = 1000
 
-/** How long an expired token stays listed, so that its owner sees why it stopped. */
+/** How long an expired token stays listed, so that its owner sees why it stopped working. */
 const tokenGraceDays = 30
 
 /**
- * Removes what has expired, in batches that each commit (contract 2, section 16): one runner per database at
- * a time, a second call does nothing. Nothing relies on it: an expired row has no authority anyway.
- * `signal` ends it after the batch under way.
+ * Removes what has expired, in batches that each commit. One cleanup per database runs at a time; a second call
+ * does nothing. Nothing relies on it: an expired row has no authority anyway. `signal` stops it after the current
+ * batch.
  */
 export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {}): Promise<Cleaned> {
   const { db } = app
@@ -52,12 +52,12 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       return total
     }
     const removeCells = async (days: number): Promise<number> => {
-      // What has no number yet has no place in a timeline, and would get one after its cell is gone, for ever.
+      // Number rows first: a row numbered after its cell is gone would add to its timeline, which nothing deletes.
       await numberRows(db)
       return await repeat(() => removeTombstones(db, days), tombstoneBatch)
     }
     const removeAudit = async (days: number): Promise<number> => {
-      // A log that nobody reads has rows without a number too.
+      // Rows are numbered when somebody reads them, so number those of a log that nobody reads.
       await numberRows(db)
       const removed_audit_rows = await repeat(() => removeAuditRows(db, days, batchRows))
       if (removed_audit_rows > 0) app.log.info({ removed_audit_rows }, 'old audit rows removed')
@@ -77,22 +77,22 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       expired_addresses: await repeat(() => forgetAddresses(db, batchRows)),
       removed_cells: retention === null ? 0 : await removeCells(retention),
       removed_audit_rows: audit_retention_days === null ? 0 : await removeAudit(audit_retention_days),
-      // Last: where its audit rows cannot be written it fails, and with it nothing else.
+      // Last, because it fails if its audit rows cannot be written; everything else is done by then.
       expired_offers: await repeat(() => expireOffers(db, batchRows)),
     }
   })
   return done ?? none
 }
 
-/** Rows that a running operation holds are left to the next run. */
+/** Skips rows that another transaction has locked; the next run takes them. */
 const expired = (table: Sql, when: Sql): Sql => sql`
   delete from ${table} where id in (
     select id from ${table} where ${when} order by expires_at limit ${sql.raw(batchRows)} for update skip locked
   )`
 
 /**
- * Runs the jobs every `cleanup_interval_s`, counted from the end of the run before; failures are logged.
- * The answer ends them, once the batch under way is done.
+ * Runs the cleanup every `cleanup_interval_s`, counted from the end of the previous run, and logs failures.
+ * The returned function stops it and resolves when the current batch is done.
  */
 export function startCleanup(app: App): () => Promise<void> {
   const seconds = app.config.cleanup_interval_s
@@ -106,7 +106,7 @@ export function startCleanup(app: App): () => Promise<void> {
       if (Object.values(counts).some((count) => count > 0)) app.log.info(counts, 'expired rows removed')
       else app.log.debug({ ran }, 'nothing to clean up')
     } catch (error) {
-      app.log.error({ err: error }, 'the cleanup failed; the next one goes on where it ended')
+      app.log.error({ err: error }, 'the cleanup failed; the next one continues where it stopped')
     }
     wait()
   }

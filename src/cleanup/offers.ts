@@ -2,14 +2,14 @@ import { type Queryable, sql } from '../db/db.ts'
 import { unstamped } from '../offers/offers.ts'
 
 /**
- * Stamps at most `most` lapsed offers as expired, each with its audit row in the same statement: if that
- * insert fails, so does the stamp, and the next run tries again (contract 3, section 5). How many.
+ * Stamps at most `max` lapsed offers as expired and returns how many. One statement writes the stamps and their
+ * audit rows: if it fails, no offer is stamped and the next run tries again.
  */
-export async function expireOffers(db: Queryable, most: number): Promise<number> {
+export async function expireOffers(db: Queryable, max: number): Promise<number> {
   const { stamped } = await db.one<{ stamped: number }>(sql`
     with lapsed as (
       select offer_id from role_grant_offer where ${unstamped} and expires_at <= statement_timestamp()
-      order by expires_at limit ${sql.raw(most)} for update skip locked
+      order by expires_at limit ${sql.raw(max)} for update skip locked
     ), stamped as (
       update role_grant_offer o set expired_at = now()
       from lapsed where o.offer_id = lapsed.offer_id

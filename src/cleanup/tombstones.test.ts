@@ -26,7 +26,7 @@ it('removes cells deleted longer ago than the days that are set, and no live or 
     await cellRow(test, { deleted_at: ago(29) }),
     await cellRow(test, { created_at: ago(1000) }),
   ]
-  // No audit row: what goes was gone for everybody.
+  // No audit row: these cells were already deleted for everyone.
   expect(await scenario(test, () => cleanUp())).toBe(1)
   expect([await exists(old), await exists(young), await exists(live)]).toEqual([false, true, true])
 })

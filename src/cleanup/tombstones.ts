@@ -1,12 +1,12 @@
 import { addUp, ownShard } from '../cells/usage.ts'
 import { type Queryable, sql } from '../db/db.ts'
 
-/** Cells of one transaction: their edges, grants and timelines go along, so it touches many more rows. */
+/** Cells per transaction. Their edges, grants and timelines go too, so it deletes many more rows. */
 export const tombstoneBatch = 500
 
 /**
- * Removes cells that were deleted so many days ago, a batch of them (contract 4, section 10); how many. The
- * audit log keeps its rows. Cells that a running operation holds are left to the next run.
+ * Removes a batch of cells that were deleted more than `days` ago, and returns how many. The audit log keeps its
+ * rows. Cells that another transaction has locked are left to the next run.
  */
 export async function removeTombstones(db: Queryable, days: number): Promise<number> {
   const { removed } = await db.one<{ removed: number }>(sql`

@@ -13,7 +13,7 @@ import { Invite, inviteColumns, type Via } from './invites.ts'
 const dayMs = 86_400_000
 const daysMax = 36_500
 
-/** A moment to come, by the clock of this server: it is judged with the schema, before any statement. */
+/** A future time, by the clock of this server because the schema is checked before any statement runs. */
 const ExpiresAt = Timestamp.check((payload) => {
   if (payload.issues.length > 0) return
   const { value: input } = payload
@@ -31,7 +31,7 @@ const InviteInput = z.strictObject({
 })
 
 export const invite_create = mutation({
-  doc: 'Invite by e-mail, username or both: who signs up with exactly these may, while signup is closed. No secret is sent.',
+  doc: 'Invite by e-mail, username or both: whoever signs up with exactly these may, even while signup is closed. No secret is sent.',
   auth: { role: 'admin' },
   event: 'invite_create',
   rate_limit: 'account',
@@ -48,7 +48,7 @@ export const invite_create = mutation({
 
 type NewInvite = Pick<Invite, 'email' | 'username' | 'expires_at'>
 
-/** Refuses an invite for nobody. */
+/** Refuses an invite that has neither e-mail nor username. */
 function toNewInvite({
   email = null,
   username = null,
@@ -59,7 +59,7 @@ function toNewInvite({
   return { email, username, expires_at }
 }
 
-/** Makes an invite; expired ones with either identifier make room (contract 2, section 12). */
+/** Makes an invite and replaces expired, unclaimed ones with either identifier. */
 async function insertInvite(
   db: Queryable,
   audit: Audit,
@@ -67,7 +67,7 @@ async function insertInvite(
   via: Via = {},
 ): Promise<Invite> {
   const email_key = email === null ? null : fold(email)
-  // Locked in one order: two that renew the same pair of invites must not wait for each other.
+  // Lock by ascending id, so that two calls that replace the same pair of invites do not deadlock.
   await db.run(sql`
     delete from invite where id in (
       select id from invite
@@ -78,7 +78,7 @@ async function insertInvite(
     values (${email}, ${email_key}, ${username}, ${expires_at}, ${created_by})
     on conflict do nothing
     returning ${inviteColumns}`)
-  // After the insert: it waits for a signup that claims the invite in its way, and then the account is there.
+  // Read after the insert, which waits for a signup that is claiming a conflicting invite: then its account exists.
   const taken = await db.first<{ username: boolean; email: boolean }>(sql`
     select exists (select from account where username = ${username}) as username,
       exists (select from account where email_key = ${email_key}) as email`)
@@ -92,7 +92,7 @@ async function insertInvite(
 }
 
 export const createInvite = operation({
-  doc: 'Invite by e-mail, username or both: who signs up with exactly these may.',
+  doc: 'Invite by e-mail, username or both: whoever signs up with exactly these may.',
   input: InviteInput,
   event: 'invite_create',
   errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],
@@ -103,7 +103,7 @@ export const createInvite = operation({
     name: 'invite create',
     args: { email: '--email ADDRESS', username: '--username NAME', expires_at: '--expires-at TIME' },
     details:
-      'TIME is like 2030-01-31T12:00:00Z; without one the invite stays until it is claimed or deleted.',
+      'TIME is like 2030-01-31T12:00:00Z. Without --expires-at the invite stays until it is claimed or deleted.',
     phrase: ({ id, email, username, expires_at }) => ({ invite: id, email, username, expires: expires_at }),
   },
 })

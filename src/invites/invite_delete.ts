@@ -25,7 +25,7 @@ export const invite_delete = mutation({
   },
 })
 
-/** Of a deletion and a claim that race, the later one finds the row as the first one left it. */
+/** If a deletion and a claim race, the later one sees the row as the earlier one left it. */
 async function removeInvite(db: Queryable, audit: Audit, invite_id: string, via: Via = {}): Promise<void> {
   const deleted = await db.run(sql`
     delete from invite where id = ${invite_id}::uuid and claimed_at is null`)

@@ -6,7 +6,7 @@ import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.
 import { type Queryable, sql } from '../db/db.ts'
 import { Invite, inviteColumns } from './invites.ts'
 
-/** An invite with the usernames behind its ids; null where that account is purged. */
+/** An invite with the usernames behind its ids; null if that account was purged. */
 const InviteEntry = Invite.extend({
   created_by_username: z.string().nullable(),
   claimed_by_username: z.string().nullable(),
@@ -16,7 +16,7 @@ type InviteEntry = z.output<typeof InviteEntry>
 const InvitePageInput = z.strictObject(pageInput())
 
 export const invite_list = query({
-  doc: 'All invites, newest first; claimed ones stay, and expired ones until they are deleted or replaced.',
+  doc: 'All invites, newest first. Claimed ones stay for good, expired ones until they are deleted or replaced.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',
@@ -26,9 +26,8 @@ export const invite_list = query({
   handler: (page, { app, db }) => readInvites(app, db, page),
 })
 
-/** `next_cursor` asks for the page behind it. */
 export const listInvites = operation({
-  doc: 'All invites, newest first, and who claimed them.',
+  doc: 'List all invites, newest first, and who claimed them.',
   input: InvitePageInput,
   handler: (wanted, { app }) =>
     readInvites(app, app.db, openPage(app, 'invite_list', { actor: null }, wanted)),
@@ -49,7 +48,6 @@ export const listInvites = operation({
   },
 })
 
-/** One page of invites. */
 async function readInvites(
   app: App,
   db: Pick<Queryable, 'rows'>,
@@ -57,7 +55,7 @@ async function readInvites(
 ): Promise<{ invites: InviteEntry[]; next_cursor: string | null }> {
   const order = { created_at: 'timestamptz', id: 'uuid' } as const
   const { beyond, inOrder, limited } = keyset(page, order, 'desc')
-  // The page is cut before the names are looked up, by the order of the index.
+  // Limit the page in index order before looking up the names.
   const entries = await db.rows<InviteEntry>(sql`
     select ${inviteColumns}, inviter.username as created_by_username, claimant.username as claimed_by_username
     from (

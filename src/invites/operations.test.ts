@@ -19,7 +19,7 @@ afterAll(() => test.close())
 
 const cli = { via: 'cli' }
 const nobody = { actor_id: null, account_id: null, target_account_id: null, ip: null }
-/** Library calls reject with `ServiceError`, whose reason stands in `data`. */
+/** Library calls reject with a `ServiceError`, whose reason is in `data`. */
 const withReason = (call: Promise<unknown>) =>
   call.catch((error: ServiceError) => {
     throw Object.assign(error, { reason: error.data.reason })

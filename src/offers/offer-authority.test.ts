@@ -199,7 +199,7 @@ describe('a consumer’s authorize_offer', () => {
 })
 
 describe('what expires while a call waits for its locks', () => {
-  /** Lets `call` wait for the lock of an account, and a row end at a moment after it began. */
+  /** Makes `call` wait for an account lock while a row expires. */
   async function endingMeanwhile<T>(account_id: string, end: ReturnType<typeof sql>, call: () => Promise<T>) {
     const { db } = test.service.app
     let answer: Promise<PromiseSettledResult<T>[]> | undefined

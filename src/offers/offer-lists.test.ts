@@ -23,7 +23,7 @@ const ids = (page: { offers: Offer[] }) => page.offers.map(({ offer_id }) => off
 const inbox = async (account = bob) => ids(await account.client.role_grant_offer_list())
 const history = async (account: TestAccount) => ids(await account.client.role_grant_offer_history())
 
-/** Many offers of one moment, so that only the id tells them apart. */
+/** Many offers with the same timestamp, so that only the id orders them. */
 const many = async (count: number) => {
   const rows = await test.service.app.db.rows<{ offer_id: string }>(sql`
     insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, scope_kind, scope_id, expires_at)

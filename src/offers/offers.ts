@@ -6,14 +6,14 @@ import type { EventMetadata } from '../events.ts'
 import { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
 
-/** The wire form of `role_grant_offer o`. */
+/** The columns of `role_grant_offer o` that make its wire form. */
 export const offerColumns = sql.raw(
   Object.keys(Offer.shape)
     .map((key) => `o.${key}`)
     .join(', '),
 )
 
-/** Wire form of an offer that waits for an account, as admins see it (contract 2, section 2). */
+/** Wire form of a pending offer to an account, as admins see it. */
 export const PendingOffer = z.object({
   offer_id: Uuid,
   role: z.string(),
@@ -25,17 +25,17 @@ export const PendingOffer = z.object({
   expires_at: z.string(),
 })
 
-/** No final stamp: pending, or lapsed and not yet stamped so. */
+/** No final stamp: pending, or lapsed but not yet stamped as expired. */
 export const unstamped = sql`accepted_at is null and declined_at is null and retracted_at is null
   and superseded_at is null and expired_at is null`
 
-/** `role_grant_offer o` can still be accepted, at the time of the statement, as a grant counts. */
+/** `role_grant_offer o` can still be accepted. Judged at the time of the statement, as active grants are. */
 export const pending = sql`${unstamped} and o.expires_at > statement_timestamp()`
 
-/** Offers shown per account. */
+/** Max offers shown per account. */
 const pendingMax = 100
 
-/** The offers that wait for this account, soonest expiry first, as one JSON value. */
+/** The pending offers to this account, soonest expiry first, as one JSON value. */
 export const pendingOffers = (account_id: Sql): Sql => sql`coalesce((
   select json_agg(json_build_object('offer_id', o.offer_id, 'role', o.role, 'scope_kind', o.scope_kind,
     'scope_id', o.scope_id, 'from_actor_id', o.from_actor_id, 'from_username', grantor.username,
@@ -48,36 +48,36 @@ export const pendingOffers = (account_id: Sql): Sql => sql`coalesce((
   ) o left join account grantor on grantor.id = o.from_account_id
 ), '[]'::json)`
 
-/** The row as a verb judges it; `is_expired` also where nobody has stamped it yet. */
+/** An offer as the methods judge it. `is_expired` is true for a lapsed offer even if it is not yet stamped. */
 export type StoredOffer = Offer & { is_expired: boolean }
 
 export const storedColumns = sql`${offerColumns}, (o.expired_at is not null or o.expires_at <= statement_timestamp()) as is_expired`
 
-/** Without a lock: for what never changes, such as whose it is. */
+/** Reads without a lock: for what never changes, such as the accounts. */
 export const readOffer = (db: Queryable, offer_id: string): Promise<StoredOffer | undefined> =>
   db.first<StoredOffer>(
     sql`select ${storedColumns} from role_grant_offer o where o.offer_id = ${offer_id}::uuid`,
   )
 
-/** With the lock of the row (contract 3, section 7.1, lock 6), after that of its recipient's account. */
+/** Reads and locks the row. The caller holds the lock of the recipient's account. */
 export const lockOffer = (db: Queryable, offer_id: string): Promise<StoredOffer | undefined> =>
   db.first<StoredOffer>(
     sql`select ${storedColumns} from role_grant_offer o where o.offer_id = ${offer_id}::uuid for update`,
   )
 
-/** Refuses what has left the state pending, lapsed offers included. */
+/** Refuses an offer that is no longer pending, including a lapsed one. */
 export function refuseEnded(offer: StoredOffer): void {
   const { accepted_at, declined_at, retracted_at, superseded_at, is_expired } = offer
   if (accepted_at ?? declined_at ?? retracted_at ?? superseded_at) throw refusal('role_grant_offer_terminal')
   if (is_expired) throw refusal('role_grant_offer_expired')
 }
 
-/** Stamps one locked offer; the row as it is then. */
+/** Stamps one locked offer and returns it as stored. */
 export const stampOffer = (db: Queryable, offer_id: string, stamps: Sql): Promise<Offer> =>
   db.one<Offer>(sql`
     update role_grant_offer o set ${stamps} where o.offer_id = ${offer_id}::uuid returning ${offerColumns}`)
 
-/** Supersedes the pending offers that `which` picks among `role_grant_offer o`; locks them in ascending order. */
+/** Supersedes the pending offers that `which` selects from `role_grant_offer o`; locks them by ascending id. */
 export const supersedeWhere = (db: Queryable, which: Sql): Promise<Offer[]> =>
   db.rows<Offer>(sql`
     with held as (
@@ -86,11 +86,11 @@ export const supersedeWhere = (db: Queryable, which: Sql): Promise<Offer[]> =>
     update role_grant_offer o set superseded_at = now() from held where o.offer_id = held.offer_id
     returning ${offerColumns}`)
 
-/** Why an offer ended without an answer (contract 3, section 3.2). */
+/** Why an offer was superseded, and the id of the grant, offer, account or scope that caused it. */
 export type SupersedeCause = Pick<EventMetadata<'role_grant_offer_supersede'>, 'reason' | 'cause_id'>
 export type Superseded = SupersedeCause & { offer: Offer }
 
-/** An audit row and a notification to the grantor for each, by ascending id (contract 3, sections 7.3 and 8.5). */
+/** Writes an audit row and notifies the grantor for each superseded offer, by ascending id. */
 export function announceSuperseded(
   { audit, notify }: Pick<Work, 'audit' | 'notify'>,
   ended: readonly Superseded[],
@@ -107,7 +107,7 @@ export function announceSuperseded(
   }
 }
 
-/** What every audit row of an offer says of it. */
+/** What every audit row about an offer says of it. */
 export const offerMetadata = ({ offer_id, role, scope_kind, scope_id }: Offer) => ({
   offer_id,
   role,

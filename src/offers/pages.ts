@@ -6,8 +6,7 @@ import { holdsAdmin } from '../roles/grants.ts'
 import { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
 
-/** What the two lists of offers share (contract 3, section 4.5). */
-
+/** Input and output of `role_grant_offer_list` and `role_grant_offer_history`. */
 export const OfferPageInput = z.strictObject({ account_id: Uuid.nullish(), ...pageInput(500, 100) })
 export const OfferPage = z.object({ offers: z.array(Offer), next_cursor: z.string().nullable() })
 
@@ -22,8 +21,8 @@ export function openOfferPage(
   return { account_id, page: openPage(app, method, { actor: actor.id, account_id }, input) }
 }
 
-/** Offers of another account are for global admins, whether or not there is such an account. */
-export function mustSee(
+/** Refuses the offers of another account to all but global admins, whether or not that account exists. */
+export function assertMaySee(
   account_id: string,
   {
     account,

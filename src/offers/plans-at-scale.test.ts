@@ -4,7 +4,7 @@ import { workOf } from '../../test/helpers/plans.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** Many offers of others, and many of the own in every state, so that a plan which reads more than a page is seen. */
+/** Many offers of others, and many of one's own in every state, so that a plan that reads more than a page shows. */
 const others = 20_000
 const own = 3000
 const page = 50

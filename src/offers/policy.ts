@@ -5,19 +5,22 @@ import { type Queryable, type Sql, sql } from '../db/db.ts'
 import type { Grantor, OfferQuestion } from '../registry/hooks.ts'
 import type { Scope } from '../roles/scope.ts'
 
-/** The offer policy, judged under the account lock of the grantor. */
+/**
+ * Whether the grantor may offer the role. The consumer's callback decides, or by default the grantor's own grants.
+ * The caller holds the account lock of the grantor.
+ */
 export async function mayOffer(app: App, question: OfferQuestion): Promise<boolean> {
   const { authorizeOffer } = app
   if (!authorizeOffer) return holds(question.grantor, question.role, question)
   try {
     return (await authorizeOffer(structuredClone(question))) === true
   } catch (cause) {
-    // Whatever it throws is not for the caller, a refusal of its own neither.
+    // Nothing that the callback throws reaches the client, not even a refusal.
     throw new Error('The callback authorize_offer failed.', { cause })
   }
 }
 
-/** A global grant satisfies every scope, a scoped one its own alone (contract 3, section 2.2, G2). */
+/** A global grant counts at every scope, a scoped one only at its own. */
 const holds = ({ role_grants }: Grantor, role: string, { scope_kind, scope_id }: Scope): boolean =>
   role_grants.some(
     (grant) =>
@@ -25,7 +28,7 @@ const holds = ({ role_grants }: Grantor, role: string, { scope_kind, scope_id }:
       (grant.scope_id === null || (grant.scope_kind === scope_kind && grant.scope_id === scope_id)),
   )
 
-/** Which of these actors are live, with their active grants, as one JSON value; read after their account locks. */
+/** The live ones of these actors, with their active grants, as one JSON value. Read it after locking their accounts. */
 export const liveAmong = (ids: readonly string[]): Sql => sql`coalesce((
     select json_agg(json_build_object('actor_id', actor.id, 'account_id', actor.account_id, 'role_grants', ${activeGrants}))
     from ${liveActors} where actor.id = any(${[...ids]}::uuid[])

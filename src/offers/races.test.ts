@@ -9,7 +9,7 @@ import {
 } from '../../test/helpers/grant-race-tools.ts'
 import { acceptRaces } from '../../test/helpers/grant-races.ts'
 
-/** Enough to meet each order; `npm run bench:races` runs many more of each. */
+/** Enough to see each order; `npm run bench:races` runs many more of each. */
 const rounds = (name: string): number => (/^R(1|3|10|20|24|30|32) /.test(name) ? 50 : 8)
 let races: GrantRaceWorld
 beforeAll(async () => {

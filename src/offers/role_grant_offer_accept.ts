@@ -31,7 +31,7 @@ const Accepted = z.object({
 })
 
 export const role_grant_offer_accept = mutation({
-  doc: 'Accept an offer to the caller’s account: the acting actor gets the role. Accepting again answers the same grant.',
+  doc: 'Accept an offer to the caller’s account: the acting actor gets the role. Accepting again returns the same grant.',
   auth: { account: 'required', actor: 'required' },
   event: 'role_grant_offer_accept',
   input: z.strictObject({ offer_id: Uuid }),
@@ -92,7 +92,7 @@ export const role_grant_offer_accept = mutation({
   },
 })
 
-/** What never changes of an offer to the account; takes the lock of its scope on the way, before any other. */
+/** Reads an offer to the account, for what never changes of it, and takes the scope lock, before any other lock. */
 async function readWithScopeLock(
   db: Queryable,
   offer_id: string,
@@ -108,9 +108,9 @@ async function readWithScopeLock(
 }
 
 /**
- * Locks the offer with its siblings for the actor, in one statement by ascending id. The set of siblings can
- * only shrink afterwards: who makes an offer to the account holds the account's lock. Both actors are read
- * with them: what is read of them changes under the account locks alone, which are held.
+ * Locks the offer and its siblings for the actor, in one statement and by ascending id. No sibling can be added
+ * afterwards, because making an offer takes the lock of the recipient's account. Reads both actors too: what it
+ * reads of them changes only under their account locks, which the caller holds.
  */
 async function lockWithSiblings(
   db: Queryable,
@@ -132,7 +132,7 @@ async function lockWithSiblings(
   }
 }
 
-/** The answer to a repeat: the same grant, while the same actor still has it. */
+/** The result of accepting again: the same grant, as long as the same actor still has it. */
 async function acceptedBefore(
   db: Queryable,
   { is_expired: _, ...offer }: StoredOffer,
@@ -147,7 +147,7 @@ async function acceptedBefore(
   return { role_grant_id: grant.id, offer, superseded_offer_ids: [], created: false }
 }
 
-/** Whether the role may still be offered, and by this grantor. */
+/** Whether the role can still be offered, and by this grantor. */
 async function isAuthorised(app: App, offer: StoredOffer, grantor: Grantor | undefined): Promise<boolean> {
   const { role, to_account_id, to_actor_id, scope_kind, scope_id, message, grant_expires_at } = offer
   if (!grantor || !app.registry.role(role)?.grant_paths.includes('admin')) return false
@@ -164,7 +164,7 @@ async function isAuthorised(app: App, offer: StoredOffer, grantor: Grantor | und
   })
 }
 
-/** Ends the offer of a grantor who may no longer make it; that stays although the call is refused. */
+/** Supersedes an offer whose grantor may no longer make it. This is committed although the call is refused. */
 async function supersedeUnauthorised(
   work: Pick<Work, 'db' | 'audit' | 'notify'>,
   { offer_id }: StoredOffer,
@@ -173,7 +173,7 @@ async function supersedeUnauthorised(
   announceSuperseded(work, [{ offer, reason: 'grantor_lost_authority', cause_id: null }])
 }
 
-/** Confers the role, and stamps the offer accepted and its siblings superseded; all are locked. */
+/** Confers the role, stamps the offer as accepted and its siblings as superseded. All of them are locked. */
 async function conferAndStamp(
   db: Queryable,
   grant: GrantInput,

@@ -11,10 +11,10 @@ import { Int, Text, Uuid } from '../wire/types.ts'
 import { offerColumns, offerMetadata, unstamped } from './offers.ts'
 import { mayOffer, readLiveActors } from './policy.ts'
 
-const daysStandard = 30
+const daysDefault = 30
 
 export const role_grant_offer_create = mutation({
-  doc: 'Offer a role to an account, which takes effect when it is accepted. Offering the same again refreshes the pending offer.',
+  doc: 'Offer a role to an account; it takes effect when the offer is accepted. The same offer again refreshes the pending one.',
   auth: { account: 'required', actor: 'required' },
   event: 'role_grant_offer_create',
   rate_limit: 'account',
@@ -51,15 +51,15 @@ export const role_grant_offer_create = mutation({
       message: input.message ?? null,
       grant_expires_at: input.grant_expires_at ?? null,
     }
-    const { mustSuit } = checkScope(app.registry, wanted)
-    return { wanted, mustSuit, days: input.expires_in_days ?? daysStandard }
+    const { assertApplicable } = checkScope(app.registry, wanted)
+    return { wanted, assertApplicable, days: input.expires_in_days ?? daysDefault }
   },
-  async handler({ wanted, mustSuit, days }, { app, account, actor, db, audit, notify, fail }) {
+  async handler({ wanted, assertApplicable, days }, { app, account, actor, db, audit, notify, fail }) {
     const { to_account_id, to_actor_id } = wanted
     const spec = app.registry.role(wanted.role)
     const refuse = refusalOf(wanted, spec !== undefined)
     if (!spec?.grant_paths.includes('admin')) throw refuse('role_grant_offer_role_not_grantable')
-    mustSuit(spec)
+    assertApplicable(spec)
 
     await lockScope(db, wanted)
     const accounts = await lockAccounts(db, [account.id, to_account_id])
@@ -108,7 +108,7 @@ type Recorded = Extract<
   | 'role_grant_offer_actor_account_mismatch'
 >
 
-/** A refusal with its row: what was addressed stands as attempted, and a role only where it is registered. */
+/** A refusal with its failure row: the targets as `attempted_…`, and the role only if it is registered. */
 const refusalOf =
   ({ role, to_account_id, to_actor_id, scope_id }: Wanted, isRegistered: boolean) =>
   (reason: Recorded) =>
@@ -120,13 +120,13 @@ const refusalOf =
       ...(scope_id !== null && { attempted_scope_id: scope_id }),
     })
 
-/** What makes two offers the same while they are unstamped (contract 3, section 3.1). */
+/** The unstamped offer from the same actor to the same recipient, of the same role and scope. At most one exists. */
 const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_actor_id }: Made) => sql`
   to_account_id = ${to_account_id}::uuid and to_actor_id is not distinct from ${to_actor_id}::uuid
   and role = ${role} and scope_kind is not distinct from ${scope_kind}
   and scope_id is not distinct from ${scope_id}::uuid and from_actor_id = ${from_actor_id}::uuid and ${unstamped}`
 
-/** A lapsed offer makes room; its row is one of this mutation, so that a broken log does not stop it. */
+/** Stamps a lapsed offer to make room for a new one. The mutation audits it, so a broken audit log does not stop it. */
 const expireLapsed = (db: Queryable, made: Made): Promise<Offer | undefined> =>
   db.first<Offer>(sql`
     update role_grant_offer o set expired_at = now() where ${keyOf(made)} and expires_at <= statement_timestamp()
@@ -134,7 +134,7 @@ const expireLapsed = (db: Queryable, made: Made): Promise<Offer | undefined> =>
 
 function upsertOffer(db: Queryable, made: Made, days: number): Promise<Offer & { updated: boolean }> {
   const { from_actor_id, from_account_id, to_account_id, to_actor_id, role, scope_kind, scope_id } = made
-  // A row that was there has been locked first, and says so in xmax.
+  // On conflict PostgreSQL locks the existing row first, which sets its xmax.
   return db.one<Offer & { updated: boolean }>(sql`
     insert into role_grant_offer as o (from_actor_id, from_account_id, to_account_id, to_actor_id, role,
       scope_kind, scope_id, message, grant_expires_at, expires_at)

@@ -6,7 +6,7 @@ import { Text, Uuid } from '../wire/types.ts'
 import { lockOffer, offerMetadata, readOffer, refuseEnded, stampOffer } from './offers.ts'
 
 export const role_grant_offer_decline = mutation({
-  doc: 'Decline an offer to the caller’s account, for whichever of its actors it is; the grantor learns the reason.',
+  doc: 'Decline an offer to the caller’s account, whichever of its actors it names. The grantor sees the reason.',
   auth: { account: 'required', actor: 'required' },
   event: 'role_grant_offer_decline',
   input: z.strictObject({ offer_id: Uuid, reason: Text(500).nullish() }),

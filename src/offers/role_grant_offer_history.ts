@@ -3,20 +3,20 @@ import { closePage, keyset } from '../core/page.ts'
 import { sql } from '../db/db.ts'
 import type { Offer } from '../wire/offer.ts'
 import { offerColumns } from './offers.ts'
-import { mustSee, OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
+import { assertMaySee, OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
 
 export const role_grant_offer_history = query({
-  doc: 'Every offer to or from the caller’s account, or another one as admin, whatever became of it; newest first.',
+  doc: 'Every offer to or from the caller’s account, or any other as admin, in any state; newest first.',
   auth: { account: 'required', actor: 'required' },
   input: OfferPageInput,
   output: OfferPage,
   errors: ['insufficient_permissions'],
   refine: (input, caller) => openOfferPage('role_grant_offer_history', input, caller),
   async handler({ account_id, page }, { app, db, ...caller }) {
-    mustSee(account_id, caller)
+    assertMaySee(account_id, caller)
     const order = { 'o.created_at': 'timestamptz', 'o.offer_id': 'uuid' } as const
     const { beyond, inOrder, limited } = keyset(page, order, 'desc')
-    // Each branch goes by an index of its own and ends after one page.
+    // Each branch uses its own index and stops after one page.
     const found = await db.rows<Offer>(sql`
       select * from (
         (select ${offerColumns} from role_grant_offer o where o.to_account_id = ${account_id}::uuid and ${beyond}

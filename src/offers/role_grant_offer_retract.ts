@@ -6,7 +6,7 @@ import { Uuid } from '../wire/types.ts'
 import { lockOffer, offerMetadata, readOffer, refuseEnded, stampOffer } from './offers.ts'
 
 export const role_grant_offer_retract = mutation({
-  doc: 'Take back an offer that the acting actor made; nobody else can, an admin neither.',
+  doc: 'Take back an offer that the acting actor made. Nobody else can, not even an admin.',
   auth: { account: 'required', actor: 'required' },
   event: 'role_grant_offer_retract',
   input: z.strictObject({ offer_id: Uuid }),

@@ -11,15 +11,15 @@ import { type RevokedGrant, toRevoked } from './operator.ts'
 import { activeGrantsWhere, stampRevoked } from './revoke.ts'
 import { checkScope, lockScope, type Scope, ScopeKind } from './scope.ts'
 
-/** A repeat has empty lists. */
+/** Both lists are empty when the scope was destroyed already. */
 export type DestroyedScope = { revoked: RevokedGrant[]; superseded_offers: Offer[] }
 
 /**
- * No grant and no offer at the scope can arise any more. Call it `within` the transaction that removes the
- * consumer's own row. Several scopes in one transaction: always in the same order.
+ * Afterwards no grant or offer can be made at the scope. Call it `within` the transaction that deletes the
+ * consumer's own row. To destroy several scopes in one transaction, always use the same order.
  */
 export const destroyScope = operation({
-  doc: 'End every grant and offer at a scope, and for good.',
+  doc: 'End every grant and offer at a scope, and allow no new ones.',
   input: z.strictObject({ scope_kind: ScopeKind, scope_id: Uuid, reason: Text(500).nullish() }),
   event: 'role_grant_revoke',
   refine({ reason = null, ...scope }, { app }) {
@@ -47,7 +47,7 @@ export const destroyScope = operation({
   },
 })
 
-/** Whoever holds a grant at the scope or is offered one; under the scope lock nobody joins them. */
+/** Locks every account that has a grant or a pending offer at the scope. The scope lock keeps others from joining. */
 async function lockAccountsAt(db: Queryable, scope: Scope): Promise<void> {
   const concerned = await db.rows<{ account_id: string }>(sql`
     select actor.account_id from role_grant g join actor on actor.id = g.actor_id

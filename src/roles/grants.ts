@@ -7,7 +7,7 @@ import { refusal } from '../errors.ts'
 import { Timestamp, Uuid } from '../wire/types.ts'
 import { lockScope, refuseDestroyed } from './scope.ts'
 
-/** Wire form of an active role grant (contract 2, section 2). */
+/** Wire form of an active role grant. */
 export const RoleGrantSummary = z.object({
   id: Uuid,
   actor_id: Uuid,
@@ -19,16 +19,16 @@ export const RoleGrantSummary = z.object({
   granted_by: Uuid.nullable(),
 })
 
-/** True where the acting actor is a global admin, as its grants were when the request was admitted. */
+/** Whether these grants, as read when the request was admitted, make the acting actor a global admin. */
 export const holdsAdmin = (grants: readonly { role: string; scope_id: string | null }[]): boolean =>
   grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
 
-/** When a grant ends: a moment to come by the clock of this server, since it is judged with the schema. */
+/** When a grant ends: a future time by the clock of this server, because the schema is checked before any statement. */
 export const GrantExpiry = Timestamp.refine((at) => Date.parse(at) > Date.now(), {
   params: { code: 'too_small' },
 })
 
-/** What a grant binds: a role, at a scope or globally, to an actor. */
+/** The grant of a role to an actor, at a scope or globally. */
 export type GrantInput = {
   actor_id: string
   role: string
@@ -39,7 +39,7 @@ export type GrantInput = {
   source_offer_id?: string | null
 }
 
-/** Inserts a grant on an actor that has no live one of this tuple; `expires_at` as stored. */
+/** Inserts a grant for an actor that has no active one of this role and scope. Returns `expires_at` as stored. */
 export function insertGrant(
   db: Queryable,
   grant: GrantInput,
@@ -54,7 +54,7 @@ export function insertGrant(
 
 export type Conferred = { role_grant_id: string; created: boolean; expires_at: string | null }
 
-/** What the audit row of a grant says about where it comes from. */
+/** What the audit row of a grant says about its origin. */
 export type GrantSource = {
   source: 'offer' | 'assign' | 'self_service' | 'library' | 'keeper_transfer'
   source_offer_id?: string
@@ -63,9 +63,9 @@ export type GrantSource = {
 }
 
 /**
- * Confers a role on a live actor, whatever its grant paths. Takes the locks of the scope and of the subject's
- * account, under which all grants of an account change. Refuses with `actor_not_found` where the actor is not
- * live, with `role_grant_scope_destroyed` where the scope is gone.
+ * Confers a role on a live actor, whatever the grant paths of the role. Locks the scope and the actor's account;
+ * grants of an account change only under its lock. Refuses with `actor_not_found` if the actor is not live, and
+ * with `role_grant_scope_destroyed` if the scope is destroyed.
  */
 export async function conferGrant(
   db: Queryable,
@@ -83,8 +83,9 @@ export async function conferGrant(
 }
 
 /**
- * The change itself, under the account lock of a live actor, as common table expressions that end in `conferred`: an
- * expired row makes room for a new one; an active one keeps its id and may only be prolonged.
+ * The change itself, as common table expressions of which `conferred` is the last. An expired grant is closed and
+ * a new one made; an active one keeps its id and can only be extended. The caller holds the account lock of a live
+ * actor.
  */
 export function conferring(grant: GrantInput): Sql {
   const { actor_id, role, scope_kind = null, scope_id = null, expires_at = null } = grant
@@ -105,7 +106,7 @@ export function conferring(grant: GrantInput): Sql {
       insert into role_grant (actor_id, role, scope_kind, scope_id, expires_at, granted_by, source_offer_id)
       select ${actor_id}::uuid, ${role}, ${scope_kind}, ${scope_id}::uuid, ${expires_at}::timestamptz,
         ${granted_by}::uuid, ${source_offer_id}::uuid
-      -- The count makes the expired row go first: there may be one of a tuple at a time.
+      -- The count makes PostgreSQL close the expired grant first: only one may be open per actor, role and scope.
       where not exists (select from held) and (select count(*) from closed) >= 0
       returning id, expires_at
     ), conferred as (
@@ -117,11 +118,11 @@ export function conferring(grant: GrantInput): Sql {
     )`
 }
 
-/** Confers alone; see `conferring`. */
+/** Runs `conferring` as a statement of its own. */
 export const confer = (db: Queryable, grant: GrantInput): Promise<Conferred & { extended: boolean }> =>
   db.one<Conferred & { extended: boolean }>(sql`with ${conferring(grant)} select * from conferred`)
 
-/** The audit row of a grant that was made or prolonged; none where nothing changed. */
+/** Writes the audit row of a grant that was made or extended; none if nothing changed. */
 export function auditConferred(
   audit: Audit,
   grant: GrantInput & { account_id: string },

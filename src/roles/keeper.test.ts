@@ -136,7 +136,7 @@ it('interrupted before it commits, it leaves the old keeper alone', async () => 
   const [ada, bob] = await Promise.all([test.account({ roles: ['keeper'] }), test.account()])
   const other = await rival(test.databaseUrl)
   try {
-    // Stops it after the new grant: the end of the old one waits for this row.
+    // Stops the transfer after the new grant: ending the old one waits for this row.
     await other.begin(`select from role_grant where role = 'keeper' for update`)
     const outcome = transfer(bob).catch((error) => error.data.reason)
     await other.blocks(1)

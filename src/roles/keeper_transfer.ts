@@ -13,15 +13,15 @@ import { type ActiveGrant, activeGrantsWhere, endGrants } from './revoke.ts'
 
 export type KeeperTransfer = {
   role_grant_id: string
-  /** False where the actor was the keeper already. */
+  /** False if the actor was the keeper already. */
   created: boolean
-  /** The grants that ended for it, of removed actors and deleted accounts too. */
+  /** The keeper grants that ended, including those of removed actors and deleted accounts. */
   revoked: { role_grant_id: string; actor_id: string }[]
 }
 
-/** One transaction with the end of every other global keeper grant. */
+/** Makes the grant and ends every other global keeper grant in one transaction. */
 export const transferKeeper = operation({
-  doc: 'Make an actor the keeper; whoever was it before no longer is, and can be deleted.',
+  doc: 'Make an actor the keeper. The previous keeper loses the role, and its account can then be deleted.',
   input: z.strictObject({ actor_id: Uuid }),
   event: 'role_grant_create',
   errors: ['actor_not_found'],
@@ -35,11 +35,11 @@ export const transferKeeper = operation({
   command: {
     name: 'keeper transfer',
     args: { actor_id: actor },
-    phrase: (_, { who }) => `${who} is the keeper.`,
+    phrase: (_, { who }) => `${who} is now the keeper.`,
   },
 })
 
-/** Undefined where another transfer came in between. */
+/** Undefined if another transfer came in between; try again. */
 async function transfer(
   app: App,
   work: Operating & { fail: Fail<'actor_not_found'> },
@@ -50,7 +50,7 @@ async function transfer(
   const own = await lockLiveActor(db, actor_id, fail, before)
   await takeGuardLock(db)
   const present = await keepers(db)
-  // It made a keeper whose account is not locked: begin anew.
+  // There is a new keeper whose account is not locked.
   if (present.some(({ account_id }) => account_id !== own && !before.includes(account_id))) return undefined
 
   const source = { source: 'keeper_transfer', ...onlyVia(detail) } as const

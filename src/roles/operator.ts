@@ -20,7 +20,7 @@ export const toRevoked = ({ id, ...grant }: ActiveGrant): RevokedGrant => {
   return { role_grant_id: id, role, scope_kind, scope_id, actor_id, account_id }
 }
 
-/** Ends locked grants, but never the last admin. */
+/** Ends grants whose account is locked; refuses to end the last admin. */
 export async function endByOperator(
   app: App,
   work: Operating,

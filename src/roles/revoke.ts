@@ -13,7 +13,7 @@ import {
 } from '../offers/offers.ts'
 import type { Offer } from '../wire/offer.ts'
 
-/** An active grant and whose it is. */
+/** An active grant with its actor and account. */
 export type ActiveGrant = {
   id: string
   actor_id: string
@@ -23,7 +23,7 @@ export type ActiveGrant = {
   scope_id: string | null
 }
 
-/** The active grants of actors, live or not, that `which` picks among `role_grant g`, by ascending id. */
+/** The active grants that `which` selects from `role_grant g`, by ascending id; their actors may be removed. */
 export const activeGrantsWhere = (db: Queryable, which: Sql): Promise<ActiveGrant[]> =>
   db.rows<ActiveGrant>(sql`
     select g.id, g.actor_id, actor.account_id, g.role, g.scope_kind, g.scope_id
@@ -31,9 +31,9 @@ export const activeGrantsWhere = (db: Queryable, which: Sql): Promise<ActiveGran
     where ${activeGrant} and ${which}
     order by g.id`)
 
-/** The active grants of an actor that `which` picks, with the account lock taken; none for an unknown actor. */
+/** Locks the account of an actor and reads the active grants that `which` selects; none for an unknown actor. */
 export async function lockActiveGrants(db: Queryable, actor_id: string, which: Sql): Promise<ActiveGrant[]> {
-  // An actor belongs to one account for ever, so this may be read without a lock.
+  // An actor never changes its account, so no lock is needed to read it.
   const owner = await db.first<{ account_id: string }>(sql`
     select account_id from actor where id = ${actor_id}::uuid`)
   if (!owner) return []
@@ -41,7 +41,7 @@ export async function lockActiveGrants(db: Queryable, actor_id: string, which: S
   return await activeGrantsWhere(db, sql`g.actor_id = ${actor_id}::uuid and ${which}`)
 }
 
-/** The grant among those of one actor without which no admin would be left; takes the guard lock to know. */
+/** The one of an actor's grants without which no admin would be left. Takes the guard lock if one of them is admin. */
 export async function lastAdminAmong(
   db: Queryable,
   grants: readonly ActiveGrant[],
@@ -63,7 +63,7 @@ export type Revocation = {
 
 type Tools = Pick<Work, 'db' | 'audit' | 'notify'>
 
-/** Ends active grants, under the locks of their accounts, with the offers that fall with them. */
+/** Ends active grants and supersedes the offers that depend on them. The caller holds the account locks. */
 export async function endGrants(
   app: App,
   work: Tools,
@@ -76,7 +76,7 @@ export async function endGrants(
   announceSuperseded(work, await supersedeWith(app, work.db, grants), via === undefined ? {} : { via })
 }
 
-/** Only the grants: one audit row and one notification each, by ascending id. */
+/** Ends the grants alone, in the given order; one audit row and one notification each. */
 export async function stampRevoked(
   { db, audit, notify }: Tools,
   grants: readonly ActiveGrant[],
@@ -101,9 +101,9 @@ export async function stampRevoked(
 }
 
 /**
- * The offers that fall with ended grants (contract 3, section 4.6): those of the same role and scope that wait
- * for the actor, and those that the actor made by it and that no other grant of theirs authorises. What a
- * consumer's callback authorised the service cannot judge, so it ends none of the latter then.
+ * Supersedes the offers that depend on ended grants: pending offers of the same role and scope to the actor, and
+ * offers of that role by the actor that none of its other grants authorises. If a consumer's callback authorises
+ * offers, the service cannot judge the latter and leaves them.
  */
 async function supersedeWith(
   { authorizeOffer }: App,
@@ -137,7 +137,7 @@ async function supersedeWith(
   return rows.map(({ reason, cause_id, ...offer }) => ({ offer, reason, cause_id }))
 }
 
-/** Still authorised is an offer by another active grant that is global or at the offer's own scope. */
+/** Offers that no other active grant, global or at the offer's scope, authorises. */
 const unauthorised = sql`
   select o.offer_id, 'grantor_lost_authority', e.id
   from ended e join role_grant_offer o on o.from_actor_id = e.actor_id and o.role = e.role

@@ -5,16 +5,16 @@ import { Uuid } from '../wire/types.ts'
 import { conferGrant, GrantExpiry } from './grants.ts'
 import { checkScope, RoleName, ScopeKind } from './scope.ts'
 
-/** An active grant of the same tuple keeps its id and may only be prolonged. */
+/** If the actor has an active grant of the same role and scope, that one keeps its id and can only be extended. */
 export const grantRole = operation({
-  doc: 'Give a role to an actor, everywhere or at a scope, for good or until a time.',
+  doc: 'Give a role to an actor, globally or at a scope, for good or until a time.',
   input: z.strictObject({
     actor_id: Uuid,
     role: RoleName,
     scope_kind: ScopeKind.nullish(),
     scope_id: Uuid.nullish(),
     expires_at: GrantExpiry.nullish(),
-    /** The way of conferring; the role must list it. */
+    /** The grant path; the role must list it. */
     path: RoleName,
     granted_by: Uuid.nullish(),
   }),
@@ -29,10 +29,10 @@ export const grantRole = operation({
   refine({ scope_kind = null, scope_id = null, path, ...grant }, { app, fail }) {
     const spec = app.registry.role(grant.role)
     const scope = checkScope(app.registry, { scope_kind, scope_id })
-    // Only bootstrap, `createAccount` and `transferKeeper` make a keeper.
+    // Only the bootstrap, `createAccount` and `transferKeeper` make a keeper.
     if (!spec || spec.name === 'keeper' || !spec.grant_paths.includes(path))
       throw fail('role_grant_path_not_allowed')
-    scope.mustSuit(spec)
+    scope.assertApplicable(spec)
     return { path, grant: { ...grant, scope_kind, scope_id } }
   },
   handler: ({ path, grant }, { db, audit, detail }) =>
@@ -48,7 +48,7 @@ export const grantRole = operation({
       path: { fixed: 'admin' },
     },
     details:
-      'A role that it holds already is only ever prolonged. The role must have the grant path `admin`. TIME is\nlike 2030-01-31T12:00:00Z.',
+      'A role that the actor holds already can only be extended. The role must have the grant path `admin`. TIME is\nlike 2030-01-31T12:00:00Z.',
     phrase: ({ created, expires_at }, { who, role }) =>
       `${who} ${created ? 'is' : 'already was'} ${role}${expires_at === null ? '' : ` until ${expires_at}`}.`,
   },

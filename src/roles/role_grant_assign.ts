@@ -9,7 +9,7 @@ import { auditConferred, confer, GrantExpiry } from './grants.ts'
 import { checkScope, lockScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
 
 export const role_grant_assign = mutation({
-  doc: 'Confer a role at once, without asking the account; a grant that is there already may only be prolonged.',
+  doc: 'Confer a role at once, without asking the account. An active grant can only be extended.',
   auth: { role: 'admin' },
   event: 'role_grant_create',
   rate_limit: 'account',
@@ -49,11 +49,11 @@ export const role_grant_assign = mutation({
     }
     return { wanted, ...checkScope(app.registry, wanted) }
   },
-  async handler({ wanted, mustSuit }, { app, actor, db, audit, fail }) {
+  async handler({ wanted, assertApplicable }, { app, actor, db, audit, fail }) {
     const { to_account_id, to_actor_id, ...of } = wanted
     const spec = app.registry.role(of.role)
     if (!spec?.grant_paths.includes('admin')) throw refuseRole(wanted, spec !== undefined)
-    mustSuit(spec)
+    assertApplicable(spec)
     await lockScope(db, of)
     const account = (await lockAccounts(db, [to_account_id])).get(to_account_id)
     if (!account || account.deleted_at !== null) {
@@ -78,7 +78,7 @@ type Wanted = {
   scope_id: string | null
 }
 
-/** With its row: what was addressed stands as attempted, and a role only where it is registered. */
+/** A refusal with its failure row: the targets as `attempted_…`, and the role only if it is registered. */
 function refuseRole({ role, to_account_id, to_actor_id, scope_id }: Wanted, isRegistered: boolean) {
   const reason = 'role_not_web_grantable'
   return recorded('role_grant_create', refusal(reason), {
@@ -96,7 +96,7 @@ async function isActorOf(db: Queryable, actor_id: string, account_id: string): P
   return found !== undefined
 }
 
-/** The live actor that is named, or the only one of the locked account; several must be chosen among. */
+/** The named live actor, or the only one of the locked account; refuses if none is named and there are several. */
 async function chooseActor(db: Queryable, account_id: string, named: string | null): Promise<string> {
   const available = await db.rows<{ id: string; name: string }>(sql`
     select id, name from actor where account_id = ${account_id}::uuid and deleted_at is null

@@ -7,7 +7,7 @@ import { Text, Uuid } from '../wire/types.ts'
 import { endGrants, lastAdminAmong, lockActiveGrants } from './revoke.ts'
 
 export const role_grant_revoke = mutation({
-  doc: 'End an active grant of an actor, the caller’s own included; offers that depend on it end with it.',
+  doc: 'End an active grant of an actor, which may be the caller’s own. Offers that depend on it are superseded.',
   auth: { role: 'admin' },
   event: 'role_grant_revoke',
   rate_limit: 'account',

@@ -5,9 +5,9 @@ import { Text, Uuid } from '../wire/types.ts'
 import { endByOperator, refusedByOperator } from './operator.ts'
 import { lockActiveGrants } from './revoke.ts'
 
-/** Also of a removed actor or deleted account; the offers that depend on the grant end too. */
+/** Works for removed actors and deleted accounts too. Offers that depend on the grant are superseded. */
 export const revokeRole = operation({
-  doc: 'Take a role from an actor, the global grant unless a scope is named. Not from the last admin.',
+  doc: 'Take a role from an actor: the global grant, unless a scope is named. Refused for the last admin.',
   input: z.strictObject({ actor_id: Uuid, role_grant_id: Uuid, reason: Text(500).nullish() }),
   event: 'role_grant_revoke',
   errors: ['role_grant_not_found', 'role_grant_path_not_allowed', 'cannot_revoke_last_admin'],

@@ -4,7 +4,7 @@ import { refusal } from '../errors.ts'
 import type { Registry, RoleSpec } from '../registry/registry.ts'
 import { issue } from '../wire/issues.ts'
 
-/** A Name of contract 3, section 0, as input: a role, a grant path or a scope kind. */
+/** A role, a grant path or a scope kind, as input: up to 64 lower-case letters and inner underscores. */
 export const RoleName = z
   .string()
   .max(64)
@@ -17,13 +17,13 @@ export type Scope = { scope_kind: string | null; scope_id: string | null }
 const builtin = ['keeper', 'admin']
 
 /**
- * The scope input rule (contract 3, section 1): its first row, which belongs to the schema, at once, and
- * the rest by `mustSuit`, once the role is known to be conferrable.
+ * Refuses a scope that is incomplete or of an unknown kind as invalid input, at once. Call `assertApplicable`
+ * later, when the role is known to be conferrable: it refuses a scope at which the role cannot be held.
  */
 export function checkScope(
   registry: Registry,
   { scope_kind, scope_id }: Scope,
-): { mustSuit(role: RoleSpec): void } {
+): { assertApplicable(role: RoleSpec): void } {
   const refuse = (key: keyof Scope, code: 'invalid_type' | 'unknown_scope_kind') =>
     refusal('invalid_params', { issues: [issue([key], code)] })
   if (scope_kind !== null && scope_id === null) throw refuse('scope_id', 'invalid_type')
@@ -31,7 +31,7 @@ export function checkScope(
   if (scope_kind !== null && !registry.isScopeKind(scope_kind))
     throw refuse('scope_kind', 'unknown_scope_kind')
   return {
-    mustSuit: ({ name, applicable_scope_kinds }) => {
+    assertApplicable: ({ name, applicable_scope_kinds }) => {
       if (scope_kind === null) return
       if (builtin.includes(name)) throw refusal('role_grant_builtin_scoped')
       if (applicable_scope_kinds && !applicable_scope_kinds.includes(scope_kind))
@@ -41,8 +41,8 @@ export function checkScope(
 }
 
 /**
- * The scope lock (contract 3, section 7.1, lock 2), before any account lock: shared by whatever makes grants
- * and offers at it, so that its destruction meets all of them or comes before them.
+ * Takes the scope lock, before any account lock. Whatever makes a grant or an offer at the scope takes it shared and
+ * `destroyScope` takes it exclusively, so that none is made while or after the scope is destroyed.
  */
 export async function lockScope(
   db: Queryable,
@@ -53,13 +53,13 @@ export async function lockScope(
   await db.run(sql`select ${scopeLock(sql`${scope_kind}::text`, sql`${scope_id}::text`, mode)}`)
 }
 
-/** The lock as an expression, for a statement that reads which scope it is. */
+/** The lock as an SQL expression, for a statement that reads the scope itself. */
 export const scopeLock = (kind: Sql, id: Sql, mode: 'shared' | 'exclusive' = 'shared'): Sql => {
   const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock')
   return sql`${lock}(hashtextextended('cellkeep scope ' || ${kind} || ' ' || ${id}, 0))`
 }
 
-/** Under the scope lock: nothing arises any more at a scope that was destroyed. */
+/** Refuses a scope that was destroyed. The caller holds the scope lock. */
 export async function refuseDestroyed(db: Queryable, { scope_kind, scope_id }: Scope): Promise<void> {
   if (scope_id === null) return
   const destroyed = await db.first(sql`

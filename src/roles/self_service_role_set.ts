@@ -7,7 +7,7 @@ import { activeGrantsWhere, endGrants } from './revoke.ts'
 import { RoleName } from './scope.ts'
 
 export const self_service_role_set = mutation({
-  doc: 'Take or lay down a role that the operator leaves to everybody; globally, for the acting actor.',
+  doc: 'Give the acting actor a role that the operator allows for self-service, or take it away; always globally.',
   auth: { account: 'required', actor: 'required' },
   enabled: (_config, { selfService }) => selfService !== undefined,
   event: 'role_grant_create',

@@ -15,7 +15,7 @@ const signIn = async ({ username, password }: TestAccount): Promise<string> => {
   return cookie as string
 }
 const run = (...query: Parameters<typeof sql>) => test.service.app.db.run(sql(...query))
-/** Sessions by SQL that began and end so many seconds from now. */
+/** Inserts sessions that begin and end this many seconds from now. */
 const plant = ({ id }: TestAccount, ids: string[], began: number, ends: number) => run`
   insert into auth_session (id, account_id, created_at, expires_at)
   select one, ${id}::uuid, now() + ${began} * interval '1 second', now() + ${ends} * interval '1 second'

@@ -3,8 +3,8 @@ import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { AuthSession } from './sessions.ts'
 
-/** Newest sessions shown; the cap keeps the usual number far below. */
-const shown = 50
+/** The default cap on sessions per account is far below it. */
+const sessionsMax = 50
 
 export const account_session_list = query({
   doc: 'The unexpired sessions of the caller’s account, newest first.',
@@ -14,7 +14,7 @@ export const account_session_list = query({
     const sessions = await db.rows<z.output<typeof AuthSession>>(sql`
       select id, account_id, created_at, expires_at from auth_session
       where account_id = ${account.id}::uuid and expires_at > now()
-      order by created_at desc, id desc limit ${sql.raw(shown)}`)
+      order by created_at desc, id desc limit ${sql.raw(sessionsMax)}`)
     return { sessions }
   },
 })

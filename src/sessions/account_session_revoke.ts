@@ -4,7 +4,7 @@ import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 
 export const account_session_revoke = mutation({
-  doc: 'End one session of the caller’s account. A foreign, unknown or expired id answers `revoked: false`.',
+  doc: 'End one session of the caller’s account. `revoked` is false for an expired or unknown session, or one of another account.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'session_revoke',
   input: z.strictObject({ session_id: SessionId }),

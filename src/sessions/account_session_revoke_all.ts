@@ -4,7 +4,7 @@ import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 
 export const account_session_revoke_all = mutation({
-  doc: 'End every session of the caller’s account, the present one included.',
+  doc: 'End every session of the caller’s account, including the current one.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'session_revoke_all',
   output: z.object({ ok: z.literal(true), count: z.int() }),

@@ -2,25 +2,25 @@ import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { limiterIp } from '../limits/limiters.ts'
 
 /**
- * The addresses from which an account has signed in lately: wrong passwords from elsewhere do not lock these out.
- * A login renews its address once a day; 90 days outlast three sessions, so a device that signs in whenever its session ends
- * stays known.
+ * An account remembers the addresses it has signed in from: wrong passwords from elsewhere do not lock these out.
+ * A login renews its address at most once a day. 90 days are longer than three sessions, so a device that signs in
+ * again whenever its session ends stays known.
  */
 const knownDays = 90
-/** Per account; the one used longest ago goes first. */
+/** Per account; the least recently used address is dropped first. */
 const addressesMax = 16
 
 const days = (count: number): Sql => sql.raw(`interval '${count} days'`)
 
 /**
- * Whether the account with this id, an SQL expression that is never null, has signed in from the address: null if
- * not lately, true if its last sign-in there is of today, so that it need not be remembered again.
+ * Whether the address is known to the account with this id (an SQL expression that is never null): null if not,
+ * true if it was renewed within a day and needs no renewal, false if it should be renewed.
  */
 export const seenToday = (account: Sql, ip: string): Sql => sql`(
   select last_at > now() - ${days(1)} from account_address
   where account_id = ${account} and address = ${limiterIp(ip)} and last_at > now() - ${days(knownDays)})`
 
-/** Parts of a `with` clause that remember where an account signed in, under the lock of its row. */
+/** Parts of a `with` clause that remember the address of a sign-in. The caller holds the account lock. */
 export function rememberAddress(account_id: string, ip: string): Sql {
   const address = limiterIp(ip)
   return sql`, known as (
@@ -34,14 +34,14 @@ export function rememberAddress(account_id: string, ip: string): Sql {
     )`
 }
 
-/** The addresses that limiters may have a bucket of the account for. */
+/** The addresses for which limiters may hold a bucket of the account. */
 export async function knownAddresses(db: Queryable, account_id: string): Promise<string[]> {
   const rows = await db.rows<{ address: string }>(sql`
     select address from account_address where account_id = ${account_id}::uuid`)
   return rows.map(({ address }) => address)
 }
 
-/** Forgets at most so many addresses that have not been used for long; how many. */
+/** Deletes at most `rows` addresses that are no longer known, and returns how many it deleted. */
 export const forgetAddresses = (db: Queryable, rows: number): Promise<number> =>
   db.run(sql`
     delete from account_address where (account_id, address) in (

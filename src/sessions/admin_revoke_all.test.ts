@@ -4,12 +4,12 @@ import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** What admins end at once: the sessions of an account, or its tokens. */
+/** What admins end in one call: the sessions of an account, or its tokens. */
 const kinds = [
   {
     method: 'admin_session_revoke_all',
     event: 'session_revoke_all',
-    /** Two that live and one that has expired; a client by one of those that live. */
+    /** Two live ones and an expired one; the client uses one of the live ones. */
     make: async (test: TestService, ada: TestAccount) => {
       const client = test.client()
       for (const each of [client, test.client()])
@@ -19,7 +19,7 @@ const kinds = [
           select id from auth_session where account_id = ${ada.id}::uuid order by created_at limit 1)`)
       return client
     },
-    /** Of three rows an expired session is none that can be ended. */
+    /** An expired session does not count as ended; an expired token does. */
     count: 2,
     table: 'auth_session',
   },

@@ -9,7 +9,7 @@ import { type Queryable, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 
 export const admin_session_revoke_all = mutation({
-  doc: 'End every session of an account; one’s own account included.',
+  doc: 'End every session of an account, which may be the caller’s own.',
   auth: { role: 'admin' },
   event: 'session_revoke_all',
   rate_limit: 'account',
@@ -23,7 +23,7 @@ export const admin_session_revoke_all = mutation({
   },
 })
 
-/** Ends the unexpired sessions of a live account, under its lock; how many. */
+/** Locks a live account, ends its unexpired sessions, and returns how many. */
 async function endSessions(db: Queryable, audit: Audit, account_id: string, detail: Detail): Promise<number> {
   const account = (await lockAccounts(db, [account_id])).get(account_id)
   if (!account || account.deleted_at !== null) throw noAccount('session_revoke_all', account_id, detail)
@@ -34,7 +34,7 @@ async function endSessions(db: Queryable, audit: Audit, account_id: string, deta
 }
 
 export const revokeSessions = operation({
-  doc: 'End every session of an account; its owner has to sign in again.',
+  doc: 'End every session of an account. Its owner has to sign in again.',
   input: z.strictObject({ account_id: Uuid }),
   event: 'session_revoke_all',
   errors: ['account_not_found'],

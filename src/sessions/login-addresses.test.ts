@@ -12,7 +12,7 @@ const tenThen429 = [...Array(10).fill(401), 429]
 describe.each(['memory', 'postgres'] as const)(
   'an address that signed in lately (store %s)',
   (limit_store) => {
-    /** Two nodes: the database is what they share. */
+    /** Two nodes that share a database. */
     let test: TestService
     let other: TestService
     beforeAll(async () => {
@@ -69,7 +69,7 @@ describe.each(['memory', 'postgres'] as const)(
       expect(await fail(ada.username, 9, here)).toEqual(Array(9).fill(401))
       expect((await login(ada.username, password, home)).status).toBe(200)
       expect(await fail(ada.username, 11, here)).toEqual(tenThen429)
-      // Whoever shares it with the owner has used up nothing of the others'.
+      // A client at the owner's address has used up nothing of the other addresses.
       expect((await login(ada.username, password, freshIp())).status).toBe(200)
     })
 

@@ -33,7 +33,7 @@ describe('the holder of a /48 who sends wrong passwords from each of its network
     expect(entered.map(({ status }) => status)).toEqual(Array(8).fill(200))
     const replies = await Promise.all(attack)
     expect(count(replies, 401) + count(replies, 429) + count(replies, 503)).toBe(200)
-    // Ten times the budget of one address, and then nothing more from a network not seen before either.
+    // Ten times the budget of one address; after that, nothing from a new network either.
     let tried = count(replies, 401)
     let subnet = 1000
     for (let refused = 0, round = 0; refused < 20 && round < 20; round++) {

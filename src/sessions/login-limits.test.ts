@@ -129,7 +129,7 @@ describe('the limiter of a name', () => {
         return await inTurn(wrong)
       }),
     )
-    // One after the other: filling one must not have shortened the next.
+    // In sequence: filling one must not shorten the next.
     expect(seen).toEqual(Array(4).fill([...Array(10).fill(401), 429]))
     const refusals = await Promise.all(names.map((name) => login(test, name, password, freshIp())))
     const bare = refusals.map((reply) => reply.bare.replaceAll(String(reply.json?.retry_after), 'N'))
@@ -183,7 +183,7 @@ describe('twelve people behind one address', () => {
     const [people, ip] = [await Promise.all(times(12, () => test.account())), freshIp()]
     const replies = await Promise.all(people.map(({ username }) => login(test, username, password, ip)))
     expect(statuses(replies)).toEqual(Array(12).fill(200))
-    // And with a budget far below their number.
+    // Also with a budget far below their number.
     const small = await testService({
       trusted_proxies: ['127.0.0.1'],
       limit_store,

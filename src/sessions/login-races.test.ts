@@ -26,7 +26,7 @@ const change = ({ cookie }: TestAccount, current_password: string, new_password:
 const sessionCount = async ({ id }: TestAccount): Promise<number> =>
   (await test.service.app.db.rows(sql`select from auth_session where account_id = ${id}::uuid`)).length
 
-/** Changes the stored hash, to one of each of these passwords, as soon as the attempt has verified the one before. */
+/** Sets the stored hash to each of these passwords in turn, as soon as the attempt has verified the previous one. */
 async function changingHash<T>(
   { id }: TestAccount,
   passwords: string[],

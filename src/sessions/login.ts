@@ -15,13 +15,12 @@ import { auditEnded, endForeignSession, type StartedSession, startSession } from
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
 type Known = { id: string; password_hash: string }
-/** The limiter's bucket of the attempt, and whether its address is one to be remembered. */
+/** The limiter bucket of the attempt, and whether a success should remember or renew its address. */
 type From = { bucket: string; isToRemember: boolean }
 type Identifier = ReturnType<typeof identifierOf>
 
-/** `POST /login`. */
 export const login = route({
-  doc: 'Sign in with username or e-mail and password; answers with a session cookie.',
+  doc: 'Sign in with username or e-mail and password; sets a session cookie.',
   method: 'POST',
   path: '/login',
   auth,
@@ -51,7 +50,7 @@ export const login = route({
       await endForeignSession(app, session.account_id, carriers, ip)
       return { body: { ok: true as const }, cookie: session.cookie }
     } catch (error) {
-      // Outside the attempt: the failure is charged at once and not only when the floor has passed.
+      // Wait outside the attempt, so that the failure is charged at once and not after the floor.
       if (isRefused(error)) await fail(context, account, floor)
       throw error
     }
@@ -59,9 +58,8 @@ export const login = route({
 })
 
 /**
- * A bucket per name that is typed, whether somebody has it or not, so that nothing tells the e-mail of an account
- * from that of another, or of nobody. An address that signed in to the account lately has one of its own, of the
- * same size.
+ * One bucket per name as typed, whether an account has it or not, so that refusals do not tell which names exist.
+ * An address known to the account has a bucket of its own, of the same size.
  */
 const bucketOf = ({ key }: Identifier, knownAddress: string | null): string =>
   knownAddress === null ? identifierKey(key) : keyAt(identifierKey(key), knownAddress)
@@ -69,7 +67,7 @@ const bucketOf = ({ key }: Identifier, knownAddress: string | null): string =>
 const isRefused = (error: unknown): boolean =>
   error instanceof ServiceError && error.data.reason === 'invalid_credentials'
 
-/** Verifies and opens the session; whoever verified a password that was changed meanwhile starts over. */
+/** Verifies the password and opens the session. Verifies again if the stored hash has changed meanwhile. */
 async function signIn(
   context: Context,
   account: Known | undefined,
@@ -90,7 +88,7 @@ async function signIn(
   return 'wrong'
 }
 
-/** A new hash where the stored one has old parameters; none while the queue has no place for it. */
+/** A new hash if the stored one has outdated parameters; null if not, or if the hashing queue is full. */
 async function rehash({ app, ip }: Context, hash: string, password: string): Promise<string | null> {
   const { passwords } = app
   if (!passwords.isOutdated(hash) || !passwords.hasRoom()) return null
@@ -102,7 +100,7 @@ async function rehash({ app, ip }: Context, hash: string, password: string): Pro
 
 type Verified = From & { id: string; verified: string; rehashed: string | null }
 
-/** The session; or the stored hash where it is no longer the one that was verified; or null: account gone. */
+/** Returns the session; the stored hash if it is no longer the verified one; null if the account is gone. */
 async function openSession(
   { app, carriers, ip }: Context,
   { id, bucket, isToRemember, verified, rehashed }: Verified,
@@ -121,13 +119,13 @@ async function openSession(
   })
 }
 
-/** What is sent for a name that nobody has, as long as what is sent for others. */
+/** Read instead of a hash for a name that no account has; as long as a real hash. */
 const nobodysHash = '-'.repeat(97)
 const nobody = '00000000-0000-0000-0000-000000000000'
 
 /**
- * One statement that does, and answers, as much for a name that nobody has: whoever is refused by the limiter of a
- * name may ask as often as he likes and take the time.
+ * One statement that does the same work and returns as much for a name that no account has: a client that the
+ * limiter refuses can still call as often as it likes and measure the time.
  */
 async function findAccount({ app, ip }: Context, { kind, key }: Identifier) {
   const { id, password_hash, seen_today } = await app.db.readOnly.one<
@@ -140,7 +138,7 @@ async function findAccount({ app, ip }: Context, { kind, key }: Identifier) {
   return { account: id === nobody ? undefined : { id, password_hash }, seen_today }
 }
 
-/** Audit row, then the failure floor: a refusal takes the same time whatever its cause. */
+/** Writes the audit row, then waits for the failure floor: a refusal takes the same time whatever its cause. */
 async function fail({ app, ip }: Context, account: Known | undefined, floor?: Promise<void>): Promise<void> {
   await app.audit.failure({
     event_type: 'login',

@@ -4,9 +4,8 @@ import { mutate } from '../core/mutate.ts'
 import { route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 
-/** `POST /logout`: ends the presented session and clears its cookie (contract 2, section 8). */
 export const logout = route({
-  doc: 'End the present session and clear its cookie.',
+  doc: 'End the current session and clear its cookie.',
   method: 'POST',
   path: '/logout',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },

@@ -126,7 +126,7 @@ describe('of everyone', () => {
   it('every session and token ends, with one row per account that lost something', async () => {
     await ops().revokeEverySession({}, by)
     await ops().revokeEveryToken({}, by)
-    // More accounts than one batch has.
+    // More accounts than one batch holds.
     await test.service.app.db.run(sql`
       with made as (
         insert into account (username, password_hash) select 'many' || n, 'x' from generate_series(1, 450) n

@@ -21,7 +21,7 @@ const liveCount = async ({ id }: TestAccount): Promise<number> => {
     select from auth_session where account_id = ${id}::uuid and expires_at > now()`)
   return rows.length
 }
-/** Sessions by SQL, so old; `age` as an interval, the ids given or random. */
+/** Inserts sessions of this age, an SQL interval; the ids are given or random. */
 const plant = async ({ id }: TestAccount, ages: string[], ids: string[] = []): Promise<string[]> => {
   const planted = ages.map((_, i) => ids[i] ?? sha256Hex(`${id} ${i}`))
   await test.service.app.db.run(sql`

@@ -3,7 +3,7 @@ import { SessionId } from '../accounts/formats.ts'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 
-/** Whosever it is; `revoked: false` for an unknown or expired one. */
+/** Of any account; `revoked` is false for an unknown or expired session. */
 export const revokeSession = operation({
   doc: 'End one session by its id.',
   input: z.strictObject({ session_id: SessionId }),

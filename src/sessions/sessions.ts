@@ -9,7 +9,7 @@ import { type Queryable, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { rememberAddress } from './addresses.ts'
 
-/** Wire form of a session (SPEC: Session). */
+/** Wire form of a session. */
 export const AuthSession = z.object({
   id: z.string(),
   account_id: Uuid,
@@ -22,16 +22,15 @@ const lifetime = sql.raw(`interval '${sessionLifetimeSeconds} seconds'`)
 export type StartedSession = {
   session_id: string
   account_id: string
-  /** The `Set-Cookie` value; send it only after the commit. */
+  /** The `Set-Cookie` value. Send it only after the commit. */
   cookie: string
-  /** The other sessions that ended for it. */
+  /** The sessions that this one replaced or pushed out. */
   ended: { session_id: string; cause: 'cap' | 'replaced' }[]
 }
 
 /**
- * Opens a session inside the caller's transaction, which holds the account lock: ends the session whose
- * cookie came along, when it is the account's own, and the oldest beyond the cap. `ip` is where somebody
- * signed in; left out, no address is remembered.
+ * Opens a session inside the caller's transaction, which holds the account lock. Ends the presented session if it
+ * belongs to the same account, and the oldest sessions beyond the cap. Remembers the address `ip`, if given.
  */
 export async function startSession(
   app: App,
@@ -78,7 +77,7 @@ export async function startSession(
   }
 }
 
-/** The rows of the sessions that ended for a new one: subject and owner are the same account. */
+/** Audits the sessions that ended for a new one. The account of the session is the subject too. */
 export function auditEnded(audit: Audit, { account_id, ended }: StartedSession): void {
   for (const one of ended) audit('session_revoke', one, ownSession(account_id))
 }
@@ -90,8 +89,8 @@ const ownSession = (account_id: string): Partial<Envelope> => ({
 })
 
 /**
- * A browser that signs in over another account's live session ends that one, in a transaction of its own:
- * the two accounts are never locked together, so two browsers that swap accounts cannot deadlock.
+ * Ends the session of another account that a browser still had when it signed in. This runs in a transaction of
+ * its own: the two accounts are never locked together, so two browsers that swap accounts cannot deadlock.
  */
 export async function endForeignSession(
   app: App,
@@ -118,7 +117,7 @@ export async function endForeignSession(
   } catch (error) {
     app.log.error(
       { err: error },
-      'the session of a replaced cookie could not be ended; it lives until it expires',
+      'cannot end the session of a replaced cookie; it stays valid until it expires',
     )
   }
 }

@@ -11,9 +11,9 @@ export const app_settings_get = query({
   handler: async (_input, { db }) => ({ settings: await readSettings(db) }),
 })
 
-/** It works whether or not the methods are enabled. */
+/** Works whether or not the methods are enabled. */
 export const getSettings = operation({
-  doc: 'The settings that admins may change while the server runs.',
+  doc: 'Show the settings that admins can change while the server runs.',
   handler: (_input, { app }) => readSettings(app.db),
   command: { name: 'settings get', phrase: describeSettings },
 })

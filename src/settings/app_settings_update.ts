@@ -8,7 +8,7 @@ import { AppSettings, describeSettings, hasSettingsMethods, readSettings } from 
 const SettingsInput = z.strictObject({ open_signup: z.boolean() })
 
 export const app_settings_update = mutation({
-  doc: 'Open or close signup for people without an invite; it binds the next request on every node.',
+  doc: 'Open or close signup without an invite. It applies from the next request on every node.',
   auth: { role: 'admin' },
   enabled: hasSettingsMethods,
   event: 'app_settings_update',
@@ -22,7 +22,7 @@ export const app_settings_update = mutation({
   },
 })
 
-/** Writes the row; the value that stands there already changes nothing and leaves no audit row. */
+/** Writes the row. An unchanged value writes nothing and leaves no audit row. */
 async function changeSettings(
   db: Queryable,
   audit: Audit,
@@ -42,9 +42,9 @@ async function changeSettings(
   return await readSettings(db)
 }
 
-/** Answers the settings in force afterwards; it works whether or not the methods are enabled. */
+/** Returns the settings now in force. Works whether or not the methods are enabled. */
 export const setSettings = operation({
-  doc: 'Let everybody sign up, or only who is invited; it binds the next request on every server.',
+  doc: 'Let everyone sign up, or only those who are invited. It applies from the next request on every server.',
   input: SettingsInput,
   event: 'app_settings_update',
   handler: ({ open_signup }, { db, audit, detail: { via }, by: updated_by }) =>

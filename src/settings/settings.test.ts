@@ -138,7 +138,7 @@ describe('a method that the configuration leaves out', () => {
       handler: async () => ({}),
     }),
   }
-  /** Everything of the answers that a caller can see, over POST, GET and in a batch. */
+  /** Everything of the responses that a client can see, over POST, GET and in a batch. */
   async function seen({ url }: TestService, method: string, cookie?: string): Promise<string[]> {
     const headers = { 'content-type': 'application/json', 'x-request-id': 'same', ...(cookie && { cookie }) }
     const call = { jsonrpc: '2.0', id: 1, method }

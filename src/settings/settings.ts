@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 
-/** Wire form of the one row of settings (contract 2, section 2). */
+/** Wire form of the settings, which are one row. */
 export const AppSettings = z.object({
   open_signup: z.boolean(),
   updated_at: z.string().nullable(),
@@ -18,7 +18,7 @@ export const describeSettings = ({ open_signup, updated_at, updated_by_username 
   'changed by': updated_by_username,
 })
 
-/** Whether the methods exist; the row counts for signup either way. */
+/** Whether the methods exist. Signup reads the row either way. */
 export const hasSettingsMethods = ({ app_settings }: Config): boolean => app_settings
 
 export const readSettings = (db: Pick<Queryable, 'one'>): Promise<AppSettings> =>
@@ -28,7 +28,7 @@ export const readSettings = (db: Pick<Queryable, 'one'>): Promise<AppSettings> =
     left join account on account.id = actor.account_id
     where s.id = 1`)
 
-/** Whether anybody may sign up, as of now: never kept between two requests (SPEC: closed by default). */
+/** Whether anyone may sign up. Read for every request and never cached; closed by default. */
 export async function isSignupOpen(db: Pick<Queryable, 'first'>): Promise<boolean> {
   const row = await db.first<{ open_signup: boolean }>(sql`select open_signup from app_settings where id = 1`)
   return row?.open_signup === true

@@ -25,7 +25,7 @@ export const TokenInput = z.strictObject({
 })
 
 export const account_token_create = mutation({
-  doc: 'Make an API token for scripts; its secret is in this answer and nowhere else. The oldest beyond the cap end.',
+  doc: 'Make an API token for scripts. Only this response has its secret. The oldest tokens beyond the cap end.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'token_create',
   rate_limit: 'account',
@@ -65,7 +65,7 @@ export function refuseUnknownMethods<I extends { scope: TokenScope }>(
   return input
 }
 
-/** Makes the token, under the account lock; those it pushes out end. */
+/** Makes the token and ends the oldest ones beyond the cap. The caller holds the account lock. */
 export async function makeToken(
   app: App,
   { db, audit }: Pick<Work, 'db' | 'audit'>,
@@ -101,7 +101,7 @@ export async function makeToken(
 
 type NewToken = { id: string; name: string; token_hash: string; scope: string; days: number | null }
 
-/** Inserts under the account lock; expired tokens take no slot, the new one never goes. */
+/** Inserts the token and evicts the oldest beyond the cap, never the new one. Expired tokens do not count. */
 function insertToken(
   db: Queryable,
   account_id: string,

@@ -4,7 +4,7 @@ import { sql } from '../db/db.ts'
 import { ApiTokenId } from './tokens.ts'
 
 export const account_token_revoke = mutation({
-  doc: 'End one API token of the caller’s account. A foreign or unknown id answers `revoked: false`.',
+  doc: 'End one API token of the caller’s account. `revoked` is false for an unknown token, or one of another account.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'token_revoke',
   input: z.strictObject({ token_id: ApiTokenId }),

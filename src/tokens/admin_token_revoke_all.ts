@@ -23,7 +23,7 @@ export const admin_token_revoke_all = mutation({
   },
 })
 
-/** Ends every token of a live account, under its lock; how many. */
+/** Locks a live account, ends all its tokens, and returns how many. */
 async function endTokens(db: Queryable, audit: Audit, account_id: string, detail: Detail): Promise<number> {
   const account = (await lockAccounts(db, [account_id])).get(account_id)
   if (!account || account.deleted_at !== null) throw noAccount('token_revoke_all', account_id, detail)
@@ -55,7 +55,7 @@ export const revokeEveryToken = operation({
     endForEveryone(app, 'token_revoke_all', { table: sql`api_token`, live: sql`true` }, operate),
   command: {
     name: 'token revoke-all --everyone',
-    confirm: 'Every script of everybody needs a new token.',
+    confirm: 'Every script of every account needs a new token.',
     phrase: ({ count, accounts }) => `${counted(count, 'token')} of ${counted(accounts, 'account')} ended.`,
   },
 })

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** Contract 2, sections 10 and 12: what asks for one type of credential. */
+/** The methods that require one type of credential. */
 const typed: Record<string, string[]> = {
   account_session_revoke: ['session'],
   account_session_revoke_all: ['session'],
@@ -26,7 +26,7 @@ const typed: Record<string, string[]> = {
 }
 
 type Refused = { error?: { code: number; data: { reason: string } } }
-/** A key that no method knows: whatever passes the guards goes no further than the schema. */
+/** Sends a key that no method knows, so that a call which passes the guards stops at the schema. */
 const attempt = async (method: string, headers: Record<string, string>) => {
   const { status, json } = await rpc(test.url, call(method, { no_such_key: true }), headers)
   const { error } = json as Refused

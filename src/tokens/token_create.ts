@@ -3,9 +3,9 @@ import { account, operation, type Words } from '../core/operation.ts'
 import { Uuid } from '../wire/types.ts'
 import { makeToken, refuseUnknownMethods, TokenInput } from './account_token_create.ts'
 
-/** As its owner makes one; the secret is in the answer and nowhere else. */
+/** Like `account_token_create`; only the result has the secret. */
 export const createToken = operation({
-  doc: 'Make an API token for a script of an account, and print its secret, once.',
+  doc: 'Make an API token for an account and print its secret. It cannot be shown again.',
   input: TokenInput.extend({ account_id: Uuid }),
   event: 'token_create',
   errors: ['account_not_found', 'unknown_method'],
@@ -23,7 +23,7 @@ export const createToken = operation({
       lifetime: { usage: '(--days N | --eternal)', parse: toLifetime },
     },
     details:
-      'SCOPE is full, read_only, or the methods that it may call, such as cell_get,cell_list. The script sends\nthe secret as `Authorization: Bearer …`. It acts for the account, so give it the least that it needs.',
+      'SCOPE is full, read_only, or the methods that it may call, such as cell_get,cell_list. The script sends\nthe secret as `Authorization: Bearer …`. It acts for the account, so give it the narrowest scope it needs.',
     phrase: ({ token, id, name, scope, expires_at }) => ({
       secret: token,
       token: id,
@@ -35,7 +35,7 @@ export const createToken = operation({
 })
 
 function toScope({ '--scope': scope }: Words) {
-  if (typeof scope !== 'string') throw new TypeError('Say which --scope it gets.')
+  if (typeof scope !== 'string') throw new TypeError('Name its --scope.')
   return scope === 'full' || scope === 'read_only'
     ? { kind: scope }
     : { kind: 'methods', methods: scope.split(',') }
@@ -43,6 +43,6 @@ function toScope({ '--scope': scope }: Words) {
 
 function toLifetime({ '--days': days, '--eternal': eternal }: Words) {
   if ((days === undefined) === (eternal === undefined))
-    throw new TypeError('Say for how many --days it holds, or --eternal.')
+    throw new TypeError('Give either --days or --eternal.')
   return days === undefined ? { kind: 'eternal' } : { kind: 'ttl', days: Number(days) }
 }

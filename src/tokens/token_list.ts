@@ -7,9 +7,9 @@ import { type TokenEntry, toEntry, tokenColumns } from './tokens.ts'
 
 export type AdminToken = TokenEntry & { username: string }
 
-/** Expired ones included until they are swept. */
+/** Includes expired tokens until the cleanup removes them. */
 export const listTokens = operation({
-  doc: 'The API tokens of an account, or of all, newest first. Secrets are stored nowhere.',
+  doc: 'List the API tokens of an account, or of all, newest first. Their secrets are not stored.',
   input: z.strictObject({ account_id: Uuid.nullish(), ...pageInput() }),
   async handler({ account_id = null, ...wanted }, { app }) {
     const page = openPage(app, 'token_list', { actor: null, account_id }, wanted)
@@ -40,7 +40,7 @@ export const listTokens = operation({
         'LAST USED': 'last_used_at',
         FROM: 'last_used_ip',
       },
-      none: 'There is no token.',
+      none: 'There are no tokens.',
     },
   },
 })

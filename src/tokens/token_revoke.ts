@@ -3,7 +3,7 @@ import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { ApiTokenId } from './tokens.ts'
 
-/** Whosever it is; `revoked: false` for an unknown one. */
+/** Of any account; `revoked` is false for an unknown token. */
 export const revokeToken = operation({
   doc: 'End one token by its id (tok_…).',
   input: z.strictObject({ token_id: ApiTokenId }),

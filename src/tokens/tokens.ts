@@ -3,7 +3,7 @@ import { scopeLabel } from '../auth/token-scope.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 
-/** Wire form of a token in lists (contract 2, section 2): its scope as a label, never its secret. */
+/** Wire form of a token in lists: its scope as a label, never its secret. */
 export const TokenEntry = z.object({
   id: z.string(),
   account_id: Uuid,
@@ -18,7 +18,6 @@ export type TokenEntry = z.output<typeof TokenEntry>
 
 export const tokenColumns = sql`id, account_id, name, scope, created_at, expires_at, last_used_at, last_used_ip`
 
-/** A selected row as it is shown. */
 export const toEntry = (row: Omit<TokenEntry, 'scope'> & { scope: unknown }): TokenEntry => ({
   ...row,
   scope: scopeLabel(row.scope),
@@ -28,7 +27,7 @@ export const ApiTokenId = z.string().regex(/^tok_[A-Za-z0-9_-]{12}$/)
 
 const nameMax = 100
 
-/** 1 to 100 code points after trimming, no control character. */
+/** 1 to 100 code points after trimming, no control characters. */
 export const TokenName = z
   .string()
   .refine((name) => !/\p{Cc}/u.test(name), { params: { code: 'invalid_format' } })
