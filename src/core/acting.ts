@@ -5,7 +5,7 @@ import { Uuid } from '../wire/types.ts'
 import type { AuthSpec } from './method.ts'
 
 /**
- * The acting actor (contract 1, section 8.3): the one named, the only one, or a refusal that lists the
+ * The acting actor: the one named, the only one, or a refusal that lists the
  * choice. `acting` is the raw input value; undefined means not sent. Null: no actor is resolved.
  */
 export function resolveActor(auth: AuthSpec, caller: Caller | null, acting: unknown): Candidate | null {

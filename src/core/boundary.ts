@@ -4,7 +4,7 @@ import type { Log } from '../log/log.ts'
 
 /**
  * The one boundary: only our own error class passes; anything else is `internal_error`, whose cause goes
- * to the log with the request id and never to the caller (contract 1, section 4.3).
+ * to the log with the request id and never to the caller.
  */
 export function asServiceError(error: unknown, log: Log, request_id: string): ServiceError {
   const known = error instanceof ServiceError ? error : databaseRefusal(error)

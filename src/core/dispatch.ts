@@ -30,7 +30,7 @@ export type Call = {
   trace: { account_id?: string }
 }
 
-/** What a call is beyond itself where it came over a WebSocket (contract 1, section 11.2). */
+/** What a call is beyond itself where it came over a WebSocket. */
 export type Message = {
   /** Refuses a caller other than the one who opened the socket; null where the credential is gone. */
   admit(caller: Caller | null): void

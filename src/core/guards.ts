@@ -3,7 +3,7 @@ import type { TokenScope } from '../auth/identity.ts'
 import { refusal } from '../errors.ts'
 import type { AuthSpec } from './method.ts'
 
-/** The guards that need no body: presence, credential type, token scope (contract 1, section 8.1, steps 3 to 5). */
+/** The guards that need no body: presence, credential type, token scope. */
 export function guardCredential(
   auth: AuthSpec,
   caller: Caller | null,
@@ -20,7 +20,7 @@ export function guardCredential(
     throw refusal('token_scope_required', { required_scope: target.scope })
 }
 
-/** What a token scope reaches (contract 1, section 8.4); a `required_scope` of a consumer's own takes `full`. */
+/** What a token scope reaches; a `required_scope` of a consumer's own takes `full`. */
 function reaches(
   scope: TokenScope,
   auth: AuthSpec,

@@ -7,7 +7,7 @@ import { type Sql, sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { closePage, openPage } from './page.ts'
 
-/** Paging by what every list promises (contract 1, section 0), on the lists of admins over whole tables. */
+/** Paging by what every list promises, on the lists of admins over whole tables. */
 type PageInput = { limit?: number | null; cursor?: string | null; acting?: string }
 type Page = { ids: string[]; next_cursor: string | null }
 type List = {

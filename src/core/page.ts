@@ -5,7 +5,7 @@ import { CursorText, Limit } from '../wire/types.ts'
 import type { App } from './app.ts'
 import type { CursorKey } from './cursor.ts'
 
-/** The input keys of a paged list (contract 1, section 0). */
+/** The input keys of a paged list. */
 export const pageInput = (max = 200, standard = 50) => ({ limit: Limit(max, standard), cursor: CursorText })
 
 export type Page = {

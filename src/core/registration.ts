@@ -9,7 +9,7 @@ import type { Action, AuthSpec, WiredAction } from './method.ts'
 const scopeForm = /^[a-z][a-z_]*:[a-z][a-z0-9_.]*$/
 
 /**
- * Checks every declaration (contract 1, section 6) and adds what follows from its place in the table.
+ * Checks every declaration and adds what follows from its place in the table.
  * A broken rule stops the start with the method and the rule named. An action without a handler is left
  * out: nobody can tell it from one that does not exist. A config file brings declarations that no compiler
  * saw, and a guard misspelled there must not become no guard. What the configuration leaves out is checked too.

@@ -7,7 +7,7 @@ import type { CallerOf } from './action.ts'
 import type { App } from './app.ts'
 import type { AuthSpec, RateLimit } from './method.ts'
 
-/** A REST route of the account prefix (contract 1, section 8; contract 2, section 8). */
+/** A REST route of the account prefix. */
 export type Route<
   A extends AuthSpec = AuthSpec,
   I extends z.ZodType = z.ZodType,
@@ -29,7 +29,7 @@ export type Route<
   readonly errors?: readonly Reason[]
   /** Clears the cookie also where the guards refuse (logout with a dead session). */
   readonly alwaysClears?: boolean
-  /** Must match the allow-list even without a cookie: these routes set one (contract 1, section 2.2). */
+  /** Must match the allow-list even without a cookie: these routes set one. */
   readonly checksOrigin?: boolean
   /** False: the route does not exist, 404. */
   readonly enabled?: (app: App) => boolean

@@ -4,7 +4,7 @@ import { refusal } from '../errors.ts'
 import type { EdgeRequest, RaiseLimit } from './reply.ts'
 
 /**
- * Reads a JSON body as text (contract 1, section 2.4): '' without a body, null where the bytes are not
+ * Reads a JSON body as text: '' without a body, null where the bytes are not
  * UTF-8. Refuses another media type, another charset and any content encoding.
  */
 export async function readJsonText(

@@ -6,7 +6,7 @@ import { StartError } from '../errors.ts'
 export type TrustedProxies = (ip: string) => boolean
 
 /**
- * The address a request came from (contract 1, section 2.3), canonical. `forwarded` is every
+ * The address a request came from, canonical. `forwarded` is every
  * `X-Forwarded-For` line joined by commas; `onIgnored` hears of one sent by a peer without trust.
  * Throws when the socket has no address: that request is an internal error, there is no shared key.
  */

@@ -10,7 +10,7 @@ import { routeList } from '../routes.ts'
 import { admitUpgrade } from '../websocket/upgrade.ts'
 import { bodyLimit, readJsonText } from './body.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
-import { type Origin, rpcGet, rpcPost } from './jsonrpc.ts'
+import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
 import { compileOrigins } from './origin.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, jsonReply } from './reply.ts'
 import { runRoute } from './rest.ts'
@@ -24,7 +24,7 @@ type Surface = {
   checksOrigin?: boolean
   /** Health paths: no origin check, no cookie handling. */
   exempt?: boolean
-  handle(request: EdgeRequest, origin: Origin): Promise<EdgeReply>
+  handle(request: EdgeRequest, origin: RequestInfo): Promise<EdgeReply>
 }
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/
@@ -42,7 +42,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
   }
 
   /** Steps 2 to 6; what it throws becomes the flat body of its reason. */
-  async function answer(request: EdgeRequest, sent: Sent, origin: Origin): Promise<EdgeReply> {
+  async function answer(request: EdgeRequest, sent: Sent, origin: RequestInfo): Promise<EdgeReply> {
     // 2. draining
     if (phase.now === 'draining') throw refusal('shutting_down')
 
@@ -82,7 +82,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
       isAllowed: sentOrigin !== undefined && isAllowed(sentOrigin),
     }
     const { carriers, discarded } = readCarriers(request.header, app.sessionCookie)
-    const trace: Origin['trace'] = {}
+    const trace: RequestInfo['trace'] = {}
     let ip = ''
     let reply: EdgeReply
     try {
@@ -126,7 +126,7 @@ type Sent = { surface: Surface | undefined; origin: string | undefined; isAllowe
 const endsConnection = new Set(['payload_too_large', 'shutting_down'])
 
 /** How long a body its sender may send: what looks like a credential is none before it has been read. */
-async function limitOf(app: App, { carriers, ip }: Origin): Promise<number> {
+async function limitOf(app: App, { carriers, ip }: RequestInfo): Promise<number> {
   const { cookie, bearer, daemon } = carriers
   if (cookie.state !== 'good' && bearer === undefined && daemon === undefined)
     return bodyLimit(app.config, false)

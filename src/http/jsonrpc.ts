@@ -6,7 +6,7 @@ import { type Issue, issue, mayHoldBadText, tooDeep } from '../wire/issues.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './reply.ts'
 import { smallAnswer, unsent } from './unsent.ts'
 
-/** JSON-RPC 2.0 (contract 1, section 3): one envelope validator for POST, batch, GET and WebSocket. */
+/** JSON-RPC 2.0: one envelope validator for POST, batch, GET and WebSocket. */
 
 const nestingMax = 100
 const batchMax = 50
@@ -15,7 +15,7 @@ const batchAnswerMax = 16_777_216
 
 export type Id = string | number | null
 /** What a request brings besides its envelope. */
-export type Origin = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message'> & {
+export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message'> & {
   trace: { account_id?: string; rpc_method?: string; reason?: string }
 }
 export type Envelope = { id: Id; method: string; params: unknown }
@@ -24,7 +24,7 @@ export type Answer = { status: number; text: string; headers?: Record<string, st
 /** `isGone` tells between the entries of a batch that nobody waits for the rest. */
 export async function rpcPost(
   app: App,
-  origin: Origin,
+  origin: RequestInfo,
   text: string | null,
   isGone: () => boolean,
 ): Promise<EdgeReply> {
@@ -40,7 +40,7 @@ export async function rpcPost(
 /** The array of replies as text, in parts where one would be large. */
 async function runBatch(
   app: App,
-  origin: Origin,
+  origin: RequestInfo,
   entries: readonly unknown[],
   mayHold: boolean,
   isGone: () => boolean,
@@ -64,13 +64,13 @@ async function runBatch(
 }
 
 /** An entry behind answers that fill the batch; what is wrong with it is told all the same. */
-function notCarriedOut(origin: Origin, entry: unknown): Answer {
+function notCarriedOut(origin: RequestInfo, entry: unknown): Answer {
   const envelope = readEnvelope(entry)
   if ('refused' in envelope) return refused(origin, envelope.id, envelope.refused)
   return refused(origin, envelope.id, refusal('batch_answer_too_large'))
 }
 
-export async function rpcGet(app: App, origin: Origin, query: string): Promise<EdgeReply> {
+export async function rpcGet(app: App, origin: RequestInfo, query: string): Promise<EdgeReply> {
   const keys = new URLSearchParams(query)
   const [method, id] = [keys.get('method'), keys.get('id')]
   if (!method) return toReply(refused(origin, null, invalidRequest('missing_method')))
@@ -106,7 +106,7 @@ function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
   }
 }
 
-async function answer(app: App, origin: Origin, value: unknown, mayHold: boolean): Promise<Answer> {
+async function answer(app: App, origin: RequestInfo, value: unknown, mayHold: boolean): Promise<Answer> {
   const envelope = readEnvelope(value)
   if ('refused' in envelope) return refused(origin, envelope.id, envelope.refused)
   return await run(app, origin, envelope, { viaGet: false, mayHoldBadText: mayHold })
@@ -115,7 +115,7 @@ async function answer(app: App, origin: Origin, value: unknown, mayHold: boolean
 /** One call with a good envelope, carried out; never rejects. */
 export async function run(
   app: App,
-  origin: Origin,
+  origin: RequestInfo,
   { id, method, params }: Envelope,
   how: Pick<Call, 'viaGet' | 'mayHoldBadText' | 'paramsIssue'>,
 ): Promise<Answer> {
@@ -172,7 +172,11 @@ const idOfText = (text: string): string | number =>
   Number.isSafeInteger(Number(text)) && String(Number(text)) === text ? Number(text) : text
 
 /** The answer of an error, with its reason for the log line. */
-export function refused(origin: Pick<Origin, 'trace'>, id: Id, { code, status, data }: ServiceError): Answer {
+export function refused(
+  origin: Pick<RequestInfo, 'trace'>,
+  id: Id,
+  { code, status, data }: ServiceError,
+): Answer {
   origin.trace.reason = data.reason
   const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: codeMessage(code), data } })
   return { status, text, headers: retryAfter(data) }

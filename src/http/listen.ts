@@ -7,7 +7,7 @@ import { createNodeServer } from './node.ts'
 export type Serving = {
   /** Where clients reach it, without a trailing slash. */
   url: string
-  /** Readiness says no from now on; resolves after `shutdown_delay_ms` (contract 1, section 15.5, step 1). */
+  /** Readiness says no from now on; resolves after `shutdown_delay_ms`. */
   leave(): Promise<void>
   /**
    * Stops accepting and resolves to true when the running requests are answered (steps 2 to 4); to false when

@@ -4,7 +4,7 @@ import { StartError } from '../errors.ts'
 export { checkOriginPattern } from '../config/origins.ts'
 
 /**
- * The origin allow-list (contract 1, section 2.2) as one test of an `Origin` header as received. Two
+ * The origin allow-list as one test of an `Origin` header as received. Two
  * header lines arrive joined by a comma and match nothing, like an empty one and `null`.
  * Throws a configuration StartError for a bad pattern or none.
  */

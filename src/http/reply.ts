@@ -58,7 +58,7 @@ export type Sink = {
   cut(): void
 }
 
-/** Headers of every private reply (contract 1, section 2.4). */
+/** Headers of every private reply. */
 const privateHeaders = {
   'cache-control': 'no-store',
   vary: 'Cookie, Authorization, Origin',
@@ -82,7 +82,7 @@ export const emptyReply = (headers?: Record<string, string>): EdgeReply => ({
   body: null,
 })
 
-/** The flat body of REST and of everything refused before a surface is reached (contract 1, section 4.4). */
+/** The flat body of REST and of everything refused before a surface is reached. */
 export function flatReply(status: number, data: ErrorData, headers?: Record<string, string>): EdgeReply {
   const { reason, ...rest } = data
   const error = reason === 'rate_limited' ? 'rate_limit_exceeded' : reason

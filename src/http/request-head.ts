@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { EdgeRequest } from './reply.ts'
 
-/** Headers that may come once only; where they come twice, none of them counts (contract 1, section 2.4). */
+/** Headers that may come once only; where they come twice, none of them counts. */
 const onceOnly = new Set(['authorization', 'x-daemon-token'])
 
 /** What the edge reads of a Node request before any body: as it was sent. */

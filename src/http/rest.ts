@@ -5,7 +5,7 @@ import { attemptOf, type Route } from '../core/route.ts'
 import { refusal } from '../errors.ts'
 import { badText, issue, mayHoldBadText, toIssues, tooDeep } from '../wire/issues.ts'
 import { bodyLimit, readJsonText } from './body.ts'
-import type { Origin } from './jsonrpc.ts'
+import type { RequestInfo } from './jsonrpc.ts'
 import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './reply.ts'
 
 const nestingMax = 100
@@ -15,7 +15,7 @@ export async function runRoute(
   app: App,
   route: Route,
   request: EdgeRequest,
-  origin: Origin,
+  origin: RequestInfo,
 ): Promise<EdgeReply> {
   const { sessionCookie } = app
   try {

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 
 /**
- * Issues of a refused input (contract 1, section 4.2) and the checks on raw JSON that come before
+ * Issues of a refused input and the checks on raw JSON that come before
  * any schema. An issue never holds a submitted value; keys in its path are cut and cleaned.
  */
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * Wire types that every surface uses (contract 1, section 0). Parsing yields the normalised value.
+ * Wire types that every surface uses. Parsing yields the normalised value.
  * Well-formedness (no U+0000, no lone surrogate) is checked for the whole input at once: `badText`.
  */
 
