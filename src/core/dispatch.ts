@@ -78,7 +78,7 @@ export async function dispatch<T = unknown>(
   // 9. the limiters
   await charge(app, action, call, caller)
 
-  // 10. the handler, a mutation inside its transaction; accounts take turns for connections of the pool
+  // 10. the handler, a mutation inside its transaction; callers take turns for the connections of the pool
   const turnOf = (): string => caller?.account.id ?? crowdOf(call.ip)
   if (!action.event) {
     message?.begin()

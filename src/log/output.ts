@@ -2,40 +2,40 @@ import { constants, openSync, write, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
 /**
- * Where the lines of a log go. Nobody waits for it, whatever its reader does: what the reader leaves lying is held up
- * to a limit, then lines are dropped and counted.
+ * The output of a log. Writing never blocks: if the reader is slow, lines are buffered up to a limit, then dropped
+ * and counted.
  */
 export type Output = {
   write(line: string): void
-  /** Resolves when every line is written, or after the time. */
+  /** Resolves when every line is written, or after `limitMs`. */
   flush(limitMs: number): Promise<void>
-  /** For the end of the process: writes what can be written within half a second. */
+  /** For the exit of the process: writes what it can within half a second. */
   flushSync(): void
   /** Lines dropped since the last report. */
   dropped(): number
-  /** Drops everything from now on, uncounted. */
+  /** Drops everything from now on without counting it. */
   mute(): void
 }
 
-/** Characters; a busy server fills it in a few seconds. */
-const maxHeld = 4 * 1024 * 1024
-/** Lines are gathered: a write for each would cost a tenth of the throughput. */
+/** In characters; a busy server fills it in a few seconds. */
+const heldMax = 4 * 1024 * 1024
+/** Lines are gathered, because one write per line would cost a tenth of the throughput. */
 const gather = { length: 65_536, ms: 500 }
-/** Between attempts at a pipe that is full. */
-const retryMs = { first: 1, most: 50 }
+/** The wait between attempts to write to a full pipe; it doubles up to `max`. */
+const retryMs = { first: 1, max: 50 }
 const farewellMs = 500
 
-/** `onRoom` is told how many lines were dropped as soon as the output takes some again. */
+/** Once the output takes lines again, `onRoom` is called with the number of lines dropped. */
 export function createOutput(fd: number, onRoom: (dropped: number) => void = () => {}): Output {
   let lines: string[] = []
   let held = 0
-  /** What is being written, and whether the system has it at this moment. */
+  /** What is being written, and whether a write is pending in the system. */
   let chunk: Buffer | undefined
   let isUnderWay = false
   let retryAfter = retryMs.first
   let dropped = 0
   let isMuted = false
-  /** Nothing is gathered while somebody waits for the end of a flush. */
+  /** During a flush, lines are written at once instead of gathered. */
   let isHurried = false
   let timer: NodeJS.Timeout | undefined
   let idle = Promise.withResolvers<void>()
@@ -64,7 +64,7 @@ export function createOutput(fd: number, onRoom: (dropped: number) => void = () 
       put()
       return
     }
-    // With the chunk still in its place, which keeps the report from being written by itself.
+    // While `chunk` is still set, so that the line of the report is gathered and not written on its own.
     if (dropped > 0) report()
     chunk = undefined
     if (held >= (isHurried ? 1 : gather.length)) next()
@@ -75,14 +75,14 @@ export function createOutput(fd: number, onRoom: (dropped: number) => void = () 
     }
   }
   const failed = ({ code }: NodeJS.ErrnoException): void => {
-    // Its reader is gone for good; a closed terminal answers EIO.
+    // The reader is gone for good; a closed terminal gives EIO.
     if (code === 'EPIPE' || code === 'EIO' || code === 'EBADF') {
       mute()
       return
     }
-    // Full: a pipe until somebody reads, a disk until somebody deletes.
+    // A pipe is full until it is read, a disk until space is freed.
     setTimeout(() => isMuted || put(), code === 'EAGAIN' ? retryAfter : 1000).unref()
-    retryAfter = Math.min(retryAfter * 2, retryMs.most)
+    retryAfter = Math.min(retryAfter * 2, retryMs.max)
   }
   const report = (): void => {
     const count = dropped
@@ -104,7 +104,7 @@ export function createOutput(fd: number, onRoom: (dropped: number) => void = () 
   return {
     write: (line) => {
       if (isMuted) return
-      if (held + (chunk?.length ?? 0) + line.length > maxHeld) {
+      if (held + (chunk?.length ?? 0) + line.length > heldMax) {
         dropped += 1
         return
       }
@@ -125,7 +125,7 @@ export function createOutput(fd: number, onRoom: (dropped: number) => void = () 
       isHurried = false
     },
     flushSync: () => {
-      // What the system has at this moment may be written or not: it is not written twice.
+      // A pending write may or may not succeed; leave its chunk out rather than write it twice.
       const begun = isUnderWay ? undefined : chunk
       let rest = Buffer.concat([begun ?? Buffer.alloc(0), Buffer.from(lines.join(''))])
       const until = performance.now() + farewellMs
@@ -145,9 +145,9 @@ export function createOutput(fd: number, onRoom: (dropped: number) => void = () 
 }
 
 /**
- * A descriptor of standard output on which no write waits: one that did would hold a thread that the end of the
- * process waits for. The look at `process.stdout` makes a pipe so. A terminal, which Ctrl-S stops, is opened anew:
- * its own state is shared with the shell.
+ * A non-blocking descriptor of standard output: a blocked write would hold a thread that the exit of the process
+ * waits for. Accessing `process.stdout` makes a pipe non-blocking. A terminal, which Ctrl-S blocks, is opened
+ * again, because its flags are shared with the shell.
  */
 export function standardOutputFd(): number {
   if (!isatty(1)) return process.stdout.fd ?? 1
