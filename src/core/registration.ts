@@ -89,7 +89,7 @@ function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) =>
   if (actor === 'required' && account !== 'required')
     refuse('auth.actor "required" needs auth.account "required".')
   if (account === 'none' && (roles || credential_types || required_scope !== undefined))
-    refuse('a public action has no roles, credential_types or required_scope.')
+    refuse('a public method has no roles, credential_types or required_scope.')
   if (required_scope !== undefined && !isOwnScope(required_scope))
     refuse(
       `required_scope "${required_scope}" must look like "area:name" and not begin with rpc: or surface:.`,

@@ -141,7 +141,7 @@ describe('a private file that somebody else may have put there', () => {
   )
 
   it.skipIf(process.platform !== 'linux')(
-    'never replaces one of the directory that was checked',
+    'never replaces a file of the directory that was checked',
     async () => {
       const directory = fresh()
       await createPrivateFile(join(directory, 'token'), 'ours')
