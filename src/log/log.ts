@@ -44,7 +44,7 @@ export function openLog(level: string, format: 'json' | 'text' = 'json'): { log:
 
 function openStandardOutput(): Output {
   const out = createOutput(standardOutputFd(), (dropped) => reportDropped(dropped))
-  process.once('exit', out.flushSync)
+  process.once('exit', () => out.flushSync())
   return out
 }
 
