@@ -1,13 +1,13 @@
 import { connect, type Socket } from 'node:net'
 
-/** What an attacker knows of the server: its address, and that public cells fill a page of 8 MiB. */
+/** What an attacker knows about the server. Its public cells fill a page of 8 MiB. */
 export type Target = { host: string; port: number }
 
-/** One way to wear the server out; each has a file of its own and is listed in `attacks.ts`. */
+/** One way to exhaust the server; each has its own file and is listed in `attacks.ts`. */
 export type Attack = {
-  /** Names it in the output, with what is done. */
+  /** Says in the output what it does. */
   name: string
-  /** Goes on until `over` aborts; resolves to what the server did about it. */
+  /** Runs until `over` aborts; resolves to a summary of what the server did. */
   run(target: Target, over: AbortSignal): Promise<string>
 }
 
@@ -17,19 +17,19 @@ export const get = (path: string, ...headers: string[]): string =>
 export const post = (length: number, ...headers: string[]): string =>
   `${['POST /api/rpc HTTP/1.1', 'Host: x', 'Content-Type: application/json', `Content-Length: ${length}`, ...headers].join('\r\n')}\r\n\r\n`
 
-/** A bearer of the right form that nobody holds. */
+/** A well-formed bearer token that does not exist. */
 export const strayBearer = (): string =>
   `Authorization: Bearer secret_svc_token_${Array.from({ length: 43 }, () => Math.floor(Math.random() * 36).toString(36)).join('')}`
 
-/** An address of this machine that no limiter has seen. */
+/** A loopback address that no limiter has seen. */
 const freshAddress = (): string => `127.${[1, 2, 3].map(() => 1 + Math.floor(Math.random() * 254)).join('.')}`
 
 /** More at once would only measure how long the queue of connections is that the system keeps. */
 const opensPerSecond = 500
 
 /**
- * Keeps `count` connections open until `over`: each is handed to `use`, and one that the server has ended is
- * opened anew. Resolves to how many the server ended.
+ * Keeps `count` connections open until `over` aborts. Each is handed to `use`; one that the server ends is opened
+ * again. Resolves to how many the server ended.
  */
 export async function crowd(
   { host, port }: Target,

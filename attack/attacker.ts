@@ -1,13 +1,13 @@
-/** The attacking process: runs the attacks of its command line against a URL for so many seconds. */
+/** The attacking process: `attacker.ts URL SECONDS [NUMBER…]` runs the chosen attacks, or all. */
 import { setPriority } from 'node:os'
 import { attacks } from './attacks.ts'
 
 const [url = '', seconds = '', ...only] = process.argv.slice(2)
 const { hostname: host, port } = new URL(url)
-// What is measured is the server, not who gets the processor.
+// A low priority, so that the server is measured and not the competition for the processor.
 setPriority(10)
 const end = new AbortController()
-// A signal's own timer, and connections that are not read, would not keep the process.
+// Not AbortSignal.timeout: its timer does not keep the process alive, nor do connections that are not read.
 setTimeout(() => end.abort(), Number(seconds) * 1000)
 const chosen = attacks.filter((_, index) => only.length === 0 || only.includes(String(index + 1)))
 await Promise.all(

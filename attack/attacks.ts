@@ -4,5 +4,5 @@ import { pipelining } from './pipelining.ts'
 import { unfinishedBodies } from './unfinished-bodies.ts'
 import { unreadAnswers } from './unread-answers.ts'
 
-/** All that `npm run attack` does, at the same time. */
+/** The attacks that `npm run attack` runs, all at the same time. */
 export const attacks: readonly Attack[] = [pipelining, unreadAnswers, batches, unfinishedBodies]

@@ -21,6 +21,6 @@ export const batches: Attack = {
       })
       socket.write(request)
     })
-    return `${answered} batches answered with ${Math.round(bytes / 1_048_576)} MiB`
+    return `${answered} batches answered, ${Math.round(bytes / 1_048_576)} MiB`
   },
 }

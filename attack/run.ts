@@ -1,7 +1,8 @@
 /**
- * `npm run attack [seconds] [number…]`: a server as its users start it, with a heap of 512 MiB, under all attacks
- * at once from another process. Fails when its memory passes 400 MiB, when `/health/live` takes longer than
- * 250 ms on the connection that a proxy keeps, or when it does not serve and stop as ever afterwards.
+ * `npm run attack [seconds] [number…]`: starts a server as its users do, with a heap of 512 MiB, and runs all
+ * attacks (or those numbered) against it at once from another process. Fails if its memory exceeds 400 MiB, if
+ * `/health/live` takes longer than 250 ms on the connection that a proxy keeps, or if the server does not serve and
+ * stop normally afterwards.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,13 +12,13 @@ import { fileURLToPath } from 'node:url'
 import { bootstrap, type ServerProcess, startServer, workspace } from '../test/helpers/server-process.ts'
 
 const [seconds = '25', ...only] = process.argv.slice(2)
-const most = { memory: 400, health: 250 }
+const max = { memory: 400, health: 250 }
 
 const space = await workspace()
 try {
   const server = await startServer(await space.make('attack'), {
     NODE_OPTIONS: '--max-old-space-size=512',
-    // Read line by line here, the log of every request would slow down what watches.
+    // This process reads the log; a line for every request would slow down the measuring.
     CELLKEEP_LOG_LEVEL: 'warn',
   })
   await bootstrap(server)
@@ -31,13 +32,13 @@ try {
   await space.remove()
 }
 
-/** Public cells that fill a page of a list to its limit of bytes. */
+/** Creates public cells that fill a page of a list up to its max bytes. */
 async function publish({ client }: ServerProcess): Promise<void> {
   for (let index = 0; index < 45; index++)
     await client.cell_create({ visibility: 'public', data: { text: 'x'.repeat(200_000), index } })
 }
 
-/** Compiled code is what an attack meets in a server that has been running. */
+/** Lets the JIT compile the hot code first, as in a server that has been running for a while. */
 async function warmUp({ client, url }: ServerProcess): Promise<void> {
   for (let round = 0; round < 200; round++)
     await Promise.all([
@@ -67,9 +68,9 @@ async function attack(server: ServerProcess): Promise<string[]> {
   watch.isOver = true
   const [memory, health, fresh] = await watched
   kept.destroy()
-  console.log(`memory: ${before} MiB before, at most ${memory} MiB (${most.memory} allowed)`)
-  console.log(`/health/live: ${told(health)} (${most.health} allowed)`)
-  // Node accepts one connection in a turn of its loop, so a new one waits for all that came before it.
+  console.log(`memory: ${before} MiB before, at most ${memory} MiB (${max.memory} allowed)`)
+  console.log(`/health/live: ${told(health)} (${max.health} allowed)`)
+  // Node accepts one connection per turn of its loop, so a new one waits for all that came before it.
   console.log(`/health/live on new connections: ${told(fresh)}`)
   const served = await server.client.account_verify().then(
     () => true,
@@ -78,14 +79,14 @@ async function attack(server: ServerProcess): Promise<string[]> {
   const stopped = await server.end('SIGTERM')
   return [
     code === 0 ? '' : `the attacker ended with ${code}`,
-    memory <= most.memory ? '' : `memory rose to ${memory} MiB`,
-    health.max <= most.health ? '' : `/health/live took ${health.max} ms`,
+    memory <= max.memory ? '' : `memory rose to ${memory} MiB`,
+    health.max <= max.health ? '' : `/health/live took ${health.max} ms`,
     served ? '' : 'a call afterwards was not answered',
     stopped.code === 0 ? '' : `the server ended with ${stopped.code}\n${stopped.stderr.slice(-2000)}`,
   ].filter(Boolean)
 }
 
-/** Resident memory in MiB; infinite where the process is gone. */
+/** Resident memory in MiB; infinite if the process is gone. */
 function memoryOf(pid: number): number {
   try {
     const [, kibibytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
@@ -107,7 +108,7 @@ async function highestMemory(pid: number, watch: { isOver: boolean }): Promise<n
 const told = ({ count, p50, max }: Awaited<ReturnType<typeof slowestHealth>>): string =>
   `${count} times, p50 ${p50} ms, at most ${max} ms`
 
-/** Without the time in which the server was ready to go on and other programs had the processor. */
+/** Leaves out the time in which the server was ready to run but other programs had the processor. */
 async function slowestHealth({ pid, url }: ServerProcess, watch: { isOver: boolean }, agent: Agent | false) {
   const times: number[] = []
   const clock = (): number => performance.now() - queuedMs(pid)
@@ -122,7 +123,7 @@ async function slowestHealth({ pid, url }: ServerProcess, watch: { isOver: boole
   return { count: times.length, p50: at(0.5), max: at(1) }
 }
 
-/** How long the main thread of a process has waited for a processor so far; 0 where the system does not say. */
+/** How long the main thread of a process has waited for a processor so far; 0 if the system does not tell. */
 function queuedMs(pid: number): number {
   try {
     const [, queued] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')

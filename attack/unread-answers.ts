@@ -8,7 +8,7 @@ export const unreadAnswers: Attack = {
   run: async (target, over) => {
     const cut = await crowd(target, connections, over, (socket) => {
       socket.pause().write(list)
-      // Who does not read learns of the cut by writing.
+      // A client that does not read notices the cut only by writing.
       const touch = setInterval(() => socket.write('\r\n'), 250)
       socket.once('close', () => clearInterval(touch))
     })

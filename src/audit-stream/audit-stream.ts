@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
-import type { Origin } from '../http/jsonrpc.ts'
+import type { RequestInfo } from '../http/jsonrpc.ts'
 import type { EdgeReply, EdgeRequest } from '../http/reply.ts'
 import { issue, toIssues } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
@@ -11,7 +11,7 @@ import { createTail } from './tail.ts'
 
 /** The audit streams of this node: `GET <account path>/audit/stream` (contract 1, section 12). */
 export type AuditStreams = {
-  open(request: EdgeRequest, origin: Origin): Promise<EdgeReply>
+  open(request: EdgeRequest, origin: RequestInfo): Promise<EdgeReply>
   /** Every stream ends with `shutdown`, and no other begins; resolves when nothing is read for them any more. */
   end(): Promise<void>
 }
@@ -23,7 +23,7 @@ export function createAuditStreams(app: App): AuditStreams {
   const started = new WeakSet<Follower>()
   let isOver = false
 
-  function follow(origin: Origin, authority: Authority): Follower {
+  function follow(origin: RequestInfo, authority: Authority): Follower {
     const began = performance.now()
     const key = `${authority.credential.type} ${authority.credential.id}`
     const siblings = open.get(key) ?? new Set()

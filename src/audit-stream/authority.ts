@@ -4,7 +4,7 @@ import type { App } from '../core/app.ts'
 import { guardCredential, guardRole } from '../core/guards.ts'
 import type { AuthSpec } from '../core/method.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import type { Origin } from '../http/jsonrpc.ts'
+import type { RequestInfo } from '../http/jsonrpc.ts'
 
 /** Whose stream it is, and until when at most. */
 export type Authority = {
@@ -25,7 +25,7 @@ const auth = { account: 'required', actor: 'required', roles: ['admin'] } as con
  */
 export async function authorise(
   app: App,
-  { carriers, ip, trace }: Origin,
+  { carriers, ip, trace }: RequestInfo,
   readActing: () => string | undefined,
 ): Promise<Authority> {
   const caller = await app.callers.read(carriers, true, ip)
@@ -45,7 +45,7 @@ export async function authorise(
 }
 
 /** The same authority read again: as it is now, refused when another credential of the request stands for it. */
-export async function authoriseAgain(app: App, origin: Origin, held: Authority): Promise<Authority> {
+export async function authoriseAgain(app: App, origin: RequestInfo, held: Authority): Promise<Authority> {
   const now = await authorise(app, origin, () => held.actor_id)
   if (!isSame(now, held)) throw refusal('authentication_required')
   return now

@@ -35,7 +35,7 @@ const run = (statement: ReturnType<typeof sql>) => test.service.app.db.run(state
 describe('the acting actor', () => {
   const axes = ['acts', 'may_act', 'acts_if']
 
-  it.each(axes)('%s takes the only one, or the one named in any case', async (method) => {
+  it.each(axes)('%s takes the only one, or the one named, in upper or lower case', async (method) => {
     for (const params of [{}, { acting: one.actor_id }, { acting: one.actor_id.toUpperCase() }])
       expect(result(await ask(method, params, one))?.actor).toBe(one.actor_id)
     for (const acting of [two.actor_id, sibling, sibling.toUpperCase()])
@@ -53,7 +53,7 @@ describe('the acting actor', () => {
     }
   })
 
-  it.each(axes)('%s answers a foreign, unknown and removed one with the same bytes', async (method) => {
+  it.each(axes)('%s gives the same answer for a foreign, an unknown and a removed one', async (method) => {
     const account = await test.account()
     const removed = await test.actor(account.id, 'removed')
     await run(sql`update actor set deleted_at = now() where id = ${removed}`)
@@ -130,7 +130,7 @@ describe('the acting actor', () => {
     expect((await rest('logout', 'POST', undefined, later.cookie)).status).toBe(200)
   })
 
-  it('is read anew by every call: one that was removed acts no longer', async () => {
+  it('is resolved anew by every call: a removed actor can no longer act', async () => {
     const account = await test.account()
     const second = await test.actor(account.id, 'second')
     expect(reasonOf(await ask('acts', { acting: second }, account))).toBe('ok')

@@ -5,8 +5,9 @@ import { Uuid } from '../wire/types.ts'
 import type { AuthSpec } from './method.ts'
 
 /**
- * The acting actor (contract 1, section 8.3): the one named, the only one, or a refusal that lists the
- * choice. `acting` is the raw input value; undefined means not sent. Null: no actor is resolved.
+ * Resolves the acting actor: the one the caller named, else the account's only one, else a refusal that lists
+ * the candidates. `acting` is the raw input value; undefined means it was not sent. Returns null when the method
+ * resolves no actor.
  */
 export function resolveActor(auth: AuthSpec, caller: Caller | null, acting: unknown): Candidate | null {
   if (auth.actor === 'none') return null

@@ -9,7 +9,7 @@ import type { App } from './app.ts'
 import type { Action, AuthSpec, Axis, RateLimit } from './method.ts'
 import type { Fail, Work } from './mutate.ts'
 
-/** `{ role: 'admin' }` says: account and actor required, and that role. */
+/** `{ role: 'admin' }` is short for: account and actor required, with that role. */
 export type AuthDeclaration = AuthSpec | { readonly role: string }
 
 type AuthOf<D extends AuthDeclaration> = D extends { role: infer R extends string }
@@ -18,7 +18,7 @@ type AuthOf<D extends AuthDeclaration> = D extends { role: infer R extends strin
 
 type Present<X extends Axis, T> = X extends 'required' ? T : X extends 'optional' ? T | null : null
 
-/** Who calls, as far as the axes of the declaration resolve it. */
+/** The caller, as far as the axes of the declaration resolve it. */
 export type CallerOf<A extends AuthSpec> = {
   account: Present<A['account'], Account>
   credential: Present<A['account'], Credential>
@@ -71,7 +71,7 @@ export function query<
   return declare(spec, false)
 }
 
-/** A method with side effects: its handler runs inside one transaction, with its audit rows. */
+/** A method with side effects: its handler and its audit rows share one transaction. */
 export function mutation<
   const D extends AuthDeclaration,
   O extends z.ZodType,

@@ -17,7 +17,7 @@ import type { Cursors } from './cursor.ts'
 import type { WiredAction } from './method.ts'
 import type { Outputs } from './outputs.ts'
 
-/** What one running service consists of; made once by `createService`, handed to every handler. */
+/** The parts of one running service. `createService` builds it once; every handler receives it. */
 export type App = {
   readonly config: Config
   readonly log: Log
@@ -38,6 +38,6 @@ export type App = {
   readonly outputs: Outputs
   readonly gate: Gate
   readonly bootstrap: Bootstrap
-  /** The consumer's rule of who may offer a role; undefined: who holds it. */
+  /** The consumer's rule for who may offer a role; undefined: whoever holds it. */
   readonly authorizeOffer: AuthorizeOffer | undefined
 }

@@ -3,8 +3,8 @@ import { isErrorCode, refusal, ServiceError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
 
 /**
- * The one boundary: only our own error class passes; anything else is `internal_error`, whose cause goes
- * to the log with the request id and never to the caller (contract 1, section 4.3).
+ * The one error boundary: only `ServiceError` passes. Anything else becomes `internal_error`; its cause goes to
+ * the log with the request id and never to the caller.
  */
 export function asServiceError(error: unknown, log: Log, request_id: string): ServiceError {
   const known = error instanceof ServiceError ? error : databaseRefusal(error)
@@ -16,7 +16,7 @@ export function asServiceError(error: unknown, log: Log, request_id: string): Se
   return refusal('internal_error')
 }
 
-/** False for what a consumer threw beyond contract 1, sections 4.1 and 4.2, and JSON cannot say. */
+/** False for an error of a consumer that has no valid code, status or reason, or that JSON cannot represent. */
 function isSendable({ code, status, data }: ServiceError): boolean {
   try {
     return (

@@ -22,7 +22,7 @@ describe('cursors', () => {
         const cursor = cursors.write(own, written)
         expect(cursor).toMatch(/^[A-Za-z0-9_-]{1,512}$/)
         expect(cursors.read(own, cursor)).toEqual(written)
-        // Lone surrogates reach the MAC as U+FFFD; bindings are made of our own text and digests.
+        // The MAC sees lone surrogates as U+FFFD, but bindings consist of our own text and digests only.
         if (own.toWellFormed() !== other.toWellFormed()) expect(cursors.read(other, cursor)).toBeUndefined()
       }),
     )

@@ -2,34 +2,34 @@ import { createCipheriv, createDecipheriv } from 'node:crypto'
 import type { Mac } from '../auth/cookie.ts'
 import { cursorLengthMax } from '../wire/types.ts'
 
-/** Sort key of a row: what its list is ordered by, the unique tie-break last. */
+/** The sort key of a row: the values its list is ordered by, the unique tie-breaker last. */
 export type CursorKey = (string | number | boolean | null)[]
 
 export interface Cursors {
-  /** The cursor behind a row. `binding` names method, actor, filters, order; see `createCursors`. */
+  /** The cursor that continues after a row. `binding` names method, actor, filters and order; see `createCursors`. */
   write(binding: string, key: CursorKey): string
-  /** A cursor whose key its holder cannot read: that of a row which the caller may not see. */
+  /** Like `write`, but encrypted: for the key of a row that the caller may not see. */
   seal(binding: string, key: CursorKey): string
-  /** The key of a cursor that `write` or `seal` made for the same binding, else undefined: `invalid_cursor`. */
+  /** The key of a cursor that `write` or `seal` made for the same binding, else undefined. */
   read(binding: string, cursor: string): CursorKey | undefined
 }
 
 const macLength = 43
 
-/** The longest key that fits into a cursor, as JSON. */
+/** The longest key that fits into a cursor, in bytes of JSON. */
 export const keyBytesMax = Math.floor(((cursorLengthMax - macLength) * 3) / 4)
 
-/** Ciphertexts come in few lengths: the length of a text would tell of it. */
+/** Plaintexts are padded to this, because the length of the ciphertext would reveal theirs. */
 const blockBytes = 64
 const ivBytes = 16
 
 /**
  * Page cursors without server state: the key as base64url JSON, then its MAC. `mac` comes from the cookie key
- * ring, so any of its keys verifies. The binding is part of what is signed, not of the cursor; its length does
- * not matter. A key may take `keyBytesMax` bytes as JSON, a sealed one 320.
+ * ring, so any of its keys verifies. The binding is signed but not part of the cursor, so it may be of any
+ * length. A key may take `keyBytesMax` bytes as JSON, a sealed one 320.
  */
 export function createCursors(mac: Mac): Cursors {
-  // The payload has neither dot nor exclamation mark, so no part can be shifted into another or taken for it.
+  // A payload holds neither dot nor exclamation mark, so a signature of one form or split never fits another.
   const signed = (payload: string, binding: string): string => `${payload}.${binding}`
   const sealed = (payload: string, binding: string): string => `${payload}!${binding}`
   const bytesOf = (text: string, key?: number): Buffer => Buffer.from(mac.sign(text, key), 'base64url')
@@ -47,7 +47,7 @@ export function createCursors(mac: Mac): Cursors {
       const json = Buffer.from(JSON.stringify(key))
       const padded = Buffer.alloc(Math.ceil(json.length / blockBytes) * blockBytes, ' ')
       json.copy(padded)
-      // Made of what is sealed: the same again for the same text, and never for two different ones.
+      // Derived from the plaintext: the same text gives the same IV, and no two texts share one.
       const iv = bytesOf(`iv ${binding} ${json}`).subarray(0, ivBytes)
       const cipher = createCipheriv('aes-256-ctr', bytesOf(cipherKey), iv)
       const payload = Buffer.concat([iv, cipher.update(padded), cipher.final()]).toString('base64url')
@@ -66,5 +66,5 @@ export function createCursors(mac: Mac): Cursors {
   }
 }
 
-/** Signed, it is the key of the cipher; no cursor is signed by a text without a mark. */
+/** Its MAC is the cipher key. No cursor can have that MAC, since the text of every cursor has a dot or `!`. */
 const cipherKey = 'cipher of sealed cursors'

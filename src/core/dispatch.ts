@@ -11,36 +11,36 @@ import { guardCredential, guardRole } from './guards.ts'
 import type { WiredAction } from './method.ts'
 import { fail, mutate } from './mutate.ts'
 
-/** One RPC call, whatever carried it: HTTP POST or GET, a batch entry, `service.call`. */
+/** One RPC call from any transport: HTTP POST or GET, a batch entry, a WebSocket message, `service.call`. */
 export type Call = {
   method: string
   /** Undefined: absent. */
   params: unknown
-  /** Set where GET params could not be parsed; reported as their schema failure, after the guards. */
+  /** Set when GET params could not be parsed; reported like a schema failure, after the guards. */
   paramsIssue?: Issue
-  /** False when the raw text proves that no string can be ill-formed, so the walk is saved. */
+  /** False when the raw text proves that no string is ill-formed, so the params need no walk. */
   mayHoldBadText: boolean
   viaGet: boolean
   carriers: Carriers
   ip: string
   request_id: string
-  /** The WebSocket message that asks; what it causes on its own socket follows its reply. */
+  /** The WebSocket message of this call; the notifications it causes on its own socket follow its reply. */
   message?: Message
-  /** Filled for the log line of the request. */
+  /** Filled in for the log line of the request. */
   trace: { account_id?: string }
 }
 
-/** What a call is beyond itself where it came over a WebSocket (contract 1, section 11.2). */
+/** The hooks of a call that came over a WebSocket. */
 export type Message = {
-  /** Refuses a caller other than the one who opened the socket; null where the credential is gone. */
+  /** Throws unless the caller is the one who opened the socket; null when the credential is gone. */
   admit(caller: Caller | null): void
-  /** The handler is about to run; refuses a request that was cancelled. */
+  /** Called just before the handler; throws when the request was cancelled. */
   begin(): void
 }
 
 /**
- * The one way to a handler: guards in the order of contract 1, section 8.1, coarse to fine. `finish` makes
- * the answer of the result; inside the transaction, so that a result without an answer is rolled back.
+ * The only way to a handler: the guards run in the order below, from coarse to fine. `finish` turns the result
+ * into the answer. It runs inside the transaction, so a mutation whose result cannot be sent is rolled back.
  */
 export async function dispatch<T = unknown>(
   app: App,
@@ -78,7 +78,7 @@ export async function dispatch<T = unknown>(
   // 9. the limiters
   await charge(app, action, call, caller)
 
-  // 10. the handler, a mutation inside its transaction; where it needs a connection of the pool, in its turn
+  // 10. the handler, a mutation inside its transaction; callers take turns for the connections of the pool
   const turnOf = (): string => caller?.account.id ?? crowdOf(call.ip)
   if (!action.event) {
     message?.begin()
@@ -132,7 +132,7 @@ function parse(action: WiredAction, call: Call, context: ReturnType<typeof conte
   return action.refine ? action.refine(parsed.data as never, context as never) : parsed.data
 }
 
-/** Per IP first; an anonymous-only budget (`ip` where a credential is optional) spares everyone signed in. */
+/** Charges the IP first. A limit per IP on a method with an optional credential applies to anonymous callers only. */
 async function charge(app: App, action: WiredAction, call: Call, caller: Caller | null): Promise<void> {
   const { rate_limit: axis, rate_limit_group: group = action.method, budget, auth } = action
   if (budget && caller) await app.limiters.checkBudget(budget, caller.account.id)

@@ -36,7 +36,7 @@ describe('effects after a commit', () => {
     expect(logged.map(({ err }) => (err as Error).message)).toEqual(['thrown at once', 'thrown later'])
   })
 
-  it('see what was committed, and may begin a transaction of their own', async () => {
+  it('see the commit, and may begin their own transaction', async () => {
     const chained = async ({ app, db, afterCommit }: LabContext) => {
       await db.run(write('first'))
       afterCommit(() =>
@@ -82,7 +82,7 @@ describe('effects after a commit', () => {
 })
 
 describe('a client that leaves', () => {
-  /** Posts to a server that tells when the connection is gone; `left` ends the client and waits for that. */
+  /** Posts to a server that reports when the connection closes; `left` ends the client and waits for that. */
   async function leaver(body: unknown) {
     const server = createServer(nodeListener(lab.test.service.handle)).listen(0, '127.0.0.1')
     await once(server, 'listening')

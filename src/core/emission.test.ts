@@ -4,7 +4,7 @@ import { rival } from '../../test/helpers/race.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 
-/** A mutation commits whatever becomes of its audit rows. */
+/** A mutation commits even if its audit rows are lost. */
 
 let lab: Awaited<ReturnType<typeof mutationLab>>
 beforeAll(async () => {
@@ -19,7 +19,7 @@ beforeEach(async () => {
 const keep = async ({ db }: LabContext) => db.run(write('kept'))
 const kept = { status: 200, reason: 'ok', notes: ['kept'], effects: ['effect'] }
 
-/** What was lost since: by the counters, the log and the database. */
+/** The losses since then, as the counters, the log and the database say. */
 function losses() {
   const { audit } = lab.test.service.app
   const [failures, lost] = [audit.failures, audit.lost]
@@ -37,7 +37,7 @@ function losses() {
   }
 }
 
-/** One row of the lab's mutation, lost for this cause. */
+/** One lost row of the mutation of the lab, with this cause. */
 const oneLost = (cause: string) => ({
   failures: 1,
   lost: 1,
@@ -61,7 +61,7 @@ const oneLost = (cause: string) => ({
   stored: [{ lost_rows: 1, cause: expect.stringContaining(cause) }],
 })
 
-describe('while somebody has locked the audit log', () => {
+describe('while another session holds a lock on the audit log', () => {
   it('a mutation commits after a short wait; what is lost is logged, counted and stored', async () => {
     const other = await rival(lab.test.databaseUrl)
     await other.begin('lock table audit_log in access exclusive mode')
@@ -78,7 +78,7 @@ describe('while somebody has locked the audit log', () => {
     ])
   })
 
-  it('a refusal and a failure answer as ever', async () => {
+  it('a refusal and a failure give their usual answers', async () => {
     const other = await rival(lab.test.databaseUrl)
     await other.begin('lock table audit_log in access exclusive mode')
     const throws = (error: Error) => lab.answer(() => Promise.reject(error))
@@ -88,7 +88,7 @@ describe('while somebody has locked the audit log', () => {
     await other.close()
   })
 
-  it('a lock that is given up soon costs no row', async () => {
+  it('a lock that is released soon loses no row', async () => {
     const other = await rival(lab.test.databaseUrl)
     await other.begin('lock table audit_log in access exclusive mode')
     expect(await other.release(lab.answer(keep))).toEqual({ status: 200, reason: 'ok' })

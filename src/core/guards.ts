@@ -3,7 +3,7 @@ import type { TokenScope } from '../auth/identity.ts'
 import { refusal } from '../errors.ts'
 import type { AuthSpec } from './method.ts'
 
-/** The guards that need no body: presence, credential type, token scope (contract 1, section 8.1, steps 3 to 5). */
+/** The guards that need no body: a credential is present, its type and its token scope fit. */
 export function guardCredential(
   auth: AuthSpec,
   caller: Caller | null,
@@ -20,7 +20,7 @@ export function guardCredential(
     throw refusal('token_scope_required', { required_scope: target.scope })
 }
 
-/** What a token scope reaches (contract 1, section 8.4); a `required_scope` of a consumer's own takes `full`. */
+/** Whether a token scope covers the target; a `required_scope` that a consumer declares needs `full`. */
 function reaches(
   scope: TokenScope,
   auth: AuthSpec,
@@ -31,7 +31,7 @@ function reaches(
   return scope.kind === 'read_only' ? target.side_effects === false : scope.methods.includes(target.method)
 }
 
-/** Step 7: any of the roles, as an active global grant of the acting actor. */
+/** Requires any of the roles, as an active global grant of the acting actor. */
 export function guardRole(
   auth: AuthSpec,
   grants: readonly { role: string; scope_id: string | null }[],

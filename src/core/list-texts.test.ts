@@ -3,7 +3,7 @@ import { cellRows } from '../../test/helpers/cell-rows.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** The texts of statements sent since a test began. */
+/** The texts of all statements sent so far. */
 const sent = new Set<string>()
 let test: TestService
 let admin: TestAccount
@@ -45,9 +45,9 @@ const call = (account: TestAccount, method: string, input: Input) =>
     next_cursor?: string | null
   }>
 
-/** The number of texts that a list sends for these inputs, whatever their limit, on the first page and behind it. */
+/** The number of statement texts that a list sends for these inputs with every limit, on first and later pages. */
 async function textsOf(account: TestAccount, method: string, inputs: Input[], max: number): Promise<number> {
-  // What reads the caller is not of the list.
+  // The statements that read the caller do not count.
   await call(account, 'role_grant_offer_list', {})
   const before = new Set(sent)
   for (const input of inputs) {
@@ -61,7 +61,7 @@ async function textsOf(account: TestAccount, method: string, inputs: Input[], ma
   return [...sent].filter((text) => !before.has(text)).length
 }
 
-/** As many as there are page sizes in statements, on the first page and behind it. */
+/** One text per page size up to `max`, for the first page and for later ones. */
 const sizes = (max: number): number =>
   2 * [20, 50, 100, 200, 500].filter((_, at, all) => (all[at - 1] ?? 0) < max).length
 
@@ -93,7 +93,7 @@ it.each<[method: string, max: number, shapes: number, inputs: () => Input[]]>([
   async (method, max, shapes, inputs) => {
     const texts = await textsOf(admin, method, inputs(), max)
     expect(texts).toBeGreaterThan(1)
-    // Beside them, what an audit list numbers rows with.
+    // Plus the statements with which an audit list numbers rows.
     expect(texts).toBeLessThanOrEqual(shapes * sizes(max) + 2)
   },
 )
@@ -115,6 +115,6 @@ it.each<[string, () => Input[]]>([
 ])('cell_list by %s sends few texts, whatever its limit and values', async (_what, inputs) => {
   const few = sizes(200)
   expect(await textsOf(admin, 'cell_list', inputs(), 200)).toBeLessThanOrEqual(few)
-  // One's own cells are found in another way than those of others.
+  // A caller's own cells are found by another statement than those of others.
   expect(await textsOf(other, 'cell_list', inputs(), 200)).toBeLessThanOrEqual(2 * few)
 })

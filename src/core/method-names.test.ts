@@ -78,7 +78,7 @@ describe.each(names)('a method named %j', (method) => {
     expect(captured.lines().map(({ rpc_method }) => rpc_method)).toContain(method)
   })
 
-  it('is what the client calls, unless the client means something by it', async () => {
+  it('is callable on the client, unless the client reserves the name', async () => {
     const own = ['then', 'toJSON', 'try']
     if (!own.includes(method)) expect(await call(ada.client)).toEqual({ method })
     if (method !== 'then' && method !== 'toJSON')
@@ -86,7 +86,7 @@ describe.each(names)('a method named %j', (method) => {
     expect(await call(ada.client, `write ${method}`)).toEqual({ done: true })
   })
 
-  it('stands in the scope of a token, alone', async () => {
+  it('can be the only method in the scope of a token', async () => {
     const { client } = await tokenOf(test, ada, { kind: 'methods', methods: [method] })
     const others = names.filter((name) => name !== method && !['then', 'toJSON', 'try'].includes(name))
     if (!['then', 'toJSON', 'try'].includes(method)) expect(await call(client)).toEqual({ method })

@@ -5,8 +5,8 @@ import type { EventType } from '../events.ts'
 import type { Registry } from '../registry/registry.ts'
 
 /**
- * What a declared RPC method is. Dispatch, guards, transactions, limits, docs, the typed client and the test
- * sweeps all derive from it; `query` and `mutation` make one.
+ * The declaration of an RPC method. Dispatch, guards, transactions, limits, docs, the typed client and the test
+ * sweeps all derive from it; `query` and `mutation` create one.
  */
 
 export type Axis = 'none' | 'optional' | 'required'
@@ -38,16 +38,16 @@ export type Action<
   readonly description: string
   readonly rate_limit?: RateLimit
   readonly rate_limit_group?: string
-  /** An account's limiter that the handler charges by what it has done: refused while nothing is left. */
+  /** A limiter per account that the handler charges by the work done; calls are refused while nothing is left. */
   readonly budget?: string
   readonly error_reasons: readonly E[]
-  /** The audit event of a mutation, also of its rolled-back attempts. */
+  /** The audit event of a mutation and of its rolled-back attempts. */
   readonly event?: EventType
-  /** True: all statements of a mutation see one state of the database. */
+  /** True: all statements of a mutation see one snapshot of the database. */
   readonly snapshot?: boolean
-  /** False: the method is not wired and answers like an unknown name. */
+  /** False: the method is not wired, and calls get `method_not_found`. */
   readonly enabled?: (config: Config, registry: Registry) => boolean
-  /** Rules across fields and cursors: judged with the schema, before the limiter, on the input alone. */
+  /** Checks across fields, and cursors. Runs with the schema, before the limiters, and sees the input alone. */
   readonly refine?: (input: never, context: never) => unknown
   readonly handler: (input: never, context: never) => Promise<unknown>
 }
@@ -59,7 +59,7 @@ export type WiredAction = Action & {
   readonly scope: string
 }
 
-/** What a client may send: the declared input, and `acting` where an actor is resolved. */
+/** What a client may send: the declared input, and `acting` if the method resolves an actor. */
 export type InputOf<X extends Action> = z.input<X['input']> &
   (X['auth']['actor'] extends 'none' ? unknown : { acting?: string })
 export type OutputOf<X extends Action> = z.output<X['output']>

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => lab.close())
 beforeEach(() => lab.reset())
 
-/** What is left of a mutation that was refused or undone. */
+/** The state after a mutation that was refused or rolled back. */
 const undone = { notes: [], audit: [failureRow], effects: [], runs: 1 }
 
 describe('a mutation', () => {
@@ -107,18 +107,18 @@ describe('a connection that ends', () => {
     const killed = async (context: LabContext) => {
       await context.db.run(write('lost'))
       await kill(await pidOf(context))
-      // The end arrived before the answer of `kill`; the driver reads it in one of the next turns.
+      // The connection ended before `kill` was answered; the driver notices in one of the next turns of the event loop.
       for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
     }
     expect(await lab.outcome(killed)).toEqual(lost)
   })
 
-  it('during COMMIT leaves an unknown outcome: no repeat, no failure row, no effects', async () => {
+  it('during COMMIT leaves an unknown outcome: no retry, no failure row, no effects', async () => {
     expect(await lab.outcome(async ({ db }) => db.run(write('die')))).toEqual({ ...lost, audit: [] })
   })
 })
 
-/** Resolves once the connection waits for a lock, or has got it. */
+/** Resolves once the connection waits for a lock or has it. */
 async function untilWaiting(pid: number): Promise<void> {
   for (;;) {
     const { rows } = await lab.admin.query(
@@ -131,7 +131,7 @@ async function untilWaiting(pid: number): Promise<void> {
 }
 
 describe('a conflict', () => {
-  it('with another transaction is settled by one repeat, with effects and rows once', async () => {
+  it('with another transaction is resolved by one retry, with effects and rows once', async () => {
     await lab.admin.query(`insert into note values ('a'), ('b')`)
     const rival = new pg.Client(lab.test.databaseUrl)
     await rival.connect()
@@ -141,12 +141,12 @@ describe('a conflict', () => {
     await rival.query(`begin; set local deadlock_timeout = '1min'; ${lock('b')}`)
     let rivalDone: Promise<unknown> | undefined
     const deadlocks = async ({ db }: LabContext) => {
-      // The repeat may be faster to `a` than the rival who waited for it, and meet the same deadlock again.
+      // The retry may reach `a` before the rival that waited for it, and run into the same deadlock again.
       await rivalDone
       await db.run(sql`set local deadlock_timeout = '20ms'`)
       await db.run(sql.raw(lock('a')))
       rivalDone ??= rival.query(`${lock('a')}; commit`)
-      // The server looks for a deadlock once per wait: the rival must wait before we do.
+      // The server checks for a deadlock once per wait, so the rival must wait before we do.
       await untilWaiting(rivalPid)
       await db.run(sql.raw(lock('b')))
     }

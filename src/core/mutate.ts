@@ -6,25 +6,25 @@ import type { Notification, Notify } from '../notifications.ts'
 import { closingsOf } from '../realtime/closings.ts'
 import type { App } from './app.ts'
 
-/** Builds a refusal of the reasons that a declaration lists: `throw fail('cell_not_found')`. */
+/** Builds a refusal with one of the reasons that a declaration lists: `throw fail('cell_not_found')`. */
 export type Fail<E extends Reason> = (reason: E, extra?: Record<string, unknown>) => ServiceError
 
 export const fail: Fail<Reason> = refusal
 
-/** What a mutation works with; `db` is its transaction. */
+/** The tools of a mutation; `db` is its transaction. */
 export type Work = {
   db: Queryable
   audit: Audit
   /** Sends a notification to the sockets of an account, on every node, after the commit. */
   notify: Notify
-  /** Runs after a successful commit, isolated from its siblings; dropped on rollback */
+  /** Runs after a successful commit; a failing effect does not stop the others. Dropped on rollback. */
   afterCommit(effect: () => void | Promise<void>): void
 }
 
 /**
- * A refusal that leaves a failure row of this event, whichever mutation or transaction it is thrown in:
- * `throw recorded('invite_delete', fail('invite_not_found'), { … })`. Its metadata and envelope name what is
- * stored, never what the caller typed.
+ * Makes a refusal leave a failure row of this event, whichever mutation or transaction throws it:
+ * `throw recorded('invite_delete', fail('invite_not_found'), { … })`. Metadata and envelope name stored values
+ * only, never the caller's input.
  */
 export function recorded<K extends EventType>(
   event_type: K,
@@ -36,27 +36,27 @@ export function recorded<K extends EventType>(
   return error
 }
 
-/** A refusal that commits what was done before it: an offer found without authority is superseded. */
+/** Makes a refusal commit the writes before it, as when an offer turns out to lack authority and is superseded. */
 export function committed(error: ServiceError): ServiceError {
   error.commits = true
   return error
 }
 
-/** Who mutates: the envelope of its rows, and the WebSocket call that asked, if one did. */
+/** Who mutates: the envelope of the audit rows, and the WebSocket message behind it, if any. */
 export type Mutator = {
   envelope: Envelope
-  /** True: the service itself found that actor and account of the envelope belong together. */
+  /** True: the service has verified that the actor of the envelope belongs to its account. */
   isCaller?: boolean
   origin?: object | undefined
-  /** Of a library call or operator command: stands in the row of one that was undone. */
+  /** For a library call or operator command: is in the audit row if it is rolled back. */
   via?: string | undefined
-  /** All statements of the transaction see one state of the database. */
+  /** All statements of the transaction see one snapshot of the database. */
   snapshot?: boolean | undefined
 }
 
 /**
- * One transaction with its audit rows: success rows inside it. Where it is refused or undone, they are
- * written outside it as failures. What it means for live connections is published after the commit.
+ * Runs one transaction with its audit rows. Success rows are written inside it; if it is refused or rolled back,
+ * they are written outside it as failures. Live connections are told after the commit.
  */
 export async function mutate<T>(
   app: App,
@@ -70,7 +70,7 @@ export async function mutate<T>(
   try {
     const outcome = await app.db.transaction(
       async (tx) => {
-        // Those of a run that a conflict undid are not of this one.
+        // The transaction is retried after a conflict; drop the rows of the attempt that was rolled back.
         rows = []
         return await run(app, tx, { rows, ...mutator, caller }, work)
       },
@@ -87,7 +87,7 @@ export async function mutate<T>(
 
 type Run = Mutator & { rows: AuditRow[]; caller: Envelope | undefined }
 
-/** The work, with what its commit writes and then publishes. */
+/** Runs the work and registers what is written with the commit and published after it. */
 async function run<T>(
   app: App,
   tx: Transaction,
@@ -118,8 +118,8 @@ async function run<T>(
 }
 
 /**
- * What a mutation leaves that did not come about: all that it had recorded, then the row of its refusal, or
- * one of its own event where something unexpected undid it before it had recorded that.
+ * The failure rows of a mutation that did not commit: the rows it had recorded, then the row of its refusal. If
+ * something unexpected rolled it back before it recorded its own event, a row of that event.
  */
 function rowsLeft(
   error: unknown,
@@ -129,9 +129,9 @@ function rowsLeft(
 ): AuditRow[] {
   const { commits, outcome, failureRow } =
     error instanceof ServiceError ? error : ({} as Partial<ServiceError>)
-  // Committed already, or perhaps: nobody knows.
+  // The rows are committed already, or may be.
   if (commits || outcome === 'unknown') return []
-  // Without a connection there was no attempt, and a second wait for one would only hold up the answer.
+  // No connection was free, so nothing was attempted; waiting for one again would only delay the answer.
   if (outcome === 'never_began' && rows.length === 0) return []
   const left = rows.map((row): AuditRow => ({ ...row, outcome: 'failure' }))
   if (failureRow)

@@ -5,30 +5,30 @@ import type { App } from './app.ts'
 import { mutate, type Work } from './mutate.ts'
 
 /**
- * Who acts when there is no request: an operator command, or a consumer's library call that may name the
- * actor on whose behalf it calls.
+ * Who acts when there is no request: an operator command, or a library call of the consumer, which may name the
+ * actor it acts for.
  */
 export type Operator = {
-  /** `cli`, or the library caller's `^[a-z_]{1,32}$`; stands in the metadata of every row. */
+  /** `cli`, or the library caller's own word (`^[a-z_]{1,32}$`); is in the metadata of every audit row. */
   via: string
   actor_id?: string | null
   account_id?: string | null
   ip?: string | null
   /**
-   * The transaction to work in: what a mutation's handler or `service.transaction` was given. Rows and
-   * notifications then wait for its commit, and vanish with its rollback.
+   * The transaction to join: the tools of a mutation's handler or of `service.transaction`. Audit rows and
+   * notifications then wait for its commit and are dropped with its rollback.
    */
   within?: Work
 }
 
 export type Operating = Work & {
-  /** The metadata keys of rows without a request: `credential_type: null` and `via`. */
+  /** The metadata of audit rows that have no request. */
   detail: { credential_type: null; via: string }
-  /** The actor on whose behalf it is done, for columns such as `updated_by`. */
+  /** The actor it acts for, for columns such as `updated_by`. */
   by: string | null
 }
 
-/** A mutation without a request: the same transaction, audit and effects as behind a method. */
+/** A mutation without a request, with the same transaction, audit rows and effects as a method. */
 export async function operate<T>(
   app: App,
   event: EventType,
@@ -43,14 +43,14 @@ export async function operate<T>(
   try {
     return await work({ ...within, audit, detail, by })
   } catch (error) {
-    // The transaction writes the row of this refusal, and would name its own caller there.
+    // The outer transaction writes the row of this refusal, and would put its own caller there.
     if (error instanceof ServiceError && error.failureRow)
       error.failureRow.envelope = envelopeOf(envelope, error.failureRow.envelope)
     throw error
   }
 }
 
-/** It stands in the audit log, where nothing free-form may. */
+/** `via` ends up in the audit log, which holds no free-form text. */
 export function checkVia(via: string): void {
   if (!/^[a-z_]{1,32}$/.test(via)) throw new TypeError('`via` must be 1 to 32 characters of a-z and _.')
 }

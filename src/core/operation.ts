@@ -7,11 +7,11 @@ import type { Fail } from './mutate.ts'
 import { type Operating, type Operator, operate } from './operate.ts'
 
 /**
- * Declarations of operator calls: what a process that holds the database may do without a credential.
- * `service.operations`, the commands and their help derive from what `operation` returns.
+ * Declarations of operator calls: what a process with access to the database may do without a credential.
+ * `service.operations`, the CLI commands and their help derive from what `operation` returns.
  */
 
-/** Called as `(app, input)`, or `(app, input, operator)` where it changes something. */
+/** Called as `(app, input)`, or as `(app, input, operator)` if it changes something. */
 export type Operation<F = (app: App, input: never, operator: Operator) => Promise<unknown>> = F & {
   readonly doc: string
   readonly input: z.ZodObject
@@ -40,14 +40,14 @@ type Declaration<I extends z.ZodObject, O, E extends Reason, K, S, R> = {
   doc: string
   input?: I
   errors?: readonly E[]
-  /** The audit event. The handler then runs in one transaction with its rows; left out: nothing is audited. */
+  /** The audit event; the handler then runs in one transaction with its audit rows. Left out: nothing is audited. */
   event?: K
-  /** The handler begins its own transactions, by `operate`. */
+  /** The handler begins its own transactions with `operate`. */
   ownTransactions?: S
-  /** Work before the transaction, such as hashing; and rules across fields. */
+  /** Work to do before the transaction, such as hashing, and checks across fields. */
   refine?(input: z.output<I>, context: { app: App; fail: Fail<E> }): R | Promise<R>
   handler(input: R, context: Context<E, K, S>): Promise<O>
-  /** Left out: there is only the library call. */
+  /** Left out: the operation is a library call only. */
   command?: Command<z.input<I>, O>
 }
 
@@ -76,30 +76,30 @@ export function operation<
   >
 }
 
-/** How an operation is called from the shell. */
+/** The CLI command of an operation. */
 export type Command<In = Record<string, unknown>, O = unknown> = {
-  /** Its words after `cellkeep`, such as `account set-email`; a flag among them tells two with the same words apart. */
+  /** The words after `cellkeep`, such as `account set-email`; a flag tells apart two commands with the same words. */
   name: string
-  /** Where each key of the input comes from, in the order of the usage line. */
+  /** The source of each input key, in the order of the usage line. */
   args?: { [K in keyof In]: Source }
   /** More help, below the usage line. */
   details?: string
-  /** What a terminal is asked before it is done; `--yes` answers it. */
+  /** The question asked on a terminal before the command runs; `--yes` skips it. */
   confirm?: string
-  /** With `--json`, beside the ids of the input and the result. */
+  /** Added to the `--json` output, beside the ids of the input and the result. */
   done?: Record<string, unknown> | ((input: In) => Record<string, unknown>)
-  /** What was done, for people. */
+  /** Says for human readers what was done. */
   phrase?(result: O, said: In & Said): Phrase
-  /** A result that is a list, or a page with one, is shown as a table. */
+  /** Shows a result that is a list, or a page of one, as a table. */
   table?: { columns: Columns<RowOf<O>>; none: string }
-  /** A result that is a stream is written as JSON lines; this is said of the last one on standard error. */
+  /** A streamed result is written as JSON lines; this makes the summary on standard error from the last one. */
   lines?(last: StreamedOf<O> | undefined): Record<string, unknown>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: commands of any input and result stand in one table.
+// biome-ignore lint/suspicious/noExplicitAny: one table holds commands of any input and result.
 export type AnyCommand = Command<any, any>
 
-/** What a phrase knows beside the input. */
+/** What `phrase` gets besides the input. */
 export type Said = {
   /** The username of the account that was named. */
   who: string
@@ -107,9 +107,9 @@ export type Said = {
 }
 export type Cell = string | number | boolean | null
 type Part = string | Readonly<Record<string, Cell>>
-/** A sentence, labelled values one below the other, or several of these. */
+/** A sentence, a block of labelled values, or several of these. */
 export type Phrase = Part | readonly Part[]
-/** By title: the key of a row, or what to read from it. */
+/** Column titles, each with a key of the row or a function that reads the value. */
 export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => Cell)>>
 
 type RowOf<O> = O extends readonly (infer Row)[]
@@ -118,28 +118,28 @@ type RowOf<O> = O extends readonly (infer Row)[]
 type StreamedOf<O> = O extends AsyncIterable<infer Row> ? Row : never
 
 /**
- * A usage text such as `ADDRESS`, `--email ADDRESS`, `--keeper`, `ADDRESS | --none` (which is null); brackets
- * come from the schema. Or one of the sources below.
+ * A usage text such as `ADDRESS`, `--email ADDRESS`, `--keeper` or `ADDRESS | --none` (null), or one of the
+ * sources below. Brackets are not written here: optional keys of the schema get them.
  */
 export type Source = string | NamedSource | ParsedSource | { readonly fixed: unknown }
 
-/** What the command line finds out by itself: `src/cli/choose.ts`. */
+/** A value that the CLI looks up or asks for: see `src/cli/choose.ts`. */
 export type NamedSource = { readonly usage: readonly string[]; readonly from: From }
 export type From = 'account' | 'actor' | 'holder' | 'grant' | 'password'
-/** Words that together are one value; throws a `TypeError` that says what is wrong with them. */
+/** Several words that make one value; `parse` throws a `TypeError` that says what is wrong with them. */
 export type ParsedSource = { readonly usage: string; parse(words: Words): unknown }
-/** What was given, by the word of the usage text: `REF`, `--days`. */
+/** The words given, by their name in the usage text, such as `REF` or `--days`. */
 export type Words = Readonly<Record<string, string | true | undefined>>
 
 /** An account by id, username or e-mail. */
 export const account = { usage: ['REF'], from: 'account' } as const
-/** The live actor of an account; only where it has several must one be named. */
+/** The live actor of an account; it must be named only if the account has several. */
 export const actor = { usage: ['REF', '[--actor ACTOR]'], from: 'actor' } as const
-/** Likewise, also a removed one. */
+/** The same, but removed actors count too. */
 export const holder = { usage: ['REF', '[--actor ACTOR]'], from: 'holder' } as const
 /** A grant of the holder, by its role and scope. */
 export const grant = { usage: ['ROLE', '[--scope-kind KIND --scope-id ID]'], from: 'grant' } as const
-/** Asked for on a terminal, else read from standard input. */
+/** Asked for on a terminal, otherwise read from standard input. */
 export const password = { usage: [], from: 'password' } as const
 
 /** `1 token`, `2 tokens`. */

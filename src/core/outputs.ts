@@ -1,18 +1,18 @@
 import type { z } from 'zod'
 import type { Log } from '../log/log.ts'
 
-/** What declares an answer: an RPC method, or a REST route. */
+/** Whatever declares an output: an RPC method or a REST route. */
 type Declared = { readonly output?: z.ZodType | undefined }
 
-/** Compares answers with the output that their method or route declares. */
+/** Compares results with the output that their method or route declares. */
 export type Outputs = {
-  /** Strict: throws where the result breaks the declaration. Else looks at a sample, and counts. */
+  /** Strict: throws if the result breaks the declaration. Otherwise checks a sample and counts what breaks. */
   check(declared: Declared, name: string, result: unknown): void
-  /** How many broken results the sample held so far, by method or route. */
+  /** Broken results found so far, by method or route. */
   broken(): ReadonlyMap<string, number>
 }
 
-/** A start shows what is broken always; from then on one answer in so many shows what is broken at times. */
+/** The first results show what is always broken; after that, a sample shows what is broken sometimes. */
 const firstChecked = 20
 const oneIn = 1000
 
@@ -44,7 +44,7 @@ export function createOutputs(isStrict: boolean, log: Log): Outputs {
   }
 }
 
-/** Where the result breaks the schema and which rule, never what it holds. */
+/** Which rules of the schema the result breaks and where, without any value of the result. */
 function flawOf({ output }: Declared, result: unknown): string | undefined {
   if (!output) return undefined
   try {
@@ -55,6 +55,6 @@ function flawOf({ output }: Declared, result: unknown): string | undefined {
       .map(({ path, code }) => `${path.join('.') || 'result'}: ${code}`)
       .join(', ')
   } catch (error) {
-    return `its schema cannot be asked: ${(error as Error).message}`
+    return `its schema threw: ${(error as Error).message}`
   }
 }

@@ -7,13 +7,13 @@ import { type Sql, sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { closePage, openPage } from './page.ts'
 
-/** Paging by what every list promises (contract 1, section 0), on the lists of admins over whole tables. */
+/** The paging rules of every list, tested on the admin lists over whole tables. */
 type PageInput = { limit?: number | null; cursor?: string | null; acting?: string }
 type Page = { ids: string[]; next_cursor: string | null }
 type List = {
   method: 'admin_account_list' | 'admin_session_list'
   read(client: Client, input: PageInput): Promise<Page>
-  /** Rows of one millisecond, `age` old. */
+  /** Inserts rows of one millisecond, `age` old. */
   plant(count: number, age: string): Sql
   remove(id: string): Sql
   /** Every id, in the order of the list. */
@@ -126,7 +126,7 @@ describe.each(lists)('the pages of $method', (list) => {
       const removed = new Set<string>()
       const seen = await walk(list, limit, async ({ ids }) => {
         if (removed.size > 16) return
-        // The last row of the page, of which the cursor was made, and one that is still to come.
+        // The last row of the page, whose key is in the cursor, and a row of a later page.
         const open = before.filter((id) => id !== kept && !ids.includes(id) && !removed.has(id))
         for (const id of [ids.at(-1), open.at(-1)] as string[])
           if (id !== kept) {
@@ -230,7 +230,7 @@ describe.each(lists)('the pages of $method', (list) => {
   })
 })
 
-it('a cursor of one list is none of another with the same filters', () => {
+it('a cursor of one list is not valid for another list with the same filters', () => {
   const { app } = test.service
   const open = (method: string, cursor?: string) =>
     openPage(app, method, { account_id: 'x' }, { limit: 1, cursor })

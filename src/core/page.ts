@@ -5,19 +5,22 @@ import { CursorText, Limit } from '../wire/types.ts'
 import type { App } from './app.ts'
 import type { CursorKey } from './cursor.ts'
 
-/** The input keys of a paged list (contract 1, section 0). */
-export const pageInput = (max = 200, standard = 50) => ({ limit: Limit(max, standard), cursor: CursorText })
+/** The input keys of a paged list. */
+export const pageInput = (max = 200, defaultLimit = 50) => ({
+  limit: Limit(max, defaultLimit),
+  cursor: CursorText,
+})
 
 export type Page = {
   limit: number
-  /** The key of the last row of the page before; null on the first page. */
+  /** The key of the last row of the previous page; null on the first page. */
   after: CursorKey | null
   binding: string
 }
 
 /**
- * Reads a page's cursor, which is bound to the method, the acting actor and every filter; a foreign or
- * changed one is `invalid_cursor`. Belongs into `refine`, since it is judged with the schema.
+ * Reads the cursor of a page. It is bound to the method, the acting actor and every filter; any other cursor is
+ * `invalid_cursor`. Call it in `refine`, since a bad cursor is reported like a schema failure.
  */
 export function openPage(
   app: App,
@@ -31,7 +34,7 @@ export function openPage(
   return { limit, after, binding }
 }
 
-/** Cuts the one row more that was read, and makes the cursor that goes on after the last one kept. */
+/** Cuts the rows to the limit; if any were cut, makes the cursor that continues after the last one kept. */
 export function closePage<T>(
   app: App,
   page: Page,
@@ -44,18 +47,18 @@ export function closePage<T>(
   return { rows: kept, next_cursor: hasMore ? app.cursors.write(page.binding, keyOf(last)) : null }
 }
 
-/** Page sizes that stand in statements: few, so that the texts are few, and so the plans that connections hold. */
+/** Page sizes used in statements. They are few, so that each connection caches few prepared plans. */
 const sizes = [20, 50, 100, 200, 500]
 
-/** How many rows a statement reads for a page of `limit`: one more, and rounded up. `closePage` cuts them. */
+/** How many rows a statement reads for a page: `limit` rounded up, plus one. `closePage` cuts them. */
 export const pageSize = (limit: number): number => (sizes.find((size) => size >= limit) ?? limit) + 1
 
-/** What a list is ordered by: columns and their types, unique together, in one direction. */
+/** The columns that a list is ordered by, with their types; together they are unique. */
 export type Order = Readonly<Record<string, 'timestamptz' | 'uuid' | 'text'>>
 
 /**
- * The parts of a page's statement: rows beyond the cursor, in order, at most so many. The limit is a literal, since
- * the planner costs `limit $n` as a tenth of the table.
+ * The parts of the statement of a page: its condition, order and limit. The limit is a literal, because the
+ * planner estimates `limit $n` as a tenth of the table.
  */
 export function keyset(
   { after, limit }: { after: readonly unknown[] | null; limit: number },

@@ -7,7 +7,7 @@ import { openDatabase, type ReadOnly, type Sql, sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { mutation, query } from './action.ts'
 
-/** A query cannot write, whatever its handler sends and whoever had its connection before. */
+/** A query cannot write, whatever its handler sends and whatever its connection was used for before. */
 
 type Reading = (db: ReadOnly) => Promise<unknown>
 let read: Reading = async () => null
@@ -37,7 +37,7 @@ const captured = capturedLog()
 let test: TestService
 let ada: TestAccount
 beforeAll(async () => {
-  // Two connections, so that queries and mutations take them from each other.
+  // Only two connections, so that queries and mutations share them.
   test = await testService({ actions, log: captured.log, database_pool_max: 2 })
   ada = await test.account({ roles: ['admin'] })
   await db().run(sql`create table note (text text)`)

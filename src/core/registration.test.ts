@@ -10,7 +10,7 @@ import { wireActions } from './registration.ts'
 
 const registry = createRegistry({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
 
-/** A declaration as a config file may bring it: no compiler has seen it. */
+/** A declaration as in a config file, which no compiler has checked. */
 const declared = (change: Record<string, unknown> = {}): Action =>
   ({
     ...query({
@@ -39,66 +39,50 @@ function problem(table: Record<string, Action>): StartError | undefined {
 }
 
 const broken: [rule: string, action: Action, names: RegExp][] = [
-  ['2: declares acting without an axis', declared({ auth: grain, input: withActing }), /acting/],
-  ['2: declares acting beside an axis', declared({ input: withActing }), /acting/],
+  ['declares acting without an axis', declared({ auth: grain, input: withActing }), /acting/],
+  ['declares acting beside an axis', declared({ input: withActing }), /acting/],
+  ['roles without an actor', withAuth({ ...grain, roles: ['admin'] }), /roles need auth\.actor "required"/],
   [
-    '3: roles without an actor',
-    withAuth({ ...grain, roles: ['admin'] }),
-    /roles need auth\.actor "required"/,
-  ],
-  [
-    '3: roles with an optional actor',
+    'roles with an optional actor',
     withAuth({ account: 'required', actor: 'optional', roles: ['admin'] }),
     /roles need/,
   ],
-  ['3: no roles', withAuth({ ...required, roles: [] }), /roles may not be empty/],
+  ['no roles', withAuth({ ...required, roles: [] }), /roles may not be empty/],
+  ['an unregistered role', withAuth({ ...required, roles: ['admin', 'boss'] }), /"boss" is not registered/],
+  ['no credential types', withAuth({ ...grain, credential_types: [] }), /credential_types may not be empty/],
   [
-    '3: an unregistered role',
-    withAuth({ ...required, roles: ['admin', 'boss'] }),
-    /"boss" is not registered/,
-  ],
-  [
-    '3: no credential types',
-    withAuth({ ...grain, credential_types: [] }),
-    /credential_types may not be empty/,
-  ],
-  [
-    '3: an unregistered credential type',
+    'an unregistered credential type',
     withAuth({ ...grain, credential_types: ['password'] }),
     /"password" is not registered/,
   ],
-  ['4: an actor without an account', withAuth({ account: 'none', actor: 'optional' }), /actor axis/],
+  ['an actor without an account', withAuth({ account: 'none', actor: 'optional' }), /actor axis/],
   [
-    '4: an actor required, the account optional',
+    'an actor required, the account optional',
     withAuth({ account: 'optional', actor: 'required' }),
     /needs auth\.account "required"/,
   ],
-  ['5: public with roles', withAuth({ account: 'none', actor: 'required', roles: ['admin'] }), /actor axis/],
-  ['5: public with credential types', withAuth({ ...open, credential_types: ['session'] }), /public/],
-  ['5: public with a scope', withAuth({ ...open, required_scope: 'area:name' }), /public/],
-  ['6: an empty scope', withAuth({ ...grain, required_scope: '' }), /required_scope/],
-  ['6: a scope without a colon', withAuth({ ...grain, required_scope: 'area' }), /required_scope "area"/],
-  ['6: a scope in capitals', withAuth({ ...grain, required_scope: 'Area:x' }), /required_scope/],
-  ['6: a scope with a line break', withAuth({ ...grain, required_scope: 'area:x\n' }), /required_scope/],
-  ['6: a scope of a method', withAuth({ ...grain, required_scope: 'rpc:other' }), /rpc:/],
-  ['6: a scope of a surface', withAuth({ ...grain, required_scope: 'surface:verify' }), /surface:/],
-  ['6: a scope that is no text', withAuth({ ...grain, required_scope: 1 }), /required_scope/],
+  ['public with roles', withAuth({ account: 'none', actor: 'required', roles: ['admin'] }), /actor axis/],
+  ['public with credential types', withAuth({ ...open, credential_types: ['session'] }), /public/],
+  ['public with a scope', withAuth({ ...open, required_scope: 'area:name' }), /public/],
+  ['an empty scope', withAuth({ ...grain, required_scope: '' }), /required_scope/],
+  ['a scope without a colon', withAuth({ ...grain, required_scope: 'area' }), /required_scope "area"/],
+  ['a scope in capitals', withAuth({ ...grain, required_scope: 'Area:x' }), /required_scope/],
+  ['a scope with a line break', withAuth({ ...grain, required_scope: 'area:x\n' }), /required_scope/],
+  ['a scope of a method', withAuth({ ...grain, required_scope: 'rpc:other' }), /rpc:/],
+  ['a scope of a surface', withAuth({ ...grain, required_scope: 'surface:verify' }), /surface:/],
+  ['a scope that is no text', withAuth({ ...grain, required_scope: 1 }), /required_scope/],
   [
-    '7: a limit per account with an optional one',
+    'a limit per account with an optional one',
     declared({ auth: { account: 'optional', actor: 'none' }, rate_limit: 'account' }),
     /rate_limit "account" needs auth\.account "required"/,
   ],
-  ['7: both limits without an account', declared({ auth: open, rate_limit: 'both' }), /rate_limit "both"/],
-  [
-    '7: a group without a limit',
-    declared({ rate_limit_group: 'group' }),
-    /rate_limit_group needs rate_limit/,
-  ],
-  ['8: an input that ignores keys', declared({ input: z.object({ a: z.string() }) }), /strict/],
-  ['8: an input that keeps keys', declared({ input: z.looseObject({}) }), /strict/],
-  ['8: an input that may be null', declared({ input: z.strictObject({}).nullable() }), /strict/],
-  ['8: an input that is no object', declared({ input: z.string() }), /strict/],
-  ['8: no input schema', declared({ input: undefined }), /strict/],
+  ['both limits without an account', declared({ auth: open, rate_limit: 'both' }), /rate_limit "both"/],
+  ['a group without a limit', declared({ rate_limit_group: 'group' }), /rate_limit_group needs rate_limit/],
+  ['an input that ignores keys', declared({ input: z.object({ a: z.string() }) }), /strict/],
+  ['an input that keeps keys', declared({ input: z.looseObject({}) }), /strict/],
+  ['an input that may be null', declared({ input: z.strictObject({}).nullable() }), /strict/],
+  ['an input that is no object', declared({ input: z.string() }), /strict/],
+  ['no input schema', declared({ input: undefined }), /strict/],
   ['a misspelled axis', withAuth({ account: 'require', actor: 'none' }), /auth\.account must be one of/],
   ['a missing axis', withAuth({ account: 'required' }), /auth\.actor must be one of/],
   ['a misspelled guard', withAuth({ ...required, role: ['admin'] }), /auth\.role is unknown/],
@@ -108,8 +92,8 @@ const broken: [rule: string, action: Action, names: RegExp][] = [
   ['side effects without a transaction', declared({ side_effects: true }), /mutation\(\)/],
   ['a transaction without side effects', declared({ event: 'login' }), /query\(\)/],
   ['side effects that are no boolean', declared({ side_effects: 'no' }), /side_effects/],
-  ['a handler that is none', declared({ handler: 'x' }), /handler/],
-  ['a declaration that is none', null as unknown as Action, /declare it/],
+  ['a handler that is not a function', declared({ handler: 'x' }), /handler/],
+  ['a declaration that is null', null as unknown as Action, /declare it/],
 ]
 
 describe('a broken declaration stops the start, and the message names method and rule', () => {
@@ -122,7 +106,7 @@ describe('a broken declaration stops the start, and the message names method and
     expect(problem({ my_method: action })?.message).toMatch(names)
   })
 
-  it.each(['rpc.discover', 'rpc.x', 'rpc.', 'a\u0000', '\ud800'])('1: the method name %j', (method) => {
+  it.each(['rpc.discover', 'rpc.x', 'rpc.', 'a\u0000', '\ud800'])('the method name %j', (method) => {
     const table = Object.fromEntries([[method, declared()]])
     expect(problem(table)?.message).toMatch(/^Action .*name/s)
   })
@@ -138,7 +122,7 @@ describe('a start is refused for', () => {
     )
   })
 
-  it('1: a method that is a built-in one', async () => {
+  it('a method with the name of a built-in one', async () => {
     await expect(start({ actions: { cell_get: declared() } })).rejects.toThrow(/cell_get.*rename/s)
   })
 
@@ -151,7 +135,7 @@ describe('a start is refused for', () => {
       { account_path: '/api', rpc_path: '/api/status' },
       /rpc_path/,
     ],
-  ])('9: %s', async (_what, options, names) => {
+  ])('%s', async (_what, options, names) => {
     await expect(start(options)).rejects.toThrow(names)
   })
 })

@@ -9,10 +9,10 @@ import type { Action, AuthSpec, WiredAction } from './method.ts'
 const scopeForm = /^[a-z][a-z_]*:[a-z][a-z0-9_.]*$/
 
 /**
- * Checks every declaration (contract 1, section 6) and adds what follows from its place in the table.
- * A broken rule stops the start with the method and the rule named. An action without a handler is left
- * out: nobody can tell it from one that does not exist. A config file brings declarations that no compiler
- * saw, and a guard misspelled there must not become no guard. What the configuration leaves out is checked too.
+ * Checks every declaration and adds what follows from its place in the table. A broken rule stops the start with
+ * an error that names the method and the rule. A declaration without a handler is left out, so callers cannot tell
+ * it from an unknown method. No compiler has checked the declarations of a config file, and a misspelled guard
+ * there must not become no guard. Methods that the configuration switches off are checked too.
  */
 export function wireActions(
   table: Record<string, Action>,
@@ -89,7 +89,7 @@ function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) =>
   if (actor === 'required' && account !== 'required')
     refuse('auth.actor "required" needs auth.account "required".')
   if (account === 'none' && (roles || credential_types || required_scope !== undefined))
-    refuse('a public action has no roles, credential_types or required_scope.')
+    refuse('a public method has no roles, credential_types or required_scope.')
   if (required_scope !== undefined && !isOwnScope(required_scope))
     refuse(
       `required_scope "${required_scope}" must look like "area:name" and not begin with rpc: or surface:.`,

@@ -7,7 +7,7 @@ import type { CallerOf } from './action.ts'
 import type { App } from './app.ts'
 import type { AuthSpec, RateLimit } from './method.ts'
 
-/** A REST route of the account prefix (contract 1, section 8; contract 2, section 8). */
+/** A REST route below the account path. */
 export type Route<
   A extends AuthSpec = AuthSpec,
   I extends z.ZodType = z.ZodType,
@@ -16,33 +16,33 @@ export type Route<
 > = {
   readonly doc: string
   readonly method: M
-  /** Below the account mount. */
+  /** Relative to the account path. */
   readonly path: string
   readonly auth: A
-  /** `/verify` and `/status` ignore query keys they do not know; every other query is strict. */
+  /** True: unknown query keys are ignored, as `/verify` and `/status` do. Otherwise they are refused. */
   readonly anyQuery?: boolean
-  /** The limiters its attempts hold; `rateLimitOf` says which axes are in force. */
+  /** The limiters that an attempt holds slots of; `rateLimitOf` says which are switched on. */
   readonly rate_limit?: RouteLimiters
   readonly input?: I
-  /** Left out: an empty body. */
+  /** Left out: the body is empty. */
   readonly output?: O
   readonly errors?: readonly Reason[]
-  /** Clears the cookie also where the guards refuse (logout with a dead session). */
+  /** Clears the cookie even if the guards refuse, as on logout with a dead session. */
   readonly alwaysClears?: boolean
-  /** Must match the allow-list even without a cookie: these routes set one (contract 1, section 2.2). */
+  /** The origin is checked even without a cookie, because these routes set one. */
   readonly checksOrigin?: boolean
-  /** False: the route does not exist, 404. */
+  /** False: the route answers 404. */
   readonly enabled?: (app: App) => boolean
   readonly handler: (input: never, context: never) => Promise<RouteReply<unknown>>
 }
 
 export type RouteLimiters = {
   readonly ip: RestLimiter
-  /** Of an account, or of the name that the caller submits. */
+  /** Per account, or per name that the caller submits. */
   readonly account?: RestLimiter
 }
 
-/** The axes a route is limited by; one whose limiter is switched off is none. */
+/** The axes that limit a route; an axis whose limiter is switched off does not count. */
 export function rateLimitOf({ rate_limit }: Route, config: Config): RateLimit | undefined {
   const isOn = (limiter: RestLimiter | undefined): boolean =>
     limiter !== undefined && config[`limit_${limiter}`] !== null
@@ -55,9 +55,9 @@ export function rateLimitOf({ rate_limit }: Route, config: Config): RateLimit | 
 export type RouteHold = {
   /** For the client address. */
   ip(): Promise<void>
-  /** For an account or name; nothing where the route is not limited by one. */
+  /** For an account or name; does nothing if the route has no such limiter. */
   account(key: string): Promise<void>
-  /** For the client address, of a further limiter, which decides for itself what it charges. */
+  /** For the client address, of another limiter; `isCharged` decides whether the attempt is charged. */
   also: (limiter: RestLimiter, isCharged: () => boolean) => Promise<void>
 }
 
@@ -78,10 +78,10 @@ const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string):
 })
 
 export type RouteReply<B> = {
-  /** Null: an empty body. */
+  /** Null: the body is empty. */
   body: B
   headers?: Record<string, string>
-  /** A whole `Set-Cookie` value, made after the commit. */
+  /** A complete `Set-Cookie` value, created after the commit. */
   cookie?: string
 }
 

@@ -7,7 +7,7 @@ import type { TransactionOptions } from './transaction.ts'
 
 const team = z.strictObject({ team_id: z.guid() })
 const team_id = '00000000-0000-4000-8000-000000000002'
-// Typed as in a consumer that has not declared its events to the compiler.
+// Typed loosely, as in a consumer that has not declared its events in TypeScript.
 const options = { event: 'team_remove', via: 'nightly_job' } as unknown as TransactionOptions
 const record = ({ audit }: Work) => audit('team_remove' as never, { team_id } as never)
 
@@ -53,7 +53,7 @@ describe('a transaction of the consumer', () => {
     expect([held, await teams(), effects]).toEqual([[{ id }], 1, ['done']])
   })
 
-  it('names whom it acts for, where it says so', async () => {
+  it('names the account and actor it acts for, if given', async () => {
     const caller = { actor_id: ada.actor_id, account_id: ada.id, ip: '192.0.2.1' }
     await scenario(
       test,
@@ -89,7 +89,7 @@ describe('a transaction of the consumer', () => {
     expect([answer, await teams()]).toEqual([thrown, before])
   })
 
-  it('sees one state of the database where it asks for that', async () => {
+  it('sees one snapshot of the database if it asks for that', async () => {
     const counted = (snapshot: boolean) =>
       test.service.transaction({ ...options, snapshot }, async (tools) => {
         const count = async () => (await tools.db.rows(sql`select from team`)).length

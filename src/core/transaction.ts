@@ -5,15 +5,15 @@ import { mutate, type Work } from './mutate.ts'
 import { checkVia, type Operator } from './operate.ts'
 
 export type TransactionOptions = Partial<Pick<Operator, 'via' | 'actor_id' | 'account_id' | 'ip'>> & {
-  /** The registered audit event as which a transaction that fails is recorded. */
+  /** The registered audit event that a failed transaction is recorded as. */
   event: EventType
-  /** All statements see one state of the database. */
+  /** All statements see one snapshot of the database. */
   snapshot?: boolean
 }
 
 /**
- * One transaction for code of the consumer, with audit rows, notifications and effects as behind a method.
- * Operator calls join it: `service.operations.grantRole(input, { via: 'my_job', within: work })`.
+ * Runs a transaction for code of the consumer, with the audit rows, notifications and effects of a method.
+ * Operator calls can join it: `service.operations.grantRole(input, { via: 'my_job', within: work })`.
  */
 export async function transaction<T>(
   app: App,

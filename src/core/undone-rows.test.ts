@@ -9,7 +9,7 @@ import { type TestAccount, type TestService, testService } from '../testing/inde
 import { mutation } from './action.ts'
 import { recorded, type Work } from './mutate.ts'
 
-/** What a mutation has recorded before it is refused or undone stands in the log, as failures. */
+/** The rows that a mutation recorded before it was refused or rolled back are in the audit log, as failures. */
 
 const audit_events = {
   shelf_move: z.strictObject({ shelf: z.int() }),
@@ -142,7 +142,7 @@ it('an unexpected end before the event of the method was recorded adds a row of 
   expect(done).toEqual({ reason: 'internal_error', rows: own })
 })
 
-it('no row is left by a refusal before anything was recorded, nor by a commit of which nobody knows', async () => {
+it('no row is left by a refusal before anything was recorded, nor by a commit with an unknown outcome', async () => {
   const refuses = () => Promise.reject(new ServiceError(-32050, { reason: 'shelf_full' }))
   expect(await left(refuses)).toEqual({ reason: 'shelf_full', rows: [] })
   const dies = async (tools: Work) => {

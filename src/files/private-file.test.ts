@@ -101,7 +101,7 @@ describe('a private file that somebody else may have put there', () => {
     await createPrivateFile(path, 'planted')
     await chmod(directory, mode)
     expect(await readPrivateFile(path)).toEqual({
-      problem: `stands in ${directory}, which may be written by others (mode 0${mode.toString(8)})`,
+      problem: `is in ${directory}, which may be written by others (mode 0${mode.toString(8)})`,
       remedy: expect.stringContaining(`chmod go-w ${directory}`),
     })
     await expect(createPrivateFile(join(directory, 'other'), 'x')).rejects.toMatchObject({
@@ -119,7 +119,7 @@ describe('a private file that somebody else may have put there', () => {
     await createPrivateFile(path, 'planted')
     await chown(directory, nobody, nobody)
     expect(await readPrivateFile(path)).toMatchObject({
-      problem: expect.stringMatching(/^stands in .* belongs to the user with uid 65534/),
+      problem: expect.stringMatching(/^is in .* belongs to the user with uid 65534/),
     })
     await expect(createPrivateFile(join(directory, 'other'), 'x')).rejects.toMatchObject({
       reason: 'unsafe_directory',
@@ -141,7 +141,7 @@ describe('a private file that somebody else may have put there', () => {
   )
 
   it.skipIf(process.platform !== 'linux')(
-    'never stands in for one of the directory that was judged',
+    'never replaces a file of the directory that was checked',
     async () => {
       const directory = fresh()
       await createPrivateFile(join(directory, 'token'), 'ours')

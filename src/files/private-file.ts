@@ -6,15 +6,15 @@ import { type OpenDirectory, openDirectory, ownerRisk, unsafe } from './safe-dir
 const maxBytes = 4096
 
 /**
- * `missing` tells "no such file" from a file that may not be used; `problem` continues the path, `remedy` is a sentence
- * and stands where somebody else may have made the file.
+ * `problem` is a phrase that follows the path. `missing` tells "no such file" from a file that may not be used.
+ * `remedy` is a sentence, given if somebody else may have created the file.
  */
 export type PrivateFile = { content: string } | { problem: string; missing?: true; remedy?: string }
 
 /**
- * Reads a file that only its owner may read, and that nobody else can have put there: regular, no symlink, mode 0600
- * or 0400, ours or root's as is its directory, at most 4 KiB, trimmed, not empty. Anything else is a `problem`; never
- * throws.
+ * Reads and trims a file that only its owner may read and that nobody else can have put there: a regular file, no
+ * symlink, mode 0600 or 0400, at most 4 KiB, not empty; file and directory belong to us or to root. Anything else
+ * is a `problem`; never throws.
  */
 export async function readPrivateFile(path: string): Promise<PrivateFile> {
   try {
@@ -32,16 +32,16 @@ export async function readPrivateFile(path: string): Promise<PrivateFile> {
 }
 
 async function readWithin({ risk, within }: OpenDirectory, path: string): Promise<PrivateFile> {
-  // O_NONBLOCK: opening a pipe must not wait for somebody to write.
+  // O_NONBLOCK: opening a pipe must not wait for a writer.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const file = await open(within(basename(path)), flags)
   try {
-    // Of what was opened, so that nothing can take its place in between.
+    // Checks the open file, so it cannot be replaced between check and read.
     const stats = await file.stat()
     const { size, mode } = stats
     const rights = mode & 0o7777
     const foreign = ownerRisk(path, stats)
-    if (risk) return { problem: `stands in ${dirname(path)}, which ${risk.what}`, remedy: risk.remedy }
+    if (risk) return { problem: `is in ${dirname(path)}, which ${risk.what}`, remedy: risk.remedy }
     if (foreign) return { problem: foreign.what, remedy: foreign.remedy }
     if ((mode & constants.S_IFMT) !== constants.S_IFREG) return { problem: 'is not a regular file' }
     if (rights !== 0o600 && rights !== 0o400) {
@@ -57,15 +57,15 @@ async function readWithin({ risk, within }: OpenDirectory, path: string): Promis
 }
 
 /**
- * Makes a file of mode 0600, and its directory with 0700 when missing. False when there is one already,
- * which stays as it is; whoever else looks sees the whole content or no file. Rejects with the system's error, or
- * with a StartError where others could replace the file.
+ * Creates a file with mode 0600, and its directory with 0700 if missing. Resolves to false and changes nothing if
+ * the file exists. Other readers see the whole content or no file. Rejects with the error of the system, or with a
+ * StartError if others could replace the file.
  */
 export async function createPrivateFile(path: string, content: string): Promise<boolean> {
   return await inSafeDirectory(path, (directory) => createWithin(directory, basename(path), content))
 }
 
-/** Puts a file of mode 0600 in place of any other, at one stroke: who reads meanwhile sees the old or the new one. */
+/** Creates or replaces a file atomically, with mode 0600: readers see the old content or the new. */
 export async function replacePrivateFile(path: string, content: string): Promise<void> {
   await inSafeDirectory(path, async ({ within }) => {
     const draft = within(`${basename(path)}.${randomBytes(6).toString('hex')}`)
@@ -79,7 +79,7 @@ export async function replacePrivateFile(path: string, content: string): Promise
   })
 }
 
-/** Rejects with a StartError where others could replace what is written. */
+/** Rejects with a StartError if others could replace the file. */
 async function inSafeDirectory<T>(path: string, work: (directory: OpenDirectory) => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const directory = await openDirectory(dirname(path))
@@ -115,18 +115,18 @@ async function createWithin({ within }: OpenDirectory, name: string, content: st
   }
 }
 
-/** What file systems without hard links answer. */
+/** The error codes of file systems without hard links. */
 const noHardLinks = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
 async function writeExclusively(path: string, content: string): Promise<void> {
   const file = await open(path, 'wx', 0o600)
   try {
-    // The umask may have taken more than the mode says.
+    // The umask may have removed bits of the mode.
     await file.chmod(0o600)
     await file.writeFile(content)
     await file.sync()
   } catch (error) {
-    // Half a secret must not be taken for one later.
+    // A later read must not take half a secret for a whole one.
     await rm(path, { force: true })
     throw error
   } finally {
@@ -134,7 +134,7 @@ async function writeExclusively(path: string, content: string): Promise<void> {
   }
 }
 
-/** The name is lasting only when its directory is: after a power cut the file must still be there. */
+/** A new name survives a power cut only if its directory was synced too. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path)
   await directory.sync().finally(() => directory.close())

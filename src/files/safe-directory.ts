@@ -2,10 +2,10 @@ import { constants, existsSync, type Stats } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { StartError } from '../errors.ts'
 
-/** `what` continues the path, `remedy` is a sentence. */
+/** `what` is a phrase that follows the path, `remedy` a sentence. */
 export type Risk = { what: string; remedy: string }
 
-/** Why a file or directory is not only ours: whoever owns it may put into it what he likes. */
+/** The risk of a file or directory that belongs to another user, who may change its content at will. */
 export function ownerRisk(path: string, { uid }: Stats): Risk | undefined {
   const own = process.geteuid?.()
   if (own === undefined || uid === own || uid === 0) return undefined
@@ -15,7 +15,7 @@ export function ownerRisk(path: string, { uid }: Stats): Risk | undefined {
   }
 }
 
-/** Why others could put a file into a directory. */
+/** The risk that others put a file into a directory. */
 export function directoryRisk(path: string, stats: Stats): Risk | undefined {
   const { mode } = stats
   const others = ownerRisk(path, stats)
@@ -26,15 +26,15 @@ export function directoryRisk(path: string, stats: Stats): Risk | undefined {
   }
 }
 
-/** Where the system lets an open directory be named, so that files are opened in this one, whatever stands at its path by then. */
+/** Open directories have names here (on Linux), so a file is opened in that very directory even if its path changes. */
 const descriptors = '/proc/self/fd'
 const areNamed = existsSync(descriptors)
-/** O_PATH, which Node does not name: a directory that may be passed but not listed can be opened, too. */
+/** 0o10000000 is O_PATH, which Node does not export: it also opens a directory that we may enter but not list. */
 const openFlags = constants.O_DIRECTORY | (areNamed ? 0o10000000 : constants.O_RDONLY)
 
 export type OpenDirectory = {
   risk: Risk | undefined
-  /** The path of a file in this very directory, until it is closed. */
+  /** The path of a file in this very directory; valid until it is closed. */
   within(name: string): string
   close(): Promise<void>
 }
@@ -43,7 +43,7 @@ export async function openDirectory(path: string): Promise<OpenDirectory> {
   const handle = await open(path, openFlags)
   try {
     const stats = await handle.stat()
-    // Where others may write but replace nothing, as in the temporary one, the owner of the file says enough.
+    // In a sticky directory such as /tmp others may create files but not replace ours: the owner of the file suffices.
     const isSticky = (stats.mode & 0o1000) !== 0
     const risk = isSticky ? ownerRisk(path, stats) : directoryRisk(path, stats)
     const place = areNamed ? `${descriptors}/${handle.fd}` : path

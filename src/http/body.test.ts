@@ -55,7 +55,7 @@ describe('the limit', () => {
     expect(
       statuses(await exchange(test.url, head('/api/rpc', ...framing), chunked(hit.padEnd(limit)))),
     ).toEqual([200])
-    // No last chunk: nobody may wait for it.
+    // The last chunk is never sent, so the server must not wait for it.
     const over = chunk(hit.padEnd(limit + 1))
     const seen = await Promise.all(
       paths.map((path) => exchange(test.url, head(path, 'Transfer-Encoding: chunked'), over)),
@@ -101,7 +101,7 @@ describe('the limit', () => {
 describe('a refused body', () => {
   const big = 'x'.repeat(100 * limit)
 
-  it('is told to a fetch client that sends it whole or as a stream', async () => {
+  it('is reported to a fetch client that sends it whole or as a stream', async () => {
     const request = { method: 'POST', headers: { 'content-type': 'application/json' } }
     const stream = { ...request, body: new Blob([big]).stream(), duplex: 'half' } as RequestInit
     for (const path of paths)
@@ -112,7 +112,7 @@ describe('a refused body', () => {
       }
   })
 
-  it('is told to a client that reads only after it has written everything', async () => {
+  it('is reported to a client that reads only after it has written everything', async () => {
     const socket = await open(test.url)
     const written = new Promise((resolve) =>
       socket.write(head('/api/rpc', `Content-Length: ${big.length}`) + big, resolve),

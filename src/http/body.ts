@@ -4,8 +4,8 @@ import { refusal } from '../errors.ts'
 import type { EdgeRequest, RaiseLimit } from './reply.ts'
 
 /**
- * Reads a JSON body as text (contract 1, section 2.4): '' without a body, null where the bytes are not
- * UTF-8. Refuses another media type, another charset and any content encoding.
+ * Reads a JSON body as text: '' if there is no body, null if the bytes are not UTF-8. Refuses other media types,
+ * other charsets and any content encoding.
  */
 export async function readJsonText(
   request: EdgeRequest,
@@ -25,7 +25,7 @@ export async function readJsonText(
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
 
-/** A declared length tells before anything is read who may send so much. */
+/** With a declared length, the higher limit can be asked for before anything is read. */
 async function declaredOver(
   request: EdgeRequest,
   limit: number,
@@ -35,7 +35,7 @@ async function declaredOver(
   return Number(request.header('content-length')) <= raised ? await request.body(raised) : null
 }
 
-/** Most bytes of a body, by whether its sender has shown a valid credential. */
+/** The maximum size of a body in bytes; `isKnown` says that its sender has a valid credential. */
 export const bodyLimit = (config: Config, isKnown: boolean): number =>
   isKnown ? config.body_limit : Math.min(config.body_limit, config.body_limit_anonymous)
 

@@ -14,10 +14,10 @@ describe('the client address', () => {
     ['::FFFF:cb00:7107', undefined, '203.0.113.7'],
     ['2001:DB8:0:0:0:0:0:1', undefined, '2001:db8::1'],
     ['fe80::1%eth0', undefined, 'fe80::1'],
-    // a peer without trust: the header is ignored
+    // a peer that is not trusted: the header is ignored
     ['203.0.113.7', '1.2.3.4', '203.0.113.7'],
     ['11.0.0.1', '1.2.3.4', '11.0.0.1'],
-    // a trusted one: right to left, first valid untrusted
+    // a trusted peer: the first valid untrusted entry from the right
     ['10.0.0.1', '1.2.3.4', '1.2.3.4'],
     ['::ffff:10.0.0.1', '1.2.3.4', '1.2.3.4'],
     ['10.0.0.1', '6.6.6.6, 1.2.3.4', '1.2.3.4'],
@@ -34,7 +34,7 @@ describe('the client address', () => {
     ['10.0.0.1', '1.2.3.4, fe80::1%eth0', '1.2.3.4'],
     ['10.0.0.1', '1.2.3.4, 05.6.7.8, 5.6.7.256, 0x1.2.3.4, 1::2::3', '1.2.3.4'],
     ['10.0.0.1', '1.2.3.4, "5.6.7.8"', '1.2.3.4'],
-    // all trusted: the left-most valid one; none valid: the socket
+    // all trusted: the leftmost valid entry; none valid: the peer
     ['10.0.0.1', 'x, 10.0.0.9, 10.0.0.8', '10.0.0.9'],
     ['10.0.0.1', 'unknown', '10.0.0.1'],
     ['10.0.0.1', '', '10.0.0.1'],
@@ -127,7 +127,7 @@ describe('trusted proxies', () => {
   })
 })
 
-describe('an address in its one spelling', () => {
+describe('the canonical form of an address', () => {
   it('agrees with the URL standard for every IPv6 address, a mapped one being IPv4', () => {
     fc.assert(
       fc.property(fc.ipV6(), (text) => {

@@ -2,13 +2,13 @@ import { BlockList } from 'node:net'
 import { canonicalIp, parseNetwork } from '../config/ip.ts'
 import { StartError } from '../errors.ts'
 
-/** True for the canonical address of a proxy whose `X-Forwarded-For` counts. */
+/** True for the canonical address of a proxy whose `X-Forwarded-For` is trusted. */
 export type TrustedProxies = (ip: string) => boolean
 
 /**
- * The address a request came from (contract 1, section 2.3), canonical. `forwarded` is every
- * `X-Forwarded-For` line joined by commas; `onIgnored` hears of one sent by a peer without trust.
- * Throws when the socket has no address: that request is an internal error, there is no shared key.
+ * The canonical address that a request came from. `forwarded` is all `X-Forwarded-For` lines, joined by commas;
+ * `onIgnored` is called when a peer that is not trusted sent one. Throws when the socket has no address: the
+ * request fails, since such clients must not share one key of the limiters.
  */
 export function clientIp(
   socketAddress: string | undefined,
@@ -16,7 +16,7 @@ export function clientIp(
   trusted: TrustedProxies,
   onIgnored?: () => void,
 ): string {
-  // A link-local peer may come with its zone, which says nothing to anybody else.
+  // The address of a link-local peer may carry a zone, which has no meaning outside this host.
   const peer = canonicalIp((socketAddress ?? '').split('%', 1)[0] as string)
   if (peer === undefined) throw new Error('The connection has no client address.')
   if (forwarded === undefined) return peer
@@ -34,7 +34,7 @@ export function clientIp(
   return leftmost ?? peer
 }
 
-/** Compiles the list of addresses and CIDR networks; throws a configuration StartError for a bad entry. */
+/** Compiles a list of addresses and CIDR networks; throws a configuration StartError on a bad entry. */
 export function compileTrustedProxies(list: readonly string[]): TrustedProxies {
   // One list per family: BlockList would let ::/0 cover IPv4 too.
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() }

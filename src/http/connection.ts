@@ -2,18 +2,18 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type AnswerLimits, type Holder, unsent } from './unsent.ts'
 
-/** How long the rest of a refused body is swallowed, so that the client reads the answer before the cut. */
+/** How long the rest of a refused body is discarded, so that the client can read the answer before the cut. */
 export const lingerMs = 1_000
 
-/** Requests under way on one connection; what a client sends beyond waits, and its socket is not read. */
+/** Max running requests per connection; further ones wait, and the socket is not read. */
 const runningMax = 32
-/** Requests under way on all connections, past which each connection has only one. */
+/** With this many requests running on all connections, each connection may run only one. */
 const crowd = 256
-/** Requests read and not begun, of all connections: one read of 64 KiB may bring two thousand of them. */
+/** Max waiting requests of all connections: one read of 64 KiB may bring two thousand of them. */
 const heldMax = 2_048
-/** Connections that send the rest of a refused body at the same time; with more, the next are cut at once. */
+/** Max connections whose refused body is being discarded; further ones are cut at once. */
 const lingeringMax = 64
-/** A connection with more answers waiting begins no other. */
+/** A connection with more unsent bytes starts no further request. */
 const unsentMax = 1_048_576
 
 type Start = (connection: Connection, request: IncomingMessage, response: ServerResponse) => void
@@ -42,7 +42,7 @@ export class Connections {
     return connection
   }
 
-  /** The connection has ended, or is no longer one of HTTP. */
+  /** The connection has closed, or has left HTTP. */
   release(socket: Socket): void {
     const connection = this.#open.get(socket)
     if (!connection) return
@@ -51,24 +51,24 @@ export class Connections {
     connection.forget()
   }
 
-  /** Listener of every response: `this` has left, or will never leave. */
+  /** Close listener of every response: `this` has been sent, or never will be. */
   readonly settled: (this: ServerResponse) => void = ((connections) =>
     function (this: ServerResponse) {
       connections.#open.get(this.req.socket)?.settle(this)
     })(this)
 }
 
-/** One client: its requests in their order, and what it has not yet read of the answers. */
+/** One client: its requests in order, and the answers it has not yet read. */
 export class Connection implements Holder {
   unsent = 0
   readonly isPatient = false
-  /** It ends with an answer already given: what else comes on it is nobody's any more. */
+  /** True: it ends with an answer already given; anything else that arrives on it is ignored. */
   isEnding = false
-  /** Its answer has no end, and a rule of its own for clients that do not read. */
+  /** True: its answer is a stream, which has a rule of its own for clients that do not read. */
   isStream = false
   readonly #all: Connections
   readonly #socket: Socket
-  /** Answers that are owed, in the order of the requests, and the bytes handed over of each. */
+  /** Responses not yet settled, in the order of the requests, each with the bytes handed over. */
   readonly #owed = new Map<ServerResponse, number>()
   #held: [IncomingMessage, ServerResponse][] = []
   #isPaused = false
@@ -99,7 +99,7 @@ export class Connection implements Holder {
     else this.#hold(request, response)
   }
 
-  /** The answer is on its way; it counts until the kernel has all of it. */
+  /** The answer is being sent; its bytes count as unsent until the kernel has all of them. */
   handOver(response: ServerResponse, bytes: number): void {
     if (!this.#owed.has(response)) return
     this.#owed.set(response, bytes)
@@ -114,11 +114,11 @@ export class Connection implements Holder {
     this.unsent -= bytes
     unsent.bytes -= bytes
     this.#all.running -= 1
-    // Nobody reads the answers of a connection that is gone: its requests are no longer begun.
+    // Nobody would read the answers of a closed connection, so its waiting requests are not started.
     if (this.#held.length > 0 && !this.#socket.destroyed) this.#goOn()
   }
 
-  /** What is owed will not be paid. */
+  /** Drops everything that the connection still had to send. */
   forget(): void {
     this.#all.running -= this.#owed.size - this.#held.length
     this.dropHeld()
@@ -127,7 +127,7 @@ export class Connection implements Holder {
     this.unsent = 0
   }
 
-  /** Requests behind an answer that ends the connection are not carried out. */
+  /** Drops the requests behind an answer that ends the connection. */
   dropHeld(): void {
     this.#all.held -= this.#held.length
     for (const [, response] of this.#held) this.#owed.delete(response)
@@ -138,7 +138,7 @@ export class Connection implements Holder {
     return this.#all.lingering < lingeringMax
   }
 
-  /** The rest of a body is swallowed until the function returned is called. */
+  /** Counts this connection as lingering until the returned function is called. */
   linger(): () => void {
     const all = this.#all
     all.lingering += 1
@@ -165,8 +165,8 @@ export class Connection implements Holder {
   }
 
   /**
-   * Answers bytes that are no request and ends the connection. Requests before them keep their own answers:
-   * a refusal written first would be taken for the answer of a mutation that was carried out.
+   * Answers bytes that are not a request and ends the connection. Requests before them get their own answers first:
+   * otherwise the client would take this refusal for the answer of a mutation that has been carried out.
    */
   endUnparsed(status: string): void {
     if (this.isEnding) return
@@ -209,7 +209,7 @@ export class Connection implements Holder {
   #pause(): void {
     if (this.#isPausing) return
     this.#isPausing = true
-    // Not now: Node starts reading again when it has parsed this message.
+    // Deferred: Node resumes reading once it has parsed this message.
     process.nextTick(() => {
       this.#isPausing = false
       if (this.#held.length === 0 && !this.isEnding) return

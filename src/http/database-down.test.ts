@@ -28,7 +28,7 @@ beforeAll(async () => {
   test = await testService({
     database_url: cluster.url,
     actions,
-    // A silent server is given up 5 s after this.
+    // A server that does not respond is given up 5 s after this.
     statement_timeout_ms: 1500,
     bootstrap: 'live',
     bootstrap_token_path: '/dev/null/none',
@@ -57,7 +57,7 @@ const envelope = (id: unknown) => ({
 const flat = { error: 'service_unavailable' }
 const login = { username: 'ada', password: 'whatever it is' }
 
-/** Every kind of request that needs the database, with the body it must get. */
+/** Every kind of request that needs the database, with the expected body. */
 const asking: [what: string, ask: () => Promise<Reply>, body: unknown][] = [
   ['an RPC read', () => rpc(test.url, call('account_session_list', {}, 'a'), signedIn()), envelope('a')],
   ['an RPC read that resolves the actor', () => rpc(test.url, call('cell_list'), signedIn()), envelope(1)],
@@ -72,7 +72,7 @@ const asking: [what: string, ask: () => Promise<Reply>, body: unknown][] = [
   ['bootstrap', () => rest('bootstrap', 'POST', { token: 'x', ...login }), flat],
 ]
 
-/** Asks everything at once; what it gets must be 503 and leave the cookie alone. */
+/** Sends all of them at once and expects 503 answers that leave the cookie alone. */
 async function expectUnavailable(): Promise<void> {
   const replies = await Promise.all(
     asking.map(async ([what, ask, body]) => ({ what, reply: await ask(), body })),
@@ -135,7 +135,7 @@ describe('while the database is stopped', () => {
 describe('a database that goes away', () => {
   beforeEach(expectAvailable)
 
-  it('in the middle of a statement is a 503 for who waits', async () => {
+  it('in the middle of a statement is a 503 for the waiting client', async () => {
     const waiting = rpc(test.url, call('sleeps'))
     await expect
       .poll(async () => (await test.service.app.db.point(sleepers)).length, { timeout: 5000 })
@@ -145,7 +145,7 @@ describe('a database that goes away', () => {
     await cluster.start()
   })
 
-  it('by falling silent is a 503 in the end, and nothing of it stays', async () => {
+  it('by no longer responding is a 503 in the end, and has no lasting effect', async () => {
     await cluster.freeze()
     try {
       await expectUnavailable()

@@ -10,26 +10,26 @@ import { routeList } from '../routes.ts'
 import { admitUpgrade } from '../websocket/upgrade.ts'
 import { bodyLimit, readJsonText } from './body.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
-import { type Origin, rpcGet, rpcPost } from './jsonrpc.ts'
+import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
 import { compileOrigins } from './origin.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, jsonReply } from './reply.ts'
 import { runRoute } from './rest.ts'
 
-/** `serving` → `leaving` (readiness says no) → `draining` (everything says no): contract 1, section 15.5. */
+/** `serving` → `leaving` (only readiness answers 503) → `draining` (every request gets 503). */
 export type Phase = { now: 'serving' | 'leaving' | 'draining' }
 
 type Surface = {
   verbs: readonly string[]
-  /** True: an Origin must be allowed even without a session cookie. */
+  /** True: the `Origin` header is checked even without a session cookie. */
   checksOrigin?: boolean
   /** Health paths: no origin check, no cookie handling. */
   exempt?: boolean
-  handle(request: EdgeRequest, origin: Origin): Promise<EdgeReply>
+  handle(request: EdgeRequest, origin: RequestInfo): Promise<EdgeReply>
 }
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/
 
-/** The edge of contract 1, section 2.1, in its order; the raw path decides, nothing is decoded. */
+/** The checks of every request, in the order of the numbers below. The raw path is matched, never decoded. */
 export function createEdge(app: App, readiness: Readiness, phase: Phase, streams: AuditStreams) {
   const { config } = app
   const isAllowed = compileOrigins(config.allowed_origins)
@@ -41,21 +41,21 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     warned = true
   }
 
-  /** Steps 2 to 6; what it throws becomes the flat body of its reason. */
-  async function answer(request: EdgeRequest, sent: Sent, origin: Origin): Promise<EdgeReply> {
-    // 2. draining
+  /** An error it throws becomes the flat body of its reason. */
+  async function answer(request: EdgeRequest, sent: Sent, origin: RequestInfo): Promise<EdgeReply> {
+    // 1. draining
     if (phase.now === 'draining') throw refusal('shutting_down')
 
-    // 3. a declared length over the limit: the body stays unread
+    // 2. a declared length over the limit; the body stays unread
     if (Number(request.header('content-length') ?? 0) > config.body_limit) throw refusal('payload_too_large')
 
-    // 4. the origin
+    // 3. the origin
     const { surface } = sent
     const isGuarded = surface?.checksOrigin || origin.carriers.cookie.state !== 'none'
     if (sent.origin !== undefined && !sent.isAllowed && isGuarded && !surface?.exempt)
       throw refusal('forbidden_origin')
 
-    // 5. path, then verb
+    // 4. the path, then the verb
     if (!surface) throw refusal('not_found')
     const isPreflight = request.method === 'OPTIONS' && request.header('access-control-request-method')
     if (config.cors && sent.isAllowed && isPreflight)
@@ -67,7 +67,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
       return reply
     }
 
-    // 6. the surface
+    // 5. the surface
     return await surface.handle(request, origin)
   }
 
@@ -82,7 +82,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
       isAllowed: sentOrigin !== undefined && isAllowed(sentOrigin),
     }
     const { carriers, discarded } = readCarriers(request.header, app.sessionCookie)
-    const trace: Origin['trace'] = {}
+    const trace: RequestInfo['trace'] = {}
     let ip = ''
     let reply: EdgeReply
     try {
@@ -119,14 +119,14 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
   }
 }
 
-/** What the headers and the path of a request lead to. */
+/** What the path and the `Origin` header of a request lead to. */
 type Sent = { surface: Surface | undefined; origin: string | undefined; isAllowed: boolean }
 
-/** Refusals after which the rest of the request is not read, or the server goes. */
+/** Refusals that end the connection: the rest of the request is not read, or the server is stopping. */
 const endsConnection = new Set(['payload_too_large', 'shutting_down'])
 
-/** How long a body its sender may send: what looks like a credential is none before it has been read. */
-async function limitOf(app: App, { carriers, ip }: Origin): Promise<number> {
+/** The max body size of this sender. A credential counts only once it has been verified. */
+async function limitOf(app: App, { carriers, ip }: RequestInfo): Promise<number> {
   const { cookie, bearer, daemon } = carriers
   if (cookie.state !== 'good' && bearer === undefined && daemon === undefined)
     return bodyLimit(app.config, false)

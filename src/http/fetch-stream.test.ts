@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** How the streams of this file ended so far. */
+/** The ways in which the streams of this file have ended so far. */
 const ended = () => log.lines().flatMap(({ msg, reason }) => (msg === 'audit stream ended' ? [reason] : []))
 
 async function open(init: RequestInit = {}) {

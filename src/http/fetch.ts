@@ -1,13 +1,13 @@
 import { refusal } from '../errors.ts'
 import type { EdgeReply, EdgeRequest, RaiseLimit, StreamBody } from './reply.ts'
 
-/** What a fetch-shaped host knows beside the request. */
+/** What a fetch-style host knows besides the request. */
 export type FetchInfo = {
-  /** The peer's address; without one a request is refused with `internal_error`. */
+  /** The address of the peer; a request without one fails with `internal_error`. */
   address: string
 }
 
-/** The web-standard adapter, for embedding in any server that speaks Request and Response. */
+/** The adapter for any server that works with the web-standard Request and Response. */
 export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply>) {
   return async (request: Request, info: FetchInfo): Promise<Response> => {
     const { pathname, search } = new URL(request.url)
@@ -17,7 +17,7 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
       query: search.slice(1),
       header: (name) => request.headers.get(name) ?? undefined,
       address: info?.address,
-      // A Request made in this process has a body and no header that says so.
+      // A Request created in this process may have a body without a header that declares it.
       hasBody: request.body !== null,
       body: (limit, raise) => readBody(request, limit, raise),
       isGone: () => request.signal.aborted,
@@ -36,10 +36,10 @@ function* encoded(texts: readonly string[]): Generator<Uint8Array> {
   for (const text of texts) yield Buffer.from(text)
 }
 
-/** What the stream itself holds back before its producer is told to wait. */
+/** How much the stream buffers before its producer is told to wait. */
 const heldBytes = 65_536
 
-/** The client leaves by cancelling the body or, with hosts that do not, by aborting the request. */
+/** A client that disconnects cancels the body; some hosts abort the request instead. */
 function readable(body: StreamBody, signal: AbortSignal): ReadableStream<Uint8Array> {
   let isOpen = true
   const gone = (): void => {

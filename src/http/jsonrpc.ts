@@ -6,25 +6,25 @@ import { type Issue, issue, mayHoldBadText, tooDeep } from '../wire/issues.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './reply.ts'
 import { smallAnswer, unsent } from './unsent.ts'
 
-/** JSON-RPC 2.0 (contract 1, section 3): one envelope validator for POST, batch, GET and WebSocket. */
+/** JSON-RPC 2.0: one envelope validator for POST, batch, GET and WebSocket. */
 
 const nestingMax = 100
 const batchMax = 50
-/** An entry begins only while the answers before it are shorter. */
+/** An entry of a batch runs only while the answers before it are shorter than this. */
 const batchAnswerMax = 16_777_216
 
 export type Id = string | number | null
-/** What a request brings besides its envelope. */
-export type Origin = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message'> & {
+/** What a request carries besides its envelope. */
+export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message'> & {
   trace: { account_id?: string; rpc_method?: string; reason?: string }
 }
 export type Envelope = { id: Id; method: string; params: unknown }
 export type Answer = { status: number; text: string; headers?: Record<string, string> }
 
-/** `isGone` tells between the entries of a batch that nobody waits for the rest. */
+/** `isGone` is asked between the entries of a batch: once the client has left, the rest is not carried out. */
 export async function rpcPost(
   app: App,
-  origin: Origin,
+  origin: RequestInfo,
   text: string | null,
   isGone: () => boolean,
 ): Promise<EdgeReply> {
@@ -37,10 +37,10 @@ export async function rpcPost(
   return jsonReply(200, await runBatch(app, origin, parsed.value, mayHold, isGone))
 }
 
-/** The array of replies as text, in parts where one would be large. */
+/** The array of replies as text; in parts if it is large. */
 async function runBatch(
   app: App,
-  origin: Origin,
+  origin: RequestInfo,
   entries: readonly unknown[],
   mayHold: boolean,
   isGone: () => boolean,
@@ -63,14 +63,14 @@ async function runBatch(
   return length <= smallAnswer ? replies.join('') : replies
 }
 
-/** An entry behind answers that fill the batch; what is wrong with it is told all the same. */
-function notCarriedOut(origin: Origin, entry: unknown): Answer {
+/** Refuses an entry behind answers that fill the batch; a bad envelope is still reported as such. */
+function notCarriedOut(origin: RequestInfo, entry: unknown): Answer {
   const envelope = readEnvelope(entry)
   if ('refused' in envelope) return refused(origin, envelope.id, envelope.refused)
   return refused(origin, envelope.id, refusal('batch_answer_too_large'))
 }
 
-export async function rpcGet(app: App, origin: Origin, query: string): Promise<EdgeReply> {
+export async function rpcGet(app: App, origin: RequestInfo, query: string): Promise<EdgeReply> {
   const keys = new URLSearchParams(query)
   const [method, id] = [keys.get('method'), keys.get('id')]
   if (!method) return toReply(refused(origin, null, invalidRequest('missing_method')))
@@ -94,7 +94,7 @@ export async function rpcGet(app: App, origin: Origin, query: string): Promise<E
   )
 }
 
-/** The JSON text of GET; what is wrong with it is reported after the guards. */
+/** Parses the `params` of a GET; a failure is reported after the guards. */
 function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
   if (text === '') return {}
   try {
@@ -106,23 +106,23 @@ function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
   }
 }
 
-async function answer(app: App, origin: Origin, value: unknown, mayHold: boolean): Promise<Answer> {
+async function answer(app: App, origin: RequestInfo, value: unknown, mayHold: boolean): Promise<Answer> {
   const envelope = readEnvelope(value)
   if ('refused' in envelope) return refused(origin, envelope.id, envelope.refused)
   return await run(app, origin, envelope, { viaGet: false, mayHoldBadText: mayHold })
 }
 
-/** One call with a good envelope, carried out; never rejects. */
+/** Carries out a call with a valid envelope; never rejects. */
 export async function run(
   app: App,
-  origin: Origin,
+  origin: RequestInfo,
   { id, method, params }: Envelope,
   how: Pick<Call, 'viaGet' | 'mayHoldBadText' | 'paramsIssue'>,
 ): Promise<Answer> {
   origin.trace.rpc_method = app.actions.has(method) ? method : 'unknown'
   try {
     const text = await dispatch(app, { method, params, ...how, ...origin }, toText)
-    // What a mutation has done is told, however long that takes.
+    // A mutation has been carried out by now, so its result is sent whatever its size.
     if (unsent.isOver(text.length, app.config) && !app.actions.get(method)?.side_effects)
       throw refusal('busy', { retry_after: 1 })
     return { status: 200, text: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${text}}` }
@@ -133,11 +133,11 @@ export async function run(
 
 function toText(result: unknown): string {
   const text = JSON.stringify(result)
-  if (text === undefined) throw new Error('the handler returned nothing that JSON can say')
+  if (text === undefined) throw new Error('the handler returned a value that JSON cannot represent')
   return text
 }
 
-/** The checks of section 3.1 in table order; the id is echoed when it is a valid one. */
+/** Checks the envelope: object, `jsonrpc`, `id`, `method`, `params`, in that order. A valid id is echoed. */
 export function readEnvelope(value: unknown): Envelope | { id: Id; refused: ServiceError } {
   if (!isObject(value)) return { id: null, refused: invalidRequest('not_an_object') }
   const { jsonrpc, id: sentId, method, params } = value
@@ -171,8 +171,12 @@ const isId = (id: unknown): id is string | number =>
 const idOfText = (text: string): string | number =>
   Number.isSafeInteger(Number(text)) && String(Number(text)) === text ? Number(text) : text
 
-/** The answer of an error, with its reason for the log line. */
-export function refused(origin: Pick<Origin, 'trace'>, id: Id, { code, status, data }: ServiceError): Answer {
+/** The answer for an error; puts its reason into the log line of the request. */
+export function refused(
+  origin: Pick<RequestInfo, 'trace'>,
+  id: Id,
+  { code, status, data }: ServiceError,
+): Answer {
   origin.trace.reason = data.reason
   const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: codeMessage(code), data } })
   return { status, text, headers: retryAfter(data) }

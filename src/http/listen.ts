@@ -5,13 +5,13 @@ import type { Service } from '../service.ts'
 import { createNodeServer } from './node.ts'
 
 export type Serving = {
-  /** Where clients reach it, without a trailing slash. */
+  /** The base URL for clients, without a trailing slash. */
   url: string
-  /** Readiness says no from now on; resolves after `shutdown_delay_ms` (contract 1, section 15.5, step 1). */
+  /** Makes readiness answer 503 from now on; resolves after `shutdown_delay_ms`. */
   leave(): Promise<void>
   /**
-   * Stops accepting and resolves to true when the running requests are answered (steps 2 to 4); to false when
-   * `limit` aborted before and cut them off.
+   * Stops accepting connections and resolves to true when all running requests are answered, or to false when
+   * `limit` aborts first; the requests still running are then cut off.
    */
   drain(limit: AbortSignal): Promise<boolean>
 }
@@ -49,7 +49,7 @@ export async function serve({ app, handle, upgrade, leave, socketsClosed }: Serv
         idle = () => resolve(true)
         if (running === 0) idle()
       })
-      // The net server's own close: that of http would cut idle connections, whose next request is owed a 503.
+      // Not http.Server.close: it would cut idle connections, whose next request must get its 503.
       NetServer.prototype.close.call(server)
       const isClean = await Promise.race([drained, aborted(limit)])
       await socketsClosed(limit)
@@ -64,7 +64,7 @@ function urlOf({ address, family, port }: AddressInfo): string {
   return family === 'IPv6' ? `http://[${address}]:${port}` : `http://${address}:${port}`
 }
 
-/** Resolves to false when `signal` aborts, at once where it has. */
+/** Resolves to false when `signal` aborts or has aborted. */
 export const aborted = (signal: AbortSignal): Promise<false> =>
   new Promise((resolve) => {
     const end = () => resolve(false)

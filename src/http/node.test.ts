@@ -36,7 +36,7 @@ afterAll(() => test.close())
 afterEach(async () => {
   hits = 0
   held = []
-  // Whatever a connection sent, the next one is served.
+  // Whatever one connection sent, the next one is served.
   expect((await send(test.url, { path: '/health' })).status).toBe(200)
 })
 
@@ -138,7 +138,7 @@ describe('requests that are unusual and right', () => {
 })
 
 describe('a client that goes away', () => {
-  /** The service behind a server of the test's own, whose connections it can watch. */
+  /** The service behind a server that the test owns, so that it can watch the connections. */
   async function watched() {
     const server = createServer(nodeListener(test.service.handle))
     onTestFinished(() => {

@@ -17,7 +17,7 @@ type Limits = Pick<Config, 'unsent_max' | 'answer_stall_ms' | 'arriving_max'>
 /** Requests whose client waits for `100 Continue` before it sends the body. */
 const awaitsContinue = new WeakSet<IncomingMessage>()
 
-/** The adapter for a `node:http` server of your own; what one client may take up of the process is bounded. */
+/** The adapter for a `node:http` server of your own; bounds the resources that one client can take. */
 export const nodeListener = (handle: Handle, limits: Partial<Limits> = {}): Listener =>
   createListener(handle, {
     unsent_max: limits.unsent_max ?? (settings.unsent_max.default as () => number)(),
@@ -26,8 +26,8 @@ export const nodeListener = (handle: Handle, limits: Partial<Limits> = {}): List
   }).listener
 
 /**
- * Raw path and headers go to the edge as they were sent. A Request object would normalise the path, and
- * making one costs a fifth of the throughput.
+ * The edge gets path and headers as they were sent. A Request object would normalise the path, and creating one
+ * costs a fifth of the throughput.
  */
 function createListener(handle: Handle, limits: Limits) {
   const bodies = new RequestBodies(limits.arriving_max)
@@ -57,13 +57,13 @@ export function createNodeServer(
   const isSocketPath = ({ url }: IncomingMessage): boolean => url?.split('?', 1)[0] === config.ws_path
   const server = createServer(
     {
-      // Elsewhere an offer to change the protocol is declined by an ordinary answer. Nodes before 24.9 do not ask.
+      // On other paths the upgrade is ignored and the request answered as usual. Node before 24.9 has no such option.
       shouldUpgradeCallback: (request) => config.ws && isSocketPath(request),
       requestTimeout: config.request_timeout_ms,
       headersTimeout: Math.min(10_000, config.request_timeout_ms),
       keepAliveTimeout: 65_000,
       connectionsCheckingInterval: 1_000,
-      // Node would refuse a request without Host, and still carry out the one behind it.
+      // Node itself would refuse a request without Host, but still handle the request behind it.
       requireHostHeader: false,
     },
     listener,
@@ -74,15 +74,15 @@ export function createNodeServer(
   })
   server.on('upgrade', (request, socket, head) => {
     const connection = connections.of(request.socket)
-    // An answer still under way would land in the middle of the frames.
+    // An answer still being written would end up among the frames.
     if (connection.isEnding || !connection.isIdle || request.headers.host === undefined)
       return void connection.endUnparsed(badRequest)
     connections.release(request.socket)
     upgrade(request, socket, head)
   })
-  // Without a listener Node would cut the connection and say nothing.
+  // Without a listener Node would cut the connection without an answer.
   server.on('connect', (request) => connections.of(request.socket).endUnparsed(badRequest))
-  // Node would say 100 to a body that is refused unread, and 417 with an empty body to other expectations.
+  // Node would send 100 even for a body that is refused unread, and an empty 417 for other expectations.
   server.on('checkContinue', (request, response) => {
     awaitsContinue.add(request)
     server.emit('request', request, response)
@@ -90,7 +90,7 @@ export function createNodeServer(
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   return {
     server,
-    /** Clients that keep a stop waiting, with half a body or by not reading, are no longer waited for. */
+    /** Stops waiting for clients that hold up the shutdown with an unfinished body or by not reading. */
     drain: () => {
       bodies.drain()
       connections.limits.answer_stall_ms = Math.min(stoppingStallMs, config.answer_stall_ms)

@@ -4,9 +4,9 @@ import { StartError } from '../errors.ts'
 export { checkOriginPattern } from '../config/origins.ts'
 
 /**
- * The origin allow-list (contract 1, section 2.2) as one test of an `Origin` header as received. Two
- * header lines arrive joined by a comma and match nothing, like an empty one and `null`.
- * Throws a configuration StartError for a bad pattern or none.
+ * Compiles the origin allow-list to a test of an `Origin` header as received. Two header lines arrive joined by a
+ * comma and match nothing, as do an empty one and `null`. Throws a configuration StartError on a bad pattern and
+ * on an empty list.
  */
 export function compileOrigins(patterns: readonly string[]): (originHeader: string) => boolean {
   if (patterns.length === 0) throw refused('needs at least one pattern')
@@ -21,17 +21,17 @@ export function compileOrigins(patterns: readonly string[]): (originHeader: stri
   }
 }
 
-/** One whole DNS label. Beyond the dots, slashes and colons of the contract, what no host name can hold. */
+/** A `*` is one whole DNS label: none of the characters that separate labels or that no host name can hold. */
 const anyLabel = '[^./:,@\\s\\[\\]]+'
 
 function matcher({ scheme, host, port }: OriginPattern): RegExp {
   const hostSource = host.replace(/[.[\]]/g, '\\$&').replaceAll('*', anyLabel)
   const portSource = port === undefined ? '' : port === '*' ? '(?::\\d{1,5})?' : `:${port}`
-  // Without the u flag `i` folds ASCII only: no Kelvin sign passes for a k.
+  // Without the `u` flag, `i` folds ASCII only, so the Kelvin sign does not match a k.
   return new RegExp(`^${scheme}://${hostSource}${portSource}$`, 'i')
 }
 
-/** The header with an IPv6 host in its one spelling; undefined when that host is no address. */
+/** The header with an IPv6 host in canonical form; undefined when that host is not an address. */
 function canonicalised(origin: string): string | undefined {
   const [, before, address, after] = /^(https?:\/\/)\[([^\]]*)\](.*)$/i.exec(origin) ?? []
   if (address === undefined) return origin

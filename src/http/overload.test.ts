@@ -61,14 +61,14 @@ const get = (method: string, params = {}) =>
   `GET /api/rpc?method=${method}&id=1&params=${encodeURIComponent(JSON.stringify(params))} HTTP/1.1\r\nHost: x\r\n\r\n`
 const big = (size: number) => get('big', { size })
 
-/** A client that asks and reads nothing. */
+/** A client that sends a request and reads nothing. */
 async function unreading(text: string): Promise<Socket> {
   const socket = await open(test.url)
   socket.pause().write(text)
   return socket
 }
 
-/** Resolves when the server has cut the connection: who does not read learns of it by writing. */
+/** Resolves when the server has cut the connection; a client that does not read notices only by writing. */
 function cut(socket: Socket): Promise<unknown> {
   const touch = setInterval(() => socket.write('\r\n'), 50)
   return new Promise((resolve) => socket.once('close', resolve)).finally(() => clearInterval(touch))
@@ -84,7 +84,7 @@ describe('requests of one connection', () => {
     const seen: number[] = []
     while (hits < count) {
       await expect.poll(() => held.length, patient).toBe(Math.min(32, count - hits))
-      // Whatever else has been read would have begun by the time that another client is answered.
+      // Any further request would have begun by the time another client gets its answer.
       expect((await send(test.url, { path: '/health' })).status).toBe(200)
       seen.push(held.length)
       for (const release of held.splice(0)) release()
@@ -121,7 +121,7 @@ describe('an answer that is not read', () => {
       expect(socket.destroyed).toBe(false)
       await new Promise((resolve) => setTimeout(resolve, 15))
     }
-    // Otherwise this shows nothing.
+    // Otherwise this test proves nothing.
     expect(performance.now() - begun).toBeGreaterThan(2_000)
     socket.destroy()
   })
@@ -135,7 +135,7 @@ describe('an answer that is not read', () => {
     expect(reasonOf(await rpc(test.url, call('big', { size: 0.01 })))).toBe('ok')
     const done = await rpc(test.url, call('bigger'), { cookie: ada.cookie })
     expect(done.status).toBe(200)
-    // Those who read nothing give way.
+    // Clients that read nothing are cut.
     await Promise.any(sockets.map(cut))
     await expect.poll(async () => reasonOf(await rpc(test.url, call('big', { size: 4 }))), patient).toBe('ok')
     for (const socket of sockets) socket.destroy()
@@ -237,7 +237,7 @@ describe('a body', () => {
     expect(received).toContain('{"error":"busy","retry_after":1}')
     const last = await begin()
     last.socket.write(' ')
-    // The first byte was left out and the last is one too many blank: no JSON, but it was read.
+    // The body lacks its first byte and ends with an extra blank: not JSON, but it was read.
     expect(await last.closed).toContain('parse_error')
     for (const { socket } of others) socket.destroy()
   })

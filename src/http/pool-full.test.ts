@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-it('who gets no connection within 5 s is answered 503; session checks and health do not wait', async () => {
+it('a client that gets no connection within 5 s gets 503; session checks and health do not wait', async () => {
   const headers = { cookie: ada.cookie }
   const holding = [rpc(test.url, call('holds'), headers), rpc(test.url, call('holds'), headers)]
   await expect.poll(() => held.length).toBe(2)

@@ -2,8 +2,8 @@ import type { ErrorData } from '../errors.ts'
 import type { Bound } from '../websocket/bound.ts'
 
 /**
- * The shape between the pipeline and what carries HTTP (a Node server, a fetch handler): the raw path,
- * headers in lower case, a body that is read only when asked for.
+ * A request as the pipeline sees it, whether a Node server or a fetch handler received it: the raw path, header
+ * names in lower case, and a body that is read only on demand.
  */
 export type EdgeRequest = {
   readonly method: string
@@ -13,11 +13,11 @@ export type EdgeRequest = {
   readonly query: string
   /** Repeated lines joined by `, ` (`; ` for Cookie). */
   header(name: string): string | undefined
-  /** The peer's address; undefined is refused with `internal_error`. */
+  /** The address of the peer; undefined fails with `internal_error`. */
   readonly address: string | undefined
-  /** False: no body, or one declared as empty. */
+  /** False: there is no body, or it is declared as empty. */
   readonly hasBody: boolean
-  /** The whole body; null as soon as it crosses `limit` bytes, or what `raise` makes of them. */
+  /** The whole body; null as soon as it exceeds `limit` bytes, or the limit that `raise` returns. */
   body(limit: number, raise?: RaiseLimit): Promise<Uint8Array | null>
   /** The client asks for another protocol on this connection. */
   readonly isUpgrade?: boolean
@@ -25,40 +25,40 @@ export type EdgeRequest = {
   isGone(): boolean
 }
 
-/** Asked once, when a body is longer than the limit: what the limit is for this very sender. */
+/** Called once when a body exceeds the limit; resolves to the limit for this sender. */
 export type RaiseLimit = () => Promise<number>
 
 export type EdgeReply = {
   status: number
   headers: Record<string, string>
-  /** Null: no body and `Content-Length: 0`. Several texts go out one after the other. */
+  /** Null: no body and `Content-Length: 0`. Several texts are sent one after the other. */
   body: string | readonly string[] | StreamBody | null
-  /** The connection ends with this reply: the rest of the request is not read. */
+  /** True: the connection ends with this reply, and the rest of the request is not read. */
   close?: boolean
-  /** Of 101: what the connection becomes. */
+  /** With status 101: the protocol that takes over the connection. */
   opens?: Bound
 }
 
-/** A body without a known end: it goes out as it comes, as fast as the client takes it. */
+/** A body of unknown length, sent as it is produced and as fast as the client takes it. */
 export type StreamBody = {
-  /** The head is on its way. Called once, unless the client has left already. */
+  /** Called once the head is written; never if the client has already left. */
   open(sink: Sink): void
-  /** The sink takes more again. */
+  /** The sink can take more again. */
   drained(): void
-  /** The connection has ended, whoever ended it; nothing may be written any more. */
+  /** The connection has closed, from either side; nothing may be written any more. */
   gone(): void
 }
 
-/** Where a streamed body goes. */
+/** The destination of a streamed body. */
 export type Sink = {
-  /** False: that was enough for now; `drained` follows. */
+  /** False: wait for `drained` before writing more. */
   write(chunk: Uint8Array): boolean
   end(): void
-  /** Cuts the connection; a client that does not read keeps nothing open. */
+  /** Cuts the connection at once, even if the client does not read. */
   cut(): void
 }
 
-/** Headers of every private reply (contract 1, section 2.4). */
+/** Headers of every private reply. */
 const privateHeaders = {
   'cache-control': 'no-store',
   vary: 'Cookie, Authorization, Origin',
@@ -75,20 +75,20 @@ export const jsonReply = (
   body,
 })
 
-/** 200 without a body. */
+/** A 200 without a body. */
 export const emptyReply = (headers?: Record<string, string>): EdgeReply => ({
   status: 200,
   headers: { ...privateHeaders, ...headers },
   body: null,
 })
 
-/** The flat body of REST and of everything refused before a surface is reached (contract 1, section 4.4). */
+/** The flat error body: for REST, and for requests refused before they reach a surface. */
 export function flatReply(status: number, data: ErrorData, headers?: Record<string, string>): EdgeReply {
   const { reason, ...rest } = data
   const error = reason === 'rate_limited' ? 'rate_limit_exceeded' : reason
   return jsonReply(status, JSON.stringify({ error, ...rest }), { ...retryAfter(data), ...headers })
 }
 
-/** `Retry-After` with the same number as the body. */
+/** The `Retry-After` header, with the same number as the body. */
 export const retryAfter = (data: ErrorData): Record<string, string> =>
   typeof data.retry_after === 'number' ? { 'retry-after': String(data.retry_after) } : {}

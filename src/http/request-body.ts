@@ -3,8 +3,8 @@ import { refusal, type ServiceError } from '../errors.ts'
 import type { RaiseLimit } from './reply.ts'
 
 /**
- * The bodies that are still arriving, oldest first. Together they hold no more than `max` bytes: the one that
- * began first gives way, since whoever sends a body in earnest is done soon.
+ * The request bodies that are still arriving, oldest first. Together they hold no more than `max` bytes: the
+ * oldest is refused first, because an honest client finishes its body soon.
  */
 export class RequestBodies {
   readonly #max: number
@@ -16,17 +16,17 @@ export class RequestBodies {
     this.#max = max
   }
 
-  /** The whole body; null as soon as it crosses the limit. */
+  /** The whole body; null as soon as it exceeds the limit. */
   read(request: IncomingMessage, limit: number, raise?: RaiseLimit): Promise<Uint8Array | null> {
     if (this.#isDraining && !request.complete) return Promise.reject(refusal('shutting_down'))
-    // The client went away in the middle: nobody reads this answer.
+    // The client disconnected in the middle of its body; nobody reads this answer.
     if (request.destroyed) return Promise.reject(refusal('invalid_json_body'))
     return new Promise((resolve, reject) => {
       this.#arriving.add(new Arriving(this, request, limit, raise, resolve, reject))
     })
   }
 
-  /** What has not arrived by now is not waited for. */
+  /** Refuses the bodies that are still arriving, and all later ones that have not fully arrived. */
   drain(): void {
     this.#isDraining = true
     for (const body of this.#arriving) body.refuse(refusal('shutting_down'))
@@ -50,7 +50,7 @@ export class RequestBodies {
 const empty = Buffer.alloc(0)
 
 class Arriving {
-  /** Bytes of memory that it takes up. */
+  /** Bytes of memory that it uses. */
   held = 0
   readonly #all: RequestBodies
   readonly #request: IncomingMessage
@@ -58,7 +58,7 @@ class Arriving {
   readonly #reject: (error: ServiceError) => void
   #limit: number
   #raise: RaiseLimit | undefined
-  /** The first chunk, then all in a buffer with room to grow: each chunk by itself weighs some hundred bytes more. */
+  /** The first chunk; then a buffer with room to grow, because a list of chunks costs some hundred bytes for each. */
   #bytes: Buffer = empty
   #size = 0
   #isOver = false
@@ -79,7 +79,7 @@ class Arriving {
     this.#reject = reject
     request.on('data', (chunk: Buffer) => this.#take(chunk))
     request.on('end', () => this.#finish())
-    // Every request closes: a refusal made for each, with its stack, would be a fifth of its work.
+    // Every request emits close; creating an error with its stack each time would cost a fifth of the work.
     request.on('close', () => this.#isOver || this.refuse(refusal('invalid_json_body')))
   }
 

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { EdgeRequest } from './reply.ts'
 
-/** Headers that may come once only; where they come twice, none of them counts (contract 1, section 2.4). */
+/** Headers that may be sent once only; if one comes twice, neither counts. */
 const onceOnly = new Set(['authorization', 'x-daemon-token'])
 
-/** What the edge reads of a Node request before any body: as it was sent. */
+/** The parts of a Node request that the edge reads before any body, as they were sent. */
 export function requestHead(
   request: IncomingMessage,
 ): Pick<EdgeRequest, 'method' | 'path' | 'query' | 'header' | 'address'> {
@@ -17,7 +17,7 @@ export function requestHead(
     query: mark < 0 ? '' : url.slice(mark + 1),
     header: (name) => {
       const value = headers[name] as string | undefined
-      // Asked last: Node sorts all headers of the request for it.
+      // Checked last, because `headersDistinct` makes Node process all headers of the request.
       const isTwice = () => (request.headersDistinct[name]?.length ?? 0) > 1
       return value !== undefined && onceOnly.has(name) && isTwice() ? undefined : value
     },

@@ -5,34 +5,34 @@ import { attemptOf, type Route } from '../core/route.ts'
 import { refusal } from '../errors.ts'
 import { badText, issue, mayHoldBadText, toIssues, tooDeep } from '../wire/issues.ts'
 import { bodyLimit, readJsonText } from './body.ts'
-import type { Origin } from './jsonrpc.ts'
+import type { RequestInfo } from './jsonrpc.ts'
 import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './reply.ts'
 
 const nestingMax = 100
 
-/** The pipeline of a REST route: the guards of contract 1, section 8.1, before any body is read. */
+/** The pipeline of a REST route: guards, query, body, handler. No body is read before the guards. */
 export async function runRoute(
   app: App,
   route: Route,
   request: EdgeRequest,
-  origin: Origin,
+  origin: RequestInfo,
 ): Promise<EdgeReply> {
   const { sessionCookie } = app
   try {
-    // 3. presence, 4. type, 5. scope
+    // the credential is present, its type and scope fit
     const caller =
       route.auth.account === 'none' ? null : await app.callers.read(origin.carriers, false, origin.ip)
     if (caller) origin.trace.account_id = caller.account.id
     guardCredential(route.auth, caller, { scope: `surface:${route.path.slice(1)}` })
 
-    // 6. the query
+    // the query
     const query = new URLSearchParams(request.query)
     if (!route.anyQuery) refuseQuery(query)
 
-    // 8. content type, JSON, schema
+    // the body: content type, JSON, schema
     const input = route.input ? await readInput(app, route, request, caller !== null) : undefined
 
-    // 9. and 10. the limiters are the handler's: what becomes a charge depends on its outcome
+    // the handler, which takes its own limiter slots: whether an attempt is charged depends on its outcome
     const context = {
       app,
       attempt: attemptOf(route, app.limiters, origin.ip),

@@ -3,7 +3,7 @@ import { type Connection, lingerMs } from './connection.ts'
 import type { EdgeReply, StreamBody } from './reply.ts'
 import { smallAnswer } from './unsent.ts'
 
-/** Writes the reply; what a client does not take counts against its connection. */
+/** Writes the reply. Bytes that the client does not take count against its connection. */
 export function send(
   connection: Connection,
   request: IncomingMessage,
@@ -33,12 +33,12 @@ export function send(
   swallow(connection, request, response)
 }
 
-/** The rest of a body that nobody read: a chunked one may have no end. */
+/** Whether a long rest of the body is unread; a chunked one may never end. */
 const isLongUnread = ({ complete, headers }: IncomingMessage): boolean =>
   !complete &&
   (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > smallAnswer)
 
-/** Cutting at once would send a reset, and many clients then never see the answer. */
+/** Discards the rest of the body for a while: cutting at once sends a reset, and many clients then lose the answer. */
 function swallow(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
   const lingered = connection.linger()
   const end = (): void => {
@@ -60,10 +60,10 @@ function lengthOf(body: string | readonly string[] | null): number {
 const oneText = (body: string | readonly string[] | null): string | null =>
   typeof body === 'string' || body === null ? body : body.join('')
 
-/** What is given to the kernel at a time; what it takes of one piece shows that the client reads. */
+/** How much is given to the kernel at a time; a piece that it takes shows that the client reads. */
 const pieceBytes = 262_144
 
-/** Writes a large body piece by piece: only what the next piece needs is encoded, and nothing twice. */
+/** Writes a large body piece by piece; each text is encoded once, when its turn comes. */
 function pour(response: ServerResponse, texts: readonly string[]): void {
   const left = [...texts]
   let bytes = Buffer.alloc(0)
@@ -83,7 +83,7 @@ function pour(response: ServerResponse, texts: readonly string[]): void {
   goOn()
 }
 
-/** Nothing here has a time limit: the server's own ends with the request, and a stream is as long as it is. */
+/** Sends a stream. It has no time limit: the request timeout of the server covers the request only. */
 function stream(
   connection: Connection,
   request: IncomingMessage,
@@ -99,10 +99,10 @@ function stream(
     body.gone()
   })
   response.on('drain', body.drained)
-  // A body that nobody reads would hold up the parser, and with it the news that the client has left.
+  // An unread request body would block the parser, and we would not see the client disconnect.
   request.resume()
   body.open({
-    // A write that meets a connection just gone would be an error with nobody to hear it.
+    // A write to a connection that has just closed would be an unhandled error.
     write: (chunk) => !response.destroyed && response.write(chunk),
     end: () => void response.end(),
     cut: () => void response.destroy(),

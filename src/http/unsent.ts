@@ -1,35 +1,35 @@
 /**
- * Answers of this process that are made and that no client has taken yet. A client that does not read would
- * otherwise decide how much memory they fill.
+ * Accounts for the answers that are ready but that clients have not taken yet. Without a limit, clients that do
+ * not read would decide how much memory these use.
  */
 
 export type AnswerLimits = {
-  /** Bytes of all such answers, past which large ones are refused and clients that stand still are cut. */
+  /** Max bytes of all such answers; beyond it large answers are refused and stalled clients are cut. */
   readonly unsent_max: number
   /** How long a client may take nothing of an answer. */
   readonly answer_stall_ms: number
 }
 
-/** A connection that answers go to. */
+/** A connection that answers are sent on. */
 export type Holder = {
   readonly limits: AnswerLimits
-  /** Bytes of its answers in the account. */
+  /** Bytes of its answers that the client has not taken. */
   readonly unsent: number
-  /** For how long its client has taken nothing of what waits. */
+  /** How long its client has taken nothing although answers wait. */
   stuckMs(now: number): number
-  /** Its own rules say how long it may stand still; it gives way only to make room. */
+  /** True: it has its own stall timeout and is cut here only to make room. */
   readonly isPatient: boolean
   /** Ends the connection at once. */
   cut(): void
 }
 
-/** Answers up to this size are made whatever waits. */
+/** Answers up to this size are never refused. */
 export const smallAnswer = 65_536
 
 const sweepMs = 250
-/** Cut in one sweep: the end of a connection costs time for each of its requests. */
+/** Cut in one sweep: ending a connection costs time for each of its requests. */
 const cutsMax = 4
-/** Whoever has stood still for so long may be cut to make room; longer where a message is written in one go. */
+/** A client stalled for this long may be cut to make room; longer where a whole message is written at once. */
 const graceMs = 1_000
 const patientGraceMs = 5_000
 
@@ -38,7 +38,7 @@ class Unsent {
   readonly #holders = new Set<Holder>()
   #sweeps: NodeJS.Timeout | undefined
 
-  /** True: an answer of this length would be more than may wait. */
+  /** Whether an answer of this length would exceed the limit. */
   isOver(length: number, { unsent_max }: Pick<AnswerLimits, 'unsent_max'>): boolean {
     return length > smallAnswer && this.bytes + length > unsent_max
   }
@@ -66,7 +66,7 @@ class Unsent {
     }
     let left = this.bytes
     for (const holder of stuck.sort((a, b) => b.unsent - a.unsent)) {
-      // Some room, so that not every answer has to wait for a sweep.
+      // Keep a quarter free, so that the next answers need not wait for a sweep.
       if (left <= holder.limits.unsent_max * 0.75 || cuts++ >= cutsMax) return
       left -= holder.unsent
       holder.cut()

@@ -2,12 +2,12 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 import { createOutput, type Output, standardOutputFd } from './output.ts'
 import { textLines } from './text.ts'
 
-/** What the service needs of a logger; any pino logger is one. */
+/** The part of a pino logger that the service uses. */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** JSON lines with `time`, `level`, `msg`; `level` as a word. */
+/** A log of JSON lines with `time`, `level` (as a word) and `msg`. */
 export function createLog(level: string, stream: DestinationStream): Logger {
   const options = {
     level,
@@ -18,7 +18,7 @@ export function createLog(level: string, stream: DestinationStream): Logger {
   return pino(options, stream)
 }
 
-/** The time of a line in pino's form, made once per millisecond: a busy server logs many lines in one. */
+/** The timestamp in pino's form, formatted once per millisecond: a busy server logs many lines in one. */
 function isoTime(): () => string {
   let at = 0
   let text = ''
@@ -30,23 +30,24 @@ function isoTime(): () => string {
   }
 }
 
-let standard: Output | undefined
+let standardOutput: Output | undefined
 let reportDropped: (dropped: number) => void
 
-/** A log on the standard output of this process, and that output. */
+/** A log that writes to the standard output of this process, and that output. */
 export function openLog(level: string, format: 'json' | 'text' = 'json'): { log: Logger; out: Output } {
-  standard ??= openStandardOutput()
-  const log = createLog(level, format === 'text' ? textLines(standard) : standard)
+  standardOutput ??= openStandardOutput()
+  const log = createLog(level, format === 'text' ? textLines(standardOutput) : standardOutput)
   reportDropped = (dropped) =>
     log.error({ dropped }, 'lines are missing here: the reader of this log did not keep up')
-  return { log, out: standard }
+  return { log, out: standardOutput }
 }
 
 function openStandardOutput(): Output {
   const out = createOutput(standardOutputFd(), (dropped) => reportDropped(dropped))
-  process.once('exit', out.flushSync)
+  process.once('exit', () => out.flushSync())
   return out
 }
 
-/** For readiness: an operator whose log stands still looks there. */
-export const logWarnings = (): string[] => (standard && standard.dropped() > 0 ? ['log_lines_dropped'] : [])
+/** Warnings for readiness, where an operator looks when the log has stopped. */
+export const logWarnings = (): string[] =>
+  standardOutput && standardOutput.dropped() > 0 ? ['log_lines_dropped'] : []

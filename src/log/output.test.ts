@@ -30,7 +30,7 @@ it('every line that is held reaches a late reader once and in order, then how ma
   const all = 20_000
   for (let number = 0; number < all; number++) {
     out.write(`${numbered(number)}\n`)
-    // The writing begins while lines still come.
+    // Writing begins while lines still arrive.
     if (number % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
   }
   expect(out.dropped()).toBeGreaterThan(0)
@@ -46,7 +46,7 @@ it('every line that is held reaches a late reader once and in order, then how ma
   closeSync(writer)
 })
 
-it('lines are in a file after a flush, and without one after a moment', async () => {
+it('lines are in a file after a flush, or without one after a moment', async () => {
   const path = join(dir, 'file')
   const file = openSync(path, 'a')
   onTestFinished(() => closeSync(file))
@@ -62,7 +62,7 @@ it('lines are in a file after a flush, and without one after a moment', async ()
 })
 
 it.each([
-  // Which only Linux has.
+  // Only Linux has it.
   ...(existsSync('/dev/full') ? [['a full disk', () => openSync('/dev/full', 'w')] as const] : []),
   ['a pipe that nobody reads', () => full()] as const,
 ])('%s holds up neither kind of flush', async (_, open) => {

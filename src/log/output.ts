@@ -2,152 +2,173 @@ import { constants, openSync, write, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
 /**
- * Where the lines of a log go. Nobody waits for it, whatever its reader does: what the reader leaves lying is held up
- * to a limit, then lines are dropped and counted.
+ * The output of a log. Writing never blocks: if the reader is slow, lines are buffered up to a limit, then dropped
+ * and counted.
  */
 export type Output = {
   write(line: string): void
-  /** Resolves when every line is written, or after the time. */
+  /** Resolves when every line is written, or after `limitMs`. */
   flush(limitMs: number): Promise<void>
-  /** For the end of the process: writes what can be written within half a second. */
+  /** For the exit of the process: writes what it can within half a second. */
   flushSync(): void
   /** Lines dropped since the last report. */
   dropped(): number
-  /** Drops everything from now on, uncounted. */
+  /** Drops everything from now on without counting it. */
   mute(): void
 }
 
-/** Characters; a busy server fills it in a few seconds. */
-const maxHeld = 4 * 1024 * 1024
-/** Lines are gathered: a write for each would cost a tenth of the throughput. */
+/** In characters; a busy server fills it in a few seconds. */
+const heldMax = 4 * 1024 * 1024
+/** Lines are gathered, because one write per line would cost a tenth of the throughput. */
 const gather = { length: 65_536, ms: 500 }
-/** Between attempts at a pipe that is full. */
-const retryMs = { first: 1, most: 50 }
+/** The wait between attempts to write to a full pipe; it doubles up to `max`. */
+const retryMs = { first: 1, max: 50 }
 const farewellMs = 500
 
-/** `onRoom` is told how many lines were dropped as soon as the output takes some again. */
-export function createOutput(fd: number, onRoom: (dropped: number) => void = () => {}): Output {
-  let lines: string[] = []
-  let held = 0
-  /** What is being written, and whether the system has it at this moment. */
-  let chunk: Buffer | undefined
-  let isUnderWay = false
-  let retryAfter = retryMs.first
-  let dropped = 0
-  let isMuted = false
-  /** Nothing is gathered while somebody waits for the end of a flush. */
-  let isHurried = false
-  let timer: NodeJS.Timeout | undefined
-  let idle = Promise.withResolvers<void>()
+/** Once the output takes lines again, `onRoom` is called with the number of lines dropped. */
+export const createOutput = (fd: number, onRoom: (dropped: number) => void = () => {}): Output =>
+  new DescriptorOutput(fd, onRoom)
 
-  const next = (): void => {
-    clearTimeout(timer)
-    timer = undefined
-    chunk = Buffer.from(lines.join(''))
-    lines = []
-    held = 0
-    put()
+class DescriptorOutput implements Output {
+  readonly #fd: number
+  readonly #onRoom: (dropped: number) => void
+  #lines: string[] = []
+  /** The length of the lines. */
+  #held = 0
+  /** What is being written, and whether a write is pending in the system. */
+  #chunk: Buffer | undefined
+  #isPending = false
+  #retryAfter = retryMs.first
+  #dropped = 0
+  #isMuted = false
+  /** During a flush, lines are written at once instead of gathered. */
+  #isHurried = false
+  #timer: NodeJS.Timeout | undefined
+  #idle = Promise.withResolvers<void>()
+
+  constructor(fd: number, onRoom: (dropped: number) => void) {
+    this.#fd = fd
+    this.#onRoom = onRoom
   }
-  const put = (): void => {
-    isUnderWay = true
-    write(fd, chunk as Buffer, (error, count) => {
-      isUnderWay = false
-      if (isMuted) return
-      if (error) failed(error)
-      else advance(count)
+
+  write(line: string): void {
+    if (this.#isMuted) return
+    if (this.#held + (this.#chunk?.length ?? 0) + line.length > heldMax) {
+      this.#dropped += 1
+      return
+    }
+    this.#lines.push(line)
+    this.#held += line.length
+    if (this.#chunk) return
+    if (this.#held >= gather.length) this.#next()
+    else this.#arm()
+  }
+
+  async flush(limitMs: number): Promise<void> {
+    if (this.#isMuted || (!this.#chunk && this.#held === 0)) return
+    this.#isHurried = true
+    if (!this.#chunk) this.#next()
+    const limit = Promise.withResolvers<void>()
+    const expired = setTimeout(limit.resolve, limitMs)
+    await Promise.race([this.#idle.promise, limit.promise])
+    clearTimeout(expired)
+    this.#isHurried = false
+  }
+
+  flushSync(): void {
+    // A pending write may or may not succeed; leave its chunk out rather than write it twice.
+    const begun = this.#isPending ? undefined : this.#chunk
+    let rest = Buffer.concat([begun ?? Buffer.alloc(0), Buffer.from(this.#lines.join(''))])
+    const until = performance.now() + farewellMs
+    while (rest.length > 0 && !this.#isMuted && performance.now() < until) {
+      try {
+        rest = rest.subarray(writeSync(this.#fd, rest))
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') break
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+      }
+    }
+    this.mute()
+  }
+
+  dropped(): number {
+    return this.#dropped
+  }
+
+  mute(): void {
+    this.#isMuted = true
+    clearTimeout(this.#timer)
+    this.#lines = []
+    this.#held = 0
+    this.#chunk = undefined
+    this.#idle.resolve()
+  }
+
+  /** Waits for further lines before the next chunk. */
+  #arm(): void {
+    this.#timer ??= setTimeout(() => this.#next(), gather.ms).unref()
+  }
+
+  /** Makes a chunk of the lines and writes it. */
+  #next(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#chunk = Buffer.from(this.#lines.join(''))
+    this.#lines = []
+    this.#held = 0
+    this.#put()
+  }
+
+  #put(): void {
+    this.#isPending = true
+    write(this.#fd, this.#chunk as Buffer, (error, count) => {
+      this.#isPending = false
+      if (this.#isMuted) return
+      if (error) this.#failed(error)
+      else this.#advance(count)
     })
   }
-  const advance = (count: number): void => {
-    retryAfter = retryMs.first
-    chunk = chunk?.subarray(count)
-    if (chunk && chunk.length > 0) {
-      put()
+
+  #advance(count: number): void {
+    this.#retryAfter = retryMs.first
+    this.#chunk = this.#chunk?.subarray(count)
+    if (this.#chunk && this.#chunk.length > 0) {
+      this.#put()
       return
     }
-    // With the chunk still in its place, which keeps the report from being written by itself.
-    if (dropped > 0) report()
-    chunk = undefined
-    if (held >= (isHurried ? 1 : gather.length)) next()
-    else if (held > 0) arm()
+    // While the chunk is still set, so that the line of the report is gathered and not written on its own.
+    if (this.#dropped > 0) this.#report()
+    this.#chunk = undefined
+    if (this.#held >= (this.#isHurried ? 1 : gather.length)) this.#next()
+    else if (this.#held > 0) this.#arm()
     else {
-      idle.resolve()
-      idle = Promise.withResolvers()
+      this.#idle.resolve()
+      this.#idle = Promise.withResolvers()
     }
-  }
-  const failed = ({ code }: NodeJS.ErrnoException): void => {
-    // Its reader is gone for good; a closed terminal answers EIO.
-    if (code === 'EPIPE' || code === 'EIO' || code === 'EBADF') {
-      mute()
-      return
-    }
-    // Full: a pipe until somebody reads, a disk until somebody deletes.
-    setTimeout(() => isMuted || put(), code === 'EAGAIN' ? retryAfter : 1000).unref()
-    retryAfter = Math.min(retryAfter * 2, retryMs.most)
-  }
-  const report = (): void => {
-    const count = dropped
-    dropped = 0
-    onRoom(count)
-  }
-  const arm = (): void => {
-    timer ??= setTimeout(next, gather.ms).unref()
-  }
-  const mute = (): void => {
-    isMuted = true
-    clearTimeout(timer)
-    lines = []
-    held = 0
-    chunk = undefined
-    idle.resolve()
   }
 
-  return {
-    write: (line) => {
-      if (isMuted) return
-      if (held + (chunk?.length ?? 0) + line.length > maxHeld) {
-        dropped += 1
-        return
-      }
-      lines.push(line)
-      held += line.length
-      if (chunk) return
-      if (held >= gather.length) next()
-      else arm()
-    },
-    flush: async (limitMs) => {
-      if (isMuted || (!chunk && held === 0)) return
-      isHurried = true
-      if (!chunk) next()
-      const limit = Promise.withResolvers<void>()
-      const expired = setTimeout(limit.resolve, limitMs)
-      await Promise.race([idle.promise, limit.promise])
-      clearTimeout(expired)
-      isHurried = false
-    },
-    flushSync: () => {
-      // What the system has at this moment may be written or not: it is not written twice.
-      const begun = isUnderWay ? undefined : chunk
-      let rest = Buffer.concat([begun ?? Buffer.alloc(0), Buffer.from(lines.join(''))])
-      const until = performance.now() + farewellMs
-      while (rest.length > 0 && !isMuted && performance.now() < until) {
-        try {
-          rest = rest.subarray(writeSync(fd, rest))
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') break
-          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
-        }
-      }
-      mute()
-    },
-    dropped: () => dropped,
-    mute,
+  #failed({ code }: NodeJS.ErrnoException): void {
+    // The reader is gone for good; a closed terminal gives EIO.
+    if (code === 'EPIPE' || code === 'EIO' || code === 'EBADF') {
+      this.mute()
+      return
+    }
+    // A pipe is full until it is read, a disk until space is freed.
+    setTimeout(() => this.#isMuted || this.#put(), code === 'EAGAIN' ? this.#retryAfter : 1000).unref()
+    this.#retryAfter = Math.min(this.#retryAfter * 2, retryMs.max)
+  }
+
+  #report(): void {
+    const count = this.#dropped
+    this.#dropped = 0
+    this.#onRoom(count)
   }
 }
 
 /**
- * A descriptor of standard output on which no write waits: one that did would hold a thread that the end of the
- * process waits for. The look at `process.stdout` makes a pipe so. A terminal, which Ctrl-S stops, is opened anew:
- * its own state is shared with the shell.
+ * A non-blocking descriptor of standard output: a blocked write would hold a thread that the exit of the process
+ * waits for. Accessing `process.stdout` makes a pipe non-blocking. A terminal, which Ctrl-S blocks, is opened
+ * again, because its flags are shared with the shell.
  */
 export function standardOutputFd(): number {
   if (!isatty(1)) return process.stdout.fd ?? 1

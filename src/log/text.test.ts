@@ -19,7 +19,7 @@ it('text with spaces or quotes is quoted', () => {
   )
 })
 
-it('no value begins a line of its own or steers the terminal', () => {
+it('no value starts a new line or controls the terminal', () => {
   const bad = 'x\nfake \u001b[31m\u009b2J\u2028\u202e'
   const text = logged((log) => log.error({ path: bad, err: new Error(bad) }, bad))
   expect(

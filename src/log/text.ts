@@ -1,6 +1,6 @@
 import type { DestinationStream } from 'pino'
 
-/** Turns the JSON lines of a logger into lines for eyes (`log_format=text`): time, level, message, fields. */
+/** Turns the JSON lines of a logger into lines for human readers (`log_format=text`): time, level, message, fields. */
 export const textLines = (out: { write(text: string): unknown }): DestinationStream => ({
   write(line) {
     const { time, level, msg = '', err, ...fields } = JSON.parse(line) as Record<string, unknown>
@@ -15,7 +15,7 @@ function shown(value: unknown): string {
   return isPlain ? value : printable(JSON.stringify(value) ?? '')
 }
 
-/** Names and paths are others' to choose: nothing in them may begin a line of its own or steer a terminal. */
+/** Escapes what could start a new log line or control a terminal: others choose the names and paths in a log. */
 export const printable = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (character) => {
     const code = character.codePointAt(0)?.toString(16).padStart(4, '0')

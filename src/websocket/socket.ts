@@ -3,7 +3,7 @@ import type { Caller } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import type { Message } from '../core/dispatch.ts'
 import { refusal } from '../errors.ts'
-import { type Envelope, type Id, type Origin, refused, run } from '../http/jsonrpc.ts'
+import { type Envelope, type Id, type RequestInfo, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
 import type { Notification } from '../notifications.ts'
 import { verdictOf } from '../realtime/closings.ts'
@@ -163,7 +163,7 @@ export class Socket {
     const started = performance.now()
     const request_id = this.#nextId()
     const call = new Call(envelope.id, this.#bound)
-    const trace: Origin['trace'] = {}
+    const trace: RequestInfo['trace'] = {}
     this.#byId.set(envelope.id, call)
     this.#calls.add(call)
     await this.#admitted.promise
@@ -198,7 +198,7 @@ export class Socket {
   }
 
   #refuse(id: Id, error: ReturnType<typeof refusal>): void {
-    const trace: Origin['trace'] = {}
+    const trace: RequestInfo['trace'] = {}
     const { text, status } = refused({ trace }, id, error)
     this.#send(text)
     this.#log(this.#nextId(), status, performance.now(), trace)
@@ -277,7 +277,7 @@ export class Socket {
     return `${this.#bound.request_id}.${++this.#count}`
   }
 
-  #log(request_id: string, status: number, started: number, trace: Origin['trace']): void {
+  #log(request_id: string, status: number, started: number, trace: RequestInfo['trace']): void {
     const { config, log } = this.#app
     const duration_ms = tenths(performance.now() - started)
     log.info(

@@ -5,13 +5,13 @@ import { resolveActor } from '../core/acting.ts'
 import type { App } from '../core/app.ts'
 import { guardCredential } from '../core/guards.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import type { Origin } from '../http/jsonrpc.ts'
+import type { RequestInfo } from '../http/jsonrpc.ts'
 import type { EdgeReply, EdgeRequest } from '../http/reply.ts'
 import { issue } from '../wire/issues.ts'
 import type { Bound } from './bound.ts'
 
 /** Judges an upgrade, in the order of contract 1, section 11.1; the reply is 101 or thrown. */
-export async function admitUpgrade(app: App, request: EdgeRequest, origin: Origin): Promise<EdgeReply> {
+export async function admitUpgrade(app: App, request: EdgeRequest, origin: RequestInfo): Promise<EdgeReply> {
   if (!request.isUpgrade || request.header('upgrade')?.toLowerCase() !== 'websocket')
     throw refusal('upgrade_required')
   if (!isValid(request)) throw refusal('invalid_upgrade')

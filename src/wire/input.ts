@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { refusal } from '../errors.ts'
 import { badText, issue, toIssues } from './issues.ts'
 
-/** The input of an operator or library call, parsed; refused as dispatch would: `invalid_params`. */
+/** Parses the input of an operator or library call; refuses it as RPC does, with `invalid_params`. */
 export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
   const bad = badText(input)
   if (bad) throw refusal('invalid_params', { issues: [issue(bad, 'invalid_format')] })

@@ -9,7 +9,7 @@ afterEach(() => {
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
 })
 
-/** Path and code of every issue that the JSON text gives. */
+/** The path and code of every issue of the JSON text. */
 function issuesOf(schema: z.ZodType, json: string): [IssuePath, string][] {
   const { error } = schema.safeParse(JSON.parse(json))
   return error ? toIssues(error).map(({ path, code }) => [path, code]) : []
@@ -92,7 +92,7 @@ describe('toIssues', () => {
     expect(error && toIssues(error)).toHaveLength(20)
   })
 
-  test('a custom issue has the text of its schema, or the contract code that it names', () => {
+  test('a custom issue has the message of its schema, or the issue code that it names', () => {
     const own = z.string().refine(() => false, 'No dots here.')
     const kind = z.string().refine(() => false, { message: 'x', params: { code: 'unknown_scope_kind' } })
     const foreign = z.string().refine(() => false, { message: 'Own.', params: { code: 'toString' } })
@@ -128,7 +128,7 @@ test('issue cleans the keys of its path', () => {
 })
 
 type Tree = string | number | boolean | null | Tree[] | Entries
-/** An object as its entries, so that keys may repeat, be `__proto__` or hold anything. */
+/** An object as a list of entries, so that keys may repeat, be `__proto__` or contain anything. */
 type Entries = { entries: [string, Tree][] }
 
 const text = fc.oneof(
@@ -147,7 +147,7 @@ const tree = fc.letrec<{ node: Tree }>((tie) => ({
   ),
 })).node
 
-/** JSON text of a tree; strings sometimes raw, sometimes all escapes, as `style` says. */
+/** The JSON text of a tree; `style` says whether strings are raw or all escapes. */
 function toJson(node: Tree, style: (value: string) => string): string {
   if (typeof node === 'string') return style(node)
   if (node === null || typeof node !== 'object') return JSON.stringify(node)

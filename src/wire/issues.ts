@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 
 /**
- * Issues of a refused input (contract 1, section 4.2) and the checks on raw JSON that come before
- * any schema. An issue never holds a submitted value; keys in its path are cut and cleaned.
+ * The issues of a refused input, and the checks on raw JSON that run before any schema. An issue never contains a
+ * submitted value; keys in its path are shortened and cleaned.
  */
 
 const messages = {
@@ -26,7 +26,7 @@ export type Issue = { path: IssuePath; code: IssueCode; message: string }
 const issuesMax = 20
 const keyLengthMax = 64
 
-/** One issue by hand; the message is fixed per code, only `custom` may bring its own. */
+/** Makes one issue. Each code has a fixed message; only `custom` may have its own. */
 export function issue(
   path: readonly PropertyKey[],
   code: IssueCode,
@@ -36,8 +36,8 @@ export function issue(
 }
 
 /**
- * The issues of a schema failure, 20 at most. A custom issue with `params: { code }` takes that code
- * when it is one of the contract's; otherwise it is `custom` with the schema's own message.
+ * The issues of a schema failure, 20 at most. A custom issue with `params: { code }` gets that code if it is an
+ * `IssueCode`; otherwise it is `custom` with the message of the schema.
  */
 export function toIssues(error: { readonly issues: readonly z.core.$ZodIssue[] }): Issue[] {
   return error.issues.slice(0, issuesMax).map((found) => toIssue(found, found.path))
@@ -66,7 +66,7 @@ function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
 const isIssueCode = (code: unknown): code is IssueCode =>
   typeof code === 'string' && Object.hasOwn(messages, code)
 
-/** Keys come from the caller: a long one under many issues would swell the answer, a broken one spoil it. */
+/** Keys come from the caller: long ones would bloat the answer, ill-formed ones would break it. */
 function toSegment(key: PropertyKey): string | number {
   if (typeof key === 'number') return key
   return String(key).slice(0, keyLengthMax).toWellFormed().replaceAll('\0', '\ufffd')
@@ -75,8 +75,8 @@ function toSegment(key: PropertyKey): string | number {
 const isBad = (text: string): boolean => !text.isWellFormed() || text.includes('\0')
 
 /**
- * Path of the first string or key, in document order and at any depth, that holds U+0000 or a lone
- * surrogate; undefined when there is none. Takes cyclic values too.
+ * The path of the first string or key, in document order and at any depth, that contains U+0000 or a lone
+ * surrogate; undefined when there is none. Works on cyclic values too.
  */
 export function badText(value: unknown): IssuePath | undefined {
   if (typeof value === 'string') return isBad(value) ? [] : undefined
@@ -105,21 +105,21 @@ export function badText(value: unknown): IssuePath | undefined {
   return undefined
 }
 
-/** An array or object being walked; `keys` is undefined for an array. */
+/** An array or object on the path of the walk; `keys` is undefined for an array. */
 type Level = { of: object; keys: string[] | undefined; next: number }
 
 const suspiciousEscape = /\\u(?:0000|d[89a-f])/i
 
 /**
- * False when no string of this JSON text can fail `badText`, so the walk is needless. JSON forbids a raw
- * U+0000 in a string and UTF-8 has no lone surrogates: only escapes bring them.
+ * False when no string of this JSON text can fail `badText`, so that the walk can be skipped. JSON forbids a raw
+ * U+0000 in a string and UTF-8 has no lone surrogates, so only escapes can produce them.
  */
 export const mayHoldBadText = (rawJson: string): boolean =>
   suspiciousEscape.test(rawJson) || !rawJson.isWellFormed()
 
 /** True when arrays and objects of this valid JSON text nest deeper than `max` levels. */
 export function tooDeep(rawJson: string, max: number): boolean {
-  // Each level takes an opening and a closing character, which settles most bodies at once.
+  // Each level takes two characters, so most bodies are too short to nest that deep.
   if (rawJson.length <= 2 * max) return false
   let depth = 0
   let inString = false

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Uuid } from './types.ts'
 
-/** Wire form of an offer: exactly these 18 keys. */
+/** The wire form of an offer: exactly these keys. */
 export const Offer = z.strictObject({
   offer_id: Uuid,
   from_actor_id: Uuid,

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { toIssues } from './issues.ts'
 import { CursorText, Int, Limit, Text, Timestamp, Uuid } from './types.ts'
 
-/** The parsed value, or the codes of the issues. */
+/** The parsed value, or the codes of its issues. */
 function result(schema: z.ZodType, value: unknown): unknown {
   const parsed = schema.safeParse(value)
   return parsed.success ? parsed.data : { codes: toIssues(parsed.error).map(({ code }) => code) }
