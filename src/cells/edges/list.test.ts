@@ -4,7 +4,7 @@ import { rpc } from '../../../test/helpers/http.ts'
 import { type Sql, sql } from '../../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
-/** What the lists of fields and of items have in common; what differs stands beside each method. */
+/** What the lists of fields and items have in common; what differs is tested per method. */
 
 const missing = '11111111-1111-4111-8111-111111111111'
 const open = { visibility: 'public' } as const
@@ -28,7 +28,7 @@ type Kind = {
   setTime(from: string, key: string, time: string): Sql
 }
 const keyOf = (row: Row) => row.name ?? row.position
-/** The cell that an edge is of, its name or position there, and the cell that it leads to. */
+/** The cell that an edge belongs to, its name or position there, and the cell that it leads to. */
 const edgeOf = (row: Row) => [row.source_id ?? row.parent_id, keyOf(row), row.target_id ?? row.child_id]
 const kinds: [string, Kind][] = [
   [
@@ -57,7 +57,7 @@ const kinds: [string, Kind][] = [
   ],
 ]
 
-/** A cell of each kind, by what it is to bob. */
+/** One cell for each way that bob can see it, or cannot. */
 async function cells() {
   const shared = await cellRow(test, { created_by: ada.actor_id })
   await test.cellGrant(shared, 'viewer', { actor_id: bob.actor_id })

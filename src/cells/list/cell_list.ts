@@ -27,7 +27,7 @@ const input = z.strictObject({
 })
 
 export const cell_list = query({
-  doc: 'The cells that the caller may view and that pass every filter, a page at a time: newest first by `created_at`, where `order_by` and `order_direction` say nothing else. With `path_prefix` they are ordered by path, ascending unless `order_direction` says `desc`, and `order_by` is refused.',
+  doc: 'The cells that the caller may view and that pass every filter, one page at a time, newest first by `created_at` unless `order_by` and `order_direction` say otherwise. With `path_prefix` they are ordered by path, ascending unless `order_direction` is `desc`, and `order_by` is refused.',
   auth: { account: 'optional', actor: 'optional' },
   rate_limit: 'ip',
   rate_limit_group: 'cell_read',
@@ -79,5 +79,5 @@ export const cell_list = query({
   },
 })
 
-/** A cell with its sort key, how many rows stood behind the page, and the grants that admit the caller. */
+/** A cell with its sort key, the number of rows found for the page, and the grants that admit the caller. */
 type Row = Cell & { key: string; found: number; grants?: z.output<typeof CellGrant>[] }
