@@ -16,15 +16,15 @@ import { type CallerName, idOf, indexOf, openSessions } from './world.ts'
 
 /**
  * `npm run bench:accounts`: searches and admin lists in a world of few and in one of many accounts, two
- * databases of one cluster, through the real service in process. The worlds take turns and medians are judged.
- * fsync is off and everything is in memory: what is compared is the work, not the disk. Exits 1 over the bar.
+ * databases of one cluster, through the real service in process. Calls alternate between the worlds, and medians
+ * are compared. fsync is off and everything is in memory, so this measures work, not the disk. Exits 1 over the bar.
  */
 const { values: flags } = parseArgs({
   options: {
     accounts: { type: 'string', default: '1000000' },
     base: { type: 'string', default: '10000' },
     rounds: { type: 'string', default: '300' },
-    /** Only cases whose name holds this text. */
+    /** Only cases whose name contains this text. */
     only: { type: 'string', default: '' },
     out: { type: 'string', default: join(import.meta.dirname, 'results') },
   },
@@ -32,7 +32,7 @@ const { values: flags } = parseArgs({
 const sizes = { small: Number(flags.base), large: Number(flags.accounts) }
 const keys = ['bench-key-bench-key-bench-key-bench-key-1']
 const bar = 1.5
-/** Page 200 has as many rows as this, so that a world of a thousand accounts has one. */
+/** Rows per page up to page 200, so that a world of a thousand accounts has one. */
 const deepPage = { limit: 4, before: 796 }
 
 type World = { service: Service; client: pg.Client; cookies: Map<CallerName, string> }
@@ -89,7 +89,7 @@ async function compare(one: Case, small: World, large: World): Promise<Row> {
   return { name: one.name, ...compared, plan: await explain(large.client, calls[1]) }
 }
 
-/** A call of the case in a world. */
+/** A function that makes the call of the case in a world. */
 async function prepare(one: Case, world: World): Promise<Call> {
   const cookie = world.cookies.get(one.caller) as string
   const call = (params: object) => world.service.call(one.method, params, { headers: { cookie } })

@@ -1,16 +1,16 @@
 import type pg from 'pg'
 import { callers, indexOf } from './world.ts'
 
-/** Holders of one scope, and actors whose name begins with `rarePrefix`: as many in every world. */
+/** Holders of one scope, and actors whose name begins with `rarePrefix`; the same number in every world. */
 export const scopeHolders = 200
 const rareNames = 10
 export const commonPrefix = 'maria'
 export const rarePrefix = 'zyx'
 
 /**
- * A generated world of accounts, which ids follow from as in `world.ts`: a year of signups, three in ten of
- * one first name, one in ten with a second actor, one in fifty deleted; half of the actors hold a role at a
- * scope, one in a hundred is offered one; one session each, one in twenty expired.
+ * A generated world of accounts, with ids derived as in `world.ts`. It has a year of signups: three in ten share
+ * a first name, one in ten has a second actor, one in fifty is deleted. Half of the actors hold a role in a scope,
+ * one in a hundred has an offer. Each account has one session, one in twenty of them expired.
  */
 export async function generateAccounts(client: pg.Client, accounts: number): Promise<void> {
   const scopes = Math.max(1, Math.floor(accounts / 2 / scopeHolders))

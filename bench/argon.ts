@@ -2,8 +2,8 @@ import { hash, verify } from '@node-rs/argon2'
 import type { PasswordsOptions } from '../src/auth/password.ts'
 
 /**
- * The bare Argon2id rate of the machine: verifications per second by the library alone, in a process
- * of its own. A message `{ options, seconds }` is answered with the rate.
+ * Measures the bare Argon2id rate of the machine: verifications per second by the library alone, in its own
+ * process. It replies to a message `{ options, seconds }` with the rate.
  */
 export type ArgonJob = { options: PasswordsOptions; seconds: number }
 

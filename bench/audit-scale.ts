@@ -12,16 +12,16 @@ import { explain, writePlans } from './scale-plan.ts'
 import { byTurns, type Call, type Compared } from './turns.ts'
 
 /**
- * `npm run bench:audit`: the audit lists over a small and over a large log, in two databases of one cluster,
- * through the real service in process. Small and large take turns; the ratio of medians may be 1.5 at most.
- * fsync is off and everything is in memory: what is compared is the work, not the disk.
+ * `npm run bench:audit`: the audit lists over a small and a large log, in two databases of one cluster, through
+ * the real service in process. Calls alternate between small and large; the max ratio of medians is 1.5. fsync is
+ * off and everything is in memory, so this measures work, not the disk.
  */
 const { values: flags } = parseArgs({
   options: {
     rows: { type: 'string', default: '5000000' },
     base: { type: 'string', default: '10000' },
     rounds: { type: 'string', default: '200' },
-    /** Only cases whose name holds this text. */
+    /** Only cases whose name contains this text. */
     only: { type: 'string', default: '' },
     out: { type: 'string', default: join(import.meta.dirname, 'results') },
   },
@@ -98,7 +98,7 @@ async function compare(one: Case, small: World, large: World): Promise<Result> {
   return { name: one.name, ...compared, plan: await explain(large.client, calls[1]) }
 }
 
-/** A call of the case in a world. */
+/** A function that makes the call of the case in a world. */
 async function prepare(one: Case, { test, admin, rows }: World): Promise<Call> {
   const { method = 'audit_log_list' } = one
   const call = (params: object) => test.service.call(method, params, { headers: { cookie: admin.cookie } })

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** One account that did nearly everything, one that did little and long ago, and thousands between. */
+/** One account with a third of all rows, one with few and old rows, and thousands in between. */
 export const busy = '00000000-0000-4000-8000-0000000000b0'
 export const quiet = '00000000-0000-4000-8000-0000000000c0'
 export const quietType = 'account_purge'
@@ -8,8 +8,8 @@ export const quietType = 'account_purge'
 const types = ['login', 'logout', 'cell_update', 'cell_create', 'cell_field_set', 'token_create']
 
 /**
- * Fills an audit log with numbered rows: a third by or on one account, types of very different frequency, one
- * row in fifty a refusal. Indexes are made anew afterwards, as inserting into them one by one takes minutes.
+ * Fills an audit log with numbered rows: a third by or on one account, event types of very different frequency,
+ * one row in fifty a refusal. It rebuilds the indexes afterwards, since inserting into them takes minutes.
  */
 export async function fillAuditLog(client: pg.Client, rows: number): Promise<void> {
   const { rows: indexes } = await client.query<{ indexname: string; indexdef: string }>(`

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Processor seconds: of the process itself, and of all processes below it, such as the product's PostgreSQL. */
+/** CPU seconds of the process itself, and of all processes below it, such as the embedded PostgreSQL. */
 export type Cpu = { own: number; below: number }
 
 /**
- * The processor time used so far; NaN where there is no /proc. Per request it is the steadiest figure on a
- * machine that others use too.
+ * The CPU time used so far; NaN where there is no /proc. Per request it is the most stable figure on a shared
+ * machine.
  */
 export function cpuOf(pid: number): Cpu {
   try {
@@ -25,7 +25,7 @@ const ticksPerSecond = 100
 function processOf(id: number): { id: number; parent: number; seconds: number }[] {
   try {
     const stat = readFileSync(`/proc/${id}/stat`, 'utf8')
-    // The name, in parentheses, may hold spaces.
+    // The process name, in parentheses, may contain spaces.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return [
       { id, parent: Number(fields[1]), seconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond },

@@ -8,7 +8,7 @@ import { median, quantile, short, table } from './numbers.ts'
 import { Started } from './processes.ts'
 import type { Readers } from './readers.ts'
 
-/** A server that tells its readers of something, and how it is made to. */
+/** A server that sends something to its readers, and how to trigger that. */
 export type Target = {
   name: string
   port: number
@@ -20,20 +20,20 @@ export type Target = {
 export type Figures = { answer: number; p50: number; p99: number; rate: number; cpu: number }
 
 type Fan = {
-  /** One of what is counted by the flag. */
+  /** What one reader is called; the plural is the flag for their number. */
   reader: 'socket' | 'stream'
   targets(started: Started): Promise<Target[]>
   open(target: Target, count: number): Promise<Readers>
 }
 
-/** Connections of the writers. */
+/** How many connections the writers use. */
 const writers = 12
 const agent = new Agent({ keepAlive: true, maxSockets: writers })
 
 /**
- * From a mutation to the last of its readers, cellkeep against a bare broadcast of the same bytes in the same run.
- * They take turns, so that a noisy machine disturbs both; each server is a process of its own. Prints the table;
- * resolves to the middle of each target's rounds.
+ * Measures the time from a mutation to the last of its readers, for cellkeep and for a bare broadcast of the same
+ * bytes. The two alternate, so that a noisy machine disturbs both; each server is a process of its own. Prints the
+ * table and resolves to the median round of each target.
  */
 export async function fanOut({ reader, targets, open }: Fan): Promise<Map<string, Figures>> {
   const size = sizeFrom(`${reader}s`)
@@ -65,9 +65,9 @@ function sizeFrom(readers: string): Size {
   const { values } = parseArgs({
     options: {
       [readers]: flag('1000'),
-      /** One after the other, each timed until every reader has it. */
+      /** Sequentially, each timed until every reader has it. */
       events: flag('50'),
-      /** By all writers at once. */
+      /** By all writers concurrently. */
       burst: flag('500'),
       rounds: flag('3'),
     },
@@ -120,12 +120,12 @@ export async function post(port: number, path: string, body: string, cookie = ''
   const [response] = await once(sent, 'response')
   let text = ''
   for await (const chunk of response) text += chunk
-  if (response.statusCode !== 200) throw new Error(`POST ${path} was answered ${response.statusCode} ${text}`)
+  if (response.statusCode !== 200) throw new Error(`POST ${path} returned ${response.statusCode} ${text}`)
   const set = String(response.headers['set-cookie']?.[0] ?? '').split(';', 1)[0] as string
   return { cookie: set, result: JSON.parse(text).result }
 }
 
-/** An RPC as its caller sends it. */
+/** An RPC call as a client sends it. */
 export const rpc = (method: string, params: object): string =>
   JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
 
@@ -133,7 +133,7 @@ export const rpc = (method: string, params: object): string =>
 export const account = (port: number, name: string, more: object): Promise<Answer> =>
   post(port, `/api/account/${name}`, JSON.stringify({ password: 'a bench password', ...more }))
 
-/** Makes the first account, an admin. */
+/** Creates the first account, an admin. */
 export async function bootstrap(port: number, dataDir: string): Promise<Answer> {
   const token = (await readFile(join(dataDir, 'bootstrap_token'), 'utf8')).trim()
   return await account(port, 'bootstrap', { token, username: 'admin' })

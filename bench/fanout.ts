@@ -5,8 +5,8 @@ import { ask, helper, product, type Started, temporary } from './processes.ts'
 import { openReaders } from './socket-readers.ts'
 
 /**
- * `npm run bench:fanout`: sockets of one account on one node, from a mutation to the last of them, against a bare
- * broadcast by `ws`.
+ * `npm run bench:fanout`: the time from a mutation to the last of many sockets of one account on one node,
+ * compared with a bare broadcast by `ws`.
  */
 const found = await fanOut({
   reader: 'socket',
@@ -26,7 +26,7 @@ async function bare(started: Started, message: string): Promise<Target> {
   return { name: 'bare ws', port, pid: child.pid as number, path: '/', cookie: '', publish }
 }
 
-/** The admin renews one offer again and again; the sockets are those of its recipient. */
+/** The admin renews one offer repeatedly; the sockets belong to its recipient. */
 async function cellkeep(started: Started): Promise<Target & { message: string }> {
   const dataDir = join(await temporary(started), 'data')
   const server = await product(started, dataDir, {

@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url'
 import { testService } from '../src/testing/index.ts'
 
 /**
- * `npm run bench:files`: which files one warm request runs through, by the coverage of V8: what a reader has to
- * open to follow it. The client is in another process by nature, so its files are left out.
+ * `npm run bench:files`: the files that one warm request runs through, by V8 coverage. These are what a reader has
+ * to open to follow it. Files of the client are left out, since clients run elsewhere.
  */
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 const inspector = new Session()
 inspector.connect()
 
-/** Files of `src` of which a function ran while `work` did. */
+/** The files of `src` with a function that ran during `work`. */
 async function filesOf(work: () => Promise<unknown>): Promise<string[]> {
   await inspector.post('Profiler.enable')
   await inspector.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The floor: a bare `node:http` server that parses a JSON body and answers it; in a process of its own. */
+/** The floor: a bare `node:http` server, in its own process, that parses a JSON body and responds. */
 const server = createServer((request, response) => {
   const chunks: Buffer[] = []
   request.on('data', (chunk: Buffer) => chunks.push(chunk))

@@ -4,9 +4,9 @@ import { type Followed, follow } from '../test/helpers/followers.ts'
 import { streamFollower } from '../test/helpers/stream-follower.ts'
 
 /**
- * `node bench/follow-stream.ts`: 12 writers whose transactions end in another order than they began or roll
- * back, and the client of the audit stream beside them, its connection cut again and again. Exits 1 unless it
- * heard every row once, in rising `seq`.
+ * `node bench/follow-stream.ts`: 12 writers whose transactions commit out of order or roll back, while a client
+ * follows the audit stream over a connection that is cut repeatedly. Exits 1 unless it received every row once, in
+ * ascending `seq`.
  */
 const { values: flags } = parseArgs({
   options: {

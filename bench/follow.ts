@@ -3,9 +3,9 @@ import { testService } from '../src/testing/index.ts'
 import { exportFollower, type Follower, follow, listFollower } from '../test/helpers/followers.ts'
 
 /**
- * `npm run bench:follow`: 12 writers whose transactions end in another order than they began or roll back, and
- * every way of following the audit log beside them, on a real database. Exits 1 unless each heard every row
- * once, in rising `seq`.
+ * `npm run bench:follow`: 12 writers whose transactions commit out of order or roll back, while every kind of
+ * follower reads the audit log, on a real database. Exits 1 unless each received every row once, in ascending
+ * `seq`.
  */
 const { values: flags } = parseArgs({
   options: {

@@ -1,7 +1,7 @@
 import type { PasswordsOptions } from '../src/auth/password.ts'
 import { resolveOptions } from '../src/config/config.ts'
 
-/** The hashing that a server has by default. */
+/** The default password hashing of a server. */
 export function defaultHashing(): PasswordsOptions {
   const { config } = resolveOptions({})
   const { memoryCost, timeCost, parallelism } = config.argon2

@@ -2,17 +2,17 @@ import { connect } from 'node:net'
 import { createHistogram } from 'node:perf_hooks'
 
 /**
- * The load runner: a process of its own that takes one job at a time over IPC. Requests are whole HTTP
- * texts, made beforehand, and a reply is only cut at its Content-Length: autocannon parses replies in
- * JavaScript, is busier than the server it measures, and so hides how fast the floor is.
+ * The load runner: its own process, which takes one job at a time over IPC. Requests are complete HTTP texts,
+ * prepared in advance, and replies are only split by their Content-Length. autocannon parses replies in JavaScript,
+ * uses more CPU than the server it measures, and so hides how fast the floor is.
  */
 export type LoadJob = {
   port: number
-  /** Whole requests; each connection walks the list from a place of its own. */
+  /** Complete requests; each connection cycles through the list from a different start. */
   requests: string[]
   connections: number
   seconds: number
-  /** Wait between two requests of a connection, for a probe that only watches. */
+  /** Pause between two requests of a connection, for probes. */
   pauseMs?: number
 }
 
@@ -60,7 +60,7 @@ type State = {
   readonly pauseMs: number
 }
 
-/** One keep-alive connection with one request under way at a time. */
+/** One keep-alive connection with one request in flight at a time. */
 function client(port: number, first: number, state: State) {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   let next = first

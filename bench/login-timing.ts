@@ -13,10 +13,10 @@ import { product, Started, temporary } from './processes.ts'
 import { generateWorld } from './world.ts'
 
 /**
- * `npm run bench:timing`: does a refused login tell by its time whether the username exists? Attempts with a
- * known and with an unknown name in random order over real HTTP, with the failure floor of production and with
- * none, judged by a Mann-Whitney U test. Exits 1 where p ≤ 0.05; of runs without any difference that is one in
- * twenty, so a failure counts once a second run repeats it.
+ * `npm run bench:timing`: does the time of a refused login reveal whether the username exists? It tries known and
+ * unknown names in random order over real HTTP, with and without the failure floor of production, and compares
+ * them by a Mann-Whitney U test. Exits 1 if p ≤ 0.05. Without any difference one run in twenty does, so a failure
+ * counts only if a second run repeats it.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -28,7 +28,7 @@ const { values: flags } = parseArgs({
 })
 const attempts = Number(flags.attempts)
 const level = 0.05
-/** Accounts that are tried; the unknown names are as long as theirs. */
+/** Accounts whose names are tried; the unknown names have the same length. */
 const names = 100
 const warmUp = 20
 
@@ -66,7 +66,7 @@ async function measure(floor: string, port: number): Promise<Result> {
   return { floor, ...mannWhitney(known, unknown), known: median(known), unknown: median(unknown) }
 }
 
-/** One refused login; the milliseconds from sending to the last byte of the answer. */
+/** One refused login; resolves to the milliseconds from sending to the last byte of the response. */
 function attempt(port: number, agent: Agent, kind: Kind): Promise<number> {
   const index = Math.floor(Math.random() * names)
   const username = `${kind === 'known' ? 'user' : 'none'}${index}`
@@ -88,14 +88,14 @@ function attempt(port: number, agent: Agent, kind: Kind): Promise<number> {
       response.on('error', reject)
       response.on('end', () => {
         if (response.statusCode === 401) resolve(performance.now() - begun)
-        else reject(new Error(`A login was answered with ${response.statusCode} and not with 401`))
+        else reject(new Error(`A login returned ${response.statusCode} instead of 401`))
       })
     })
     sent.end(body)
   })
 }
 
-/** The product with the settings of production, save that no limiter counts. */
+/** The product with production settings, except that rate limits are off. */
 async function setUp(floor: string) {
   const dataDir = join(await temporary(started), 'data')
   const { port } = await product(started, dataDir, {

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import type pg from 'pg'
 
-/** What the numbers of a run depend on; ratios hold elsewhere, absolute numbers do not. */
+/** What the numbers of a run depend on. Ratios hold on other machines, absolute numbers do not. */
 export type Machine = { cores: number; cpu: string; node: string; postgres: string; load: string; at: string }
 
-/** `load` is the load average when the run began: above the number of cores, others disturbed it. */
+/** `load` is the load average when the run began; above the number of cores, other processes disturbed it. */
 export async function machine(client: pg.Client): Promise<Machine> {
   const { rows } = await client.query<{ server_version: string }>('show server_version')
   return {

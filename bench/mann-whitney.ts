@@ -1,9 +1,9 @@
-/** `z` has the sign of "the first sample is larger"; `p` is two-sided. */
+/** `z` is positive if the first sample is larger; `p` is two-sided. */
 export type MannWhitney = { u: number; z: number; p: number }
 
 /**
- * The Mann-Whitney U test: how likely two samples of one distribution differ in rank as much as these do.
- * Normal approximation with corrections for ties and continuity, which is exact enough from 20 values each.
+ * The Mann-Whitney U test: the probability that two samples of one distribution differ in rank as much as these.
+ * Uses the normal approximation with corrections for ties and continuity, accurate enough from 20 values each.
  */
 export function mannWhitney(first: readonly number[], second: readonly number[]): MannWhitney {
   const [n, m] = [first.length, second.length]
@@ -24,13 +24,13 @@ export function mannWhitney(first: readonly number[], second: readonly number[])
   const all = n + m
   const deviation = Math.sqrt(((n * m) / 12) * (all + 1 - ties / (all * (all - 1))))
   const distance = u - (n * m) / 2
-  // All values equal: nothing tells the samples apart.
+  // All values are equal, so the samples do not differ.
   if (deviation === 0) return { u, z: 0, p: 1 }
   const z = (Math.sign(distance) * Math.max(0, Math.abs(distance) - 0.5)) / deviation
   return { u, z, p: erfc(Math.abs(z) / Math.SQRT2) }
 }
 
-/** The complementary error function for x ≥ 0, within 1.2e-7 of its value (Numerical Recipes, erfcc). */
+/** The complementary error function for x ≥ 0, with an error below 1.2e-7 (Numerical Recipes, erfcc). */
 function erfc(x: number): number {
   const t = 1 / (1 + x / 2)
   const coefficients = [

@@ -1,4 +1,4 @@
-/** The middle value; of an even count the mean of the two in the middle. */
+/** The median; for an even count, the mean of the two middle values. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const half = sorted.length / 2
@@ -11,7 +11,7 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-/** The values in random order (Fisher and Yates). */
+/** The values in random order (Fisher-Yates shuffle). */
 export function shuffled<T>(values: readonly T[]): T[] {
   const all = [...values]
   for (let last = all.length - 1; last > 0; last--) {
@@ -25,7 +25,7 @@ export function shuffled<T>(values: readonly T[]): T[] {
 export const short = (value: number): string =>
   Number.isNaN(value) ? '–' : value >= 1000 ? String(Math.round(value)) : String(Number(value.toPrecision(3)))
 
-/** A Markdown table; the first column is text, the others are aligned right. */
+/** A Markdown table; all columns but the first are right-aligned. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
   const rule = head.map((_, index) => (index === 0 ? '---' : '---:'))

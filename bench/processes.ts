@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { LoadJob, LoadResult } from './load.ts'
 
-/** What was started, last in first out; `close` ends all of it, also after a failure or a signal. */
+/** Cleanup of everything that was started, last in first out; runs after a failure or a signal too. */
 export class Started {
   readonly #steps: (() => Promise<unknown>)[] = []
   constructor() {
@@ -23,7 +23,7 @@ export class Started {
   }
 }
 
-/** A temporary directory that the database's user can pass. */
+/** A temporary directory that the database user can traverse. */
 export async function temporary(started: Started): Promise<string> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), 'ck-bench-')))
   await chmod(dir, 0o711)
@@ -38,11 +38,11 @@ export function helper(started: Started, script: string): ChildProcess {
   return child
 }
 
-/** Sends one message to a helper; resolves to its answer, rejects when it ends instead. */
+/** Sends one message to a helper and resolves to its reply; rejects if it exits instead. */
 export async function ask<T>(child: ChildProcess, message?: object): Promise<T> {
   const gone = new AbortController()
   const answer = once(child, 'message', { signal: gone.signal })
-  const onExit = () => gone.abort(new Error('A helper process of the bench ended; see above.'))
+  const onExit = () => gone.abort(new Error('A helper process of the bench exited; see above.'))
   child.once('exit', onExit)
   if (message) child.send(message)
   try {
@@ -52,7 +52,7 @@ export async function ask<T>(child: ChildProcess, message?: object): Promise<T> 
   }
 }
 
-/** A load runner; answers that are not 2xx fail the bench. */
+/** A load runner; responses other than 2xx fail the bench. */
 export function loader(started: Started): (job: LoadJob) => Promise<LoadResult> {
   const child = helper(started, 'load.ts')
   return async (job) => {
@@ -63,7 +63,7 @@ export function loader(started: Started): (job: LoadJob) => Promise<LoadResult> 
   }
 }
 
-/** The product as its users start it: `cellkeep start`, embedded database, log to a file. */
+/** The product as users start it: `cellkeep start` with the embedded database and a log file. */
 export async function product(
   started: Started,
   dataDir: string,

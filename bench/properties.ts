@@ -5,21 +5,22 @@ import { openStage } from '../test/model/world.ts'
 import { Started } from './processes.ts'
 
 /**
- * `npm run bench:properties`: random worlds of cells with random operations, each compared with the model in
- * `test/model` after every step. A counter-example is shrunk and printed with the command that brings it
- * back; exits 1 then. Takes some 15 minutes on two free cores. Lanes are services on databases of their own, with seeds that follow one another.
+ * `npm run bench:properties`: random worlds of cells with random moves, each compared with the model in
+ * `test/model` after every step. Exits 1 on a counter-example, after shrinking it and printing the command that
+ * reproduces it. Takes some 15 minutes on two free cores. Each lane is a service with its own database and the next
+ * seed.
  */
 const { values: flags } = parseArgs({
   options: {
     worlds: { type: 'string', default: '2000' },
-    /** Of a world, on average. */
+    /** Mean number of steps per world. */
     steps: { type: 'string', default: '50' },
     lanes: { type: 'string', default: '3' },
-    /** Left out: another one at each run. */
+    /** Defaults to a different one for each run. */
     seed: { type: 'string' },
-    /** Of a counter-example; runs that one alone. */
+    /** Path of a counter-example; runs only that one. */
     path: { type: 'string' },
-    /** What has not been tried by then is given up, and the run fails. */
+    /** After this time the run stops and fails. */
     minutes: { type: 'string', default: '60' },
   },
 })
@@ -43,7 +44,7 @@ try {
   await started.close()
 }
 
-/** Its share of the worlds; true where one of them differs, which is said at once. */
+/** Runs the lane's share of the worlds; true if one of them differs, which is printed at once. */
 async function lane(seed: number): Promise<boolean> {
   const stage = await openStage()
   started.add(() => stage.close())

@@ -14,16 +14,16 @@ import { rpc, type Workload } from './workloads.ts'
 import { generateWorld, openSessions } from './world.ts'
 
 /**
- * `npm run bench:purge`: the purge of an account with much of everything, on the product as its users start
- * it, with fsync, while others read cells, also those that the purge makes ownerless. The purge is the
- * operator's, which is that of the method. Exits 1 over a bar.
+ * `npm run bench:purge`: purges an account with much of everything, on the product as users start it, with fsync.
+ * Meanwhile clients read cells, including those that lose their owner. It uses the operator's purge, which runs the
+ * same code as the method. Exits 1 over a bar.
  */
 const { values: flags } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
-    /** What the account has: cells and audit rows of this number, a tenth of it as grants of each kind. */
+    /** The account has this many cells and audit rows, and a tenth as many grants of each kind. */
     size: { type: 'string', default: '10000' },
-    /** Cells of all others. */
+    /** Cells of all other accounts. */
     cells: { type: 'string', default: '100000' },
     connections: { type: 'string', default: '16' },
     seconds: { type: 'string', default: '1' },
@@ -65,12 +65,12 @@ try {
   await started.close()
 }
 
-/** No reader waits for the purge: the longest wait of them is shorter than it. */
+/** No reader waits for the purge: the longest read is shorter than it. */
 function isGood({ purge, longest }: Round): boolean {
   return purge <= limitMs && longest < Math.max(purge, 100)
 }
 
-/** An account with two actors, which own the cells and hold the grants; its id. */
+/** Creates an account whose two actors own the cells and hold the grants; resolves to its id. */
 async function makeVictim(client: pg.Client, round: number): Promise<string> {
   const { rows } = await client.query<{ id: string }>(
     `with made as (
@@ -109,7 +109,7 @@ async function makeVictim(client: pg.Client, round: number): Promise<string> {
   return id
 }
 
-/** Reads of public cells, every second one of the account that is purged. */
+/** Reads of public cells; every second cell belongs to the purged account. */
 async function reading(
   client: pg.Client,
   cookies: readonly string[],

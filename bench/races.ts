@@ -7,8 +7,8 @@ import { acceptRaces } from '../test/helpers/grant-races.ts'
 import { races, raceWorld, runRace } from '../test/helpers/races.ts'
 
 /**
- * `npm run bench:races`: every named race of identity, of cells and of role grants, 500 times each, on a real database.
- * Prints how often each outcome came, so that a race which never met the other order is seen; exits 1 on a
+ * `npm run bench:races`: runs every named race of identity, cells and role grants 500 times on a real database.
+ * Prints how often each outcome occurred, which shows races that never hit the other order. Exits 1 on a
  * violation.
  */
 const { values: flags } = parseArgs({
@@ -16,7 +16,7 @@ const { values: flags } = parseArgs({
     rounds: {
       type: 'string',
       default: '500',
-    } /** Races whose name holds one of these texts, with commas between. */,
+    } /** Races whose name contains one of these comma-separated texts. */,
     only: { type: 'string', default: '' },
   },
 })

@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 
-/** Connections that only count what they are sent. */
+/** Connections that only count what they receive. */
 export type Readers = {
-  /** Resolves when each of them has so many. */
+  /** Resolves when each of them has received so many. */
   have(count: number): Promise<void>
   close(): Promise<void>
 }
 
-/** Readers of these connections, whose code calls `took` for each thing that the connection of this number got. */
+/** Readers for these connections; their code calls `took` with the index of a connection for each item it receives. */
 export function countingReaders(sockets: Socket[], count: number): Readers & { took(reader: number): void } {
   const counts = new Array<number>(count).fill(0)
   let wanted = 0

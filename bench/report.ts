@@ -2,7 +2,7 @@ import { type Machine, machineLine } from './machine.ts'
 import { short, table } from './numbers.ts'
 import type { Workload } from './workloads.ts'
 
-/** Requests per second, milliseconds, microseconds of processor time per request; medians of the rounds. */
+/** Requests per second, milliseconds, microseconds of CPU time per request; medians of the rounds. */
 export type Figures = Pick<Workload, 'name' | 'connections' | 'bar'> & {
   rate: number
   p50: number
@@ -10,7 +10,7 @@ export type Figures = Pick<Workload, 'name' | 'connections' | 'bar'> & {
   cpu: number
   databaseCpu: number
 }
-/** `ratio`: against the floor slices right before and after. */
+/** `ratio` compares with the floor slices right before and after. */
 export type Measured = Figures & { ratio: { rate: number; p99: number; cpu: number } }
 
 export type Run = {

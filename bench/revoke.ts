@@ -6,18 +6,19 @@ import { openSocket } from '../test/helpers/sockets.ts'
 import { median, quantile, short, table } from './numbers.ts'
 
 /**
- * `npm run bench:revoke`: a credential ends on one node while requests with it are under way on two; every request
- * that begins after the answer must be refused, on both. Then how long its sockets live on. Exits 1 on one admitted.
+ * `npm run bench:revoke`: revokes a credential on one node while requests with it are in flight on two. Both nodes
+ * must refuse every request that starts after the response; exits 1 if one is admitted. Also measures how long the
+ * credential's sockets stay open.
  */
 const { values: flags } = parseArgs({
   options: {
     rounds: { type: 'string', default: '10000' },
-    /** Of the rounds, so many open a socket on each node first. */
+    /** How many of the rounds first open a socket on each node. */
     sockets: { type: 'string', default: '500' },
   },
 })
 
-/** Under way with the credential while it ends, on each node. */
+/** Requests in flight with the credential on each node while it is revoked. */
 const inFlight = 3
 
 const near = await testService({ limit_admin_write: 'off' })
@@ -35,7 +36,7 @@ try {
     admitted += after.filter(({ ok }) => ok).length
     if (round % 1000 === 999) await near.service.app.db.run(sql`truncate audit_log, audit_cell`)
   }
-  console.log(`${flags.rounds} revocations, ${admitted} requests admitted after the answer`)
+  console.log(`${flags.rounds} revocations, ${admitted} requests admitted after the response`)
   const figures = [median(lives), quantile(lives, 0.99), Math.max(...lives)].map(short)
   console.log(
     table(['Sockets on two nodes', 'p50 ms', 'p99 ms', 'max ms'], [['answer to close', ...figures]]),

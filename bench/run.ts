@@ -16,9 +16,9 @@ import { floorWorkload, probes, type Workload, workloads } from './workloads.ts'
 import { generateWorld, openSessions } from './world.ts'
 
 /**
- * `npm run bench`: the product as its users start it, with a real database and real fsync, against a bare
- * `node:http` echo. Short slices of floor and workload take turns, and each ratio is taken between
- * neighbours, so that a noisy machine disturbs both alike.
+ * `npm run bench`: compares the product as users start it, with a real database and real fsync, with a bare
+ * `node:http` echo. Short slices of floor and workload alternate, and each ratio is between neighbouring slices,
+ * so that a noisy machine disturbs both alike.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -29,9 +29,9 @@ const { values: flags } = parseArgs({
     sessions: { type: 'string', default: '500' },
     /** Directory for the results; `--out ''` writes none. */
     out: { type: 'string', default: join(import.meta.dirname, 'results') },
-    /** Password hashes at once, of the server and of the bare rate beside it; the default is the server's. */
+    /** Concurrent password hashes, of the server and of the bare rate; the default is the server's. */
     hashes: { type: 'string' },
-    /** Options of Node for the server, such as `--node=--cpu-prof`. */
+    /** Node options for the server, such as `--node=--cpu-prof`. */
     node: { type: 'string', default: '' },
   },
 })
@@ -39,7 +39,7 @@ const rounds = Number(flags.rounds)
 const seconds = Number(flags.seconds)
 const cells = Number(flags.cells)
 const bystanderCount = 50
-/** Logins take long, and those under way when a slice ends count for nothing. */
+/** Longer slices for logins: they are slow, and those in flight when a slice ends do not count. */
 const stormSeconds = 8 * seconds
 
 const hashing = defaultHashing()
@@ -108,7 +108,7 @@ async function bench(): Promise<Run> {
 }
 
 type Target = { port: number; pid: number }
-/** Processor time per request in microseconds: of the server, and of the database below it. */
+/** CPU time per request in microseconds, of the server and of its database. */
 type Slice = LoadResult & { cpu: number; databaseCpu: number }
 type TakeSlice = (workload: Workload, target: Target, seconds?: number) => Promise<Slice>
 
@@ -119,7 +119,7 @@ function summary({ name, connections, bar }: Workload, slices: readonly Slice[])
   return { name, connections, ...(bar && { bar }), rate, p50, p99, cpu, databaseCpu }
 }
 
-/** Logins beside the bare rate of the hash, and what another request feels meanwhile. */
+/** Compares logins with the bare rate of the hash, and measures the latency of other requests meanwhile. */
 async function loginStorm(
   login: Workload,
   bystanders: readonly string[],
@@ -131,7 +131,7 @@ async function loginStorm(
   const { live, verify } = probes(bystanders)
   const pair = () => ({ idle: [] as number[], storm: [] as number[] })
   const seen = { argon: [] as number[], ratio: [] as number[], live: pair(), verify: pair() }
-  /** The p99 of one client, first alone and then beside logins. */
+  /** The p99 of one client, first alone and then during logins. */
   const beside = async (probe: Workload, p99: ReturnType<typeof pair>): Promise<void> => {
     const watched = { ...probe, port: server.port, seconds: stormSeconds, pauseMs: 5 }
     p99.idle.push((await watch(watched)).p99)
@@ -143,7 +143,7 @@ async function loginStorm(
     return seen.argon.at(-1) as number
   }
   for (let round = 0; round < rounds; round++) {
-    // Between two neighbours, and without the watching client, which takes its share of the processors.
+    // Between two neighbouring slices, and without the probe, which uses CPU itself.
     const before = await bareRate()
     const { rate } = await slice(login, server, stormSeconds)
     seen.ratio.push(rate / ((before + (await bareRate())) / 2))
@@ -181,10 +181,10 @@ async function setUp(password: string) {
   const indexes = Array.from({ length: Number(flags.sessions) }, (_, index) => index)
   const keys = await keptCookieKeys(dataDir)
   const cookies = await openSessions(client, indexes, { keys })
-  // Accounts that do not log in, whose sessions no cap ends.
+  // These accounts do not log in, so the cap does not end their sessions.
   const others = Array.from({ length: bystanderCount }, (_, index) => indexes.length + index)
   const bystanders = await openSessions(client, others, { keys })
-  // As autovacuum leaves it after a minute; until then each login scans the table of sessions.
+  // As autovacuum does after a minute; until then each login scans the table of sessions.
   await client.query('analyze auth_session')
   const { rows } = await client.query<{ id: string }>(
     `select id from cell where visibility = 'public' and deleted_at is null order by id limit 1000`,

@@ -9,16 +9,16 @@ export type Case = {
   order: string
   /** Page 200 of ten rows; otherwise the first page of fifty. */
   isDeep: boolean
-  /** Most times the small world's median. */
+  /** Max ratio to the small world's median. */
   bar: number
-  /** Over the bar it is only above so many milliseconds, where the contract sets a time and not a ratio. */
+  /** Cases with a bar in time: over the bar only above so many milliseconds. */
   targetMs?: number
   params(cells: number): Record<string, unknown>
-  /** Compared is then this call, in the large world, and not the same one in the small world. */
+  /** The call to compare with, in the large world, instead of the same call in the small one. */
   against?: Filter
   /** Changes the world: few rounds, no plan. */
   isWrite?: boolean
-  /** The refusal that is expected instead of an answer. */
+  /** The expected refusal. */
   refusal?: string
 }
 
@@ -34,7 +34,7 @@ const listCallers = [
 ] as const
 
 export type Filter = (cells: number) => Record<string, unknown>
-/** Every filter of contract 4, section 6.1; a common and a rare value where that matters. */
+/** Every filter of `cell_list`; a common and a rare value where that matters. */
 const filters: Record<string, Filter> = {
   none: () => ({}),
   'kind, common': () => ({ kind: 'note' }),
@@ -87,13 +87,13 @@ export function listCases(cells: number): Case[] {
           if (filter === 'ids' && isDeep) continue
           add(caller, filter, order, isDeep)
         }
-  // All other cells, nearly all of them hidden, are newer than the ten of this caller.
+  // All other cells are newer than the ten of this caller, and nearly all of them are hidden.
   for (const filter of ['visibility private', 'shared_with'])
     for (const order of ['created', 'updated']) add('ten_oldest', filter, order, false)
   return found
 }
 
-/** Where work may grow with what is granted, or with visible rows that a filter rejects (contract 4, section 12). */
+/** Cases whose work may grow with the number of grants, or of visible rows that a filter rejects. */
 function target(caller: string, filter: string, order: string): { targetMs?: number } {
   if (caller === 'role_holder')
     return { targetMs: filter === 'none' && order.startsWith('created') ? 15 : 1500 }
@@ -103,7 +103,7 @@ function target(caller: string, filter: string, order: string): { targetMs?: num
 const deepRows = 1990
 const stride = 199
 
-/** The cursor behind so many rows, a multiple of 199; undefined where the list ends before. */
+/** The cursor after so many rows, a multiple of 199; undefined if the list ends before. */
 export async function deepCursor(
   call: (params: object) => Promise<unknown>,
   params: object,

@@ -2,14 +2,14 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 
-/** A plan repeats the values of the call, which may be a thousand ids. */
+/** Max line length of a plan, which repeats the values of the call: they may be a thousand ids. */
 const lineMax = 300
 
 type Sent = { text: string; values: unknown[] }
 
 /**
- * The plans of the last statement that a call sends: as planned for its values, and the generic one that a
- * prepared statement may settle for. The statement is taken from the driver, so it is the one that ran.
+ * The plans of the last statement that a call sends: the one for its values, and the generic one that PostgreSQL
+ * may choose for a prepared statement. The statement comes from the driver, so it is exactly the one that ran.
  */
 export async function explain(client: pg.Client, call: () => Promise<unknown>): Promise<string> {
   const sent = await lastStatement(call)
@@ -28,7 +28,7 @@ export async function explain(client: pg.Client, call: () => Promise<unknown>): 
   return parts.join('\n')
 }
 
-/** Writes the plans to `local/<name>-plans.md` beside the results: too long, and too soon stale, to be kept. */
+/** Writes the plans to `local/<name>-plans.md` next to the results; too long and short-lived to commit. */
 export async function writePlans(
   results: string,
   name: string,
@@ -45,7 +45,7 @@ async function lastStatement(call: () => Promise<unknown>): Promise<Sent> {
   const query = prototype.query
   let last: Sent | undefined
   prototype.query = function (this: pg.Client, sent: Sent, ...rest: unknown[]) {
-    // Strings are those of a transaction.
+    // Plain strings are BEGIN and COMMIT.
     if (typeof sent === 'object') last = sent
     return Reflect.apply(query, this, [sent, ...rest])
   } as typeof query

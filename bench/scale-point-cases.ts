@@ -1,7 +1,7 @@
 import type { Case, Filter } from './scale-cases.ts'
 import { idOf, shapeId } from './world.ts'
 
-/** Single cells, their edges and timelines, and what is written. */
+/** Single cells, their edges and timelines, and writes. */
 export function pointCases(): Case[] {
   const one = (
     name: string,
@@ -52,5 +52,5 @@ export function pointCases(): Case[] {
   ]
 }
 
-/** The oldest cell, which is never deleted; an admin may read it. */
+/** The oldest cell, which is never deleted; readable by an admin. */
 const liveCell = idOf('cell', 0)

@@ -6,7 +6,7 @@ import type { Compared } from './turns.ts'
 
 export type Row = Omit<Case, 'params' | 'against'> &
   Compared & {
-    /** Of one call in the large world, that for the caller and those of the transaction included. */
+    /** Statements of one call in the large world, including the session lookup and the transaction. */
     statements: number
     plan?: string
   }
@@ -15,14 +15,14 @@ export type ScaleRun = {
   sizes: { small: number; large: number }
   rows: Row[]
   refusals: TimingRow[]
-  /** Cases for which there was no time, or that failed. */
+  /** Cases that failed or for which no time was left. */
   skipped: string[]
 }
 
-/** A page that the small world cannot fill is judged by time (contract 4, section 12): its ratio is one of rows. */
+/** A page that the small world cannot fill is judged by time: its ratio would compare numbers of rows. */
 const unlikeMs = 10
 
-/** One call in a hundred takes some ten milliseconds in any world on a shared machine: below this a tail tells nothing. */
+/** On a shared machine one call in a hundred takes some ten milliseconds in any world; below this, tails mean nothing. */
 const hiccupMs = 15
 
 /** Over its bar by the medians; a list also by the 99th percentiles. */
@@ -34,7 +34,7 @@ function isAbove({ bar, small, large, targetMs = 0 }: Row, of: 'median' | 'p99',
   return ratio > bar && large[of] > (small.rows < large.rows ? Math.max(targetMs, unlikeMs) : targetMs)
 }
 
-/** The page of a run: the bar first, then every filter, then what is over the bar, with its plans. */
+/** The page of a run: the bar first, then every filter, then the cases over the bar with their plans. */
 export function scaleReport({ machine, sizes, rows, refusals, skipped }: ScaleRun): string {
   const lists = rows.filter(({ method }) => method === 'cell_list')
   const points = rows.filter(({ method }) => method !== 'cell_list')

@@ -3,14 +3,14 @@ import type pg from 'pg'
 import { type MannWhitney, mannWhitney } from './mann-whitney.ts'
 import { median, shuffled } from './numbers.ts'
 
-/** Milliseconds of refusals for cells that are hidden and for such that do not exist. */
+/** Milliseconds of refusals, for hidden cells and for cells that do not exist. */
 export type TimingRow = MannWhitney & { name: string; hidden: number; missing: number; samples: number }
 
 type Call = (params: object) => Promise<unknown>
-/** Cells that are asked for in turn. */
+/** How many cells are requested in turn. */
 const different = 200
 
-/** Whether the time of `cell_not_found` tells a hidden cell from a missing one; both kinds in random order. */
+/** Measures whether the time of `cell_not_found` reveals a hidden cell; hidden and missing ones in random order. */
 export async function timing(
   client: pg.Client,
   callers: ReadonlyMap<string, Call>,
@@ -24,7 +24,7 @@ export async function timing(
   for (const [caller, call] of callers)
     for (const by of ['id', 'path'] as const) {
       const hidden = rows.map((row) => ({ [by]: row[by] }))
-      // Of the same length and, as far as an index is concerned, the same place.
+      // A missing path has the same length as the hidden one and is next to it in the index.
       const missing = rows.map((row) => ({ [by]: by === 'id' ? randomUUID() : `${row.path.slice(0, -1)}x` }))
       const kinds = Array.from({ length: 2 * samples }, (_, at) => at % 2 === 0)
       const times = { hidden: [] as number[], missing: [] as number[] }

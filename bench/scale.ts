@@ -19,11 +19,11 @@ import { byTurns, type Call } from './turns.ts'
 import { callers, generateWorld, indexOf, openSessions } from './world.ts'
 
 /**
- * `npm run bench:scale`: the same calls in a small and in a large world, in two databases of one cluster,
- * through the real service in process. Small and large take turns; ratios of medians are judged. fsync is
- * off and everything is in memory: what is compared is the work, not the disk. With 1 M cells it takes a
- * quarter of an hour on two free cores, two minutes of it to make the worlds; `--minutes` bounds the rest, and what has not been
- * run by then is named in the report. `--cells 10000000` takes half an hour more and 30 GB of disk.
+ * `npm run bench:scale`: the same calls in a small and a large world, in two databases of one cluster, through the
+ * real service in process. Calls alternate between the worlds, and ratios of medians are compared. fsync is off and
+ * everything is in memory, so this measures work, not the disk. With 1 M cells it takes a quarter of an hour on two
+ * free cores, two minutes of it for the worlds. `--minutes` limits the rest; the report names the cases that did not
+ * run. `--cells 10000000` takes half an hour more and 30 GB of disk.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -31,20 +31,20 @@ const { values: flags } = parseArgs({
     base: { type: 'string', default: '10000' },
     rounds: { type: 'string', default: '200' },
     seed: { type: 'string', default: '1' },
-    /** Most time for the table, worlds not included. */
+    /** Max time for the cases, without making the worlds. */
     minutes: { type: 'string', default: '20' },
-    /** Of hidden and of missing cells each, to compare the time of their refusals. */
+    /** Number of requests for hidden and for missing cells, to compare the time of the refusals. */
     samples: { type: 'string', default: '1000' },
-    /** Only cases whose name holds one of these texts, with commas between. */
+    /** Only cases whose name contains one of these comma-separated texts. */
     only: { type: 'string', default: '' },
-    /** Makes only cells and their grants, and runs the lists alone: half the time and disk. */
+    /** Makes only cells and their grants and runs only the lists; takes half the time and disk. */
     lists: { type: 'boolean', default: false },
-    /** Where the worlds are made; else in the temporary directory. */
+    /** Directory for the worlds; defaults to the temporary directory. */
     dir: { type: 'string' },
     out: { type: 'string', default: join(import.meta.dirname, 'results') },
   },
 })
-/** So large that a world of 1 M cells is in memory, and written out as it is made and not while it is measured. */
+/** Large enough to keep a world of 1 M cells in memory, and to write it out before it is measured. */
 const server = {
   shared_buffers: `${Math.floor(totalmem() / 4 / 2 ** 20)}MB`,
   max_wal_size: '4GB',
@@ -52,7 +52,7 @@ const server = {
 }
 const sizes = { small: Number(flags.base), large: Number(flags.cells) }
 const keys = ['bench-key-bench-key-bench-key-bench-key-1']
-/** Most time for the rounds of one case. */
+/** Max time for the rounds of one case. */
 const caseLimitMs = 3_000
 const writeRounds = 10
 
@@ -61,7 +61,7 @@ type World = {
   client: pg.Client
   cookies: Map<string, string>
   cells: number
-  /** Sent since the service began. */
+  /** Statements sent since the service started. */
   statements: number
 }
 
@@ -87,7 +87,7 @@ async function scale(): Promise<ScaleRun> {
     small: await makeWorld(cluster.connection, template, sizes.small),
     large: await makeWorld(cluster.connection, template, sizes.large),
   }
-  // Else what was made is still being written while the first cases are measured: a clone took seconds.
+  // Otherwise the new world is still being written during the first cases: a clone took seconds.
   await worlds.large.client.query('checkpoint')
   await promisify(execFile)('sync')
   const facts = await machine(worlds.large.client)
@@ -98,7 +98,7 @@ async function scale(): Promise<ScaleRun> {
   const rows: Row[] = []
   const skipped: string[] = []
   const until = performance.now() + Number(flags.minutes) * 60_000
-  // Writes last: they change the worlds.
+  // Writes run last, since they change the worlds.
   const points = flags.lists ? [] : pointCases()
   const all = [
     ...points.filter(({ isWrite }) => !isWrite),
@@ -117,7 +117,7 @@ async function scale(): Promise<ScaleRun> {
   }
 }
 
-/** No row where the smaller world has no such page. */
+/** The row of a case; none if one of the worlds has no such page. */
 async function compare(one: Case, worlds: { small: World; large: World }): Promise<Row[]> {
   const { against } = one
   const small = await prepare(one, against ? worlds.large : worlds.small, against ?? one.params)
@@ -133,7 +133,7 @@ async function compare(one: Case, worlds: { small: World; large: World }): Promi
   return [row]
 }
 
-/** A call of the case in a world, which resolves to the number of rows; undefined without such a page. */
+/** The call of the case in a world, which resolves to the number of rows; undefined if there is no such page. */
 async function prepare(one: Case, world: World, paramsOf: Filter): Promise<Call | undefined> {
   const call = callOf(world, one)
   const params = paramsOf(world.cells)
@@ -149,7 +149,7 @@ async function prepare(one: Case, world: World, paramsOf: Filter): Promise<Call 
   }
 }
 
-/** Calls as a caller of the world; the refusal that is expected is an empty answer. */
+/** Calls as a caller of the world; an expected refusal counts as an empty result. */
 function callOf(
   { service, cookies }: World,
   { method, caller, refusal }: Pick<Case, 'method' | 'refusal'> & { caller: string },

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 
-/** The floor of sockets: `ws` with the options of the product, sending what it is posted to everybody. */
+/** The floor for sockets: `ws` with the options of the product; it sends what is posted to it to every socket. */
 const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false })
 const server = createServer((request, response) => {
   const chunks: Buffer[] = []

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { countingReaders, type Readers } from './readers.ts'
 
-/** Bare connections that only count text frames, so that reading costs little beside what is measured. */
+/** Bare connections that only count text frames, so that reading costs little CPU. */
 export async function openReaders(
   { port, path, cookie }: { port: number; path: string; cookie: string },
   count: number,
@@ -29,7 +29,7 @@ export async function openReaders(
   return readers
 }
 
-/** Calls `onText` at the end of each text frame; a server masks nothing and sends none of 64 KiB here. */
+/** Calls `onText` at the end of each text frame. Server frames are unmasked, and here shorter than 64 KiB. */
 function frameCounter(onText: () => void): (chunk: Buffer) => void {
   let head: number[] = []
   let left = 0

@@ -5,8 +5,8 @@ import { ask, helper, product, type Started, temporary } from './processes.ts'
 import { countingReaders, type Readers } from './readers.ts'
 
 /**
- * `node bench/stream-fanout.ts`: audit streams of one node, from a mutation to the last of its readers, against
- * a bare broadcast.
+ * `node bench/stream-fanout.ts`: the time from a mutation to the last of many audit streams of one node, compared
+ * with a bare broadcast.
  */
 await fanOut({
   reader: 'stream',
@@ -14,7 +14,7 @@ await fanOut({
   open,
 })
 
-/** Bare sockets that count blank lines, so that reading costs next to nothing beside what is measured. */
+/** Bare sockets that only count blank lines, so that reading costs little CPU. */
 async function open({ port, path, cookie }: Target, count: number): Promise<Readers> {
   const lineFeed = 10
   const sockets: Socket[] = []
@@ -30,7 +30,7 @@ async function open({ port, path, cookie }: Target, count: number): Promise<Read
         for (const byte of chunk) {
           if (byte === lineFeed && last === lineFeed) {
             if (isOpen) readers.took(nth)
-            // The opening is a block too.
+            // The opening comment is a block too.
             isOpen = true
             opened.resolve()
           }

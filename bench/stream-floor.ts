@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The floor of streams: a bare `node:http` server that writes what it is posted to everybody who listens. */
+/** The floor for streams: a bare `node:http` server that writes what is posted to it to every listener. */
 const listeners = new Set<ServerResponse>()
 const server = createServer((request, response) => {
   if (request.method === 'GET') {

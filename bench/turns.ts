@@ -1,23 +1,23 @@
 import { median, quantile } from './numbers.ts'
 
-/** What one call took in a world, in milliseconds, and the rows of its answer. */
+/** The milliseconds that one call took in a world, and the rows of its result. */
 export type Figures = { median: number; p99: number; rows: number }
 /** `ratio` is of the medians, `tail` of the 99th percentiles. */
 export type Compared = { small: Figures; large: Figures; ratio: number; tail: number }
 /** Resolves to the number of rows. */
 export type Call = () => Promise<number>
 
-/** PostgreSQL settles for a generic plan, or against it, after five runs. */
+/** PostgreSQL chooses between a generic and a custom plan after five runs. */
 const warmRuns = 10
 
 type Turns = {
   rounds: number
-  /** A call whose rounds have taken longer than this is not repeated further, past three. */
+  /** Once its rounds have taken longer than this, a call stops, after three at the earliest. */
   limitMs?: number
   warm?: number
 }
 
-/** The same call in a small and in a large world, by turns, so that a noisy machine disturbs both alike. */
+/** Alternates the same call between a small and a large world, so that a noisy machine disturbs both alike. */
 export async function byTurns(small: Call, large: Call, turns: Turns): Promise<Compared> {
   const { rounds, limitMs = Number.POSITIVE_INFINITY, warm = warmRuns } = turns
   const worlds = [small, large].map((call) => ({ call, times: [] as number[], rows: 0 }))

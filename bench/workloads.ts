@@ -1,9 +1,9 @@
-/** One kind of load: what is sent, over how many connections, and the bar against the floor. */
+/** One kind of load: the requests, the number of connections, and the bar against the floor. */
 export type Workload = {
   name: string
   requests: string[]
   connections: number
-  /** Least share of the floor's requests per second, and most times its p99 (DESIGN, section 5). */
+  /** Min share of the floor's requests per second, and max ratio to its p99. */
   bar?: { rate: number; p99: number }
 }
 
@@ -26,10 +26,10 @@ export function request(method: string, path: string, cookie?: string, body?: ob
 export const rpc = (method: string, cookie: string, params?: object): string =>
   request('POST', '/api/rpc', cookie, { jsonrpc: '2.0', id: 1, method, ...(params && { params }) })
 
-/** Accounts of the smallest world behind those that have a cookie, bystanders included. */
+/** Accounts of the smallest world whose index is above all that have a cookie, including the bystanders. */
 const loggingIn = Array.from({ length: 300 }, (_, index) => 700 + index)
 
-/** The workloads of issue 2, each over many sessions: `cookies` of the accounts 0, 1, 2, …; `cells` are public. */
+/** The workloads, each over many sessions: `cookies` of the accounts 0, 1, 2, …; `cells` are public. */
 export function workloads(
   cookies: readonly string[],
   cells: readonly string[],
@@ -58,7 +58,7 @@ export function workloads(
     },
     {
       name: 'login',
-      // Of other accounts: the cap on sessions would end those of the cookies.
+      // Logs in other accounts: the cap on sessions would end the sessions of the cookies.
       requests: loggingIn.map((index) =>
         request('POST', '/api/account/login', undefined, { username: `user${index}`, password }),
       ),
@@ -67,14 +67,14 @@ export function workloads(
   ]
 }
 
-/** What the floor answers: the very bytes that account_verify gets. */
+/** The response of the floor: the same bytes that account_verify gets. */
 export const floorWorkload = (cookies: readonly string[]): Workload => ({
   name: 'floor',
   requests: cookies.map((cookie) => rpc('account_verify', cookie)),
   connections,
 })
 
-/** What one quiet client asks while others log in: of the event loop alone, and of a call with a credential. */
+/** What one client requests while others log in: a probe of the event loop, and a call with a credential. */
 export const probes = (cookies: readonly string[]) => ({
   live: { name: 'probe', requests: [request('GET', '/health/live')], connections: 1 },
   verify: {

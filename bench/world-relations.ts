@@ -1,18 +1,18 @@
 import type pg from 'pg'
 
 /**
- * What surrounds the cells of a world: edges, audit rows, and cells of a known shape. Needs `pg_temp.u` and
- * `pg_temp.id` of `world.ts`, and neither foreign keys nor later indexes yet.
+ * Adds edges, audit rows and cells of a known shape to a world. Needs `pg_temp.u` and `pg_temp.id` of `world.ts`;
+ * runs before foreign keys and indexes are restored.
  */
 
 /** Cells of a known shape, by the name under which `idOf('cell', …)` finds them. */
 export type ShapeName = (typeof shapes)[number]
 const shapes = ['large_edges', 'empty_edges', 'popular', 'busy_parent', 'clone_root', 'quiet'] as const
-/** Far cells of `large_edges` and `empty_edges`: 500 that are fields and items of theirs. */
+/** Far cells of `large_edges` and `empty_edges`; each of the 500 is both a field and an item. */
 const bundle = 500
 const cloned = 1000
 
-/** Edges with heavy tails: most cells have none, few have many, and the oldest cells are linked most. */
+/** Edges with heavy tails: most cells have none, a few have many, and the oldest cells have the most links to them. */
 export async function insertEdges(client: pg.Client, cells: number): Promise<void> {
   const count = (salt: number) => `floor(pg_temp.u(i, ${salt}) ^ 12 * 8)::int`
   const far = (salt: number) =>
@@ -27,7 +27,7 @@ export async function insertEdges(client: pg.Client, cells: number): Promise<voi
     from generate_series(0, ${cells - 1}) i cross join lateral generate_series(1, ${count(23)}) n`)
 }
 
-/** The creation of every cell as an audit row on its timeline. */
+/** An audit row for the creation of every cell, on its timeline. */
 export async function insertAudit(client: pg.Client, cells: number): Promise<void> {
   await client.query(`
     insert into audit_log (seq, event_type, outcome, metadata, cell_ids, created_at)
@@ -40,8 +40,8 @@ export async function insertAudit(client: pg.Client, cells: number): Promise<voi
 }
 
 /**
- * The shapes, all of the owner's: 500 + 500 edges to targets of 100 kB and to empty ones; a public cell that
- * a quarter of all cells link to; a parent of a quarter of all cells; a tree of 1000 cells; a cell that no
+ * The shapes, all owned by `owner`: cells with 500 + 500 edges to targets of 100 kB and to empty ones; a public
+ * cell that a quarter of all cells link to; a parent of a quarter of all cells; a tree of 1000 cells; a cell that no
  * audit row names.
  */
 export async function insertShapes(client: pg.Client, cells: number, owner: string): Promise<void> {
@@ -52,7 +52,7 @@ export async function insertShapes(client: pg.Client, cells: number, owner: stri
       greatest(2, octet_length(data::text)), '${owner}', now() - interval '1 year'
     from generate_series(0, ${count - 1}) i cross join lateral (select ${data} as data offset 0) d`
   for (const name of shapes) await client.query(make(name, name === 'clone_root' ? cloned : 1))
-  // Hashes, and not compressed in vain.
+  // Hashes, which do not compress.
   const text = `(select string_agg(md5(i || ':' || n), '') from generate_series(1, 3125) n)`
   await client.query('alter table cell alter column data set storage external')
   await client.query(make('large', bundle, `jsonb_build_object('text', ${text})`))

@@ -5,14 +5,13 @@ import { randomToken, sessionIdOf } from '../src/auth/secrets.ts'
 import { insertAudit, insertEdges, insertShapes, type ShapeName } from './world-relations.ts'
 
 /**
- * A generated world of cells: the same for the same seed and size. Heavy tails: the first accounts own and
- * are granted most. 30 % of the cells are public, 2 % deleted, 1 % of system origin; 2 % have a path, and
- * the oldest 2 % another. With
- * `relations` there are edges, an audit row for every cell, and the cells of `shapeId` besides.
+ * A generated world of cells, the same for the same seed and size. It has heavy tails: the first accounts own most
+ * cells and hold most grants. 30 % of the cells are public, 2 % deleted, 1 % system cells; 2 % have a path, and so
+ * have the oldest 2 %. With `relations` it also has edges, an audit row for every cell, and the cells of `shapeId`.
  */
 export type WorldOptions = { cells: number; seed?: number; passwordHash?: string; relations?: boolean }
 
-/** Callers with a known place in every world. */
+/** Callers with a known role in every world. */
 export const callers = [
   'owner',
   'admin',
@@ -25,7 +24,7 @@ export const callers = [
 ] as const
 export type CallerName = (typeof callers)[number]
 
-/** The index of the account behind a caller; account, actor and cell ids follow from indexes. */
+/** The index of a caller's account; account, actor and cell ids derive from indexes. */
 export const indexOf = (caller: CallerName): number => callers.indexOf(caller)
 /** The id of a cell of a known shape, in a world with relations. */
 export const shapeId = (name: ShapeName): string => idOf(`cell:${name}`, 0)
@@ -39,7 +38,7 @@ export const idOf = (
     .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 export const accountsOf = (cells: number): number => Math.max(1000, Math.floor(cells / 100))
 
-/** The index of the first cell that no special caller owns; `owner` owns many, the other callers none. */
+/** The index of the first cell that no named caller owns; `owner` owns many, the other callers none. */
 const firstOrdinary = callers.length
 const scopes = 50
 const teams = 20
@@ -48,7 +47,7 @@ export async function generateWorld(client: pg.Client, options: WorldOptions): P
   const { cells, seed = 1, passwordHash = '-', relations = false } = options
   const accounts = accountsOf(cells)
   const later = await dropIndexes(client)
-  // Two numbers in 0..1 that depend on the seed and nothing else; ids come from md5, as in `idOf`.
+  // Numbers in 0..1 that depend only on the seed; ids come from md5, as in `idOf`.
   await client.query(`
     set synchronous_commit = off;
     set maintenance_work_mem = '1GB';
@@ -85,7 +84,7 @@ export async function generateWorld(client: pg.Client, options: WorldOptions): P
   await client.query('vacuum (analyze)')
 }
 
-/** A year of cells in order of creation, every tenth at the same moment as the one before. */
+/** A year of cells in order of creation; every tenth has the same timestamp as the one before. */
 async function insertCells(client: pg.Client, cells: number, accounts: number): Promise<void> {
   await client.query(`
     insert into cell (id, kind, visibility, path, data, data_bytes, created_by, created_at, updated_at, updated_by,
@@ -135,10 +134,10 @@ async function insertGrants(client: pg.Client, cells: number, accounts: number):
   await client.query(give('i', actor('grants_10'), spread(10)))
   await client.query(give('i', actor('grants_10000'), spread(Math.min(cells, 10_000))))
   await client.query(give('i', `null::uuid, 'crowd', null::uuid`, spread(Math.min(cells, 100_000))))
-  // Of each scope some 200 cells, whatever the size.
+  // Some 200 cells per scope, whatever the size.
   const member = `null::uuid, 'member', pg_temp.id('scope', floor(pg_temp.u(i, 13) * ${scopes})::bigint)`
   await client.query(give('i', member, spread(Math.min(cells, 200 * scopes))))
-  // The ten oldest cells, all others being newer: half of them granted, half of them own.
+  // The ten oldest cells: half of them granted, half of them owned.
   await client.query(`
     update cell set visibility = 'private', deleted_at = null,
       created_by = case when i % 2 = 0 then ${idOfActor('ten_oldest')} else created_by end
@@ -148,7 +147,7 @@ async function insertGrants(client: pg.Client, cells: number, accounts: number):
 
 const idOfActor = (caller: CallerName): string => `pg_temp.id('actor', ${indexOf(caller)})`
 
-/** Drops what is built faster at the end; the statements that bring it back. */
+/** Drops what is faster to build at the end; resolves to the statements that restore it. */
 async function dropIndexes(client: pg.Client): Promise<string[]> {
   const tables = `('cell', 'cell_grant', 'cell_field', 'cell_item', 'audit_log')`
   const references = await client.query<{ drop: string; definition: string }>(`

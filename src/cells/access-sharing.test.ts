@@ -18,7 +18,7 @@ import { type TestAccount, type TestService, testService } from '../testing/inde
 
 let test: TestService
 let table: AccessTable
-/** Of nobody's concern otherwise: whom grants are given to. */
+/** An actor without any other access, to give grants to. */
 let guest: TestAccount
 beforeAll(async () => {
   test = await testService({ limit_cell_create: 'off' })
@@ -46,7 +46,7 @@ it('cell_grant_list', async () => {
 
 const missing = (outcome: string) => outcome.replace('cell_not_found', 'cell_grant_not_found')
 
-it('cell_grant_revoke of a grant to somebody else', async () => {
+it('cell_grant_revoke of another actor’s grant', async () => {
   const { rows } = test.service.app.db
   const check = async (caller: Caller, { id }: Target) => {
     const [grant] = await rows<{ id: string }>(sql`

@@ -2,13 +2,13 @@ import { activeGrant } from '../auth/active-grant.ts'
 import { type Sql, sql } from '../db/sql.ts'
 
 /**
- * THE access rule of cells (contract 4, section 4.1), evaluated inside every statement that reads or writes
- * a cell for a caller, at that statement's time. There is no second copy in TypeScript.
+ * The access rule of cells. Every statement that reads or writes a cell for a caller evaluates it, as of the
+ * time of that statement. There is no second copy in TypeScript.
  */
 
 /**
- * The caller as a common table expression: `with ${me(actor_id)} select … from cell c, me`. Its `principals`
- * are the keys under which cell grants admit the actor; an anonymous caller has none.
+ * The caller as a common table expression: `with ${me(actor_id)} select … from cell c, me`. `principals` are
+ * the keys under which cell grants admit the actor; an anonymous caller has none.
  */
 export const me = (actor_id: string | null): Sql => sql`me as materialized (
   select caller.id as actor_id,
@@ -23,16 +23,16 @@ export const me = (actor_id: string | null): Sql => sql`me as materialized (
 )`
 
 /**
- * What to select from for the grants `g` of the cell with this alias that admit the caller. Each is probed by
- * its whole key: given `cell_id = …` the planner takes any index that begins with it, and then one cell with
- * ten thousand grants has all of them read for every caller.
+ * A from clause: the grants `g` of the cell with this alias that admit the caller. It probes each by its whole
+ * key. Given `cell_id = …` the planner may pick any index that starts with that column, and would then read all
+ * ten thousand grants of a widely shared cell for every caller.
  */
 export const admitting = (alias: string): Sql => sql`unnest(me.principals) as k (principal) join lateral (
   select * from cell_grant where (cell_id, principal) >= (${sql.raw(alias)}.id, k.principal)
   order by cell_id, principal limit 1
 ) g on g.cell_id = ${sql.raw(alias)}.id and g.principal = k.principal`
 
-/** The tiers over the cell with this alias; each needs `me` in the statement and is never null. */
+/** The tiers of the caller on the cell with this alias. Each needs `me` in the statement and is never null. */
 export function tiers(alias: string): { live: Sql; held: Sql; view: Sql; edit: Sql; manage: Sql } {
   const c = sql.raw(alias)
   const live = sql`${c}.deleted_at is null`
@@ -48,5 +48,5 @@ export function tiers(alias: string): { live: Sql; held: Sql; view: Sql; edit: S
   }
 }
 
-/** The tiers over `cell c`. */
+/** The tiers on `cell c`. */
 export const tier = tiers('c')

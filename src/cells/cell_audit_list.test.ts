@@ -22,7 +22,7 @@ const types = async (cell_id: string, by = ada) =>
 const refused = (cell_id: string, by: TestAccount) => reasonOf(by.client.cell_audit_list({ cell_id }))
 
 describe('the timeline', () => {
-  it('has what the caller was just answered for, newest first, with exactly its six keys', async () => {
+  it('includes the caller’s own latest write, newest first, each with exactly six keys', async () => {
     const cell_id = await made()
     const { grant } = await root.client.cell_grant_create({
       cell_id,
@@ -81,7 +81,7 @@ describe('the timeline', () => {
     expect(events.every(({ event_type }) => event_type === 'cell_update')).toBe(true)
   })
 
-  it('of every cell that a deep clone made has the clone, and so have the source and nobody else', async () => {
+  it('a deep clone is on the timelines of every new cell and of the source, and on no others', async () => {
     const [root_id, child] = [await made(), await made()]
     await itemRow(test, root_id, 'a', child)
     const { cell } = await ada.client.cell_clone({ source_id: root_id, deep: true })
@@ -112,13 +112,13 @@ describe('is refused', () => {
     expect(await types(cell_id, root)).toEqual(['cell_delete', 'cell_create'])
   })
 
-  it('for whatever is no cell', async () => {
+  it('for anything that is not a cell', async () => {
     for (const id of [randomUUID(), ada.actor_id, ada.id])
       for (const by of [ada, root]) expect(await refused(id, by)).toBe('cell_not_found')
   })
 })
 
-it('a cell with few events among very many is answered without reading the others', async () => {
+it('for a cell with few events among very many, the others are not read', async () => {
   const cell_id = await made()
   await test.service.app.db.run(sql`
     insert into audit_log (event_type, outcome, cell_ids)

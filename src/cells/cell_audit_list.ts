@@ -5,10 +5,10 @@ import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 
-/** The newest events that are listed; there are no pages. */
+/** How many events are listed, newest first. There are no further pages. */
 export const CELL_AUDIT_LIST_DEFAULT_LIMIT = 50
 
-/** What the timeline of a cell shows of an audit row: who did what when, and not to which other cell. */
+/** What a cell's timeline shows of an audit row: who did what and when, but not which other cells it names. */
 const CellAuditEvent = z.object({
   id: Uuid,
   seq: z.int(),
@@ -20,13 +20,13 @@ const CellAuditEvent = z.object({
 type CellAuditEvent = z.output<typeof CellAuditEvent>
 
 export const cell_audit_list = query({
-  doc: 'The newest 50 audit events that name a cell, for those who manage it; of a deleted cell for admins.',
+  doc: 'The newest 50 audit events that name a cell. Needs the manage tier; for a deleted cell, the admin role.',
   auth: { account: 'required', actor: 'required' },
   input: z.strictObject({ cell_id: Uuid }),
   output: z.object({ events: z.array(CellAuditEvent) }),
   errors: ['cell_not_found'],
   async handler({ cell_id }, { app, account, actor, db, fail }) {
-    // What the caller was answered for is in it.
+    // Number rows first so that callers see their own writes.
     await app.gate.run(account.id, () => numberRows(app.db))
     const rows = await db.rows<Partial<CellAuditEvent>>(sql`
       with ${me(actor.id)}, anchor as (

@@ -6,7 +6,7 @@ import type { CellData } from '../registry/hooks.ts'
 import { CellDataIssues } from '../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** Runs inside the call, before the insert, for data that asks for it. */
+/** Runs inside the call, before the insert, if the data requests it. */
 let meanwhile: () => Promise<unknown> = async () => {}
 
 let test: TestService
@@ -30,7 +30,7 @@ afterAll(() => test.close())
 const create = (account: TestAccount, input: object) =>
   account.client.cell_create({ data: {}, ...input } as { data: CellData })
 
-it('the cell is answered whole, belongs to the acting actor, and is on record once', async () => {
+it('returns the whole cell, owned by the acting actor, with one audit row', async () => {
   const made = await scenario(test, () => create(ada, { data: { label: 'x' } }), {
     audit: [{ event_type: 'cell_create', actor_id: ada.actor_id, account_id: ada.id, target_actor_id: null }],
   })
@@ -53,12 +53,12 @@ it('the cell is answered whole, belongs to the acting actor, and is on record on
   expect((await ada.client.cell_get({ id: made.cell.id })).cell).toEqual(made.cell)
 })
 
-it('everything that can be given is kept', async () => {
+it('stores everything that can be given', async () => {
   const input = { data: { a: [1] }, kind: 'Note ', visibility: 'public', path: 'Some/Päth ☃' }
   expect((await create(root, input)).cell).toMatchObject(input)
 })
 
-it('of several actors the acting one becomes the owner', async () => {
+it('with several actors, the acting one becomes the owner', async () => {
   const account = await test.account()
   const second = await test.actor(account.id, 'second')
   expect(await reasonOf(create(account, {}))).toBe('actor_required')
@@ -97,7 +97,7 @@ describe('input', () => {
   })
 })
 
-describe('of two things that are wrong, the first one is told', () => {
+describe('with two errors, the first one is reported', () => {
   it.each<[string, object, string]>([
     ['a schema issue before the path', { path: 'p', data: 1 }, 'invalid_params'],
     ['the path before the kind in data', { path: 'p', data: { kind: 1 } }, 'cell_path_admin_only'],
@@ -136,7 +136,7 @@ describe('a path', () => {
     await create(mixed, { path: 'x', acting: mixed.actor_id })
   })
 
-  it('is asked for again in the insert: an admin who stops being one meanwhile writes nothing', async () => {
+  it('needs the role in the insert too: an admin that loses it meanwhile writes nothing', async () => {
     const former = await test.account({ roles: ['admin'] })
     meanwhile = () => endRole(test, former.actor_id, 'admin')
     await scenario(test, () => create(former, { path: 'lost', data: { meanwhile: 1 } }), {
@@ -158,13 +158,13 @@ describe('a path', () => {
     await create(root, { path: 'old' })
   })
 
-  it('goes to one of many who create it at once', async () => {
+  it('goes to one of many concurrent calls', async () => {
     const calls = Array.from({ length: 10 }, () => create(root, { path: 'raced' }))
     expect(await tally(calls)).toEqual({ ok: 1, cell_path_taken: 9 })
   })
 })
 
-it('an actor that is purged during the call is answered account_vanished, and nothing is written', async () => {
+it('an actor that is purged during the call gets account_vanished, and nothing is written', async () => {
   const gone = await test.account()
   meanwhile = () => test.service.app.db.run(sql`delete from account where id = ${gone.id}`)
   await scenario(test, () => create(gone, { data: { meanwhile: 1, label: 'purged' } }), {

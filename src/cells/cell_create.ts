@@ -10,7 +10,7 @@ import { mayCreate, validated } from './hooks.ts'
 import { cellsUnderWay, counted, noQuota, type Quota, quotaOf, room, storeWithin } from './usage.ts'
 
 export const cell_create = mutation({
-  doc: 'Make a cell owned by the acting actor. Only admins may give it a path.',
+  doc: 'Create a cell owned by the acting actor. Only admins may give it a path.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_create',
   rate_limit: 'account',
@@ -60,7 +60,7 @@ export const cell_create = mutation({
 
 type NewCell = { kind: string | null; visibility: string; path: string | null; data: CellData }
 
-/** Undefined where a path is given and the actor is no admin at the time of the statement. */
+/** Undefined if a path is given and the actor is not an admin when the statement runs. */
 async function insertCell(
   db: Queryable,
   { actor_id, account_id }: { actor_id: string; account_id: string },

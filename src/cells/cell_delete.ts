@@ -5,7 +5,7 @@ import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 
 export const cell_delete = mutation({
-  doc: 'Delete a cell for good. Its path is free at once; its edges and grants are out of reach.',
+  doc: 'Delete a cell permanently. Its path is free at once; its edges and grants are no longer reachable.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_delete',
   rate_limit: 'account',

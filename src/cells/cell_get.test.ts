@@ -22,7 +22,7 @@ const call = (params: object, cookie?: string) =>
     { 'x-request-id': 'same', ...(cookie !== undefined && { cookie }) },
   )
 
-it('answers the cell with its edges and what the caller may do, and leaves no audit row', async () => {
+it('returns the cell with its edges and the rights of the caller, and leaves no audit row', async () => {
   const { cell } = await ada.client.cell_create({ data: { a: 1 }, kind: 'k' })
   const answer = await scenario(test, () => ada.client.cell_get({ id: cell.id.toUpperCase() }))
   expect(answer).toEqual({
@@ -67,7 +67,7 @@ describe('what the caller may not see', () => {
     return { status, rest, text }
   }
 
-  it('answers like what does not exist, byte for byte: hidden, deleted, and ids of other things', async () => {
+  it('gets the same bytes as what does not exist: hidden, deleted, and ids of other things', async () => {
     const { cell } = await ada.client.cell_create({ data: { a: 1 } })
     const { id: grant_id } = await test.cellGrant(cell.id, 'viewer', { role: 'team', scope_id: null })
     const audit = await test.service.app.db.first<{ id: string }>(sql`select id from audit_log limit 1`)
@@ -90,7 +90,7 @@ describe('what the caller may not see', () => {
 })
 
 describe('the actor', () => {
-  it('is resolved strictly: several and none named is no fall-back to public cells', async () => {
+  it('is resolved strictly: with several and none named there is no fallback to public cells', async () => {
     const both = await test.account()
     const second = await test.actor(both.id, 'second')
     const { cell } = await both.client.cell_create({ data: {}, acting: both.actor_id })
@@ -100,7 +100,7 @@ describe('the actor', () => {
     expect((await both.client.cell_get({ id: cell.id, acting: both.actor_id })).cell.id).toBe(cell.id)
   })
 
-  it('without a valid session is nobody', async () => {
+  it('is anonymous without a valid session', async () => {
     const { cell } = await ada.client.cell_create({ data: {}, visibility: 'public' })
     expect(await ada.client.cell_get({ id: cell.id })).toMatchObject({ can_edit: true, can_grant: true })
     for (const cookie of [forgedCookie(ada), 'svc_session=forged']) {
@@ -115,7 +115,7 @@ describe('what the caller may do', () => {
     const { can_edit, can_grant } = await client.cell_get({ id })
     return { can_edit, can_grant }
   }
-  it('is told as true or false to everybody', async () => {
+  it('is true or false for every caller', async () => {
     const [viewer, editor, root] = await Promise.all([
       test.account(),
       test.account(),
@@ -173,7 +173,7 @@ describe('edges', () => {
     expect(fields[0]).toEqual({ source_id: parent, name: 'a', target_id: child, created_at })
   })
 
-  it('lead to cells that the caller sees, and to no others', async () => {
+  it('lead only to cells that the caller may view', async () => {
     const parent = await cellRow(test, open)
     const own = await cellRow(test, { created_by: bob.actor_id })
     const shared = await cellRow(test, { created_by: ada.actor_id })
@@ -199,7 +199,7 @@ describe('edges', () => {
     expect(await names(root.client)).toEqual(['foreign', 'own', 'seen', 'self', 'shared', 'system'])
   })
 
-  it('are cut at 500 after the hidden ones are gone, and the flag tells of a visible 501st only', async () => {
+  it('are cut at 500 after hidden ones are removed, and the flag is set only for a visible 501st', async () => {
     const parent = await cellRow(test, open)
     const [seen, hidden] = [await cellRow(test, open), await cellRow(test, {})]
     await test.service.app.db.run(sql`
@@ -226,7 +226,7 @@ describe('edges', () => {
   })
 })
 
-it('anonymous reads have a budget per address; a session spares it, an invalid one does not', async () => {
+it('anonymous reads have a budget per address; a valid session is exempt, an invalid one is not', async () => {
   const small = await testService({ limit_cell_read: '3/900' })
   const account = await small.account()
   const id = await cellRow(small, { visibility: 'public' })

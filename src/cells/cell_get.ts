@@ -7,11 +7,11 @@ import { me, tier } from './access.ts'
 import { Cell, cellColumns, Path } from './cells.ts'
 import { type Edges, edgeOrder, Field, fieldEdges, Item, itemEdges, visibleEdges } from './edges/edges.ts'
 
-/** Edges shown per relation; the flag says whether one more visible edge exists. */
+/** Edges returned per relation; `…_truncated` says whether there is another visible one. */
 const edgesMax = 500
 
 export const cell_get = query({
-  doc: 'One cell by id or path, with its visible fields and items. Hidden and missing cells answer alike.',
+  doc: 'One cell by id or path, with its visible fields and items. Hidden and missing cells get the same response.',
   auth: { account: 'optional', actor: 'optional' },
   rate_limit: 'ip',
   rate_limit_group: 'cell_read',
@@ -31,7 +31,7 @@ export const cell_get = query({
     return input
   },
   async handler({ id, path }, { actor, db, fail }) {
-    // What the index on all paths asks for besides.
+    // `path <> ''` is the condition of the partial index on all paths.
     const anchor = id === undefined ? sql`c.path = ${path} and c.path <> ''` : sql`c.id = ${id}::uuid`
     const caller = actor?.id ?? null
     const [alone] = await db.point<CellRow & { data: CellData | null }>(aloneStatement(caller, anchor))
@@ -66,8 +66,8 @@ function answer({ can_edit, can_grant, ...cell }: CellRow, fields: Bundle<Field>
 const rights = sql`${tier.edit} as can_edit, ${tier.manage} as can_grant`
 
 /**
- * A cell that has no edges; of another one everything but its data. Edges are read on a connection that
- * nobody else's reads wait for: thousands of them may lead to hidden cells.
+ * The cell without its edges. If it has any, `data` is null and a second statement reads the whole: thousands of
+ * edges may lead to hidden cells, and other reads on the shared connection must not wait for that.
  */
 const aloneStatement = (caller: string | null, anchor: Sql): Sql => sql`
   with ${me(caller)}
@@ -78,7 +78,7 @@ const aloneStatement = (caller: string | null, anchor: Sql): Sql => sql`
     end as data, c.version, c.created_by, c.updated_by, c.created_at, c.updated_at, ${rights}
   from cell c, me where ${anchor} and ${tier.view}`
 
-/** The whole answer once more, so that the cell and its edges are of one moment. */
+/** Reads the cell again together with its edges, so that both are from one snapshot. */
 const linkedStatement = (caller: string | null, anchor: Sql): Sql => sql`
   with ${me(caller)}, anchor as (
     select ${cellColumns}, ${rights} from cell c, me where ${anchor} and ${tier.view}
@@ -86,7 +86,7 @@ const linkedStatement = (caller: string | null, anchor: Sql): Sql => sql`
   select anchor.*, ${bundled(fieldEdges)} as fields, ${bundled(itemEdges)} as items
   from anchor`
 
-/** The visible edges of the anchor as JSON, and whether there were too many to examine all. */
+/** The visible edges of the anchor as JSON, and whether there were too many to examine them all. */
 function bundled(edges: Edges): Sql {
   const pairs = [edges.from, edges.key, edges.to].map((name) => `'${name}', e.${name}`).join(', ')
   const order = edgeOrder(edges).map((name) => `e.${name}`)

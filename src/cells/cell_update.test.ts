@@ -65,7 +65,7 @@ describe('a change', () => {
     expect(await stored(cell_id)).toEqual(cell)
   })
 
-  it('of everything at once is one version', async () => {
+  it('of everything together is one version', async () => {
     const cell_id = await shared()
     const { cell } = await update(root, cell_id, { data_patch: { a: 1 }, visibility: 'public', path: 'all' })
     expect(cell).toMatchObject({ data: { a: 1 }, visibility: 'public', path: 'all', version: 2 })
@@ -73,7 +73,7 @@ describe('a change', () => {
     expect(cleared.cell).toMatchObject({ path: null, visibility: 'private', version: 3 })
   })
 
-  it('is never dated before the creation, also when the clock went back', async () => {
+  it('is never dated before the creation, even if the clock went back', async () => {
     const created_at = '2099-01-01T00:00:00.000Z'
     const cell_id = await cellRow(test, { created_by: ada.actor_id, created_at })
     expect((await update(ada, cell_id, { data: { a: 1 } })).cell.updated_at).toBe(created_at)
@@ -88,7 +88,7 @@ describe('a change', () => {
   })
 })
 
-describe('without a difference nothing is written and the stored cell is answered', () => {
+describe('if nothing differs, nothing is written and the stored cell is returned', () => {
   it.each<[string, Changes]>([
     ['no fields', {}],
     ['the same data', { data: { a: { x: 1, y: [2] }, b: 1 } }],
@@ -150,7 +150,7 @@ describe('input', () => {
   })
 })
 
-describe('of two things that are wrong, the first one is told', () => {
+describe('with two errors, the first one is reported', () => {
   const unknown = '11111111-1111-4111-8111-111111111111'
 
   it('a path from a non-admin before any lookup', async () => {
@@ -209,7 +209,7 @@ describe('of two things that are wrong, the first one is told', () => {
     await scenario(test, () => update(root, cell_id, { path: 'taken' }), { reason: 'cell_path_taken' })
   })
 
-  it('the conflict names the version that is stored', async () => {
+  it('the conflict names the stored version', async () => {
     const cell_id = await shared()
     await update(ada, cell_id, { data: { a: 1 } })
     expect(await editor.client.try.cell_update({ cell_id, data: {}, expected_version: 1 })).toMatchObject({
@@ -239,7 +239,7 @@ describe('path', () => {
     const without = await cellRow(test, { created_by: ada.actor_id })
     await scenario(test, () => update(ada, with_path, { path: null }), { reason })
     await update(ada, without, { path: null, data: { a: 1 } })
-    // The stored path, sent again, is refused before the lookup all the same.
+    // Sending the stored path again is refused before the lookup too.
     await scenario(test, () => update(ada, with_path, { path: 'kept' }), { reason })
     await update(ada, with_path, { data: { a: 1 } })
   })

@@ -13,7 +13,7 @@ import { validated } from './hooks.ts'
 import { cellsUnderWay, counted, noQuota, quotaOf, room, storeWithin, type Write } from './usage.ts'
 
 export const cell_update = mutation({
-  doc: 'Change data (whole or by merge patch), visibility or path. Without a difference nothing is written.',
+  doc: 'Change data (whole or by merge patch), visibility or path. If nothing differs, nothing is written.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_update',
   rate_limit: 'account',
@@ -72,7 +72,7 @@ export const cell_update = mutation({
       throw cellWriteError(error, field)
     })
     if (!cell) {
-      // A right went away between the lock and the write: answer as the lock would answer now.
+      // The caller lost a right between the lock and the write: refuse as the lock would now.
       const now = await lockEditable(db, actor.id, cell_id)
       if (change.visibility !== undefined && !now.manages) throw fail('cell_visibility_manage_only')
       throw fail(change.path !== undefined && !now.is_admin ? 'cell_path_admin_only' : 'cell_not_found')
@@ -85,9 +85,9 @@ export const cell_update = mutation({
 type Change = { data?: CellData; visibility?: string; path?: string | null }
 
 /**
- * Locks the cell where the caller may edit it (contract 4, section 4.3); a row that fails is never locked.
- * After a wait for the lock, the row is the newest one but the rights are those of before the wait. Then it
- * asks again, so that what was written after a right was revoked is not answered to its former holder.
+ * Locks the cell if the caller may edit it; a row that fails the check is never locked. After a wait for the
+ * lock, PostgreSQL returns the newest row but has checked the rights as of before the wait. In that case it runs
+ * again, so that a former holder of a right never sees what was written after it was revoked.
  */
 async function lockEditable(db: Queryable, actor_id: string, cell_id: string): Promise<Locked> {
   const row = await db.first<LockedRow>(sql`
@@ -107,7 +107,7 @@ type Locked = {
   stored: Cell
   manages: boolean
   is_admin: boolean
-  /** The account that the data counts for; system cells count for none. */
+  /** The account whose quota the data counts against; system cells count against none. */
   owner: { account_id: string; data_bytes: number } | undefined
 }
 
@@ -119,7 +119,7 @@ type LockedRow = Cell & {
   version_before: number
 }
 
-/** The data as it would be after the call, or undefined where the call does not touch it. */
+/** The data as it would be after the call; undefined if the call does not change it. */
 function mergedData(
   stored: Cell,
   { data, data_patch }: { data?: CellData; data_patch?: CellData },
@@ -135,8 +135,8 @@ function mergedData(
 }
 
 /**
- * The write asks for the tier again: it begins after the lock is held, so no revoked right can land. `stored` is
- * what it adds to the usage of the owner's account.
+ * Checks the tier again: this statement begins after the lock is held, so a revoked right can no longer write.
+ * `stored` is what the write adds to the usage of the owner's account.
  */
 async function write(
   db: Queryable,

@@ -7,7 +7,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-it('a cell lives through its verbs, each leaving one audit row', async () => {
+it('each method in the life of a cell leaves one audit row', async () => {
   const ada = await test.account()
   const made = await scenario(test, () => ada.client.cell_create({ data: { label: 'x' } }), {
     audit: [{ event_type: 'cell_create', actor_id: ada.actor_id, account_id: ada.id }],

@@ -7,7 +7,7 @@ import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
 import { longerThan } from './data.ts'
 
-/** Wire form of a cell (contract 4, section 3.1); exactly these keys. */
+/** Wire form of a cell; exactly these keys. */
 export const Cell = z.object({
   id: Uuid,
   kind: z.string().nullable(),
@@ -22,7 +22,7 @@ export const Cell = z.object({
 })
 export type Cell = z.output<typeof Cell>
 
-/** The columns of `cell c` that are its wire form. */
+/** The columns of `cell c` that make up its wire form. */
 export const cellColumns = sql`c.id, c.kind, c.visibility, c.path, c.data, c.version, c.created_by, c.updated_by,
   c.created_at, c.updated_at`
 
@@ -34,13 +34,13 @@ const characters = (min: number, max: number) =>
     if (longerThan(text, max)) context.addIssue({ code: 'custom', params: { code: 'too_big' }, message: '' })
   })
 
-/** 1 to 256 characters without grammar; only admins write it. */
+/** 1 to 256 characters, no grammar; only admins may set it. */
 export const Path = characters(1, 256)
-/** Up to 128 characters; the empty one has a reason of its own, decided by the verb. */
+/** Up to 128 characters. The methods refuse the empty kind themselves, with its own reason. */
 export const Kind = characters(0, 128)
 export const RoleName = characters(1, 128)
 
-/** The refusal behind a write that broke a rule of the table, or the error as it came. */
+/** Maps a violated constraint to its refusal; returns any other error unchanged. */
 export function cellWriteError(
   error: unknown,
   field: 'data' | 'data_patch' | 'with_data_patch',

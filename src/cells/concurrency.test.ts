@@ -43,7 +43,7 @@ function held(account: TestAccount, cell_id: string, changes: Changes) {
   return waiting.held(() => reasonOf(update(account, cell_id, { ...changes, data_patch })))
 }
 
-/** The rival begins a revoke or downgrade as its verb will: under the lock of the cell. */
+/** The rival begins a revoke or downgrade as its method does: under the lock of the cell. */
 async function beginRevoke(cell_id: string, how: string) {
   await other.begin('select from cell where id = $1 for no key update', [cell_id])
   await other.query(how, [cell_id, editor.actor_id])
@@ -69,7 +69,7 @@ describe('an update against the end of the right to it', () => {
     expect(await stored(cell_id)).toMatchObject({ version: 1, data: {} })
   })
 
-  it('before a revoke it is committed when the revoke is answered', async () => {
+  it('before a revoke, it is committed by the time the revoke returns', async () => {
     const cell_id = await shared()
     const first = await held(editor, cell_id, {})
     const revoked = beginRevoke(cell_id, revoke).then(other.commit)
@@ -138,7 +138,7 @@ describe('update against update', () => {
     expect((await stored(cell_id)).version).toBe(2)
   })
 
-  it('with none given all succeed, each is a version, and the last one wins whole', async () => {
+  it('without one all succeed, each is a version, and the last one wins entirely', async () => {
     const cell_id = await shared()
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, n) => update(n % 2 ? ada : editor, cell_id, { data: { [`k${n}`]: n } })),
@@ -149,7 +149,7 @@ describe('update against update', () => {
     expect(await stored(cell_id)).toEqual(last?.cell)
   })
 
-  it('a hundred patches of different keys are all in it', async () => {
+  it('a hundred patches of different keys are all kept', async () => {
     const cell_id = await shared()
     const patches = Array.from({ length: 100 }, (_, n) =>
       update(n % 2 ? ada : editor, cell_id, { data_patch: { [`k${n}`]: n } }),
@@ -162,7 +162,7 @@ describe('update against update', () => {
 })
 
 describe('deletion', () => {
-  it('of ten at once one succeeds, and one audit row is left', async () => {
+  it('of ten concurrent ones one succeeds, with one audit row', async () => {
     for (let round = 0; round < 5; round++) {
       const cell_id = await shared()
       await scenario(
@@ -188,7 +188,7 @@ describe('deletion', () => {
     expect(await counted).toEqual({ cell_not_found: 2 })
   })
 
-  it('against updates: before it, or refused; nothing comes after', async () => {
+  it('with updates: each comes before it or is refused', async () => {
     for (let round = 0; round < 10; round++) {
       const cell_id = await shared()
       const updates = Array.from({ length: 4 }, (_, n) => update(editor, cell_id, { data_patch: { n } }))
@@ -206,7 +206,7 @@ describe('deletion', () => {
 })
 
 describe('a path', () => {
-  it('wanted by many cells at once goes to one, whether created or updated', async () => {
+  it('wanted by many cells concurrently goes to one, whether created or updated', async () => {
     for (let round = 0; round < 5; round++) {
       const path = `wanted ${round}`
       const ids = await Promise.all(Array.from({ length: 4 }, () => shared()))
@@ -244,7 +244,7 @@ describe('the purge of the acting actor', () => {
     expect((await stored(cell_id)).version).toBe(1)
   })
 
-  it('its cells are of the system then, and its last writes stay', async () => {
+  it('its cells become system cells, and its last writes stay', async () => {
     const leaving = await test.account()
     const { cell } = await leaving.client.cell_create({ data: {} })
     await leaving.client.cell_update({ cell_id: cell.id, data: { a: 1 } })

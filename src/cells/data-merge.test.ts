@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 describe('mergePatch', () => {
-  // RFC 7396, appendix A, where both sides are objects, as data and patch always are.
+  // Appendix A of RFC 7396, the cases where both sides are objects, as data and patches always are.
   it.each([
     ['{"a":"b"}', '{"a":"c"}', '{"a":"c"}'],
     ['{"a":"b"}', '{"b":"c"}', '{"a":"b","b":"c"}'],
@@ -61,7 +61,7 @@ describe('mergePatch', () => {
         tie('object'),
       ),
       object: fc.array(fc.tuple(key, tie('value')), { maxLength: 4 }).map((entries) => {
-        // As JSON.parse makes it: own keys, also `__proto__`.
+        // As JSON.parse builds it: own keys, `__proto__` too.
         const made = {}
         for (const [name, value] of entries)
           Object.defineProperty(made, name, { value, enumerable: true, configurable: true, writable: true })

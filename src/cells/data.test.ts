@@ -14,9 +14,9 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** Data nested so deep; the data object itself is 1. */
+/** Data nested this deep; the data object itself is level 1. */
 const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
-/** Data of so many bytes as compact JSON, of text that takes `width` bytes a character. */
+/** Data of this many bytes as compact JSON, of text with `width` bytes per character. */
 const sized = (bytes: number, text = 'x'): string => {
   const room = bytes - '{"a":""}'.length
   const width = Buffer.byteLength(text)
@@ -34,7 +34,7 @@ const post = async (method: string, params: string): Promise<Answer> =>
       cookie: ada.cookie,
     })
   ).json as Answer
-/** What became of data sent as this text: `ok`, the reason, or the issues as `path code`. */
+/** The outcome of data sent as this text: `ok`, the reason, or the issues as `path code`. */
 const outcome = ({ error }: Answer): string =>
   error
     ? (error.data.issues?.map(({ path, code }) => `${path.join('.')} ${code}`).join() ?? error.data.reason)
@@ -95,7 +95,7 @@ describe('data sent to cell_create', () => {
       '{"__proto__":{"a":1},"constructor":1,"toString":null,"":[{"__proto__":null}],"prototype":{}}'
     const { result } = await create(data)
     const id = result?.cell.id as string
-    // Compared as text: a matcher would look through the prototype.
+    // Compared as text, because a matcher would follow the prototype.
     const keys = (value: object): string => JSON.stringify(Object.entries(value).sort())
     const wanted = keys(JSON.parse(data))
     expect(keys(result?.cell.data as object)).toBe(wanted)
@@ -155,7 +155,7 @@ describe('a data patch', () => {
   })
 })
 
-it('the text form that the size rule reckons with is the one of the database', async () => {
+it('the text form that the size rule calculates is the one of the database', async () => {
   const number = fc.oneof(
     fc.double({ noNaN: true, noDefaultInfinity: true }),
     fc.integer(),
@@ -180,7 +180,7 @@ it('the text form that the size rule reckons with is the one of the database', a
     const row = await test.service.app.db.first<{ bytes: number }>(
       sql`select octet_length(${text}::jsonb::text) as bytes`,
     )
-    // Filled up to the limit and over it: the rule must turn exactly there.
+    // Filled to the limit and beyond: the rule must refuse exactly from there.
     const filled = (bytes: number) => ({ a: value, f: [...Array(1500).fill(5e-324), 'x'.repeat(bytes)] })
     const fixed = (row?.bytes as number) + ', "f": []'.length + 1500 * 328 + 2
     expect(checkData(filled(524_288 - fixed))).toBeUndefined()
@@ -188,7 +188,7 @@ it('the text form that the size rule reckons with is the one of the database', a
   }
 })
 
-it('schemas pass on the very object, and data of any size is judged without recursion', () => {
+it('schemas pass on the same object, and data of any size is checked without recursion', () => {
   const data = JSON.parse('{"__proto__":{"a":1},"b":[1]}')
   expect(Data.parse(data)).toBe(data)
   expect(DataPatch.parse(data)).toBe(data)

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { CellData } from '../registry/hooks.ts'
 
-/** Compact JSON, in UTF-8 bytes. */
+/** Max size of data as compact JSON, in UTF-8 bytes. */
 export const dataBytesMax = 262_144
-/** The data object itself is level 1; scalars add nothing. */
+/** The data object itself is level 1; scalars add no level. */
 const depthMax = 64
 const labelMax = 1024
 const summaryMax = 8192
@@ -13,12 +13,12 @@ export const isData = (value: unknown): value is CellData =>
 
 export const compactBytes = (data: CellData): number => Buffer.byteLength(JSON.stringify(data))
 
-/** The text form of the database: it writes numbers out in full and a space after each comma and colon. */
+/** Max size of the text form of jsonb, which has numbers in full and a space after each comma and colon. */
 const textBytesMax = 524_288
 
 /**
- * The rule that data breaks, or undefined: size, depth, finite numbers. Walks without recursion, since a
- * hostile body may nest as deep as its size allows.
+ * Checks size, depth and that numbers are finite; returns the issue code of the rule that fails. Does not
+ * recurse, since a hostile body may nest as deep as its size allows.
  */
 export function checkData(data: CellData): 'too_big' | 'invalid_type' | undefined {
   let level: object[] = [data]
@@ -42,7 +42,7 @@ export function checkData(data: CellData): 'too_big' | 'invalid_type' | undefine
   return bytes > dataBytesMax || bytes + added > textBytesMax ? 'too_big' : undefined
 }
 
-/** How much longer a number is without exponent than JSON writes it. */
+/** How many characters a number gains when it is written without an exponent. */
 function writtenOut(value: number): number {
   const [mantissa, power] = String(value).split('e')
   if (mantissa === undefined || power === undefined) return 0
@@ -70,21 +70,21 @@ const refine = (texts: { isPatch: boolean }) => (value: unknown, context: z.core
   if (problem) report([], problem)
 }
 
-/** Passes the very object on: rebuilding it key by key would assign through `__proto__`. */
+/** Passes on the same object: rebuilding it key by key would assign through `__proto__`. */
 export const Data = z.unknown().superRefine(refine({ isPatch: false })) as unknown as z.ZodType<
   CellData,
   CellData
 >
-/** An RFC 7396 merge patch over data; `label` and `summary` may be null, which removes them. */
+/** An RFC 7396 merge patch for data. `label` and `summary` may be null, which removes them. */
 export const DataPatch = z.unknown().superRefine(refine({ isPatch: true })) as unknown as z.ZodType<
   CellData,
   CellData
 >
 
-/** Longer in code points; the cheap bound first. */
+/** Compares in code points; checks the cheap bound first. */
 export const longerThan = (text: string, max: number): boolean => text.length > max && [...text].length > max
 
-/** RFC 7396. Objects without a prototype, so that `__proto__` is an ordinary key. */
+/** RFC 7396. The result has no prototype, so that `__proto__` is an ordinary key. */
 export function mergePatch(target: unknown, patch: CellData): CellData {
   const merged: CellData = Object.assign(Object.create(null), isData(target) ? target : {})
   for (const [key, value] of Object.entries(patch)) {
@@ -94,7 +94,7 @@ export function mergePatch(target: unknown, patch: CellData): CellData {
   return merged
 }
 
-/** JSON equality: the order of keys does not count, `1` equals `1.0`. */
+/** JSON equality: key order does not matter, `1` equals `1.0`. */
 export function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false

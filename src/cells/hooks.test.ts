@@ -6,7 +6,7 @@ import { refusal } from '../errors.ts'
 import { CellDataIssues, type CellHooks } from '../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** The hooks of the running test; the service calls whatever stands here. */
+/** The hooks of the running test; the service calls whatever is set here. */
 let hooks: CellHooks = {}
 const seen: string[] = []
 const log = capturedLog()
@@ -77,11 +77,11 @@ describe('the data hook', () => {
     expect(cell.data).toEqual({ a: 1, checked: true })
     const updated = await ada.client.cell_update({ cell_id: cell.id, data: { b: 1 } })
     expect(updated.cell.data).toEqual({ b: 1, checked: true })
-    // Equal to what is stored once it is transformed: nothing to write.
+    // Once transformed it equals the stored data, so nothing is written.
     await scenario(test, () => ada.client.cell_update({ cell_id: cell.id, data: { b: 1, checked: true } }))
   })
 
-  it('may answer with a promise', async () => {
+  it('may return a promise', async () => {
     hooks.validateData = async (_kind, data) => ({ ...data, later: 1 })
     expect((await ada.client.cell_create({ data: {} })).cell.data).toEqual({ later: 1 })
   })

@@ -4,7 +4,7 @@ import { type CellData, CellDataIssues, type CellHooks } from '../registry/hooks
 import { badText, issue } from '../wire/issues.ts'
 import { Data } from './data.ts'
 
-/** Runs the data hook; what it returns must satisfy the rules of data again, and is stored as JSON has it. */
+/** Runs the data hook. Its result must pass the rules for data again and is stored as JSON carries it. */
 export async function validated({ hooks }: App, kind: string | null, data: CellData): Promise<CellData> {
   if (!hooks.validateData) return data
   try {
@@ -19,7 +19,7 @@ export async function validated({ hooks }: App, kind: string | null, data: CellD
   }
 }
 
-/** Asks the create hook, on a copy of the data: what it changes there would be stored unchecked. */
+/** Calls the create hook with a copy of the data, so that changes it makes there are not stored unchecked. */
 export async function mayCreate(
   { hooks }: App,
   caller: Parameters<NonNullable<CellHooks['authorizeCreate']>>[0],
@@ -33,11 +33,11 @@ export async function mayCreate(
   }
 }
 
-/** Whatever a hook throws, a refusal or a database error of its own too, is not for the caller. */
+/** Callers never see what a hook throws, be it a refusal or a database error of its own. */
 const hookFailed = (hook: keyof CellHooks, cause: unknown): Error =>
   new Error(`The hook ${hook} failed.`, { cause })
 
-/** The data as JSON carries it; undefined where it cannot, or where a rule of data is broken. */
+/** The data as JSON carries it; undefined if JSON cannot, or if it breaks a rule for data. */
 function toData(result: unknown): CellData | undefined {
   try {
     const text = JSON.stringify(result, (_key, value: unknown) => {

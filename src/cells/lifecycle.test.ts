@@ -5,7 +5,7 @@ import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** What happens to cells when accounts, actors and roles come and go (contract 4, section 10). */
+/** What happens to cells when accounts, actors and roles come and go. */
 
 let test: TestService
 let root: TestAccount
@@ -22,7 +22,7 @@ const purge = ({ id }: TestAccount) =>
   test.service.operations.purgeAccount({ account_id: id, confirm: true }, via)
 
 type Client = TestAccount['client']
-/** A new session of an account, as after an undelete. */
+/** A new session for an account, as after an undelete. */
 async function signIn({ username, password }: TestAccount): Promise<Client> {
   const body = { username, password }
   const { headers } = await send(test.url, { method: 'POST', path: '/api/account/login', body })
@@ -61,14 +61,14 @@ describe('the owner', () => {
     expect(await tiers(root.client, cell_id)).toEqual(['ok', 'ok', 'ok'])
     const { cell } = await test.client().cell_get({ id: open })
     expect(cell.created_by).toBe(owner.actor_id)
-    // Still the owner, who takes no grant.
+    // It is still the owner, which cannot be granted anything.
     const principal = { actor_id: owner.actor_id }
     expect(await reasonOf(root.client.cell_grant_create({ cell_id, level: 'viewer', principal }))).toBe(
       'cell_grant_principal_is_owner',
     )
   })
 
-  it('undeleted: manages again at once', async () => {
+  it('undeleted: manages again immediately', async () => {
     const { owner, cell_id } = await household()
     await remove(owner)
     await undelete(owner)
@@ -86,7 +86,7 @@ describe('the owner', () => {
     expect(await tiers(editor.client, cell_id)).toEqual(['ok', 'ok', none])
   })
 
-  it('purged: the cells are of the system, nothing else of them changes, and editors only view', async () => {
+  it('purged: the cells become system cells, nothing else changes, and editors only view', async () => {
     const { owner, viewer, editor, cell_id, open } = await household()
     await fieldRow(test, cell_id, 'open', open)
     await itemRow(test, open, '1', cell_id)
@@ -145,7 +145,7 @@ describe('a grantee', () => {
     expect(await edits(await signIn(editor), cell_id)).toBe('ok')
   })
 
-  it('purged loses its grants, those of roles stay; nobody of the same name gets them', async () => {
+  it('purged: its grants are gone, those of roles stay; a new account of the same name gets none', async () => {
     const { owner, editor, cell_id } = await household()
     const principal = { role: 'team' }
     await owner.client.cell_grant_create({ cell_id, level: 'viewer', principal })
@@ -170,7 +170,7 @@ describe('a grantee', () => {
   })
 })
 
-it('a role that leaves the registry keeps matching the grants there are, and takes no new ones', async () => {
+it('a role that leaves the registry keeps matching existing grants, and gets no new ones', async () => {
   const { owner, cell_id } = await household()
   const member = await test.account({ roles: ['team'] })
   const principal = { role: 'team' }

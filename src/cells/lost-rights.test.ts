@@ -3,7 +3,7 @@ import { cellRow, endCellGrant, endRole } from '../../test/helpers/cell-rows.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** Runs inside the call, between the lock and the write, for data that asks for it. */
+/** Runs inside the call, between the lock and the write, if the data requests it. */
 let meanwhile: () => Promise<unknown> = async () => {}
 
 let test: TestService

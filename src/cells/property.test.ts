@@ -5,9 +5,9 @@ import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 /**
- * Small worlds of cells, grants and role grants, made at random. In each of them every method must agree with
- * the rule as contract 4, section 4.1 reads, and with the other methods (section 4.2, rule 6). A failure prints
- * the seed and path that bring the shrunk world back: pass both to `fc.assert`.
+ * Small random worlds of cells, grants and role grants. In each, every method must agree with the access rule as
+ * written here and with the other methods. A failure prints the seed and path that reproduce the shrunk world:
+ * pass both to `fc.assert`.
  */
 
 const scopes = ['5c000000-0000-4000-8000-000000000001', '5c000000-0000-4000-8000-000000000002']
@@ -32,11 +32,11 @@ type FullList = typeof list extends fc.Arbitrary<infer L> ? L : never
 type Filter = 'ids' | 'kind' | 'visibility' | 'created_by' | 'path_prefix' | 'shared_with'
 const filters: Filter[] = ['ids', 'kind', 'visibility', 'created_by', 'path_prefix', 'shared_with']
 type List = Partial<FullList>
-/** All filters at once would leave nothing to list. */
+/** Few filters at a time: all together would leave nothing to list. */
 const sparse = ([all, kept]: [FullList, Filter[]]): List =>
   Object.fromEntries(
     Object.entries(all).filter(([key]) =>
-      // Under a prefix the order is by path, and no other may be asked for.
+      // With a prefix the order is by path, and `order_by` is refused.
       key === 'order_by'
         ? !kept.includes('path_prefix')
         : !filters.includes(key as Filter) || kept.includes(key as Filter),
@@ -136,7 +136,7 @@ async function build({ cells, roles, grants }: World): Promise<void> {
   }
 }
 
-/** The rule, over the world as it was thought up; `who` is null for an anonymous caller. */
+/** The access rule, evaluated on the generated world; `who` is null for an anonymous caller. */
 function rights({ roles, grants }: World, who: number | null, cell: Cell) {
   const active = roles.filter((held) => held.actor === who && ['active', 'future'].includes(held.state))
   const admits = ({ to }: World['grants'][number]) =>
@@ -158,7 +158,7 @@ function rights({ roles, grants }: World, who: number | null, cell: Cell) {
   }
 }
 
-/** The ids that a list must give, in order. */
+/** The ids that a list must return, in order. */
 function expected(world: World, who: number | null, list: List): string[] {
   const taken = new Set<string>()
   const key = ({ created, updated }: Cell) =>

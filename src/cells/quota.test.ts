@@ -14,7 +14,7 @@ afterAll(() => test.close())
 
 const create = ({ client }: TestAccount, size = 2) =>
   client.cell_create({ data: size === 2 ? {} : { a: 'x'.repeat(size - 8) } })
-/** What is counted, beside what is stored. */
+/** The counted usage next to what is actually stored. */
 const usage = async (account: TestAccount, on = test) => {
   const sums = sql`coalesce(sum(cells), 0)::int as cells, coalesce(sum(bytes), 0)::int as bytes`
   const { db } = on.service.app
@@ -27,7 +27,7 @@ const usage = async (account: TestAccount, on = test) => {
 const isRight = async (account: TestAccount, wanted: object) =>
   expect(await usage(account)).toEqual({ counted: wanted, stored: wanted })
 
-it('an account stores so many cells, with however many actors and at however many at once', async () => {
+it('an account cannot exceed its max of cells, by several actors or concurrent calls', async () => {
   const ada = await test.account()
   const second = await test.actor(ada.id, 'second')
   const calls = Array.from({ length: 20 }, (_, n) =>
@@ -40,7 +40,7 @@ it('an account stores so many cells, with however many actors and at however man
   })
 })
 
-it('and so many bytes, by creation, by growth and through editors', async () => {
+it('nor its max of bytes, by creation, by growth or through editors', async () => {
   const [ada, bob] = await Promise.all([test.account(), test.account()])
   const { cell } = await create(ada, 400)
   await create(ada, 400)
@@ -53,13 +53,13 @@ it('and so many bytes, by creation, by growth and through editors', async () => 
   await isRight(ada, { cells: 2, bytes })
   await isRight(bob, { cells: 0, bytes: 0 })
   expect(await reasonOf(create(ada))).toBe('cell_quota_exceeded')
-  // What adds nothing is done at the limit.
+  // Writes that add nothing succeed at the limit.
   await ada.client.cell_update({ cell_id: cell.id, visibility: 'public' })
   await grow(ada, 100)
   await isRight(ada, { cells: 2, bytes: 500 })
 })
 
-it('clones count all that they make', async () => {
+it('clones count everything that they create', async () => {
   const ada = await test.account()
   const { cell } = await create(ada)
   await children(test, cell.id, 2, ada.actor_id)
@@ -74,13 +74,13 @@ it('clones count all that they make', async () => {
   expect((await usage(ada)).counted).toMatchObject({ cells })
 })
 
-it('admins are free of it, and counted', async () => {
+it('admins have no quota, but their cells are counted', async () => {
   const root = await test.account({ roles: ['admin'] })
   for (let n = 0; n < cells + 2; n++) await create(root, 200)
   await isRight(root, { cells: cells + 2, bytes: 1400 })
 })
 
-it('deleted cells count until they are removed for good', async () => {
+it('deleted cells count until they are purged', async () => {
   await using own = await testService({ max_account_cells: cells, cell_tombstone_retention_days: 1 })
   const ada = await own.account()
   const { client } = ada
@@ -97,7 +97,7 @@ it('deleted cells count until they are removed for good', async () => {
   expect(await reasonOf(client.cell_create({ data: {} }))).toBe('ok')
 })
 
-it('far from the limit nobody takes turns, and all is counted', async () => {
+it('far from the limit writers do not wait for each other, and everything is counted', async () => {
   await using own = await testService()
   const ada = await own.account()
   const made = await Promise.all(
@@ -112,13 +112,13 @@ it('far from the limit nobody takes turns, and all is counted', async () => {
   expect(counted).toMatchObject({ cells: 35 })
 })
 
-it('writes to cells have a budget, and clones one by what they make', async () => {
+it('writes to cells have a budget, and clones have one by what they create', async () => {
   await using small = await testService({ limit_cell_write: '3/900', limit_cell_clone: '4/900' })
   const ada = await small.account()
   const { cell } = await ada.client.cell_create({ data: {} })
   await children(small, cell.id, 3, ada.actor_id)
   const clone = () => ada.client.cell_clone({ source_id: cell.id, deep: true })
-  // 4 cells, and one each for their data and their edges.
+  // 4 for the cells, 1 for their data, 1 for their edges.
   expect([await reasonOf(clone()), await reasonOf(clone())]).toEqual(['ok', 'rate_limited'])
   const outcomes: string[] = []
   for (let n = 0; n < 4; n++)

@@ -3,7 +3,7 @@ import { cellRaces } from '../../test/helpers/cell-races.ts'
 import { raceWorld, runRace } from '../../test/helpers/races.ts'
 import type { TestService } from '../testing/index.ts'
 
-/** Enough to meet each order; `npm run bench:races` runs 500 of each. */
+/** Enough to hit each order; `npm run bench:races` runs each 500 times. */
 const rounds = 12
 let world: TestService
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** Statements of the running call; BEGIN and COMMIT are not among them. */
+/** Statements of the running call, without BEGIN and COMMIT. */
 const sent: string[] = []
 
 let test: TestService
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** The outcome of a call and its statements: `c` reads the caller, `s` is one of the verb, `A` writes audit. */
+/** The outcome of a call and its statements: `c` reads the caller, `s` is one of the method, `A` writes audit rows. */
 async function statements(call: () => Promise<unknown>): Promise<string> {
   sent.length = 0
   const reason = await reasonOf(call())
@@ -30,14 +30,14 @@ async function statements(call: () => Promise<unknown>): Promise<string> {
   return `${reason} ${kinds.join('')}`
 }
 
-describe('a read is one statement beside the one for the caller, whatever comes of it', () => {
+describe('a read is one statement besides the one for the caller, whatever the outcome', () => {
   it('cell_get', async () => {
     const { client } = test
     expect(await statements(() => ada.client.cell_get({ id: hidden }))).toBe('ok cs')
     expect(await statements(() => ada.client.cell_get({ path: 'hidden' }))).toBe('ok cs')
     expect(await statements(() => bob.client.cell_get({ id: hidden }))).toBe('cell_not_found cs')
     expect(await statements(() => client().cell_get({ id: hidden }))).toBe('cell_not_found s')
-    // Of the owner, and refused before the database is asked for the session.
+    // First by the owner; then refused before the session is looked up.
     for (const cookie of [forgedCookie(ada), 'svc_session=forged'])
       expect(await statements(() => client(cookie).cell_get({ id: hidden }))).toBe('cell_not_found s')
     expect(await statements(() => ada.client.cell_get({}))).toBe('cell_get_requires_id_or_path c')

@@ -5,7 +5,7 @@ import { refusal } from '../errors.ts'
 /** What an account stores, or what a write adds to it. */
 export type Amount = { cells: number; bytes: number }
 
-/** What the cells of an account may come to; null: any number. */
+/** How much an account may store; null means no limit. */
 export type Quota = { [K in keyof Amount]: number | null }
 
 export const quotaOf = ({ max_account_cells, max_account_bytes }: Config): Quota => ({
@@ -15,22 +15,22 @@ export const quotaOf = ({ max_account_cells, max_account_bytes }: Config): Quota
 
 export const noQuota: Quota = { cells: null, bytes: null }
 
-/** Rows of one account that writers take by their process; row 0 is for those near the limit. */
+/** Rows per account. Writers pick one by their server process; row 0 is for accounts near their quota. */
 const shards = 64
 
 /**
- * What writers that are under way at once may add without seeing each other: a thousand of the largest cells. So
- * far from its quota an account's writers need not take turns.
+ * How much concurrent writers may add without seeing each other: a thousand cells, or as many bytes as a
+ * thousand of the largest. An account that is further than this from its quota doesn't need to serialize writers.
  */
 export const cellsUnderWay: Amount = { cells: 1000, bytes: 268_435_456 }
-/** The same for sixty-four of the largest clones. */
+/** The same for 64 of the largest clones. */
 export const clonesUnderWay: Amount = { cells: 64_000, bytes: 1_073_741_824 }
 
 export type Write = { account_id: string; amount: Amount; quota: Quota }
 
 /**
- * How a write is counted: in the row of its process or in its turn, and how much room there must be besides; null:
- * this process has just seen that there is enough.
+ * How a write is counted: in which row (that of its server process, or row 0 under its lock), and how much room
+ * must be left besides. A null margin skips the check, because this process has just seen that there is room.
  */
 export type Way = { margin: Amount | null; shard: Sql }
 
@@ -38,9 +38,9 @@ export type Way = { margin: Amount | null; shard: Sql }
 export const ownShard = sql`1 + pg_backend_pid() % ${sql.raw(shards)}`
 
 /**
- * To add up an account's rows costs a tenth of a small write. So few writes in so short a time need not: others
- * cannot use up the room of `cellsUnderWay` meanwhile, which is given out in turn, one cell at a time, and to no
- * clone.
+ * Adding up an account's rows costs a tenth of a small write. After one check, this many writes within this time
+ * skip it: the room of `cellsUnderWay` cannot be used up meanwhile, since near the quota only single cells may
+ * take it, one after the other, and clones may not.
  */
 const uncheckedMax = 20
 const uncheckedMs = 250
@@ -60,8 +60,8 @@ function see(account_id: string): void {
 }
 
 /**
- * Common table expressions for a statement that stores cells: `room` has a row where there is room for them, and
- * `counted` counts them where `written`, which comes between, has one.
+ * Common table expressions for a statement that stores cells. `room` has a row if there is room for them;
+ * `counted` adds them to the usage if `written`, which the statement puts in between, has a row.
  */
 export function room({ account_id, amount, quota }: Write, { margin }: Way): Sql {
   if (margin === null) return sql`room as (select)`
@@ -81,13 +81,14 @@ export const counted = ({ account_id, amount }: Write, { shard }: Way): Sql => s
   ${addUp}
 )`
 
-/** What an `insert into cell_usage` does where the row is there. */
+/** The conflict clause of `insert into cell_usage`: adds to the existing row. */
 export const addUp = sql`on conflict (account_id, shard) do update
   set cells = cell_usage.cells + excluded.cells, bytes = cell_usage.bytes + excluded.bytes`
 
 /**
- * Stores what `store` says, which gives undefined where there is no room: at once while the account is far from
- * its quota, else behind all others of the account. Undefined: there is room, and something else stood against it.
+ * Calls `store`, which resolves to undefined if it wrote nothing: concurrently while the account is far from its
+ * quota, else one writer of the account after the other. Refuses if there is no room. Undefined means there was
+ * room, but something else kept `store` from writing.
  */
 export async function storeWithin<T>(
   db: Queryable,
@@ -102,11 +103,11 @@ export async function storeWithin<T>(
   if (!isSmall) {
     const isFar = amount.cells <= 1 && isSeenFar(account_id)
     const stored = await store({ margin: isFar ? null : underWay, shard: ownShard })
-    // What was seen holds for cells and bytes alike only where both were asked.
+    // Only a write with a cell has checked both cells and bytes.
     if (stored !== undefined && !isFar && amount.cells === 1) see(account_id)
     if (stored !== undefined) return stored
   }
-  // The row is locked until the end of the transaction. In a snapshot that is older, this is a conflict.
+  // Locks the row until the end of the transaction. With an older snapshot this is a serialization conflict.
   await db.run(sql`
     insert into cell_usage (account_id, shard, cells, bytes) values (${account_id}::uuid, 0, 0, 0) ${addUp}`)
   const rest = (limit: keyof Amount): number =>

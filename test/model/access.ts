@@ -1,9 +1,9 @@
 /**
- * The access rule of cells (contract 4, section 4.1) as it reads: sets and quantifiers over a world in memory,
- * no SQL. Actors are numbered; null is the anonymous caller.
+ * The access rule of cells, written as sets and quantifiers over a world in memory, without SQL. Actors are
+ * numbered; null is the anonymous caller.
  */
 
-/** A role grant; one that has not ended, `expired` included, is there once per actor, role and scope. */
+/** A role grant. Per actor, role and scope at most one has not ended; an expired one has not ended. */
 export type Held = { actor: number; role: string; scope: string | null; lasts: Lasts }
 export type Lasts = 'ever' | 'long' | 'expired' | 'revoked' | 'closed'
 export type Principal = { actor: number } | { role: string; scope: string | null }
@@ -16,7 +16,7 @@ export type ModelCell = {
   path: string | null
   version: number
   isDeleted: boolean
-  /** Edges by name or position; one that leads to a deleted cell does not exist for anybody. */
+  /** Edges by name or position. An edge that leads to a deleted cell does not exist for any caller. */
   fields: Map<string, ModelCell>
   items: Map<string, ModelCell>
   grants: Grant[]
@@ -24,7 +24,7 @@ export type ModelCell = {
 export type Model = { cells: ModelCell[]; held: Held[] }
 export type Who = number | null
 
-/** The keys under which grants admit; equal principals have equal keys. */
+/** The key under which a grant admits; equal principals have equal keys. */
 export const keyOf = (to: Principal): string =>
   'actor' in to ? `a:${to.actor}` : `r:${to.scope ?? '*'}:${to.role}`
 
@@ -67,7 +67,7 @@ export function mayEdit(model: Model, who: Who, cell: ModelCell): boolean {
 export const mayManage = (model: Model, who: Who, cell: ModelCell): boolean =>
   !cell.isDeleted && (isAdmin(model, who) || isOwner(who, cell))
 
-/** The edges that the caller sees of a cell it may view, in byte order of their keys. */
+/** The edges of a visible cell that the caller may see, in byte order of their keys. */
 export const visibleEdges = (
   model: Model,
   who: Who,

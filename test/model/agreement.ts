@@ -15,7 +15,7 @@ import {
 import type { ListFilter, Step } from './moves.ts'
 import type { Stage } from './world.ts'
 
-/** All methods that read, and the writes that change nothing, against the rule and so against each other. */
+/** Checks all reading methods, and writes that change nothing, against the rule and thereby against each other. */
 
 type View = { stage: Stage; model: Model; who: Who }
 type Row = { id: string; path: string | null; created_at: string; updated_at: string | null }
@@ -25,7 +25,7 @@ type Edge = Record<string, string>
 const ids = (cells: readonly { id: string }[]): string[] => cells.map(({ id }) => id).sort()
 const outcome = (is: boolean): string => (is ? 'ok' : 'cell_not_found')
 
-/** What the lists say: the whole one, the one by ids, and a filtered one. */
+/** Checks `cell_list`: unfiltered, by ids, and with the filter of the step. */
 export async function listsAgree(
   view: View,
   { order, filter }: Pick<Step, 'order' | 'filter'>,
@@ -65,7 +65,7 @@ function passes({ model, who }: View, cell: ModelCell, filter: ListFilter): bool
   )
 }
 
-/** A list with all its pages: in order, each full but the last, none empty behind a cursor. */
+/** All pages of a list. They must be in order; each but the last is full, and none after a cursor is empty. */
 async function listed({ stage, model, who }: View, input: Record<string, unknown>): Promise<Row[]> {
   const rows: Row[] = []
   let cursor: string | null = null
@@ -92,7 +92,7 @@ async function listed({ stage, model, who }: View, input: Record<string, unknown
   return rows
 }
 
-/** What every method says of one cell. */
+/** Checks what every method returns for one cell. */
 export async function cellAgrees(view: View, cell: ModelCell): Promise<void> {
   const { stage, model, who } = view
   const { id } = cell
@@ -119,7 +119,7 @@ export async function cellAgrees(view: View, cell: ModelCell): Promise<void> {
     assert.deepEqual(edges[index], view_ ? should : null, `${name} ${id}`)
 }
 
-/** Refusals are compared elsewhere; here it counts that there is nothing. */
+/** Null for an expected refusal. Its reason is compared elsewhere. */
 function refused(error: { data?: { reason?: string } }): null {
   if (!['cell_not_found', 'authentication_required'].includes(error.data?.reason ?? '')) throw error
   return null
@@ -166,7 +166,7 @@ function expected({ model, who, stage }: View, cell: ModelCell): ReturnType<type
   }
 }
 
-/** The four lists of the edges of a cell, as they are and as they should be. */
+/** The four lists of the edges of a cell, actual and expected. */
 function edgesOf({ model, who, stage }: View, cell: ModelCell) {
   const kinds = [
     { method: 'cell_field_list', what: 'fields', from: 'source_id', key: 'name', to: 'target_id' },
@@ -192,7 +192,7 @@ function edgesOf({ model, who, stage }: View, cell: ModelCell) {
       )
     return [
       { name: `${method} from`, list: () => list({ [from]: cell.id }), should: forward },
-      // Its order is by moments that the model does not know; pages in order are for the tests of the lists.
+      // Ordered by timestamps that the model does not know; the tests of the lists check the order.
       {
         name: `${method} to`,
         list: async () => (await list({ [to]: cell.id })).sort(),

@@ -3,11 +3,11 @@ import { type Model, type ModelCell, mayView, visibleEdges, type Who } from './a
 import { edgesOfOthers } from './rows.ts'
 import { newCell, type Stage } from './world.ts'
 
-/** The cells that a clone copies: the source and, of a deep one, all that visible edges lead to from there. */
+/** The cells that a clone copies: the source and, in a deep clone, all that visible edges lead to from there. */
 function copied(model: Model, who: Who, source: ModelCell, deep: boolean): ModelCell[] {
   const cells = new Set([source])
   if (!deep || !mayView(model, who, source)) return [source]
-  // A set is walked in the order of insertion, what is added on the way included.
+  // Iterating a set includes what is added on the way.
   for (const cell of cells)
     for (const edges of [cell.fields, cell.items])
       for (const [, far] of visibleEdges(model, who, edges)) cells.add(far)
@@ -18,8 +18,8 @@ export const cloneSize = (model: Model, who: Who, source: ModelCell, deep: boole
   copied(model, who, source, deep).length
 
 /**
- * Takes a clone over into the model: the ids of its cells are found by walking the stored edges and those that
- * it should have side by side, which shows at once whether they are the same.
+ * Adds a clone to the model. It finds the ids of the new cells by walking the stored and the expected edges side
+ * by side, which also checks that they match.
  */
 export async function applyClone(
   { test }: Stage,

@@ -13,7 +13,7 @@ import {
   who,
 } from './world.ts'
 
-/** Operations as data, so that a counter-example can be read and shrunk; `rules.ts` says what comes of them. */
+/** Moves as data, so that a counter-example can be read and shrunk; `rules.ts` has their expected outcomes. */
 const move = {
   create: fc.record({
     what: fc.constant('create' as const),
@@ -27,7 +27,7 @@ const move = {
       cell: anyCell,
       patch: fc.nat(3),
       visibility,
-      // Only an admin may, so mostly it is left out.
+      // Only admins may set it, so most moves leave it out.
       path: fc.constantFrom(undefined, undefined, undefined, undefined, null, 'p', 'p/q'),
       isStale: fc.constantFrom(false, false, false, false, true),
     },
@@ -57,7 +57,7 @@ const move = {
   deleteItem: fc.record({ what: fc.constant('deleteItem' as const), cell: anyCell, key: position }),
   grant: fc.record({ what: fc.constant('grant' as const), cell: anyCell, level, to: principal }),
   revoke: fc.record({ what: fc.constant('revoke' as const), cell: anyCell, nth: fc.nat(5) }),
-  /** A role grant begins or ends, the owner of a cell is purged: what others do meanwhile. */
+  /** Changes outside the calls: a role grant begins or ends, the owner of a cell is purged. */
   holdRole: fc.record({ what: fc.constant('holdRole' as const), held }),
   endRole: fc.record({ what: fc.constant('endRole' as const), nth: fc.nat(9) }),
   orphan: fc.record({ what: fc.constant('orphan' as const), cell: anyCell }),
@@ -88,7 +88,7 @@ const anyMove: fc.Arbitrary<Move> = fc.oneof(
   })),
 )
 
-/** Filters of `cell_list`, of which a list has two at most: all at once would leave nothing to list. */
+/** Filters of `cell_list`; a list has two at most, since all together would leave nothing to list. */
 const filter = fc.oneof(
   fc.constant({}),
   fc.record({ kind: fc.constantFrom('k', 'K') }),
@@ -110,10 +110,10 @@ const order = fc.record({
   limit: fc.integer({ min: 1, max: 4 }),
 })
 
-/** An operation by somebody, then a look at the world through somebody's eyes, one cell from close by. */
+/** A move by one caller, then a check of the world as another caller sees it, with one cell in detail. */
 export const step = fc.record({
   by: who,
-  /** Then somebody does it who may, if there is one: few would succeed at random. */
+  /** Picks an actor that may make the move, if there is one: at random, few moves would succeed. */
   isAllowed: fc.constantFrom(true, true, false),
   move: anyMove,
   watcher: who,

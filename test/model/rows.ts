@@ -1,7 +1,7 @@
 import { type Queryable, sql } from '../../src/db/db.ts'
 import type { Held, Model, ModelCell } from './access.ts'
 
-/** A model as rows. System cells, grants to owners and deleted cells come in no other way. */
+/** Inserts a model as rows: no method makes system cells, grants to owners or cells that are deleted already. */
 export async function insertModel(db: Queryable, actorIds: readonly string[], model: Model): Promise<void> {
   const actorId = (n: number | null): string | null => (n === null ? null : (actorIds[n] as string))
   const cells = model.cells.map(({ id, owner, visibility, kind, path, isDeleted }, n) => ({
@@ -10,7 +10,7 @@ export async function insertModel(db: Queryable, actorIds: readonly string[], mo
     kind,
     path,
     created_by: actorId(owner),
-    // Some have one moment, so that the id orders them.
+    // Some share a timestamp, so that the id decides the order.
     created_at: moment(n >> 1),
     updated_at: n % 3 === 0 ? moment(5 - n) : null,
     deleted_at: isDeleted ? moment(9) : null,
@@ -62,7 +62,7 @@ export async function insertHeld(
       ${lasts === 'closed' ? ended : null}::timestamptz)`)
 }
 
-/** Ends the role grant of the model, as a revoke does. */
+/** Ends a role grant of the model, as a revoke does. */
 export const endHeld = (db: Queryable, actor_id: string, { role, scope }: Held): Promise<number> =>
   db.run(sql`
     update role_grant set revoked_at = now()
@@ -75,7 +75,7 @@ export const orphan = (db: Queryable, { id }: ModelCell): Promise<number> =>
 
 export type EdgeRow = { near: string; key: string; far: string }
 
-/** The edges of all cells but these, as they are stored. */
+/** The stored edges of all cells but these. */
 export const edgesOfOthers = async (db: Queryable, known: readonly string[]) => ({
   fields: await db.rows<EdgeRow>(sql`
     select source_id as near, name as key, target_id as far from cell_field where source_id <> all(${known}::uuid[])`),

@@ -15,20 +15,20 @@ import type { Move } from './moves.ts'
 import { endHeld, insertHeld, orphan } from './rows.ts'
 import { isTwice, newCell, pick, type Stage } from './world.ts'
 
-/** A call, the outcome that the rules of contract 4, sections 6 to 8 give, and what it changes in the model. */
+/** A call, the outcome that the rules of its method give, and what it changes in the model. */
 export type Plan = {
   method: string
   params: object | ((stage: Stage) => object)
   /** `ok` or the reason of the refusal. */
   outcome: string
-  /** What the answer must contain, beside. */
+  /** What the result must contain. */
   answer?: object
   apply?(answer: never, stage: Stage): void | Promise<void>
 }
-/** What happens without a call. */
+/** A change that no call makes. */
 export type Event = { happen(stage: Stage): Promise<unknown> }
 
-/** So that a step stays small, whatever the moves: more cells are neither created nor cloned. */
+/** No move creates or clones beyond this number of cells, so that each step stays small. */
 const cellsMax = 9
 
 type Rules = { [K in Move['what']]: (model: Model, who: Who, move: Move<K>) => Plan | Event | undefined }
@@ -46,7 +46,7 @@ const found = (is: boolean): string => (is ? 'ok' : 'cell_not_found')
 const live = ({ cells }: Model): ModelCell[] => cells.filter(({ isDeleted }) => !isDeleted)
 const isTaken = (model: Model, path: string | null | undefined): boolean =>
   typeof path === 'string' && live(model).some((cell) => cell.path === path)
-/** An edge that leads to a deleted cell is none. */
+/** An edge that leads to a deleted cell does not count. */
 const edgeAt = (edges: Map<string, ModelCell>, key: string): ModelCell | undefined => {
   const far = edges.get(key)
   return far?.isDeleted ? undefined : far
@@ -85,7 +85,7 @@ const rules: Rules = {
       method: 'cell_update',
       params: {
         cell_id: cell.id,
-        // Never the value that is stored, nor one that a clone took along, so that it is a change.
+        // Differs from the stored value, also from one that a clone copied, so that it is always a change.
         ...(patch !== undefined && { data_patch: { value: `${patch} ${cell.id} ${cell.version}` } }),
         ...(visibility !== undefined && { visibility }),
         ...(path !== undefined && { path }),
@@ -257,6 +257,6 @@ const rules: Rules = {
   },
 }
 
-/** A principal as the methods take it. */
+/** A principal in the form that the methods take. */
 const principalInput = (to: Principal, actorIds: readonly string[]): object =>
   'actor' in to ? { actor_id: actorIds[to.actor] } : { role: to.role, scope_id: to.scope }

@@ -8,9 +8,9 @@ import { planOf } from './rules.ts'
 import { actorCount, build, pick, type SeedWorld, type Stage, seedWorld } from './world.ts'
 
 /**
- * Random worlds, random operations in each, a look at the world after each operation, and at the end through
- * the eyes of everybody at every cell; `steps` is their mean number. What differs from the model is shrunk to a small world and few steps;
- * the message says by which seed and path it comes back.
+ * Builds random worlds and makes random moves in each. It checks the world after each move, and at the end every
+ * cell as every caller. `steps` is the mean number of moves. A difference from the model is shrunk to a small
+ * world and few steps; the message has the seed and path that reproduce it.
  */
 export const property = (stage: Stage, steps: number) =>
   fc.asyncProperty(seedWorld, fc.array(step, { maxLength: 2 * steps, size: 'max' }), (seed, moves) =>
@@ -36,7 +36,7 @@ async function live(stage: Stage, seed: SeedWorld, steps: readonly Step[]): Prom
 
 const text = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** The operation, whose outcome must be that of the model, which then takes it over. */
+/** Makes the move, compares the outcome with the model's, and applies it to the model. */
 async function perform(stage: Stage, model: Model, step: Step): Promise<void> {
   const by = callerOf(model, step)
   const plan = planOf(model, by, step.move)
@@ -56,7 +56,7 @@ async function perform(stage: Stage, model: Model, step: Step): Promise<void> {
   await plan.apply?.(answer as never, stage)
 }
 
-/** The actor of the step, or the next one that the model allows it to. */
+/** The actor of the step, or the next one that the model allows to make its move. */
 function callerOf(model: Model, { by, isAllowed, move }: Step): Who {
   if (!isAllowed) return by
   const others = Array.from({ length: actorCount }, (_, more) => ((by ?? 0) + more) % actorCount)

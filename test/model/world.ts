@@ -12,12 +12,12 @@ import {
 } from './access.ts'
 import { insertModel } from './rows.ts'
 
-/** Small worlds, made at random and then kept twice: as a model, and as rows of a service's database. */
+/** Small random worlds, each kept twice: as a model, and as rows in the database of a service. */
 
 const scopes = ['5c000000-0000-4000-8000-000000000001', '5c000000-0000-4000-8000-000000000002']
-/** Of the registry; `admin` is one more role that a grant may name. */
+/** Roles that a grant may name; all but `admin` are registered by the stage. */
 export const roles = ['reader', 'writer', 'admin']
-/** Whose actors are numbered in this order. */
+/** How many actors each account has; actors are numbered in this order. */
 const actorsOfAccounts = [2, 2, 1]
 export const actorCount = 5
 
@@ -32,9 +32,9 @@ export const kind = fc.constantFrom(null, 'k', 'K')
 export const path = fc.constantFrom('p', 'p/', 'p/q')
 export const fieldName = fc.constantFrom('a', 'a_', 'z9')
 export const position = fc.constantFrom('00', 'Z', 'a')
-/** A cell of the world, whatever their number is. */
+/** Picks a cell of the world, whatever its size. */
 export const anyCell = fc.nat(19)
-/** Till when a role grant is active. */
+/** How long a role grant is active. */
 export const lasts = fc.constantFrom<Lasts[]>('ever', 'ever', 'long', 'expired', 'revoked', 'closed')
 export const held: fc.Arbitrary<Held> = fc.record({ actor, role, scope, lasts })
 
@@ -56,7 +56,7 @@ export const seedWorld = fc.record({
 })
 export type SeedWorld = typeof seedWorld extends fc.Arbitrary<infer W> ? W : never
 
-/** A service with the actors of all worlds; `call` acts as one of them, or as nobody. */
+/** A service with the actors of all worlds; `call` acts as one of them, or anonymously. */
 export type Stage = {
   test: TestService
   actorIds: string[]
@@ -90,7 +90,7 @@ export async function openStage(): Promise<Stage> {
   return { test, actorIds: actors.map(({ id }) => id), call, close: () => test.close() }
 }
 
-/** Empties the stage and sets the world up on it. */
+/** Empties the stage and builds the world on it. */
 export async function build(stage: Stage, seed: SeedWorld): Promise<Model> {
   const { db } = stage.test.service.app
   await db.run(sql`truncate cell, role_grant cascade`)
@@ -130,7 +130,7 @@ export const pick = ({ cells }: Model, n: number): ModelCell => cells[n % cells.
 
 const hasEnded = ({ lasts }: Held): boolean => lasts === 'revoked' || lasts === 'closed'
 
-/** Whether the model has a role grant that stands in the way of this one. */
+/** Whether the model has a role grant that conflicts with this one. */
 export const isTwice = ({ held }: Model, one: Held): boolean =>
   !hasEnded(one) &&
   held.some((other) => {

@@ -5,7 +5,7 @@ import { sql } from '../../db/db.ts'
 import { CellDataIssues, type CellHooks } from '../../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
-/** The hooks of the running test; the service calls whatever stands here. */
+/** The hooks of the running test; the service calls whatever is set here. */
 let hooks: CellHooks = {}
 const seen: string[] = []
 
@@ -114,7 +114,7 @@ describe('nothing is written', () => {
     })
   })
 
-  it('where the data hook returns what is no data', async () => {
+  it('where the data hook returns something that is not data', async () => {
     const ids = await pair()
     for (const bad of [{ kind: 'x' }, { a: 'x'.repeat(262_144) }, [], null]) {
       hooks.validateData = () => bad as never
@@ -122,7 +122,7 @@ describe('nothing is written', () => {
     }
   })
 
-  it('where the data hook swells the clone over its limit of bytes', async () => {
+  it('where the data hook grows the clone beyond its limit of bytes', async () => {
     const source = await cellRow(test, { created_by: ada.actor_id })
     for (let n = 0; n < 70; n++)
       await itemRow(test, source, `${n}`, await cellRow(test, { created_by: ada.actor_id }))

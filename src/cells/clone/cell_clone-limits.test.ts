@@ -16,7 +16,7 @@ afterAll(() => test.close())
 
 const made = (row: Parameters<typeof cellRow>[1] = {}) => cellRow(test, { created_by: ada.actor_id, ...row })
 const clone = (source_id: string, deep = true) => ada.client.cell_clone({ source_id, deep })
-/** Of a clone whose outcome and audit rows were checked: the statements beside the one for the caller. */
+/** Makes a clone and checks its outcome and audit rows; the number of statements without the one for the caller. */
 async function statements(call: () => Promise<unknown>): Promise<number> {
   sent.length = 0
   await call()
@@ -47,7 +47,7 @@ const sameItems = (parent: string, count: number, child: string) =>
     select ${parent}::uuid, n::text, ${child}::uuid from generate_series(1, ${count}::int) n`)
 
 describe('a clone of', () => {
-  it('1000 cells is done in five statements, audit row included; one cell more is too many', async () => {
+  it('1000 cells takes five statements, audit row included; one cell more is too many', async () => {
     const root = await made({ data: { name: 'root' } })
     await children(test, root, 999, ada.actor_id)
     let cloned = 0
@@ -83,13 +83,13 @@ describe('a clone of', () => {
     const longer = await made()
     await itemRow(test, longer, '1', root)
     await refused(longer, 'depth', 32)
-    // The shortest way counts.
+    // The shortest path counts.
     const child = (await ada.client.cell_get({ id: root })).items[0]?.child_id as string
     await itemRow(test, longer, '2', child)
     expect((await clone(longer)).cloned_count).toBe(34)
   })
 
-  it('10 000 edges is done, of 10 001 refused, deep or not; hidden ones do not count', async () => {
+  it('10 000 edges succeeds, of 10 001 is refused, deep or not; hidden ones do not count', async () => {
     const [root, child] = [await made(), await made()]
     await sameItems(root, 10_000, child)
     await test.service.app.db.run(sql`
@@ -111,7 +111,7 @@ describe('a clone of', () => {
         select count(*) as n from cell_item where parent_id = ${parent}`)
     )?.n
 
-  it('sixteen megabytes of data is done, of one byte more refused', async () => {
+  it('16 MiB of data succeeds; one byte more is refused', async () => {
     // 64 cells of 262 144 bytes are 16 777 216.
     const data = { a: 'x'.repeat(262_144 - 8) }
     const root = await made({ data })
@@ -119,7 +119,7 @@ describe('a clone of', () => {
     expect((await clone(root)).cloned_count).toBe(64)
     await itemRow(test, root, 'more', await made())
     await refused(root, 'bytes', 16_777_216)
-    // The patched root is what counts.
+    // The patched data of the root counts, not the stored one.
     const { cloned_count } = await ada.client.cell_clone({
       source_id: root,
       deep: true,
@@ -129,7 +129,7 @@ describe('a clone of', () => {
   })
 })
 
-it('every clone is few statements: 404 one, shallow three, each with its audit rows', async () => {
+it('every clone takes few statements: a 404 one, a shallow one three, audit rows included', async () => {
   const root = await made()
   const hidden = await made({ created_by: bob.actor_id })
   for (const id of [hidden, '11111111-1111-4111-8111-111111111111'])

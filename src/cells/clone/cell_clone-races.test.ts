@@ -6,7 +6,7 @@ import { rival } from '../../../test/helpers/race.ts'
 import { sql } from '../../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
-/** Runs inside the call, between the walk and the copy, for a root that asks for it. */
+/** Runs inside the call, between the walk and the copy, if the root requests it. */
 let meanwhile: () => Promise<unknown> = async () => {}
 
 let test: TestService
@@ -43,7 +43,7 @@ const tree = () =>
     Object.fromEntries(['a', 'b', 'c'].map((name) => [name, { visibility: 'public' as const }])),
   )
 
-describe('a clone is of one moment, whatever changes while it runs', () => {
+describe('a clone is one snapshot, whatever changes while it runs', () => {
   it('data, edges, new children, deletion and visibility of what it copies', async () => {
     for (const deep of [true, false]) {
       const ids = await tree()
@@ -70,7 +70,7 @@ describe('a clone is of one moment, whatever changes while it runs', () => {
     }
   })
 
-  it('the right to view, as it was at that moment', async () => {
+  it('the right to view, as of that snapshot', async () => {
     const ids = await graph(test, bob.actor_id, [['a', 'b', '#1']])
     for (const id of Object.values(ids)) await test.cellGrant(id, 'viewer', { actor_id: ada.actor_id })
     meanwhile = () => endCellGrant(test, ids.b as string, ada.actor_id)
@@ -79,7 +79,7 @@ describe('a clone is of one moment, whatever changes while it runs', () => {
   })
 })
 
-it('a role that expires while it runs takes what it alone admits to out of the clone', async () => {
+it('if a role expires while it runs, cells that only this role admits to are left out', async () => {
   const ids = await graph(
     test,
     bob.actor_id,
@@ -118,7 +118,7 @@ describe('the purge of the caller while it runs', () => {
     await other.close()
   })
 
-  it('at once with it: the clone is refused, or of the system', async () => {
+  it('during the copy: the clone is refused or becomes a system cell', async () => {
     const ids = await tree()
     for (let round = 0; round < 10; round++) {
       const leaving = await test.account()
@@ -133,7 +133,7 @@ describe('the purge of the caller while it runs', () => {
   })
 })
 
-it('many clones beside changes of their source end well, each a whole of its moment', async () => {
+it('many clones during changes of their source all succeed, each consistent', async () => {
   const ids = await tree()
   const writer = async () => {
     for (let n = 0; n < 20; n++)
@@ -149,7 +149,7 @@ it('many clones beside changes of their source end well, each a whole of its mom
   for (const id of made.flat()) {
     const { cell, items } = await ada.client.cell_get({ id })
     const { cell: child } = await ada.client.cell_get({ id: items[0]?.child_id as string })
-    // The writer changes `a` first: at no moment was `b` ahead.
+    // The writer changes `a` first, so `b` was never ahead.
     const [a, b] = [Number(cell.data.n ?? -1), Number(child.data.n ?? -1)]
     expect([a, a - 1]).toContain(b)
   }

@@ -17,7 +17,7 @@ import { type Copy, copyStatement } from './copy.ts'
 import { cellsToClone, cloneLimits, tooLarge, type Walked } from './walk.ts'
 
 export const cell_clone = mutation({
-  doc: 'Copy a cell that the caller may view, with its visible edges; deep: with all cells these lead to.',
+  doc: 'Copy a cell that the caller may view, with its visible edges; with `deep`, also all cells that these lead to.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_clone',
   snapshot: true,
@@ -79,14 +79,14 @@ async function clone(
   ).catch((error) => {
     throw cellWriteError(error, 'with_data_patch')
   })
-  // A role of the caller expired since the walk, and a cell with it: fewer are left, so this comes to an end.
+  // A role of the caller expired since the walk and hid a cell. Each retry has fewer cells, so this terminates.
   if (!cell) return await clone(app, db, caller, wanted)
   const { cells, bytes: size } = amount
   const cost = cells + Math.ceil(size / unitBytes) + Math.ceil(walked.edges / unitEdges)
   return { cell, ids: copies.map(({ new_id }) => new_id), cost }
 }
 
-/** What costs as much as one more cell. */
+/** So many bytes, or edges, cost as much as one more cell. */
 const unitBytes = 16_384
 const unitEdges = 32
 
@@ -108,9 +108,9 @@ function patched(stored: CellData, patch: CellData): CellData {
 }
 
 /**
- * Asks the hooks about every cell to be, first the one for data, then the one for creation. What they leave
- * as it is is copied in the database; without hooks the data of the children never comes here. Resolves to the
- * bytes of all data to be.
+ * Runs the hooks for every new cell: first the data hook for all, then the create hook. Data that they leave
+ * unchanged is copied inside the database; without hooks, the data of the children is never read here. Resolves
+ * to the total bytes of the new data.
  */
 async function runHooks(
   app: App,

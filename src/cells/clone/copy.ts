@@ -5,16 +5,15 @@ import { cellColumns } from '../cells.ts'
 import { compactBytes } from '../data.ts'
 import { counted, room, type Way, type Write } from '../usage.ts'
 
-/** A cell to be made of another; without `data` it takes that of its source. */
+/** A cell to create from another one; without `data` it copies that of its source. */
 export type Copy = { source_id: string; new_id: string; data: CellData | undefined }
 
 /**
- * Makes all cells of a clone and their edges in one statement, and answers the new root, which comes first in
- * `copies`. Nothing is made, and nothing answered, where there is no room, or the caller may no longer view one of
- * the sources.
+ * Creates all cells of a clone and their edges in one statement and returns the new root, which comes first in
+ * `copies`. Writes and returns nothing if there is no room, or if the caller may no longer view one of the sources.
  *
- * Each look-up is written as one (`offset 0`, a map): a plan made without knowing how many cells there are
- * would join thousands of rows pair by pair.
+ * Lookups are forced (`offset 0`, a JSON map), because a generic plan, which doesn't know the number of cells,
+ * would join thousands of rows by nested loops.
  */
 export function copyStatement(
   actor_id: string,
@@ -55,8 +54,8 @@ export function copyStatement(
 }
 
 /**
- * The edges of the copies. Deep: each leads to the copy of its far cell, of which every visible one has been
- * made, and none of a hidden one. Else it leads to the far cell as it is, where the caller may view that.
+ * The edges of the copies. In a deep clone each leads to the copy of its far cell; every visible far cell has one,
+ * hidden ones have none. In a shallow clone each leads to the same far cell, if the caller may view that.
  */
 function edges(table: string, from: string, key: string, to: string, deep: boolean): Sql {
   const columns = sql.raw(`${key} as key, ${to} as far_id`)

@@ -2,18 +2,19 @@ import { type Queryable, type Sql, sql } from '../../db/db.ts'
 import { refusal } from '../../errors.ts'
 import { me, tier } from '../access.ts'
 
-/** What one clone may come to (contract 4, section 6.7). */
+/** Limits of one clone. */
 export const cloneLimits = { cells: 1000, depth: 32, edges: 10_000, bytes: 16_777_216 } as const
 
 export const tooLarge = (limit: keyof typeof cloneLimits, max: number = cloneLimits[limit]) =>
   refusal('cell_clone_too_large', { limit, max })
 
-/** What a clone copies: the cells by id, the root first, and how much it comes to. */
+/** What a clone copies: the ids of the cells, root first, and the totals. */
 export type Walked = { ids: string[]; edges: number; bytes: number }
 
 /**
- * Walks from the root over visible edges, level by level, one statement for each; not deep: over its own only.
- * Hidden cells are neither walked through nor counted. No copy may have more fields, or items, than a cell may.
+ * Walks from the root over visible edges, level by level, with one statement per level; without `deep`, only over
+ * the root's own edges. Hidden cells are neither walked nor counted. No copy may have more fields, or items, than
+ * `edgesOfCellMax`.
  */
 export async function cellsToClone(
   db: Queryable,
@@ -41,12 +42,12 @@ export async function cellsToClone(
   return { ids: [...known], edges, bytes }
 }
 
-/** A visible cell, the number of edges that lead to it, and the most fields, or items, of one of the cells asked. */
+/** A visible cell, the number of edges that lead to it, and the highest count of fields, or items, of one source. */
 type Reached = { id: string; data_bytes: number; edges: number; fullest: number }
 
 /**
- * The visible cells at the far ends of all edges of some cells. One edge more than may be is enough to know that
- * there are too many.
+ * The visible cells at the far ends of all edges of some cells. Reads one edge more than allowed, which is enough
+ * to know that there are too many.
  */
 const edgesOf = (actor_id: string, from: string[], allowed: number): Sql => sql`
   with ${me(actor_id)}, visible as (

@@ -12,11 +12,11 @@ import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { type TestService, testService } from '../../testing/index.ts'
 
-/** Every kind of caller against every kind of cell, in every method of fields and items and in every part there. */
+/** Every kind of caller against every kind of cell, in every method of fields and items, as anchor and as far cell. */
 
 let test: TestService
 let table: AccessTable
-/** Everybody sees it, it leads to every cell of the table, and every cell of the table leads to it. */
+/** A public cell with edges to and from every cell of the table. */
 let hub: string
 /** A cell that each caller may edit. */
 const mine = new Map<Caller, string>()
@@ -36,7 +36,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** A name or position that nothing has. */
+/** An unused name or position. */
 const fresh = () => `k${++made}`
 const own = (caller: Caller) => mine.get(caller) as string
 type Method =

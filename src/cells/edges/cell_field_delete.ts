@@ -5,7 +5,7 @@ import { FieldName, fieldEdges } from './edges.ts'
 import { removeEdge } from './write.ts'
 
 export const cell_field_delete = mutation({
-  doc: 'Take a field away from a cell; `deleted` is false where there is none.',
+  doc: 'Remove a field from a cell; `deleted` is false if there is none.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_field_delete',
   rate_limit: 'account',

@@ -6,12 +6,12 @@ import { Field, fieldEdges } from './edges.ts'
 import { edgePage, readEdges } from './list.ts'
 
 export const cell_field_list = query({
-  doc: 'The fields of a cell by name, or those that lead to it by age, whose other end the caller may view.',
+  doc: 'The fields of a cell by name, or the fields that lead to it by age. Lists only those whose other end the caller may view.',
   auth: { account: 'required', actor: 'required' },
   input: z.strictObject({
     source_id: Uuid.optional(),
     target_id: Uuid.optional(),
-    ...pageInput(edgePage.max, edgePage.standard),
+    ...pageInput(edgePage.max, edgePage.default),
   }),
   output: z.object({ fields: z.array(Field), next_cursor: z.string().nullable() }),
   errors: ['cell_field_list_requires_source_or_target', 'cell_not_found'],

@@ -27,7 +27,7 @@ const audited = (metadata: Record<string, unknown>) => ({
 const stored = async (name: string) =>
   (await ada.client.cell_field_list({ source_id })).fields.find((field) => field.name === name)
 
-it('answers the field, which leads there from now on, and leaves one audit row in both timelines', async () => {
+it('stores and returns the field, and leaves one audit row in both timelines', async () => {
   const sent = { source_id: source_id.toUpperCase(), name: 'first', target_id: target_id.toUpperCase() }
   const { field } = await scenario(
     test,
@@ -56,7 +56,7 @@ describe('a field that is set already', () => {
       update cell_field set created_at = ${old} where source_id = ${source_id} and name = ${name}`)
   }
 
-  it('to the same target: nothing is written, the stored field is answered', async () => {
+  it('to the same target: nothing is written, the stored field is returned', async () => {
     await plant('same', target_id)
     const { field } = await scenario(test, () => set('same'))
     expect(field.created_at).toBe(old)
@@ -94,7 +94,7 @@ it('a cell may lead to itself, and two to one another', async () => {
 })
 
 describe('who may', () => {
-  it('an editor of the source who views the target; what one may only view is no source', async () => {
+  it('an editor of the source that may view the target; a viewer of the source may not', async () => {
     const [editor, viewer] = await Promise.all([test.account(), test.account()])
     const from = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
     await test.cellGrant(from, 'editor', { actor_id: editor.actor_id })
@@ -114,7 +114,7 @@ describe('who may', () => {
     expect(await reasonOf(set('to_system', system))).toBe('ok')
   })
 
-  it('a hidden, deleted or missing end of either side answers alike, byte for byte, and writes nothing', async () => {
+  it('a hidden, deleted or missing cell on either side gets the same bytes, and nothing is written', async () => {
     const hidden = await cellRow(test, { created_by: bob.actor_id })
     const deleted = await cellRow(test, { created_by: ada.actor_id, deleted_at: '2026-01-01T00:00:00Z' })
     const bare = async (from: string, to: string) => {

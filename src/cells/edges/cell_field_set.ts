@@ -8,7 +8,7 @@ import { isNearlyFull, makeRoom } from './room.ts'
 import { edgeWriteError } from './write.ts'
 
 export const cell_field_set = mutation({
-  doc: 'Let a named field of a cell lead to a cell that the caller may view. The same target writes nothing.',
+  doc: 'Point a named field of a cell to a cell that the caller may view. If it already leads there, nothing is written.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_field_set',
   rate_limit: 'account',
@@ -31,7 +31,7 @@ export const cell_field_set = mutation({
       audit('cell_field_set', link)
       return { field }
     }
-    // A right went away, or another call set the same target: answer as the lock would answer now.
+    // The caller lost a right, or another call set the same target: respond as the lock would now.
     const now = await lockSource(db, actor.id, link, max)
     if (!now?.field) throw fail('cell_not_found')
     return { field: now.field }
@@ -41,7 +41,7 @@ export const cell_field_set = mutation({
 type Link = { source_id: string; name: string; target_id: string }
 type Locked = { is_nearly_full: boolean; field: Field | null }
 
-/** Locks the source where the caller may set the field; with the field as stored if it leads to this target already. */
+/** Locks the source if the caller may set the field; `field` is the stored one if it already leads to this target. */
 async function lockSource(
   db: Queryable,
   actor_id: string,

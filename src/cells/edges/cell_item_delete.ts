@@ -5,7 +5,7 @@ import { itemEdges, Position } from './edges.ts'
 import { removeEdge } from './write.ts'
 
 export const cell_item_delete = mutation({
-  doc: 'Take the item at a position away from a cell; `deleted` is false where there is none.',
+  doc: 'Remove the item at a position of a cell; `deleted` is false if there is none.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_item_delete',
   rate_limit: 'account',

@@ -36,7 +36,7 @@ const at = async (position: string) =>
     (item) => item.position === position,
   )
 
-it('answers the item, which is there from now on, and leaves one audit row in both timelines', async () => {
+it('stores and returns the item, and leaves one audit row in both timelines', async () => {
   const sent = { parent_id: parent_id.toUpperCase(), child_id: child_id.toUpperCase(), position: 'First' }
   const { item } = await scenario(test, () => ada.client.cell_item_insert(sent), audited('First'))
   const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
@@ -47,7 +47,7 @@ it('answers the item, which is there from now on, and leaves one audit row in bo
   expect(row?.cell_ids.toSorted()).toEqual([parent_id, child_id].toSorted())
 })
 
-it('one child may stand at several positions, and a cell among its own items', async () => {
+it('a child may be at several positions, and a cell may be its own item', async () => {
   await insert('several1')
   await insert('several2')
   await insert('self', parent_id)
@@ -105,7 +105,7 @@ describe('a position that is held', () => {
   })
 })
 
-it('a hidden, deleted or missing end of either side answers alike, byte for byte, and writes nothing', async () => {
+it('a hidden, deleted or missing cell on either side gets the same bytes, and nothing is written', async () => {
   const hidden = await cellRow(test, { created_by: bob.actor_id })
   const deleted = await cellRow(test, { created_by: ada.actor_id, deleted_at: '2026-01-01T00:00:00Z' })
   const bare = async (parent: string, child: string, position = 'gone') => {
@@ -125,7 +125,7 @@ it('a hidden, deleted or missing end of either side answers alike, byte for byte
   for (const child of [hidden, deleted, ada.actor_id]) expect(await bare(parent_id, child)).toEqual(wanted)
   for (const parent of [missing, hidden, deleted, child_id])
     expect(await bare(parent, child_id)).toEqual(wanted)
-  // Not even that a slot is held is said to who may not edit the parent, or before the child is judged.
+  // A caller that may not edit the parent, or view the child, doesn't even learn that a position is held.
   await itemRow(test, hidden, 'held', hidden)
   await itemRow(test, parent_id, 'held', child_id)
   expect(await bare(hidden, child_id, 'held')).toEqual(wanted)

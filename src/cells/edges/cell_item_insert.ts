@@ -8,7 +8,7 @@ import { isNearlyFull, makeRoom } from './room.ts'
 import { placeItem } from './write.ts'
 
 export const cell_item_insert = mutation({
-  doc: 'Put a cell that the caller may view at a free position of another one.',
+  doc: 'Insert a cell that the caller may view at a free position of another cell.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_item_insert',
   rate_limit: 'account',

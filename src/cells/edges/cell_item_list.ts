@@ -6,12 +6,12 @@ import { Item, itemEdges } from './edges.ts'
 import { edgePage, readEdges } from './list.ts'
 
 export const cell_item_list = query({
-  doc: 'The items of a cell by position, or those that lead to it by age, whose other end the caller may view.',
+  doc: 'The items of a cell by position, or the items that lead to it by age. Lists only those whose other end the caller may view.',
   auth: { account: 'required', actor: 'required' },
   input: z.strictObject({
     parent_id: Uuid.optional(),
     child_id: Uuid.optional(),
-    ...pageInput(edgePage.max, edgePage.standard),
+    ...pageInput(edgePage.max, edgePage.default),
   }),
   output: z.object({ items: z.array(Item), next_cursor: z.string().nullable() }),
   errors: ['cell_item_list_requires_parent_or_child', 'cell_not_found'],

@@ -29,7 +29,7 @@ const rows = () =>
   test.service.app.db.rows<{ position: string; child_id: string }>(sql`
     select position, child_id from cell_item where parent_id = ${parent_id} order by position`)
 
-it('the item stands at its new position only, with the time it had; one audit row in both timelines', async () => {
+it('the item is only at its new position, with its old timestamp; one audit row in both timelines', async () => {
   const { item } = await scenario(test, () => move('a', 'b'), {
     audit: [
       {
@@ -47,12 +47,12 @@ it('the item stands at its new position only, with the time it had; one audit ro
   expect(row?.cell_ids.toSorted()).toEqual([parent_id, child_id].toSorted())
 })
 
-it('to where it stands: nothing is written, the stored item is answered', async () => {
+it('to its own position: nothing is written, the stored item is returned', async () => {
   const { item } = await scenario(test, () => move('a', 'a'))
   expect(item).toEqual({ parent_id, position: 'a', child_id, created_at: '2026-01-01T00:00:00.000Z' })
 })
 
-it('to where another item stands, visible or not: refused, and both stay', async () => {
+it('to the position of another item, visible or not: refused, and both stay', async () => {
   const hidden = await cellRow(test, { created_by: bob.actor_id })
   await itemRow(test, parent_id, 'b', hidden)
   await itemRow(test, parent_id, 'c', child_id)
@@ -62,7 +62,7 @@ it('to where another item stands, visible or not: refused, and both stay', async
   expect(await rows()).toEqual(before)
 })
 
-it('to where an item stands whose child is deleted: taken over', async () => {
+it('to the position of an item whose child is deleted: taken over', async () => {
   const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
   await itemRow(test, parent_id, 'b', deleted)
   await scenario(test, () => move('a', 'b'), { audit: [{ event_type: 'cell_item_move' }] })
@@ -75,7 +75,7 @@ it('there and back again', async () => {
   expect(await rows()).toEqual([{ position: 'a', child_id }])
 })
 
-describe('what is not there to be moved answers alike and names no child', () => {
+describe('what cannot be moved gets the same response, which names no child', () => {
   const reply = async (position: string, new_position: string) => {
     const { status, headers, text } = await scenario(test, () =>
       rpc(
@@ -88,7 +88,7 @@ describe('what is not there to be moved answers alike and names no child', () =>
     return { status, rest, text }
   }
 
-  it('an empty slot, one whose child is deleted or has become private; also to the same or a held one', async () => {
+  it('an empty position, one whose child is deleted or has become private; also to the same or a held one', async () => {
     const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
     const { cell } = await bob.client.cell_create({ data: {}, visibility: 'public' })
     await itemRow(test, parent_id, 'dead', deleted)

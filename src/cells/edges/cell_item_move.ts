@@ -7,7 +7,7 @@ import { edgeColumns, Item, itemEdges, Position } from './edges.ts'
 import { placeItem } from './write.ts'
 
 export const cell_item_move = mutation({
-  doc: 'Move an item to a free position of the same cell.',
+  doc: 'Move an item to a free position in the same cell.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_item_move',
   rate_limit: 'account',
@@ -20,7 +20,7 @@ export const cell_item_move = mutation({
       select ${edgeColumns(itemEdges, 'i')} from cell c, cell_item i, cell far, me
       where c.id = ${parent_id}::uuid and ${tier.edit} and i.parent_id = c.id and i.position = ${position}
         and far.id = i.child_id and ${tiers('far').view}`
-    // Nobody else writes items of this parent meanwhile: two moves that swap slots would deadlock.
+    // Locks out other writers of this parent's items: two moves that swap positions would deadlock.
     const stored = await db.first<Item>(sql`with ${me(actor.id)} ${movable} for no key update of c`)
     if (!stored) throw fail('cell_not_found')
     if (new_position === position) return { item: stored }

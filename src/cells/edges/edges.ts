@@ -3,7 +3,7 @@ import { type Sql, sql } from '../../db/sql.ts'
 import { Uuid } from '../../wire/types.ts'
 import { tier, tiers } from '../access.ts'
 
-/** Wire form of a field: a named edge of its source (contract 4, section 3.1). */
+/** Wire form of a field: a named edge of its source. */
 export const Field = z.object({ source_id: Uuid, name: z.string(), target_id: Uuid, created_at: z.string() })
 export type Field = z.output<typeof Field>
 
@@ -17,10 +17,10 @@ export const Item = z.object({
 export type Item = z.output<typeof Item>
 
 export const FieldName = z.string().regex(/^[a-z][a-z0-9_]{0,63}$/)
-/** Opaque, in byte order; the client makes it, the server never rewrites it. */
+/** Opaque, sorted by bytes; the client chooses it and the server never rewrites it. */
 export const Position = z.string().regex(/^[0-9A-Za-z]{1,200}$/)
 
-/** A table of edges: they belong to the anchor `from`, where `key` is unique, and lead to the far cell `to`. */
+/** A table of edges. An edge belongs to its anchor `from`, has a `key` unique there, and leads to the far cell `to`. */
 export type Edges = { table: string; from: string; key: string; to: string }
 
 export const fieldEdges: Edges = { table: 'cell_field', from: 'source_id', key: 'name', to: 'target_id' }
@@ -30,49 +30,48 @@ export const itemEdges: Edges = { table: 'cell_item', from: 'parent_id', key: 'p
 export const edgeColumns = ({ from, key, to }: Edges, alias: string): Sql =>
   sql.raw([from, key, to, 'created_at'].map((name) => `${alias}.${name}`).join(', '))
 
-/** Over `cell c, cell far, me`: the caller may link these two. */
+/** A condition on `cell c, cell far, me`: the caller may link these two cells. */
 export const linkable = (anchor_id: string, far_id: string): Sql =>
   sql`c.id = ${anchor_id}::uuid and ${tier.edit} and far.id = ${far_id}::uuid and ${tiers('far').view}`
 
 /**
- * Over an edge with this alias, whose anchor is live: its far cell is, too. A scalar subquery, because only
- * that is asked again for the new far cell where the statement waited for a change of the edge; a join would
- * find that the edge has left the cell it was joined to, and take it for gone.
+ * A condition on an edge with this alias, whose anchor is live: its far cell is live too. It is a scalar subquery
+ * because PostgreSQL evaluates that again, for the new far cell, after waiting for an update of the edge. With a
+ * join the updated edge would no longer match the joined cell and count as gone.
  */
 export const isLive = ({ to }: Edges, alias: string): Sql =>
   sql`(select deleted_at from cell where id = ${sql.raw(`${alias}.${to}`)}) is null`
 
-/** Which edges of a cell, from where on and how many at most. */
+/** Which edges of a cell to read, from where, and how many at most. */
 export type Walk = {
   /** The cell's id. */
   anchor: Sql
-  /** Edges that lead to the cell instead of those that belong to it. */
+  /** Read the edges that lead to the cell instead of those that belong to it. */
   isReverse?: boolean
-  /** The key of an edge; those behind it follow, and where `isFrom` the edge itself comes first. */
+  /** The key of the edge to start after; with `isFrom`, to start at. */
   after?: readonly unknown[] | null
   isFrom?: boolean
   size: number
 }
 
 /**
- * Edges that one call examines, whose far cells may all be hidden. More than the default of `max_cell_edges`
- * allows a cell, so that the lists of its own edges never end here in ordinary use.
+ * How many edges one call examines at most; their far cells may all be hidden. It exceeds the default of
+ * `max_cell_edges`, so that lists of a cell's own edges normally never reach it.
  */
 const examinedMax = 12_000
 
-/** What edges are ordered by: unique, and what their index has in this order. */
+/** The columns that edges are ordered by: a unique key, and the order of their index. */
 export const edgeOrder = ({ from, key }: Edges, isReverse = false): string[] =>
   isReverse ? ['created_at', from, key] : [key]
 
 /**
- * The edges of a cell whose far cell the caller may view, cut after that filter; needs `me`. It walks the index
- * in order and probes each far cell once, until there are enough. Where it has examined as many as a call may,
- * its last row is the edge at which to go on, without its far cell (`to` is null).
+ * The edges of a cell whose far cell the caller may view, limited after that filter; needs `me`. It walks the
+ * index in order and probes each far cell once, until there are enough. If it has examined the maximum, the last
+ * row is the edge at which to continue, without its far cell (`to` is null).
  *
- * Given `near = …` the planner expects a few edges and sorts them, which for a popular cell are all of its
- * thousands for a page of twenty; of a range between two bounds it expects many. The probe is a value and no
- * join: that would be one with all cells there are, or prepare to remember as many far cells as there may be
- * edges.
+ * The condition is a range between two bounds, for which the planner expects many edges. Given `near = …` it
+ * expects few and sorts them: for a popular cell, all of its thousands for a page of twenty. The probe is a scalar
+ * subquery, because the planner might join with the whole table of cells, or memoize a far cell for each edge.
  */
 export function visibleEdges(
   edges: Edges,
@@ -99,7 +98,7 @@ export function visibleEdges(
     order by ${sorted} limit ${sql.raw(size)}`
 }
 
-/** The value of a cursor's key for a column, as the type of that column. */
+/** The value in a cursor's key for a column, cast to the type of that column. */
 const cursorValue =
   (after: readonly unknown[]) =>
   (name: string, index: number): Sql => {

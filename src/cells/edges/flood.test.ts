@@ -4,9 +4,9 @@ import { workOf } from '../../../test/helpers/plans.ts'
 import { sql } from '../../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
-/** One account's hundred thousand items, which lead from a public cell to a hidden one or the other way round. */
+/** A hundred thousand items of one account, from a public cell to a hidden one or the other way round. */
 const many = 100_000
-/** What one call may examine, with one row of each relation to see that there is more. */
+/** How many edges one call may examine, plus one row per relation to detect that there are more. */
 const examinedMax = 2 * 12_000 + 10
 
 let test: TestService
@@ -34,7 +34,7 @@ beforeAll(async () => {
         insert into cell_item (parent_id, position, child_id, created_at)
         select ${parent}::uuid, 'secret' || lpad(i::text, 6, '0'), ${child}::uuid, '2026-01-01'
         from generate_series(${from + 1}::int, ${from + 10_000}::int) i`)
-  // Of a few cells a plan would read them all.
+  // With few cells, a plan would read the whole table.
   await cellRows(test, 2000, { kind: sql`'other'` })
   await itemRow(test, flooded, 'z', seen)
   await itemRow(test, seen, 'z', popular)
@@ -42,8 +42,8 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-describe('a flood of edges that nobody sees', () => {
-  it('is not examined to its end by cell_get, which says that there is more', async () => {
+describe('a flood of hidden edges', () => {
+  it('is not examined to the end by cell_get, which says that there are more', async () => {
     const work = await workOf(test.databaseUrl, async () => {
       const { items, items_truncated, fields_truncated } = await test.client().cell_get({ id: flooded })
       expect([items, items_truncated, fields_truncated]).toEqual([[], true, false])
@@ -73,7 +73,7 @@ describe('a flood of edges that nobody sees', () => {
     expect(steps).toBeGreaterThan(many / examinedMax)
   })
 
-  it('keeps nobody from his own calls', async () => {
+  it('does not hold up calls of others', async () => {
     let isOver = false
     const attack = Array.from({ length: 40 }, async () => {
       const client = test.client()
@@ -90,7 +90,7 @@ describe('a flood of edges that nobody sees', () => {
     isOver = true
     await Promise.all(attack)
     expect(wrote.cell.created_by).toBe(bob.actor_id)
-    // Forty of them in line on the two connections that credentials are read on took seconds.
+    // Forty of them queued on the two connections that read credentials took seconds.
     expect(times.sort((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(200)
   })
 })

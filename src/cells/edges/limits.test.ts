@@ -28,7 +28,7 @@ const stored = async (table: string, from: string) =>
 it.each([
   ['fields', set, 'cell_field'],
   ['items', insert, 'cell_item'],
-] as const)('a cell has so many %s, however many are added at once', async (limit, add, table) => {
+] as const)('a cell cannot exceed its max of %s by concurrent calls', async (limit, add, table) => {
   const [id, far] = [await made(), await made()]
   const keys = Array.from({ length: 20 }, (_, n) => `k${n}`)
   const calls = keys.map((key) => add(id, key, far))
@@ -40,7 +40,7 @@ it.each([
   expect(refused).toMatchObject({ ok: false, error: { status: 409, data: { limit, max } } })
 })
 
-it('what adds none is done on a full cell: another target, a move, and a place that was given up', async () => {
+it('a full cell takes writes that add no edge: another target, a move, a key that was freed', async () => {
   const [id, far, other] = [await made(), await made(), await made()]
   for (const key of ['a', 'b', 'c']) {
     await set(id, key, far)
@@ -55,7 +55,7 @@ it('what adds none is done on a full cell: another target, a move, and a place t
   expect(await reasonOf(set(id, 'e', other))).toBe('ok')
 })
 
-it('edges to deleted cells, which nobody can take away, give way', async () => {
+it('edges to deleted cells, which no caller can delete, make room', async () => {
   const [id, gone, far] = [await made(), await made(), await made()]
   for (const key of ['a', 'b', 'c']) {
     await set(id, key, gone)
@@ -82,7 +82,7 @@ it('a clone has no more than its source may have', async () => {
   expect((await ada.client.cell_clone({ source_id: id, deep: true })).cloned_count).toBe(2)
 })
 
-it('a stranger learns nothing of how full a cell is', async () => {
+it('a stranger cannot learn how full a cell is', async () => {
   const bob = await test.account()
   const id = await made()
   const far = await cellRow(test, { visibility: 'public' })

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
-import { rpc } from '../../../test/helpers/http.ts'
+import { rpc, send } from '../../../test/helpers/http.ts'
+import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { type Sql, sql } from '../../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
-/** What the lists of fields and of items have in common; what differs stands beside each method. */
+/** `cell_field_list` and `cell_item_list`. */
 
 const missing = '11111111-1111-4111-8111-111111111111'
 const open = { visibility: 'public' } as const
@@ -26,9 +27,19 @@ type Kind = {
   list(by: TestAccount, ends: Ends): Promise<Row[]>
   bundle(by: TestAccount, id: string): Promise<Row[]>
   setTime(from: string, key: string, time: string): Sql
+  /** The whole result of a call with this input. */
+  send(client: TestAccount['client'], input: object): Promise<Record<string, unknown>>
+  relation: 'fields' | 'items'
+  edge(from: string, key: string, to: string): Record<string, string>
+  /** Keys as stored, and in the order of the list. */
+  keys: { stored: string[]; sorted: string[] }
+  /** The reason for a call with neither or both ends. */
+  reason: string
+  /** Parameters that only the other method has, or neither. */
+  unknown: object[]
 }
 const keyOf = (row: Row) => row.name ?? row.position
-/** The cell that an edge is of, its name or position there, and the cell that it leads to. */
+/** The cell that an edge belongs to, its name or position there, and the cell that it leads to. */
 const edgeOf = (row: Row) => [row.source_id ?? row.parent_id, keyOf(row), row.target_id ?? row.child_id]
 const kinds: [string, Kind][] = [
   [
@@ -41,6 +52,12 @@ const kinds: [string, Kind][] = [
       bundle: async ({ client }, id) => (await client.cell_get({ id })).fields,
       setTime: (from, key, time) => sql`
         update cell_field set created_at = ${time}::timestamptz where source_id = ${from} and name = ${key}`,
+      send: (client, input) => client.cell_field_list(input),
+      relation: 'fields',
+      edge: (source_id, name, target_id) => ({ source_id, name, target_id }),
+      keys: { stored: ['b', 'a_b', 'ab', 'a', 'a1'], sorted: ['a', 'a1', 'a_b', 'ab', 'b'] },
+      reason: 'cell_field_list_requires_source_or_target',
+      unknown: [{ parent_id: missing }, { source_id: missing, name_after: 'a' }],
     },
   ],
   [
@@ -53,11 +70,18 @@ const kinds: [string, Kind][] = [
       bundle: async ({ client }, id) => (await client.cell_get({ id })).items,
       setTime: (from, key, time) => sql`
         update cell_item set created_at = ${time}::timestamptz where parent_id = ${from} and position = ${key}`,
+      send: (client, input) => client.cell_item_list(input),
+      relation: 'items',
+      edge: (parent_id, position, child_id) => ({ parent_id, position, child_id }),
+      // Digits, upper case, lower case.
+      keys: { stored: ['V', 'a', 'B', '9', '90', '8z'], sorted: ['8z', '9', '90', 'B', 'V', 'a'] },
+      reason: 'cell_item_list_requires_parent_or_child',
+      unknown: [{ source_id: missing }, { parent_id: missing, position_after: 'a' }],
     },
   ],
 ]
 
-/** A cell of each kind, by what it is to bob. */
+/** One cell for each way that bob can see it, or cannot. */
 async function cells() {
   const shared = await cellRow(test, { created_by: ada.actor_id })
   await test.cellGrant(shared, 'viewer', { actor_id: bob.actor_id })
@@ -71,7 +95,67 @@ async function cells() {
   }
 }
 
-describe.each(kinds)('%s', (method, { row, input, list, bundle, setTime }) => {
+describe.each(kinds)('%s', (method, kind) => {
+  const { row, input, list, bundle, setTime, relation, edge } = kind
+
+  it('forward: all edges in byte order of their keys, with exactly their keys, and no audit row', async () => {
+    const from = await cellRow(test, open)
+    for (const key of kind.keys.stored) await row(test, from, key, from)
+    const { [relation]: edges, next_cursor } = await scenario(test, () =>
+      kind.send(bob.client, input({ from: from.toUpperCase() })),
+    )
+    expect((edges as Row[]).map(keyOf)).toEqual(kind.keys.sorted)
+    const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    expect((edges as Row[])[0]).toEqual({ ...edge(from, kind.keys.sorted[0] as string, from), created_at })
+    expect(next_cursor).toBeNull()
+  })
+
+  it('reverse: with exactly the same keys', async () => {
+    const [from, to] = [await cellRow(test, open), await cellRow(test, open)]
+    await row(test, from, 'z', to)
+    await test.service.app.db.run(setTime(from, 'z', '2026-01-01'))
+    expect((await kind.send(bob.client, input({ to })))[relation]).toEqual([
+      { ...edge(from, 'z', to), created_at: '2026-01-01T00:00:00.000Z' },
+    ])
+  })
+
+  it('of a cell without edges: an empty list', async () => {
+    const id = await cellRow(test, open)
+    for (const ends of [{ from: id }, { to: id }])
+      expect(await kind.send(bob.client, input(ends))).toEqual({ [relation]: [], next_cursor: null })
+  })
+
+  it('can be called by GET, but not without a credential', async () => {
+    const from = await cellRow(test, open)
+    await row(test, from, 'a', from)
+    const params = encodeURIComponent(JSON.stringify(input({ from })))
+    const path = `/api/rpc?method=${method}&id=1&params=${params}`
+    const { json } = await send(test.url, { path, headers: { cookie: bob.cookie } })
+    expect(json).toMatchObject({ result: { [relation]: [edge(from, 'a', from)] } })
+    expect((await send(test.url, { path })).status).toBe(401)
+    expect(await reasonOf(kind.send(test.client(), input({ from })))).toBe('authentication_required')
+  })
+
+  it.each<[object, string]>([
+    [{}, kind.reason],
+    [input({ from: missing, to: missing }), kind.reason],
+    [input({ from: null as never, to: missing }), 'invalid_params'],
+    [input({ from: 'x' }), 'invalid_params'],
+    [input({ from: 'x', to: missing }), 'invalid_params'],
+    [{ ...input({ from: missing }), limit: 0 }, 'invalid_params'],
+    [{ ...input({ from: missing }), limit: 501 }, 'invalid_params'],
+    [{ ...input({ from: missing }), limit: 1.5 }, 'invalid_params'],
+    [{ ...input({ from: missing }), limit: '10' }, 'invalid_params'],
+    [{ ...input({ from: missing }), offset: 0 }, 'invalid_params'],
+    [{ ...input({ from: missing }), cursor: '' }, 'invalid_params'],
+    [{ limit: 0 }, 'invalid_params'],
+    ...kind.unknown.map((one): [object, string] => [one, 'invalid_params']),
+    [{ ...input({ from: missing }), limit: null, cursor: null }, 'cell_not_found'],
+    [{ ...input({ from: missing }), limit: 500 }, 'cell_not_found'],
+  ])('%j is refused: %s', async (sent, reason) => {
+    expect(await reasonOf(kind.send(bob.client, sent))).toBe(reason)
+  })
+
   it('forward: those that lead to cells the caller sees, as in the bundle', async () => {
     const from = await cellRow(test, open)
     for (const [key, id] of Object.entries(await cells())) await row(test, from, key, id)

@@ -4,14 +4,14 @@ import { type Queryable, sql } from '../../db/db.ts'
 import { me, tier } from '../access.ts'
 import { type Edges, edgeOrder, visibleEdges } from './edges.ts'
 
-/** Bounds of a page of edges (contract 4, section 7.1). */
-export const edgePage = { max: 500, standard: 100 }
+/** Page sizes of the edge lists. */
+export const edgePage = { max: 500, default: 100 }
 
 /**
- * One page of the edges that belong to a cell (`from`) or lead to it (`to`); undefined where the caller may
- * not view that cell. One statement, which says by a row without an edge that there is none to show. A page
- * ends early where as many edges were examined as a call may; its cursor then tells nothing of the edge at
- * which the next one begins, which may lead to a hidden cell.
+ * One page of the edges that belong to a cell (`from`) or lead to it (`to`); undefined if the caller may not
+ * view that cell. One statement reads both: a visible cell without edges gives one row of nulls. A page ends early
+ * when a call has examined its maximum of edges. Its cursor then names the edge at which the next page begins;
+ * cursors are sealed, because that edge may lead to a hidden cell.
  */
 export async function readEdges<T extends Record<string, string>>(
   { app, db, actor_id }: { app: App; db: Pick<Queryable, 'rows'>; actor_id: string },
@@ -37,5 +37,5 @@ export async function readEdges<T extends Record<string, string>>(
   return { rows: closed.rows, next_cursor: app.cursors.seal(page.binding, [...keyOf(end), goOn]) }
 }
 
-/** Last in the key of an edge that was not shown yet. */
+/** Last part of a cursor key: the edge itself has not been shown yet. */
 const goOn = true

@@ -6,8 +6,8 @@ import { sql } from '../../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
 /**
- * What is lost between the lock of the anchor and the write: the call waits for the lock, which a rival holds,
- * and judges as of before the wait; the rival's transaction also takes a right away.
+ * Rights that are lost between the lock of the anchor and the write. The call waits for the lock, which a rival
+ * holds, and checks rights as of before the wait; the rival's transaction also takes a right away.
  */
 
 let test: TestService
@@ -53,7 +53,7 @@ const edges = () =>
     select position as key, child_id as far from cell_item where parent_id = ${parent}
     union all select name, target_id from cell_field where source_id = ${parent}`)
 
-/** The call is refused and writes nothing, when this happens while it waits. */
+/** Checks that the call is refused and writes nothing if this happens while it waits. */
 async function refused(call: Promise<unknown>, change: string, values: unknown[]): Promise<void> {
   const before = await edges()
   const outcome = reasonOf(call)
@@ -101,7 +101,7 @@ describe.each([...linking, ...removing])('%s', (_method, call) => {
     ])
   })
 
-  it('of an admin who is one no more: refused', async () => {
+  it('of an admin who loses the role: refused', async () => {
     const root = await test.account({ roles: ['admin'] })
     await hold()
     await refused(call(root), 'update role_grant set revoked_at = now() where actor_id = $1', [root.actor_id])

@@ -14,7 +14,7 @@ afterAll(() => test.close())
 
 type Event = { event_type: string; metadata: Record<string, string> }
 
-/** What is at each place after the audit rows; a row that does not fit what came before is a failure. */
+/** The edges that result from replaying the audit rows; fails on a row that does not fit the ones before. */
 function replayed(events: Event[], isDeleted: (id: string | undefined) => boolean): Map<string, string> {
   const places = new Map<string, string>()
   const put = (place: string, far: string) => {
@@ -41,7 +41,7 @@ function replayed(events: Event[], isDeleted: (id: string | undefined) => boolea
   return places
 }
 
-it('any mix of writes ends in known refusals, and in the edges that the audit rows tell of', async () => {
+it('any mix of writes ends in known refusals and in the edges that the audit rows describe', async () => {
   const { db } = test.service.app
   const owner = accounts[0]?.actor_id as string
   const parents = await Promise.all(

@@ -31,7 +31,7 @@ const ofItems: List = async (parent_id, input, { client } = bob) => {
   const { items, next_cursor } = await client.cell_item_list({ parent_id, ...input })
   return paged(items, next_cursor)
 }
-/** The four lists of edges, each by the cell it is about. */
+/** The four lists of edges, each as a function of its cell. */
 const lists: [string, List][] = [
   ['fields of a cell', ofFields],
   ['items of a cell', ofItems],
@@ -69,7 +69,7 @@ async function walk(
   return { sizes, keys }
 }
 
-/** A public cell with `count` edges of one moment to and from others, of which every `nth` is visible. */
+/** A public cell with `count` edges of one timestamp to and from others, of which every `nth` is visible. */
 async function hub(count: number, nth = 1): Promise<string> {
   const id = await cellRow(test, { visibility: 'public' })
   await test.service.app.db.run(sql`
@@ -89,7 +89,7 @@ async function hub(count: number, nth = 1): Promise<string> {
 }
 
 describe.each(lists)('%s', (_what, list) => {
-  it('500 of one moment come each once and in order, however they are cut', async () => {
+  it('500 of one timestamp each come once and in order, whatever the page size', async () => {
     const id = await hub(500)
     const whole = await list(id, { limit: 500 })
     expect([new Set(whole.keys).size, whole.next_cursor]).toEqual([500, null])
@@ -116,7 +116,7 @@ describe.each(lists)('%s', (_what, list) => {
     }
   })
 
-  it('a cursor goes on when the row it was made of is gone', async () => {
+  it('a cursor still works when its row is gone', async () => {
     const id = await hub(10)
     const { keys } = await list(id, {})
     const { next_cursor: cursor } = await list(id, { limit: 3 })
@@ -138,7 +138,7 @@ describe.each(lists)('%s', (_what, list) => {
     expect(await reasonOf(list(id, { cursor }))).toBe('cell_not_found')
   })
 
-  it('a cursor is of its list, its cell and its caller, and of no page size', async () => {
+  it('a cursor is bound to list, cell and caller, but not to the page size', async () => {
     const [id, other] = [await hub(5), await hub(5)]
     const { next_cursor } = await list(id, { limit: 2 })
     const cursor = next_cursor as string
@@ -173,7 +173,7 @@ it('by bytes, also in a database that compares text by a language', async ({ ski
     `ck_icu_edges_${process.pid}`,
     `locale_provider icu icu_locale 'en-US' locale 'C' encoding 'UTF8'`,
   ).catch((error: { code?: string }) => {
-    // A build without ICU; any other failure is one.
+    // Skipped for builds without ICU; any other error fails the test.
     if (error.code !== '0A000') throw error
   })
   if (!made) return skip()

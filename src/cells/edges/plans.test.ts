@@ -5,17 +5,17 @@ import { sql } from '../../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
 /**
- * Popular cells among 30 000 that have few edges, so that the planner expects few: each in turn with edges that
- * lead to hidden cells or come from them, and with edges that everybody sees. A plan that sorts or joins all of
- * a cell's edges for a page, reads a table whole or looks at a hidden cell twice touches far more than allowed.
+ * Popular cells among 30 000 with few edges, so that the planner expects few. One has edges to and from hidden
+ * cells, the other has edges that every caller sees. A plan that sorts or joins all edges of a cell for one page,
+ * reads a whole table or checks a hidden cell twice touches far more rows than allowed.
  */
 const many = 10_000
 
 let test: TestService
 let bob: TestAccount
-/** Its edges, both ways, are with hidden cells, but for three. */
+/** All but three of its edges, in both directions, are with hidden cells. */
 let shy: string
-/** Its edges, both ways, are with public cells. */
+/** Its edges, in both directions, are with public cells. */
 let open: string
 beforeAll(async () => {
   test = await testService()
@@ -31,7 +31,7 @@ beforeAll(async () => {
   await db.run(sql`
     update cell set created_by = ${bob.actor_id}::uuid
     where id in (select id from cell where kind = 'hidden' order by id limit 3)`)
-  // What others hold, so that the grants of a cell are some of many.
+  // Grants on other cells, so that those of one cell are a small part.
   await db.run(sql`
     insert into cell_grant (cell_id, level, role, cell_created_at)
     select id, 'viewer', role, created_at from cell, unnest('{x,y}'::text[]) role where kind = 'hidden'`)
@@ -83,7 +83,7 @@ describe.each(lists)('%s', (_what, list) => {
     }
   })
 
-  it('among 10 000 hidden ones: each is looked at once, and its grants by key', async () => {
+  it('among 10 000 hidden ones: each is checked once, and its grants by key', async () => {
     const work = await workOf(test.databaseUrl, async () => {
       const { fields, items, next_cursor } = await list(shy, { limit: 100 })
       expect([(fields ?? items)?.length, next_cursor]).toEqual([3, null])

@@ -37,7 +37,7 @@ const remove = (position: string, who = ada) => who.client.cell_item_delete({ pa
 const set = (name: string, target_id: string, who = ada) =>
   who.client.cell_field_set({ source_id: parent, name, target_id })
 const unset = (name: string, who = ada) => who.client.cell_field_delete({ source_id: parent, name })
-/** Every write of an edge, on an item at `a` and a field `a` that are there. */
+/** Every write of an edge, on an existing item at `a` and an existing field `a`. */
 const writes = (who: TestAccount): Promise<unknown>[] => [
   set('b', child, who),
   set('a', parent, who),
@@ -80,7 +80,7 @@ describe('at one position', () => {
     expect(await edges()).toEqual([{ key: 'p', far: child }])
   })
 
-  it('moves and inserts: one wins, no item is lost or doubled', async () => {
+  it('moves and inserts: one wins, no item is lost or duplicated', async () => {
     for (let round = 0; round < 5; round++) {
       const to = `z${round}`
       for (const n of [0, 1, 2, 3]) await itemRow(test, parent, `r${round}${n}`, child)
@@ -138,7 +138,7 @@ it('two moves that swap their slots both fail, or one by the other having left: 
   expect(await edges()).toHaveLength(40)
 })
 
-describe('at different keys of one cell nobody waits for the end of another', () => {
+describe('at different keys of one cell no write waits for another transaction', () => {
   it('inserts, sets and deletions go on while one of each is open; a move waits', async () => {
     await plant()
     await other.begin('select from cell where id = $1 for share', [parent])
@@ -191,13 +191,13 @@ describe('one field', () => {
     expect(await edges()).toEqual([{ key: 'f', far: last?.target_id }])
   })
 
-  it('set by twenty to one cell: all are answered the one field, which was written once', async () => {
+  it('set by twenty to one cell: all return the same field, which was written once', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => set('f', child)))
     expect(new Set(answers.map(({ field }) => JSON.stringify(field))).size).toBe(1)
     expect(await counted('cell_field_set')).toBe(1)
   })
 
-  it('deleted while it is set to another cell was there all the time: the new field is removed', async () => {
+  it('deleted while it is set to another cell: it existed all the time, so the new field is removed', async () => {
     await plant()
     await other.begin('update cell_field set target_id = $1 where source_id = $1', [parent])
     const late = scenario(test, () => unset('a'), {

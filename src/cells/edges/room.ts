@@ -2,12 +2,12 @@ import { type Queryable, type Sql, sql } from '../../db/db.ts'
 import { refusal } from '../../errors.ts'
 import { type Edges, fieldEdges, isLive } from './edges.ts'
 
-/** More than the transactions that a database runs at once: so far from the limit, writers need not take turns. */
+/** More than the concurrent transactions of a database: further than this from the limit, writers need no lock. */
 const underWay = 1000
 
 /**
- * Over `cell c`: it has so many edges that one more may be too many. Walks the index to there, which takes about
- * a millisecond where a cell has its ten thousand.
+ * A condition on `cell c`: it has so many edges that one more may be too many. It walks the index that far, which
+ * takes about a millisecond for ten thousand edges.
  */
 export function isNearlyFull({ table, from }: Edges, max: number | null): Sql {
   if (max === null) return sql`false`
@@ -17,9 +17,9 @@ export function isNearlyFull({ table, from }: Edges, max: number | null): Sql {
 }
 
 /**
- * Refuses an edge that would be one too many of its cell. Whoever adds to a nearly full cell comes through here,
- * one after the other until the end of their transactions. Edges to deleted cells give way: nobody can see or
- * remove them.
+ * Refuses an edge that would exceed the limit of its cell. Calls that add to a nearly full cell pass through here
+ * one at a time, each until the end of its transaction. Edges to deleted cells are removed to make room, since
+ * no caller can see or delete them.
  */
 export async function makeRoom(
   db: Queryable,
@@ -31,7 +31,7 @@ export async function makeRoom(
     Sql,
     Sql,
   ]
-  // A statement of its own: the next one sees what those before have committed.
+  // A separate statement, so that the next one sees what earlier lock holders have committed.
   await db.run(sql`
     select pg_advisory_xact_lock(hashtextextended(${`${edges.table} ${anchor_id}`}, 0))`)
   const own = sql`from ${table} where ${from} = ${anchor_id}::uuid`

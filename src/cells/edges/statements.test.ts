@@ -3,7 +3,7 @@ import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
-/** Statements of the running call; BEGIN and COMMIT are not among them. */
+/** Statements of the running call, without BEGIN and COMMIT. */
 const sent: string[] = []
 
 let test: TestService
@@ -32,7 +32,7 @@ beforeEach(async () => {
 })
 afterAll(() => test.close())
 
-/** The outcome of a call and its statements: `c` reads the caller, `s` is one of the verb, `A` writes audit. */
+/** The outcome of a call and its statements: `c` reads the caller, `s` is one of the method, `A` writes audit rows. */
 async function statements(call: () => Promise<unknown>): Promise<string> {
   sent.length = 0
   const reason = await reasonOf(call())
@@ -93,7 +93,7 @@ describe('a write is lock, write and audit rows; the lock alone where that decid
   })
 })
 
-it('a list is one statement, whatever comes of it', async () => {
+it('a list is one statement, whatever the outcome', async () => {
   const { client } = ada
   for (const id of [own, open, hidden, deleted, missing]) {
     const wanted = id === own || id === open ? 'ok cs' : 'cell_not_found cs'
@@ -130,7 +130,7 @@ it('the statements of a hidden, a deleted and a missing cell are the same text',
   }
 })
 
-it('every statement of a verb asks for the rights of the caller', async () => {
+it('every statement of a method checks the rights of the caller', async () => {
   for (const call of [
     set(own, 'b', open),
     unset(own, 'b'),

@@ -5,8 +5,9 @@ import { me, tier } from '../access.ts'
 import { type Edges, edgeColumns, type Item, isLive, itemEdges } from './edges.ts'
 
 /**
- * Takes away the live edge at a key: its far cell, or null where there is none; refuses where the caller may
- * not edit the anchor. Its far cell need not be visible. Both statements carry the tier (contract 4, section 4.3).
+ * Deletes the live edge at a key and resolves to its far cell, or null if there is none. Refuses if the caller may
+ * not edit the anchor; the far cell need not be visible. Both statements check the tier, so that a right that is
+ * lost in between doesn't count.
  */
 export async function removeEdge(
   db: Queryable,
@@ -33,8 +34,9 @@ export async function removeEdge(
 }
 
 /**
- * Puts an item at a position, which is free or held by an item whose child is deleted; a moved one leaves its
- * old position. `item` selects its `parent_id`, `child_id` and `created_at` if the caller may, using `me`.
+ * Puts an item at a position that is free or held by an item whose child is deleted; a moved item gives up its
+ * old position (`leaves`). `item` selects `parent_id`, `child_id` and `created_at` if the caller has the right, and
+ * may use `me`.
  */
 export async function placeItem(
   db: Queryable,
@@ -64,6 +66,6 @@ export async function placeItem(
   return placed
 }
 
-/** A far cell that was removed for good while the edge was written is missing like any other. */
+/** A far cell that was purged while the edge was written is refused like any other missing cell. */
 export const edgeWriteError = (error: unknown): ServiceError | unknown =>
   brokenConstraint(error)?.endsWith('_fkey') ? refusal('cell_not_found') : error

@@ -77,7 +77,7 @@ describe('a new grant', () => {
 })
 
 describe('a repeated grant', () => {
-  it('is one and the same row, however its principal is written', async () => {
+  it('is the same row, however its principal is written', async () => {
     const cell_id = await cell()
     const first = await give(cell_id, { role: 'r' })
     for (const principal of [
@@ -93,7 +93,7 @@ describe('a repeated grant', () => {
     expect(await grants(cell_id)).toHaveLength(2)
   })
 
-  it('of another level replaces level and granted_by, keeps id and moment, and binds at once', async () => {
+  it('of another level replaces level and granted_by, keeps id and timestamp, and applies immediately', async () => {
     const cell_id = await cell()
     const { grant } = await give(cell_id, { actor_id: bob.actor_id }, 'editor')
     const lowered = await scenario(test, () => give(cell_id, { actor_id: bob.actor_id }, 'viewer', root), {
@@ -111,7 +111,7 @@ describe('a repeated grant', () => {
     )
   })
 
-  it('twenty at once make one row, and all are answered with it', async () => {
+  it('twenty concurrent ones make one row, and all return it', async () => {
     const cell_id = await cell()
     for (const principal of [{ actor_id: bob.actor_id }, { role: 'team' }]) {
       const answers = await scenario(
@@ -127,7 +127,7 @@ describe('a repeated grant', () => {
     expect(await grants(cell_id)).toHaveLength(2)
   })
 
-  it('of mixed levels at once: one row, the last level wins', async () => {
+  it('of mixed levels concurrently: one row, the last level wins', async () => {
     const cell_id = await cell()
     const levels = Array.from({ length: 20 }, (_, n) => (n % 2 ? 'viewer' : 'editor') as Input['level'])
     expect(await tally(levels.map((level) => give(cell_id, { actor_id: bob.actor_id }, level)))).toEqual({
@@ -143,7 +143,7 @@ describe('refused', () => {
   const refused = (cell_id: string, principal: Input['principal'], reason: string, by = ada) =>
     scenario(test, () => give(cell_id, principal, 'viewer', by), { reason })
 
-  it('for whoever does not manage the cell, before anything of the principal is looked at', async () => {
+  it('for whoever does not manage the cell, before the principal is checked', async () => {
     const cell_id = await cell({ visibility: 'public' })
     const editor = await test.account()
     await give(cell_id, { actor_id: editor.actor_id }, 'editor')
@@ -188,11 +188,11 @@ describe('refused', () => {
     })
     await operations.purgeAccount({ account_id: gone.id, confirm: true }, { via: 'test' })
     await refused(cell_id, { actor_id: gone.actor_id }, 'cell_grant_unknown_actor')
-    // The row of the removed actor stays.
+    // The grant of the removed actor stays.
     expect((await grants(cell_id)).map(({ actor_id }) => actor_id)).toEqual([second])
   })
 
-  it('where the principal is none', async () => {
+  it('if the principal is invalid', async () => {
     const cell_id = await cell()
     for (const principal of [
       {},

@@ -12,7 +12,7 @@ const PrincipalInput = z.union([
 ])
 
 export const cell_grant_create = mutation({
-  doc: 'Let an actor, or the holders of a role, view or edit a cell. Repeating it changes the level.',
+  doc: 'Let an actor, or the holders of a role, view or edit a cell. A repeated call changes the level.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_grant_create',
   rate_limit: 'account',
@@ -36,7 +36,7 @@ export const cell_grant_create = mutation({
   },
 })
 
-/** All writers of a cell's grants take its lock, and so do those whose rights they change. */
+/** Every writer of a cell's grants takes the lock of the cell, and so does every writer of the cell itself. */
 const lockManaged = (db: Queryable, actor_id: string, cell_id: string): Promise<unknown> =>
   db.first(sql`
     with ${me(actor_id)}

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => test.close())
 
 const cell = (row: Parameters<typeof cellRow>[1] = {}) => cellRow(test, { created_by: ada.actor_id, ...row })
-/** Grants of two moments, so that ids decide within each. */
+/** Grants with two timestamps, so that ids decide the order within each. */
 const many = (cell_id: string, count: number) =>
   test.service.app.db.run(sql`
     insert into cell_grant (cell_id, level, role, cell_created_at, created_at)

@@ -7,7 +7,7 @@ import { me, tier } from '../access.ts'
 import { CellGrant, grantJson } from './grants.ts'
 
 export const cell_grant_list = query({
-  doc: 'The grants of a cell, oldest first, for those who manage it.',
+  doc: 'The grants of a cell, oldest first. Needs the manage tier.',
   auth: { account: 'required', actor: 'required' },
   input: z.strictObject({ cell_id: Uuid, ...pageInput(500, 100) }),
   output: z.object({ grants: z.array(CellGrant), next_cursor: z.string().nullable() }),

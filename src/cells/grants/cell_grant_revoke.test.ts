@@ -105,7 +105,7 @@ describe('a grantee', () => {
 })
 
 describe('refused like a grant that does not exist', () => {
-  it('hidden, of a deleted cell, and ids of other things: byte for byte, beside the echoed id', async () => {
+  it('hidden, of a deleted cell, and ids of other things: the same bytes except for the echoed id', async () => {
     const hidden = await cell()
     const { id } = await test.cellGrant(hidden, 'viewer', { actor_id: root.actor_id })
     const deleted = await cell()
@@ -123,7 +123,7 @@ describe('refused like a grant that does not exist', () => {
     for (const by of [ada, root, bob]) await refused(by, late)
   })
 
-  it('the second of two at once', async () => {
+  it('the second of two concurrent calls', async () => {
     for (let round = 0; round < 5; round++) {
       const { id } = await test.cellGrant(await cell(), 'viewer', toBob())
       await scenario(

@@ -6,7 +6,7 @@ import { me, tier } from '../access.ts'
 import type { Principal } from './grants.ts'
 
 export const cell_grant_revoke = mutation({
-  doc: 'Take a grant away, as a manager of its cell or as the actor it is for. Says whether the caller may still view.',
+  doc: 'Revoke a grant, as a manager of its cell or as the actor it is for. Says whether the caller may still view the cell.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_grant_revoke',
   rate_limit: 'account',
@@ -30,7 +30,7 @@ export const cell_grant_revoke = mutation({
   },
 })
 
-/** The grantee may leave any live cell; the holders of a role cannot end what others hold too. */
+/** A grantee may leave any live cell. Holders of a role may not: the grant is for the other holders too. */
 const mayRevoke = sql`(${tier.manage} or (${tier.live} and coalesce(h.actor_id = me.actor_id, false)))`
 
 type Removed = {
@@ -49,7 +49,7 @@ const remove = (db: Queryable, actor_id: string, grant_id: string): Promise<Remo
     returning h.cell_id, h.actor_id, h.role, h.scope_id,
       (select account_id from actor where actor.id = h.actor_id) as account_id`)
 
-/** A statement of its own: the one that removes the grant still sees it. */
+/** A separate statement, because the one that deletes the grant still sees it. */
 async function views(db: Queryable, actor_id: string, cell_id: string): Promise<boolean> {
   const row = await db.first(sql`
     with ${me(actor_id)}

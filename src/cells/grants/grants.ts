@@ -6,7 +6,7 @@ import { refusal } from '../../errors.ts'
 import { Uuid } from '../../wire/types.ts'
 import { me, tier } from '../access.ts'
 
-/** Wire form of a cell grant (contract 4, section 3.1). */
+/** Wire form of a cell grant. */
 export const CellGrant = z.object({
   id: Uuid,
   cell_id: Uuid,
@@ -19,7 +19,7 @@ export const CellGrant = z.object({
 })
 export type CellGrant = z.output<typeof CellGrant>
 
-/** A grant under this alias as JSON, with timestamps in wire form. */
+/** The grant with this alias as JSON, with timestamps in wire form. */
 export const grantJson = (alias: string): Sql => {
   const keys = Object.keys(CellGrant.shape).filter((key) => key !== 'created_at')
   const pairs = keys.map((key) => `'${key}', ${alias}.${key}`).join(', ')
@@ -32,13 +32,13 @@ export type NewCellGrant = {
   cell_id: string
   level: 'viewer' | 'editor'
   principal: Principal
-  /** Must manage the cell when the statement runs; null: nobody's rights count, as in the test kit. */
+  /** Must manage the cell when the statement runs; null skips the check, as in the test kit. */
   granted_by: string | null
 }
 
 /**
- * Gives a principal a level on a cell: one row per principal, whose level is replaced on repeat; an equal
- * level writes nothing (contract 4, section 8). The caller holds the cell's lock. One statement judges and
+ * Gives a principal a level on a cell. There is one row per principal: a repeated grant replaces the level, an
+ * equal level writes nothing. The caller of this function holds the cell's lock. One statement checks and
  * writes, so that neither the owner nor an actor that is not live ever becomes a principal.
  */
 export async function upsertCellGrant(
@@ -58,11 +58,11 @@ export async function upsertCellGrant(
     audit('cell_grant_create', { cell_id, grant_id: row.written.id, principal, ...detail }, target)
     return row.written
   }
-  // Neither: without the lock of the cell, somebody else made the row since the statement began.
+  // Neither written nor stored: without the cell's lock, another call has inserted the row meanwhile.
   return row.stored ?? (await upsertCellGrant(db, audit, grant, detail))
 }
 
-/** `stored` is the grant as it was before; `account_id` the account of a live actor. */
+/** `stored` is the grant before this statement; `account_id` is set only if the grantee is a live actor. */
 type Upserted = {
   is_owner: boolean
   account_id: string | null
@@ -95,7 +95,7 @@ function upsertStatement({ cell_id, level, principal, granted_by }: NewCellGrant
     from anchor`
 }
 
-/** An actor that was purged between the judgement and the reference to it. */
+/** Maps the foreign key errors of actors that were purged between the check and the insert. */
 function refuseVanished(error: unknown): never {
   const broken = brokenConstraint(error)
   if (broken === 'cell_grant_actor_id_fkey') throw refusal('cell_grant_unknown_actor')

@@ -35,8 +35,8 @@ const update = (by: TestAccount, cell_id: string, data: object) =>
   reasonOf(by.client.cell_update({ cell_id, data: { ...data } }))
 const stored = async (id: string) => (await root.client.cell_get({ id })).cell
 /**
- * Begins an update of the owner that holds the lock of the cell until `open` is called. It changes nothing: those
- * who wait for an updated row race each other to its new version, the others get it in turn.
+ * Begins an update by the owner that holds the lock of the cell until `open` is called. It changes nothing, because
+ * waiters for an updated row race each other to its new version, while waiters for an unchanged row get it in turn.
  */
 const held = (cell_id: string) => waiting.held(() => update(ada, cell_id, { wait: true }))
 type Take = (cell_id: string, grant_id: string) => Promise<unknown>
@@ -64,7 +64,7 @@ describe('the end of a right', () => {
     expect(row).toEqual({ version: 1, data: { wait: true } })
   })
 
-  it.each(ends)('%s: nothing of the old right lands after it was answered', async (_what, take) => {
+  it.each(ends)('%s: no write by the old right lands after the response', async (_what, take) => {
     for (let round = 0; round < 5; round++) {
       const { cell_id, grant_id } = await shared()
       const updates = Array.from({ length: 6 }, (_, n) => update(editor, cell_id, { n }))

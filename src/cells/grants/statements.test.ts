@@ -6,7 +6,7 @@ import { workOf } from '../../../test/helpers/plans.ts'
 import { sql } from '../../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
-/** How many statements the methods that share cells take, and how much these touch. */
+/** How many statements the methods that share cells send, and how many rows these touch. */
 
 const sent: string[] = []
 let test: TestService
@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** The outcome and the statements: `c` reads the caller, `s` is one of the verb, `n` looks for rows to number, `A` writes audit. */
+/** The outcome and the statements: `c` reads the caller, `s` is one of the method, `n` looks for rows to number, `A` writes audit rows. */
 async function statements(call: () => Promise<unknown>): Promise<string> {
   sent.length = 0
   const reason = await reasonOf(call())
@@ -70,7 +70,7 @@ describe('statements', () => {
     expect(await revoke(bob, own_grant.id)).toBe('ok csssA')
   })
 
-  it('cell_grant_list: one, whatever comes of it', async () => {
+  it('cell_grant_list: one, whatever the outcome', async () => {
     const list = (by: TestAccount, cell_id: string) =>
       statements(() => by.client.cell_grant_list({ cell_id }))
     const cell_id = await own()

@@ -19,7 +19,7 @@ type Input = Parameters<TestAccount['client']['cell_list']>[0]
 const ids = async (client: TestAccount['client'], input?: Input): Promise<string[]> =>
   (await client.cell_list({ limit: 200, ...input })).cells.map(({ id }) => id)
 
-/** A kind that no other test uses, so that the lists of this file do not see each other. */
+/** A kind that no other test uses, so that the tests of this file do not see each other's cells. */
 const ownKind = () => `kind ${randomUUID()}`
 
 it('answers cells and cursor, newest first, and leaves no audit row', async () => {
@@ -64,7 +64,7 @@ describe('input', () => {
     expect(await reasonOf(ada.client.cell_list(input as Input))).toBe(reason)
   })
 
-  it('filters that need a caller are refused to anonymous ones, whatever they name', async () => {
+  it('filters that need a caller are refused for anonymous callers, whatever they name', async () => {
     const reasons = await Promise.all(
       [
         { created_by: id },

@@ -79,5 +79,5 @@ export const cell_list = query({
   },
 })
 
-/** A cell with its sort key, how many rows stood behind the page, and the grants that admit the caller. */
+/** A cell with its sort key, the number of rows found for the page, and the grants that admit the caller. */
 type Row = Cell & { key: string; found: number; grants?: z.output<typeof CellGrant>[] }

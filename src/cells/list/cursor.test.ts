@@ -33,7 +33,7 @@ beforeAll(async () => {
   cursor = (await list(test, { kind, limit: 5 }, ada.cookie)).next_cursor as string
 })
 
-it('a cursor is of one list: caller, method, every filter, order and direction; not of its limit', async () => {
+it('a cursor is bound to caller, method, every filter, order and direction, but not to the limit', async () => {
   const otherwise: Input[] = [
     {},
     { kind: 'other' },
@@ -63,7 +63,7 @@ it('a cursor is of one list: caller, method, every filter, order and direction; 
 
   const rest = await list(test, { kind, cursor, limit: 200 }, ada.cookie)
   expect(rest).toMatchObject({ cells: { length: 25 }, next_cursor: null })
-  // The same list, said otherwise.
+  // The same list in other words.
   const same = { kind, cursor, order_by: 'created_at', order_direction: 'desc', limit: null } as const
   expect(await list(test, { ...same, acting: ada.actor_id.toUpperCase() }, ada.cookie)).toEqual(rest)
 })
@@ -84,7 +84,7 @@ it('a bad cursor is one issue for every cause, before the rules across fields', 
   expect(await reasonOf(list(test, anonymous))).toBe('invalid_params')
 })
 
-it('a cursor outlives a turned key ring, but not its key', async () => {
+it('a cursor survives a key rotation, but not the removal of its key', async () => {
   const [old, next] = ['test-key-test-key-test-key-test-key-1', 'next-key-next-key-next-key-next-key-2']
   const node = (cookie_keys: string[]) => testService({ database_url: test.databaseUrl, cookie_keys })
   const [turned, replaced] = await Promise.all([node([next, old]), node([next])])

@@ -3,8 +3,8 @@ import { afterPrefix, unplanned } from '../../db/prefix.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 
 /**
- * Where a page by path ended: what follows the prefix, which the cursor is bound to anyhow. Of a path too long for
- * a cursor it holds as much as fits, and the cell, whose row still says the rest.
+ * Where a page by path ended: the path after the prefix, to which the cursor is bound anyway. If that is too long
+ * for a cursor, the key holds as much as fits and the id of the cell, whose row has the rest.
  */
 export function pathKey(prefix: string, path: string, id: string): CursorKey {
   const rest = path.slice(prefix.length)
@@ -17,8 +17,8 @@ export function pathKey(prefix: string, path: string, id: string): CursorKey {
 const fits = (key: CursorKey): boolean => Buffer.byteLength(JSON.stringify(key)) <= keyBytesMax
 
 /**
- * The path to go on behind. Where the cell has lost the path meanwhile, the page begins with all that share what
- * the cursor holds: rather a cell twice than one left out.
+ * The path after which the next page begins. If the cell has lost its path meanwhile, the page begins with all
+ * paths that share what the cursor holds: it may repeat a cell, but never skips one.
  */
 export function behindPath(prefix: string, direction: 'asc' | 'desc', [rest, id]: CursorKey): [Sql] {
   const path = `${prefix}${rest}`

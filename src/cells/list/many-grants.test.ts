@@ -6,8 +6,8 @@ import { type TestAccount, type TestService, testService } from '../../testing/i
 import { walkMax } from './page.ts'
 
 /**
- * Callers who are granted so many cells that a list first goes in its own order and looks whether they are
- * among them. Half of the cells are hidden from either holder; those granted to `far` are all older than these.
+ * Callers with so many granted cells that a list first walks in its own order and checks which cells are granted.
+ * Half of the cells are hidden from both holders; those granted to `far` are all older than the hidden ones.
  */
 const granted = walkMax.created_at + 1000
 const start = '2024-01-01'
@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(() => test.close())
 
 type Input = NonNullable<Parameters<TestAccount['client']['cell_list']>[0]>
-/** The ids of the first pages, by the rule. */
+/** The expected ids of the first pages. */
 async function expected(role: string, input: Input, count: number): Promise<string[]> {
   const key = sql.raw(
     input.path_prefix

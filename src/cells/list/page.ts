@@ -6,9 +6,9 @@ import { cellColumns } from '../cells.ts'
 import { grantJson } from '../grants/grants.ts'
 
 /**
- * The statement of `cell_list`: each way in which cells become visible is a branch that walks an index in the order
- * of the list over rows the caller may see, as far as a page; the branches are merged and pass the access rule once
- * more. So a wrong branch may hide a row, but never show one, and hidden cells cost nothing.
+ * The statement of `cell_list`. Each way in which cells become visible is a branch: it walks an index in the order
+ * of the list, over rows the caller may view, until a page is full. The branches are merged and filtered by the
+ * access rule once more. So a wrong branch can hide a row but never leak one, and hidden cells cost nothing.
  */
 
 type Visibility = 'private' | 'public'
@@ -31,10 +31,10 @@ export type ListInput = {
 type After = Parameters<typeof keyset>[0]['after']
 type List = ListInput & Ordered & { after: After; isAdmin: boolean }
 
-/** A page ends before the cell that would lift the sum of its data over this. */
+/** A page ends before the cell that would take the total size of its data over this. */
 const pageBytesMax = 8_388_608
 
-/** `data` is read for the returned cells alone. A row's `found` beyond the number of rows tells of a next page. */
+/** Reads `data` for the returned cells only. If `found` of a row exceeds the number of rows, there is a next page. */
 export function listStatement(input: ListInput, after: After, isAdmin: boolean): Sql {
   const list = { ...input, after, isAdmin, ...ordered({ ...input, after }, orders[input.order_by]) }
   const direction = sql.raw(list.order_direction)
@@ -52,7 +52,7 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean):
     order by m.n`
 }
 
-/** The grants of the cell that admit the caller, and no others. */
+/** Only those grants of the cell that admit the caller. */
 const admittingGrants = sql`(
   select json_agg(${grantJson('g')} order by g.created_at, g.id) from ${admitting('c')})`
 
@@ -69,10 +69,10 @@ function branches(list: List): Sql[] {
     : [sql`(select c.id, ${list.key} as key, c.data_bytes from cell c where false)`]
 }
 
-/** Cells that are visible together; indexes begin with what they have in common. */
+/** A set of cells that are visible for the same reason; indexes start with the columns that they share. */
 type Scope = Pick<ListInput, 'visibility' | 'created_by'>
 
-/** Public cells and one's own private ones; for an admin all. */
+/** Public cells and the caller's own private ones; for an admin, all cells. */
 function scopes({ actor_id, isAdmin, visibility, created_by, order_by }: List): Scope[] {
   if (isAdmin && order_by === 'path' && created_by === undefined && visibility !== 'public')
     return [{ visibility }]
@@ -85,9 +85,9 @@ function scopes({ actor_id, isAdmin, visibility, created_by, order_by }: List): 
 }
 
 /**
- * What the index of a scope has. By path there are two: on the audience of a cell, which is everybody or its owner,
- * and on all paths. That no path is empty is said only for the latter, which others would be led through hidden
- * cells by.
+ * The conditions that match the index of a scope. There are two indexes by path: one by the audience of a cell,
+ * which is everybody or its owner, and one of all paths. Only scopes for the latter say `path <> ''`; with it, the
+ * planner might take that index for the others too and walk hidden cells.
  */
 function inScope({ kind, path_prefix, order_by }: List, { visibility, created_by }: Scope): Sql[] {
   if (order_by !== 'path') return filters({ visibility, created_by, kind })
@@ -99,18 +99,18 @@ function inScope({ kind, path_prefix, order_by }: List, { visibility, created_by
 
 const hasPath = sql`c.path is not null`
 
-/** As the index on it has it, letter by letter. */
+/** Must match the expression of the index exactly. */
 const isFor = (audience: string): Sql =>
   sql`(case when c.visibility = 'public' then 'public' else coalesce(c.created_by::text, 'nobody') end collate "C")
     = ${audience}`
 
-/** Cells by id: these are looked up, everything else filters them. */
+/** Cells by id: looks them up, then applies everything else as a filter. */
 const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
   select c.id, ${list.key} as key, c.data_bytes
   from (select ${columns} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
   where ${all([tier.view, ...more, ...filters(list), list.beyond])} ${list.inOrder})`
 
-/** Cells that grants give the caller, of these visibilities. */
+/** Cells of these visibilities that grants give the caller. */
 function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql): Sql {
   const conditions = [isForeign, ...(visibilities.length > 1 ? [] : visibilities.map(isVisibility))]
   const { kind, created_by, order_by } = list
@@ -119,7 +119,7 @@ function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql
   return byEither(list, visibilities, conditions)
 }
 
-/** Principal by principal; by creation each walks its index only as far as the page, else all are looked up. */
+/** Per principal. Ordered by creation, each walks its index until a page is full; otherwise all are looked up. */
 function byPrincipal(list: List, conditions: Sql[]): Sql {
   const { key, beyond, inOrder, limited } = list.order_by === 'created_at' ? ordered(list, grantOrder) : list
   return sql`(
@@ -134,27 +134,27 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
 }
 
 /**
- * How far a walk goes that may find nothing. Under a prefix there are often fewer cells than are granted, and then a
- * short walk is the whole answer.
+ * How many cells a walk examines before it gives up. There are often fewer cells under a prefix than granted ones,
+ * and then a short walk finds them all.
  */
 export const walkMax = { created_at: 20_000, updated_at: 20_000, path: 8_000 }
 
 /**
- * Where very many cells are granted, looking up each is slow, and they are likely to be met soon in the order
- * of the list: that is tried first, over fewer cells than are granted, so that hidden ones among them never
- * are the larger part of the work. If that does not fill the page, they are looked up after all.
+ * For callers with very many granted cells. Looking up each of them is slow, while a walk in the order of the list
+ * probably meets some soon, so a walk comes first. It examines fewer cells than are granted, so that hidden cells
+ * are never most of the work. If it doesn't fill the page, all granted cells are looked up after all.
  */
 function byEither(list: List, visibilities: readonly Visibility[], conditions: Sql[]): Sql {
   const { created_by, kind, order_by } = list
-  const most = sql.raw(walkMax[order_by])
+  const max = sql.raw(walkMax[order_by])
   const isPrivate = visibilities.every((one) => one === 'private')
   const isMany = sql`(select is_many from mine_count)`
-  // As a value and not as a condition, it is a look-up in a hash; else the planner might join.
+  // `is true` makes it a hash lookup; as a plain condition the planner might turn it into a join.
   const isMine = sql`(c.id in (select id from mine)) is true`
   const rest = [isMany, isMine, ...conditions, ...filters({ created_by, kind })]
   const starts =
     order_by === 'path'
-      ? // No index has paths by kind: it would be a filter before the end of the walk is reached.
+      ? // No index has paths by kind: as a filter inside the walk, it would make the walk examine more cells.
         [inScope({ ...list, kind: undefined }, isPrivate ? { created_by } : {})]
       : visibilities.map((visibility) => inScope(list, { visibility, created_by }))
   const walks = starts.map((indexed, at) => {
@@ -162,11 +162,11 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
     return {
       name,
       found: sql`${name} as materialized (
-        select id, key, data_bytes from (${walked(list, indexed)} limit ${most}) c
+        select id, key, data_bytes from (${walked(list, indexed)} limit ${max}) c
         where ${all(rest)} ${list.limited})`,
-      // The page is filled, or there was no more to walk.
+      // The page is full, or the walk reached the end of the index.
       isDone: sql`((select count(*) from ${name}) >= ${sql.raw(pageSize(list.limit))}
-        or not exists (${walked(list, indexed)} limit 1 offset ${most}))`,
+        or not exists (${walked(list, indexed)} limit 1 offset ${max}))`,
     }
   })
   const isFew = sql`not (select is_done from walks_end)`
@@ -174,7 +174,7 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
     with mine as materialized (
       select h.cell_id as id
       from me cross join unnest(me.principals) as p (principal) join cell_grant h on h.principal = p.principal
-    ), mine_count as materialized (select count(*) > ${most} as is_many from mine),
+    ), mine_count as materialized (select count(*) > ${max} as is_many from mine),
     ${sql.join(
       walks.map(({ found }) => found),
       ', ',
@@ -187,14 +187,14 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
     union all ${byPrincipal(list, [isFew, ...conditions])})`
 }
 
-/** One page of live cells in the order of the list, from the index that begins with these conditions. */
+/** One page of live cells in the order of the list, from the index that starts with these conditions. */
 const walk = (list: List, indexed: Sql[]): Sql =>
   sql`(select id, key, data_bytes from (${walked(list, indexed)} ${list.limited}) c)`
 
 const walked = ({ key, beyond, inOrder }: List, indexed: Sql[]): Sql =>
   sql`select ${columns}, ${key} as key from cell c where ${all([tier.live, ...indexed, beyond])} ${inOrder}`
 
-/** What filters and merge need of a cell; never `data`. */
+/** The columns that the filters and the merge need; never `data`. */
 const columns = sql`c.id, c.data_bytes, c.kind, c.visibility, c.path, c.created_by, c.created_at, c.changed_at,
   c.deleted_at`
 
@@ -205,7 +205,7 @@ const orders = {
   path: { 'c.path': 'text' },
 } as const satisfies Record<string, Order>
 
-/** That of `created_at`, as the index of grants has it. */
+/** The order by `created_at`, in the columns of the index on grants. */
 const grantOrder: Order = { 'h.cell_created_at': 'timestamptz', 'h.cell_id': 'uuid' }
 
 type Ordered = ReturnType<typeof keyset> & { key: Sql }
@@ -218,7 +218,7 @@ const all = (conditions: readonly Sql[]): Sql => sql.join(conditions, ' and ')
 
 const isVisibility = (visibility: Visibility): Sql => sql`c.visibility = ${sql.raw(`'${visibility}'`)}`
 
-/** Only the filters that were given stand in the statement. */
+/** The statement has only the filters that were given. */
 function filters({ kind, visibility, created_by, path_prefix }: Partial<ListInput>): Sql[] {
   const given: Sql[] = []
   if (kind !== undefined) given.push(sql`c.kind = ${kind}`)

@@ -81,7 +81,7 @@ describe('hidden cells', () => {
 })
 
 describe('sources merged into one page', () => {
-  it('public, own and granted cells, some by several ways, come each once and in order', async () => {
+  it('public, own and granted cells, some visible in several ways, each come once and in order', async () => {
     const kind = 'merged'
     const me = await test.account()
     await test.roleGrant({ actor_id: me.actor_id, role: 'reader' })
@@ -182,7 +182,7 @@ describe('between two pages', () => {
 })
 
 describe('the byte budget', () => {
-  it('ends a page before the cell that would lift the data over 8 MiB', async () => {
+  it('ends a page before the cell that would take its data over 8 MiB', async () => {
     const kind = 'large'
     const data = JSON.stringify({ a: 'x'.repeat(262_144 - '{"a":""}'.length) })
     await test.service.app.db.run(sql`
@@ -190,7 +190,7 @@ describe('the byte budget', () => {
       select ${kind}, 'public', ${data}::jsonb, 262144, ${ada.actor_id}::uuid, '2026-01-01'::timestamptz + i * interval '1 second'
       from generate_series(1, 70) i`)
     const all = await stored(sql`kind = ${kind}`, sql`created_at desc`)
-    // Without limit of rows that count: 32 × 256 KiB are 8 MiB to the byte.
+    // The row limit doesn't apply here: 32 × 256 KiB is exactly 8 MiB.
     const walked: string[][] = []
     let cursor: string | null = null
     do {

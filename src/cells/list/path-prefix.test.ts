@@ -47,7 +47,7 @@ describe('path_prefix', () => {
     await test.service.app.db.run(sql`delete from cell where kind = ${kind}`)
   })
 
-  it('orders by path in byte order, ascending unless asked otherwise, a page at a time', async () => {
+  it('orders by path in byte order, ascending by default, a page at a time', async () => {
     const paths = [
       'walk/',
       'walk/10',
@@ -88,7 +88,7 @@ describe('path_prefix', () => {
   it.each(['asc', 'desc'] as const)(
     'goes on %s behind a path that is longer than a cursor, though its cell is gone',
     async (order_direction) => {
-      // 256 characters of three bytes each, that differ in the last ones.
+      // 256 characters of three bytes each, which differ only at the end.
       const paths = Array.from({ length: 7 }, (_, at) => `long/${'語'.repeat(249)}/${at}`)
       for (const path of [...paths, '\u0001'.repeat(256)]) await cellRow(test, { path, visibility: 'public' })
       const list = { path_prefix: 'long/', limit: 1, order_direction } as const
@@ -99,7 +99,7 @@ describe('path_prefix', () => {
       expect((next_cursor as string).length).toBeLessThanOrEqual(512)
       await root.client.cell_delete({ cell_id: cells[2]?.id as string })
       expect(await walked(ada, list, next_cursor)).toEqual(all.slice(3))
-      // Where the row says no longer what the cursor could not hold, no cell is left out.
+      // If the row no longer has the part that the cursor could not hold, no cell is skipped.
       await test.service.app.db.run(sql`delete from cell where id = ${cells[2]?.id as string}::uuid`)
       expect(await walked(ada, list, next_cursor)).toEqual(all.filter((path) => path !== cells[2]?.path))
       expect((await ada.client.cell_list({ path_prefix: '\u0001', limit: 1 })).cells).toHaveLength(1)

@@ -5,8 +5,8 @@ import { sql } from '../../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
 /**
- * 24 000 cells, nearly all hidden and newer than what the callers see, so that a plan which walks hidden
- * cells, sorts what an index has in order, or reads a table whole touches far more than a page.
+ * 24 000 cells, nearly all hidden and newer than what the callers see. A plan that walks hidden cells, sorts what
+ * an index has in order, or reads a whole table touches far more than a page.
  */
 const hidden = 20_000
 const granted = 3000
@@ -46,7 +46,7 @@ beforeAll(async () => {
   await db.run(sql`
     insert into cell_grant (cell_id, level, role, cell_created_at)
     select id, 'viewer', 'reader', created_at from cell where created_at >= '2025-01-01' order by id limit ${granted}`)
-  // What everybody else holds, so that the holder's grants are no large part of all.
+  // Grants of others, so that those of the holder are a small part of all.
   await db.run(sql`
     insert into cell_grant (cell_id, level, role, cell_created_at)
     select id, 'viewer', 'role ' || created_at::text, created_at from cell
@@ -65,7 +65,7 @@ const orders = [
   { order_by: 'updated_at', order_direction: 'asc' },
 ] as const
 const pathOrders = [{ order_direction: 'asc' }, { order_direction: 'desc' }] as const
-/** The most work for the first page and the second, in both orders. */
+/** The max work for the first and second page, in both orders. */
 async function listWork(account: TestAccount, input: Input) {
   const all = []
   for (const order of input.path_prefix === undefined ? orders : pathOrders) {
@@ -230,7 +230,7 @@ describe('one cell', () => {
       (await workOf(test.databaseUrl, () => test.client().cell_get({ id }))).pages
     const [few, many] = [await pages(small), await pages(large)]
     expect(few).toBeGreaterThan(100)
-    // The data of one of them alone lies on more than fifty pages.
+    // The data of a single one takes more than fifty pages.
     expect(many).toBeLessThan(few + 50)
   })
 })
