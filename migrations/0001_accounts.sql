@@ -1,4 +1,4 @@
--- Accounts, actors and credentials (contract 2, section 17). Text compares byte-wise whatever the
+-- Accounts, actors and credentials. Text compares byte-wise whatever the
 -- default collation of the database is; `*_by` columns are plain ids that outlive whom they name.
 
 -- The wire form of a time inside JSON that SQL builds; a plain timestamptz column needs it not, the

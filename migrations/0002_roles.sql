@@ -1,4 +1,4 @@
--- Role grants and the offers they come from (contract 3, sections 2.1 and 3.1). Roles and scope kinds
+-- Role grants and the offers they come from. Roles and scope kinds
 -- are open registries, so no list of them stands here. Scope ids belong to the consumer.
 
 create table if not exists role_grant_offer (
@@ -98,7 +98,7 @@ create index if not exists role_grant_offer_to_actor on role_grant_offer (to_act
 create index if not exists role_grant_offer_result on role_grant_offer (resulting_role_grant_id)
   where resulting_role_grant_id is not null;
 
--- Scopes of the consumer that are gone: no grant and no offer at one arises again (contract 3, section 6.2).
+-- Scopes of the consumer that are gone: no grant and no offer at one arises again.
 create table if not exists role_scope_destroyed (
   scope_kind text collate "C" not null,
   scope_id uuid not null,

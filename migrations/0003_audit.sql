@@ -1,4 +1,4 @@
--- The audit log, its order and the cell timeline (contract 3, section 8; contract 4, section 9).
+-- The audit log, its order and the cell timeline.
 --
 -- A mutation writes its rows without a number, through audit_write(). Whoever is about to read first
 -- numbers what has been committed, through audit_number(). Numbers therefore rise in the order in which

@@ -1,4 +1,4 @@
--- Cells, their edges and their grants (contract 4, section 2). "Live" indexes leave tombstones out.
+-- Cells, their edges and their grants. "Live" indexes leave tombstones out.
 
 create table if not exists cell (
   id uuid primary key default gen_random_uuid(),
@@ -72,7 +72,7 @@ create table if not exists cell_grant (
   actor_id uuid references actor (id) on delete cascade,
   role text collate "C",
   scope_id uuid,
-  -- The one key that access checks and uniqueness go by (contract 4, section 4.1).
+  -- The one key that access checks and uniqueness go by.
   principal text collate "C" not null generated always as (
     case
       when actor_id is not null then 'a:' || actor_id::text

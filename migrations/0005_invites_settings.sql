@@ -1,4 +1,4 @@
--- Invites and the settings of the application (contract 2, sections 12 and 17).
+-- Invites and the settings of the application.
 
 create table if not exists invite (
   id uuid primary key default gen_random_uuid(),

@@ -1,4 +1,4 @@
--- Limiters whose charges all nodes share (contract 1, section 9.1; CELLKEEP_LIMIT_STORE=postgres).
+-- Limiters whose charges all nodes share.
 
 -- Charges, and the slots that attempts under way hold. Unlogged: nothing waits for the disk, and what a crash
 -- of the database loses is what the memory store loses at a restart.

@@ -74,7 +74,7 @@ it.each<[string, (text: string[]) => string[], RegExp]>([
   ['a line that is only a number', (text) => text.toSpliced(3, 0, '#5'), /at line 4: neither/],
   ['a column twice', replaced('"columns":["id"', '"columns":["id","id"'), /not the columns/],
   ['columns that are none', replaced(/"columns":\[[^\]]*\]/, '"columns":{"length":0}'), /neither/],
-  ['another count', replaced(/"rows":\d+/, '"rows":1e300'), /neither|rows came/],
+  ['another count', replaced(/"rows":\d+/, '"rows":1e300'), /neither|rows found/],
 ])(
   'refuses a file with %s in one line that says where, and nothing is restored',
   async (what, change, why) => {

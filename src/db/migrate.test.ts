@@ -187,7 +187,7 @@ test('a failing lock is fatal', async () => {
                     where application_name = 'cellkeep migrate' and datname = current_database()
                       and wait_event_type = 'Lock'`
   const refused = expect(attempt).rejects.toMatchObject({
-    message: expect.stringContaining('waiting for the turn'),
+    message: expect.stringContaining('waiting for the migration lock'),
   })
   while ((await holder.query(waiting)).rows.length === 0);
   await refused
