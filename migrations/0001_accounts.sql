@@ -1,8 +1,8 @@
--- Accounts, actors and credentials (contract 2, section 17). Text compares byte-wise whatever the
--- default collation of the database is; `*_by` columns are plain ids that outlive whom they name.
+-- Accounts, actors and credentials. Text compares bytewise, whatever the default collation of the
+-- database is. `*_by` columns are plain ids without a reference: they outlive the account or actor.
 
--- The wire form of a time inside JSON that SQL builds; a plain timestamptz column needs it not, the
--- driver prints the same. Stable like to_char: declared immutable, it would not be inlined.
+-- Formats a time for the wire inside JSON built by SQL. A plain timestamptz column doesn't need it: the
+-- driver produces the same form. Stable like to_char: declared immutable, it would not be inlined.
 create or replace function iso_timestamp(at timestamptz) returns text
 language sql stable strict parallel safe
 as $$ select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $$;
@@ -11,7 +11,7 @@ create table if not exists account (
   id uuid primary key default gen_random_uuid(),
   username text collate "C" not null,
   email text collate "C",
-  -- fold(email), computed by the service: the one form that is unique and searched.
+  -- fold(email), computed by the service: the form that is unique and searched.
   email_key text collate "C",
   email_verified boolean not null default false,
   password_hash text collate "C" not null,
@@ -32,7 +32,7 @@ create table if not exists actor (
   id uuid primary key default gen_random_uuid(),
   account_id uuid not null references account (id) on delete cascade,
   name text collate "C" not null,
-  -- fold(name), for the prefix search.
+  -- fold(name), for prefix searches.
   name_key text collate "C" not null,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3),
@@ -45,7 +45,7 @@ create index if not exists actor_account on actor (account_id, created_at, id);
 create index if not exists actor_name on actor (name_key, id) where deleted_at is null;
 
 create table if not exists auth_session (
-  -- SHA-256 of the cookie's token: a dump of this table opens no session.
+  -- SHA-256 of the cookie's token, so that a dump of this table gives nobody a session.
   id text collate "C" primary key,
   account_id uuid not null references account (id) on delete cascade,
   created_at timestamptz(3) not null default now(),

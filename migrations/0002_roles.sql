@@ -1,9 +1,9 @@
--- Role grants and the offers they come from (contract 3, sections 2.1 and 3.1). Roles and scope kinds
--- are open registries, so no list of them stands here. Scope ids belong to the consumer.
+-- Role grants and the offers they come from. Roles and scope kinds are declared by the consumer, so
+-- no constraint lists them. Scope ids belong to the consumer too.
 
 create table if not exists role_grant_offer (
   offer_id uuid primary key default gen_random_uuid(),
-  -- No reference: an accepted offer outlives a purged grantor.
+  -- No reference: an accepted offer outlives the purge of its grantor.
   from_actor_id uuid not null,
   from_account_id uuid not null,
   to_account_id uuid not null references account (id) on delete cascade,
@@ -41,7 +41,7 @@ create table if not exists role_grant (
   revoked_at timestamptz(3),
   revoked_by uuid,
   revoked_reason text collate "C",
-  -- Set on an expired row that made room for a new one, so that "live" needs no clock.
+  -- Set on an expired row when a new one replaces it, so that the "live" indexes don't depend on the clock.
   closed_at timestamptz(3),
   granted_by uuid,
   source_offer_id uuid references role_grant_offer (offer_id) on delete set null,
@@ -49,7 +49,7 @@ create table if not exists role_grant (
   constraint role_grant_reason_revoked check (revoked_reason is null or revoked_at is not null)
 );
 
--- The two tables name each other, so this reference can only follow the second one.
+-- The two tables reference each other, so this reference is added after the second one exists.
 do $$
 begin
   if not exists (
@@ -62,14 +62,14 @@ begin
 end
 $$;
 
--- One live row per tuple; also the way to the live grants of an actor.
+-- One live row per tuple; also finds the live grants of an actor.
 create unique index if not exists role_grant_live on role_grant (actor_id, role, scope_kind, scope_id)
   nulls not distinct where revoked_at is null and closed_at is null;
 create index if not exists role_grant_live_scope on role_grant (scope_kind, scope_id)
   where revoked_at is null and closed_at is null and scope_id is not null;
 create index if not exists role_grant_live_global on role_grant (role)
   where revoked_at is null and closed_at is null and scope_id is null;
--- Ended grants too: purge of an actor removes them, purge of an offer lets go of them.
+-- These include ended grants: the purge of an actor deletes them, the purge of an offer clears their reference.
 create index if not exists role_grant_actor on role_grant (actor_id);
 create index if not exists role_grant_source on role_grant (source_offer_id)
   where source_offer_id is not null;
@@ -98,7 +98,7 @@ create index if not exists role_grant_offer_to_actor on role_grant_offer (to_act
 create index if not exists role_grant_offer_result on role_grant_offer (resulting_role_grant_id)
   where resulting_role_grant_id is not null;
 
--- Scopes of the consumer that are gone: no grant and no offer at one arises again (contract 3, section 6.2).
+-- Scopes that the consumer has destroyed: no new grants or offers are made at them.
 create table if not exists role_scope_destroyed (
   scope_kind text collate "C" not null,
   scope_id uuid not null,

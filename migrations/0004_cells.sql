@@ -1,4 +1,4 @@
--- Cells, their edges and their grants (contract 4, section 2). "Live" indexes leave tombstones out.
+-- Cells, their edges and their grants. "Live" indexes exclude tombstones.
 
 create table if not exists cell (
   id uuid primary key default gen_random_uuid(),
@@ -6,7 +6,7 @@ create table if not exists cell (
   visibility text collate "C" not null default 'private',
   path text collate "C",
   data jsonb not null,
-  -- Size as compact JSON, counted by the service.
+  -- Size as compact JSON, computed by the service.
   data_bytes integer not null,
   version integer not null default 1,
   created_by uuid references actor (id) on delete set null,
@@ -20,13 +20,14 @@ create table if not exists cell (
   constraint cell_path_length check (char_length(path) between 1 and 256),
   constraint cell_data_object check (jsonb_typeof(data) = 'object'),
   constraint cell_data_no_kind check (not data ? 'kind'),
-  -- Only numbers with huge exponents make the text form this much larger than data_bytes.
+  -- The text form exceeds data_bytes by this much only for numbers with huge exponents.
   constraint cell_data_text_size check (octet_length(data::text) <= 524288),
   constraint cell_data_bytes check (data_bytes between 2 and 262144),
   constraint cell_version check (version >= 1),
   constraint cell_updated_after_created check (updated_at >= created_at)
 );
--- No path is empty; that the index says so keeps it out of the lists, which it would lead through hidden cells.
+-- No path is empty. The extra condition keeps the planner from using this index for lists, which would scan
+-- hidden cells through it.
 create unique index if not exists cell_path on cell (path)
   where deleted_at is null and path is not null and path <> '';
 create index if not exists cell_live_path on cell (visibility, path)
@@ -47,7 +48,7 @@ create index if not exists cell_live_own_kind_changed on cell (created_by, visib
   where deleted_at is null and kind is not null;
 create index if not exists cell_live_own_path on cell (created_by, visibility, path)
   where deleted_at is null and path is not null;
--- Cells with a path in the order of a list; with what a list filters by, so that it looks at no others.
+-- Cells with a path in the order of a list, with the columns that a list filters by.
 create index if not exists cell_live_path_created
   on cell (visibility, created_at, id, path, kind)
   where deleted_at is null and path is not null;
@@ -60,7 +61,7 @@ create index if not exists cell_live_own_path_created
 create index if not exists cell_live_own_path_changed
   on cell (created_by, visibility, changed_at, id, path, kind)
   where deleted_at is null and path is not null;
--- Tombstones too: purge of an actor lets go of them.
+-- With tombstones: the purge of an actor clears their references too.
 create index if not exists cell_created_by on cell (created_by);
 create index if not exists cell_updated_by on cell (updated_by) where updated_by is not null;
 create index if not exists cell_deleted on cell (deleted_at) where deleted_at is not null;
@@ -72,14 +73,14 @@ create table if not exists cell_grant (
   actor_id uuid references actor (id) on delete cascade,
   role text collate "C",
   scope_id uuid,
-  -- The one key that access checks and uniqueness go by (contract 4, section 4.1).
+  -- The key for access checks and uniqueness.
   principal text collate "C" not null generated always as (
     case
       when actor_id is not null then 'a:' || actor_id::text
       else 'r:' || coalesce(scope_id::text, '*') || ':' || role
     end
   ) stored,
-  -- Copy of the cell's own, which never changes: lists of granted cells by creation need no join.
+  -- Copy of the cell's created_at, which never changes: lists of granted cells in that order need no join.
   cell_created_at timestamptz(3) not null,
   granted_by uuid references actor (id) on delete set null,
   created_at timestamptz(3) not null default now(),

@@ -1,14 +1,14 @@
--- Invites and the settings of the application (contract 2, sections 12 and 17).
+-- Invites and the settings of the application.
 
 create table if not exists invite (
   id uuid primary key default gen_random_uuid(),
   email text collate "C",
-  -- fold(email), computed by the service: the form that is matched and unique.
+  -- fold(email), computed by the service: the form that is unique and matched.
   email_key text collate "C",
   username text collate "C",
   expires_at timestamptz(3),
   claimed_by uuid references account (id) on delete set null,
-  -- Outlives the claimant: a claimed invite never opens again.
+  -- Kept when the claimant is purged: a claimed invite never becomes open again.
   claimed_at timestamptz(3),
   created_at timestamptz(3) not null default now(),
   created_by uuid,

@@ -1,4 +1,4 @@
--- actor_search by scope goes from the scopes to their holders (contract 2, section 11).
+-- For actor_search by scope, which starts at the scopes and finds the actors with grants there.
 
 create index if not exists role_grant_live_scope_id on role_grant (scope_id, actor_id)
   where scope_id is not null and revoked_at is null and closed_at is null;

@@ -1,15 +1,15 @@
--- Limiters whose charges all nodes share (contract 1, section 9.1; CELLKEEP_LIMIT_STORE=postgres).
+-- Limiters whose charges all nodes share (CELLKEEP_LIMIT_STORE=postgres).
 
--- Charges, and the slots that attempts under way hold. Unlogged: nothing waits for the disk, and what a crash
--- of the database loses is what the memory store loses at a restart.
+-- Charges, and the slots held by running attempts. Unlogged: nothing waits for the disk, and a crash of the
+-- database loses no more than the memory store loses at a restart.
 create unlogged table if not exists limiter_charge (
   id bigint generated always as identity primary key,
   limiter text collate "C" not null,
   key text collate "C" not null,
-  -- When it was charged or taken; of a sub-window, the first of its charges.
+  -- When it was charged or taken; for a sub-window, the time of its first charge.
   at timestamptz(3) not null,
   charges integer not null default 1,
-  -- Set while an attempt holds it.
+  -- Set while an attempt holds the row as its slot.
   slot uuid,
   expires_at timestamptz(3) not null,
   constraint limiter_charge_counts check (charges > 0)
@@ -17,7 +17,7 @@ create unlogged table if not exists limiter_charge (
 create index if not exists limiter_charge_bucket on limiter_charge (limiter, key, expires_at);
 create index if not exists limiter_charge_expires on limiter_charge (expires_at);
 
--- Adds one charge, to the sub-window that is open if there is one; all within `grain` belong to it.
+-- Adds one charge, to the current sub-window if there is one; it lasts for `grain`.
 create or replace function limiter_add(
   of_limiter text, of_key text, span interval, grain interval, moment timestamptz
 ) returns void
@@ -36,9 +36,9 @@ begin
   end if;
 end $$;
 
--- Tests a bucket and takes a slot of it, or charges it where none is asked for; null: admitted, else the whole
--- seconds after which one attempt would be. A slot older than `lease` is that of a process that died, and
--- counts as a charge of the moment when it was taken. `moment` is given by tests only.
+-- Tests a bucket and takes a slot, or charges the bucket if `as_slot` is null. Returns null if admitted, else
+-- the whole seconds until an attempt would be. A slot older than `lease` is taken for that of a dead process
+-- and counts as a charge at the time when it was taken. Only tests pass `moment`.
 create or replace function limiter_take(
   of_limiter text, of_key text, most integer, span interval, grain interval, lease interval, as_slot uuid,
   moment timestamptz default null
@@ -49,7 +49,7 @@ declare
   charged bigint;
   held bigint;
 begin
-  -- Statements behind the lock see what its holder before committed.
+  -- Statements after the lock see what its previous holder committed.
   perform pg_advisory_xact_lock(hashtext(of_limiter), hashtext(of_key));
   moment := coalesce(moment, date_trunc('milliseconds', clock_timestamp()));
   select coalesce(sum(charges) filter (where slot is null or at + lease <= moment), 0),
@@ -68,7 +68,7 @@ begin
   if charged < most then
     return 1;
   end if;
-  -- Until the first moment at which enough charges have left.
+  -- The time until enough charges have expired.
   return (
     select greatest(1, ceil(extract(epoch from min(expires_at) - moment)))::integer
     from (

@@ -1,7 +1,7 @@
--- Emission of audit rows that can neither hold up nor fail a mutation, and rows whose ids belong together.
--- This file and 0003_audit.sql may be run again by hand, in this order, where a function was lost.
+-- Writing audit rows can neither delay nor fail a mutation, and pairs of ids in a row match.
+-- To restore a lost function, run 0003_audit.sql and then this file again by hand.
 
--- How many rows could not be written of late, for `cellkeep doctor`; the service's log says which. No row: none.
+-- How many rows could not be written lately, for `cellkeep doctor`; the service's log says which. No row: none.
 create table if not exists audit_loss (
   id integer primary key default 1,
   lost_rows bigint not null,
@@ -11,12 +11,12 @@ create table if not exists audit_loss (
   constraint audit_loss_single check (id = 1)
 );
 
--- audit_insert() that never fails its caller: the exception block is a savepoint inside the statement, so
--- it travels in one pipeline with COMMIT. Null when every row was written, else a JSON object as text:
+-- audit_insert() that never fails its caller. The exception block is a savepoint inside the statement, so it
+-- can be sent together with COMMIT. Returns null if every row was written, else a JSON object as text:
 --   {"lost": [places in the array, from 0], "cause": "SQLSTATE and message of the first failure"}
--- Whoever locks the table is waited for a moment only, once per call; a cancel or time limit that strikes in
--- here costs the rows, not the mutation. The parameter is json and not jsonb, so that content jsonb refuses
--- (\u0000) fails in here instead of in the caller's transaction.
+-- It waits only briefly for a lock on the table, and once per call; a cancel or time limit in here loses the
+-- rows, not the mutation. The parameter is json, not jsonb, so that content refused by jsonb (\u0000) fails
+-- in here and not in the caller's transaction.
 create or replace function audit_write(entries json) returns text
 language plpgsql
 set lock_timeout = '250ms'
@@ -26,7 +26,7 @@ declare
   place integer := -1;
   lost integer[] := '{}';
   cause text;
-  -- Waiting again, for each of the rows, would add up.
+  -- True: don't wait again for each of the remaining rows.
   is_over boolean := false;
 begin
   begin
@@ -37,7 +37,7 @@ begin
       is_over := true;
       cause := sqlstate || ' ' || sqlerrm;
     when assert_failure or others then
-      -- One bad row must not take the others along: once more, each on its own.
+      -- One bad row must not lose the others: try again row by row.
       null;
   end;
   for entry in select value from json_array_elements(entries) loop
@@ -51,7 +51,7 @@ begin
     exception when query_canceled or assert_failure or others then
       is_over := sqlstate in ('55P03', '57014');
       lost := lost || place;
-      -- Messages of class 22 quote the value that was refused.
+      -- Messages of class 22 quote the refused value.
       cause := coalesce(cause, sqlstate || case when sqlstate like '22%' then '' else ' ' || sqlerrm end);
     end;
   end loop;
@@ -59,10 +59,10 @@ begin
 end
 $$;
 
--- audit_write() for rows whose pairs of ids come from somewhere else than a caller who was looked up: where an
--- actor is stored, the account of the pair is the actor's. The answer tells of accounts that were another:
---   {"mended": [places in the array, from 0]}, beside what audit_write() answers.
--- Ids of actors that are not stored stay as they are: rows outlive what they name.
+-- audit_write() for rows whose pairs of actor and account ids do not come from an authenticated caller: if the
+-- actor exists, its account replaces that of the pair. The result lists the rows with another account:
+--   {"mended": [places in the array, from 0]}, in addition to the result of audit_write().
+-- Ids of actors that don't exist are kept: rows outlive the actors they name.
 create or replace function audit_write_paired(entries json) returns text
 language plpgsql
 set lock_timeout = '250ms'

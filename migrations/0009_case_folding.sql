@@ -1,7 +1,7 @@
--- Stored keys of e-mails and names take the folding that makes σ and ς, or µ and μ, one letter. Only rows
--- whose key changes are written, and ASCII keys, which never change, are told apart by their length.
+-- Converts stored keys of e-mails and names to the folding that treats σ and ς, or µ and μ, as one letter. It
+-- writes only rows whose key changes. ASCII keys never change and are recognised by their length in bytes.
 
--- Letters that the folding of before left as they were, beside those it makes small now.
+-- Maps the letters that the earlier folding left unchanged to their new form.
 create or replace function case_fold_0009(key text) returns text
 language sql immutable parallel safe
 as $$ select translate(key,
@@ -16,18 +16,18 @@ as $$ select translate(key,
   '\03B2\03B8\03C6\03C0\03DD\03BA\03C1\03B5\0432\0434\043E\0441\0442\0442\044A\0463\A64B'
   '\1E61\FB06') $$;
 
--- The letters among them that a folded key could hold until now.
+-- True for a key with one of those letters that an already folded key may contain.
 create or replace function case_folds_0009(key text) returns boolean
 language sql immutable parallel safe
 as $$ select octet_length(key) > length(key) and key ~
   U&'[\00B5\017F\0345\03C2\03D0\03D1\03D5\03D6\03F0\03F1\03F5\1C80-\1C88\1E9B\FB05]' $$;
 
--- U+0345 is a letter only where it stands alone, so it turns after composition.
+-- U+0345 counts as a letter only if it stands alone, so it is replaced after composition.
 create or replace function email_key_0009(key text) returns text
 language sql immutable parallel safe
 as $$ select normalize(replace(case_fold_0009(key), U&'\0345', U&'\03B9'), NFC) $$;
 
--- Decomposed first: what a compatibility variant stands for may be a capital with an accent.
+-- Decomposes first: a compatibility variant may stand for an accented capital.
 create or replace function name_key_0009(key text) returns text
 language sql immutable parallel safe
 as $$ select normalize(replace(
@@ -35,9 +35,9 @@ as $$ select normalize(replace(
 
 lock table account, invite in share row exclusive mode;
 
--- E-mails of several accounts may be one now. One account keeps the key: a live before a deleted one, a
--- verified before an unverified address, then the oldest. The others keep all they have but the way in by
--- e-mail: no address begins with a space, so their keys match nothing, and `cellkeep doctor` lists them.
+-- E-mails of several accounts may now have the same key. One account keeps it: a live before a deleted one, a
+-- verified before an unverified address, then the oldest. The others lose only the login by e-mail: their
+-- keys get a leading space, which no address has, and `cellkeep doctor` lists them.
 create temporary table account_key_0009 on commit drop as
 with changing as (
   select id, email_key_0009(email_key) as key from account where case_folds_0009(email_key)
@@ -58,7 +58,7 @@ from account_key_0009 k where k.id = a.id and k.place > 1;
 update account a set email_key = k.key
 from account_key_0009 k where k.id = a.id and k.place = 1 and a.email_key <> k.key;
 
--- The same for open invites, of which an unexpired one comes first; claimed ones need not be unique.
+-- The same for open invites, unexpired ones first; claimed ones need not be unique.
 create temporary table invite_key_0009 on commit drop as
 with changing as (
   select id, email_key_0009(email_key) as key from invite

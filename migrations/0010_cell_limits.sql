@@ -1,7 +1,7 @@
--- What an account stores in cells: those that its actors own, deleted ones too until they are removed for good.
+-- What an account stores in cells: all cells that its actors own, including deleted ones until they are purged.
 
--- The sum over the rows of an account counts. Writers far from its limit each take a row by their process, so that
--- they do not wait for each other; those near it take row 0, one at a time.
+-- The usage of an account is the sum of its rows. Far from the limit each process updates its own row, so that
+-- writers don't wait for each other; near the limit all update row 0, one at a time.
 create table if not exists cell_usage (
   account_id uuid not null references account (id) on delete cascade,
   shard integer not null,

@@ -1,7 +1,7 @@
--- Where accounts have signed in lately, and limiters whose attempts wait for the outcome of others.
+-- Addresses from which accounts signed in lately, and limiters whose attempts wait for the outcome of others.
 
--- One row per account and address (IPv6: its /64). A login from here is not locked out by failures from elsewhere.
--- At most 16 per account, kept by the login that adds one; the cleanup removes what is older than 90 days.
+-- One row per account and address (for IPv6 its /64). Failures elsewhere don't lock out a login from here.
+-- At most 16 per account: the login that adds one removes the oldest. Cleanup removes rows older than 90 days.
 create table if not exists account_address (
   account_id uuid not null references account (id) on delete cascade,
   address text collate "C" not null,
@@ -10,7 +10,7 @@ create table if not exists account_address (
 );
 create index if not exists account_address_last on account_address (last_at);
 
--- As before, but 0 where only slots held by attempts under way stand in the way, whose outcomes are worth waiting for.
+-- As in 0007, but returns 0 if only slots of running attempts fill the bucket: worth waiting for their outcomes.
 create or replace function limiter_take(
   of_limiter text, of_key text, most integer, span interval, grain interval, lease interval, as_slot uuid,
   moment timestamptz default null
@@ -21,7 +21,7 @@ declare
   charged bigint;
   held bigint;
 begin
-  -- Statements behind the lock see what its holder before committed.
+  -- Statements after the lock see what its previous holder committed.
   perform pg_advisory_xact_lock(hashtext(of_limiter), hashtext(of_key));
   moment := coalesce(moment, date_trunc('milliseconds', clock_timestamp()));
   select coalesce(sum(charges) filter (where slot is null or at + lease <= moment), 0),
@@ -40,7 +40,7 @@ begin
   if charged < most then
     return 0;
   end if;
-  -- Until the first moment at which enough charges have left.
+  -- The time until enough charges have expired.
   return (
     select greatest(1, ceil(extract(epoch from min(expires_at) - moment)))::integer
     from (

@@ -1,10 +1,10 @@
--- Indexes of cell: those that a list or an upkeep of its own cannot do without. Under a prefix, lists go by path.
+-- Keeps only the indexes of cell that a list or a cleanup needs. Lists under a path prefix are ordered by path.
 drop index if exists cell_live_path_created;
 drop index if exists cell_live_path_changed;
 drop index if exists cell_live_own_path_created;
 drop index if exists cell_live_own_path_changed;
 
--- By path for those who see cells without a grant: the public ones for everybody, the private ones for their owner.
+-- By path, for cells visible without a grant: public ones to everybody, private ones to their owner.
 create index if not exists cell_audience_path on cell (
   (case when visibility = 'public' then 'public' else coalesce(created_by::text, 'nobody') end collate "C"),
   path
@@ -12,7 +12,7 @@ create index if not exists cell_audience_path on cell (
 drop index if exists cell_live_path;
 drop index if exists cell_live_own_path;
 
--- Tombstones too, since the purge of an actor lets go of them; lists find them apart.
+-- Includes tombstones, since the purge of an actor clears their reference; lists skip them by the third column.
 create index if not exists cell_own_created on cell
   (created_by, visibility, (deleted_at is null), created_at, id);
 drop index if exists cell_live_own_created;

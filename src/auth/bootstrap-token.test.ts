@@ -85,11 +85,11 @@ it.skipIf(process.getuid?.() !== 0).each<[string, (path: string) => Promise<unkn
   },
 )
 
-it('a used token file that cannot be deleted: 200 with a cookie, and a readiness warning until it is gone', async () => {
+it('a used token file that cannot be deleted: 200 with a cookie, and a readiness warning until it is deleted', async () => {
   const { test, token, path, lines, bootstrap } = await open()
   const ready = async () => await (await fetch(`${test.url}/health/ready`)).json()
   const dir = dirname(path)
-  // Nothing stops root from deleting; the database's own user still reaches the database.
+  // Root can always delete; the database's own user can still reach the database.
   const user = await databaseUser('')
   if (user) for (const one of [dir, path]) await chown(one, user.uid, user.gid)
   await chmod(dir, 0o500)

@@ -7,23 +7,23 @@ import { createPrivateFile, readPrivateFile } from '../files/private-file.ts'
 import type { Log } from '../log/log.ts'
 import { equalText, randomToken, sha256Hex } from './secrets.ts'
 
-/** The one-time token that makes the first account, and the lock that it opens once (contract 2, section 9). */
+/** The one-time token that makes the first account, and the lock row that lets it be used once. */
 export type Bootstrap = {
   readonly mode: Config['bootstrap']
-  /** Where the token file is or would be. */
+  /** The path of the token file, whether it exists or not. */
   readonly path: string
-  /** True once the one bootstrap has happened; remembered, since it never turns back. */
+  /** True once the bootstrap has happened; cached, since that never changes back. */
   isDone(): Promise<boolean>
-  /** False once used up; undefined where it is switched off, or its token file cannot be used. */
+  /** False once used; undefined if bootstrap is switched off or the token file is unusable. */
   availability(): Promise<boolean | undefined>
-  /** `missing`: no usable file, logged. */
+  /** `missing`: there is no usable file; the reason is logged. */
   compare(token: string): Promise<'equal' | 'different' | 'missing'>
-  /** After the commit: the file goes; where it cannot, readiness warns until it is gone. */
+  /** Deletes the file after the commit; if that fails, readiness warns until it is gone. */
   discard(): Promise<void>
   warnings(): string[]
-  /** Puts a fresh token in place of any other; while nobody may bootstrap, so hold the lock row. */
+  /** Replaces the token with a new one. Hold the lock row, so that nobody bootstraps meanwhile. */
   renew(): Promise<void>
-  /** At start: makes the token file on an empty service, or removes one that is left over. */
+  /** At start: makes the token file if there are no accounts, removes it if bootstrap has happened. */
   prepare(): Promise<void>
 }
 
@@ -75,7 +75,7 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
       if (!(await createPrivateFile(path, `${randomToken()}\n`)))
         throw new Error(`${path} was made by another process at the same moment; try again.`)
     },
-    // Looked at anew: the warning ends when the operator has deleted the file.
+    // Checks again, so that the warning ends when the operator deletes the file.
     warnings: () => (leftOver && existsSync(path) ? ['bootstrap_token_file_left'] : []),
     prepare: async () => {
       if (mode !== 'live') return
@@ -96,7 +96,7 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
   }
 }
 
-/** Whoever made the file knows the token, and would make himself the keeper. */
+/** Whoever made the file knows the token and could become the keeper with it. */
 const planted = (path: string, problem: string, remedy: string): StartError =>
   new StartError(
     'configuration',

@@ -55,7 +55,7 @@ describe('a session cookie', () => {
     expect((await rpc(ada.cookie)).json.result?.id).toBe(ada.id)
   })
 
-  it('whose session or account is gone is no credential, but is not cleared', async () => {
+  it('whose session or account is gone is not a valid credential, but is not cleared', async () => {
     const [revoked, expired, deleted] = [await test.account(), await test.account(), await test.account()]
     await run`delete from auth_session where account_id = ${revoked.id}::uuid`
     await run`update auth_session set expires_at = date_trunc('milliseconds', now()) where account_id = ${expired.id}::uuid`
@@ -66,7 +66,7 @@ describe('a session cookie', () => {
     }
   })
 
-  it('sent twice counts by the first', async () => {
+  it('sent twice: the first one counts', async () => {
     const ada = await test.account()
     expect((await rpc(`svc_session=garbage; ${ada.cookie}`)).status).toBe(401)
     expect((await rpc(`${ada.cookie}; svc_session=garbage`)).json.result?.id).toBe(ada.id)
@@ -91,7 +91,7 @@ describe('a session cookie', () => {
 })
 
 describe('concurrent requests', () => {
-  it('each get their own account, whoever else asks in the same turn', async () => {
+  it('each get their own account, even within the same turn', async () => {
     const accounts = await Promise.all(Array.from({ length: 12 }, () => test.account()))
     const dead = await test.account()
     await run`delete from auth_session where account_id = ${dead.id}::uuid`
@@ -131,7 +131,7 @@ describe('concurrent requests', () => {
     ])
   })
 
-  it('get objects of their own: what one does with its caller, no other sees', async () => {
+  it('get separate objects: changes that one makes to its caller are invisible to others', async () => {
     const ada = await test.account()
     const [one, two] = await Promise.all([read(ada.cookie), read(ada.cookie)])
     Object.assign(one?.account as object, { username: 'changed' })
@@ -181,21 +181,21 @@ describe('batched reads', () => {
     return { loads, ask }
   }
 
-  it('go out once per turn, each key once; who is not found gets undefined', async () => {
+  it('are sent once per turn, each key once; a key that is not found yields undefined', async () => {
     const { loads, ask } = recording()
     const answers = await Promise.all(['a', 'b', 'a', 'x'].map(ask))
     expect(answers).toEqual(['value of a', 'value of b', 'value of a', undefined])
     expect(loads).toEqual([['a', 'b', 'x']])
   })
 
-  it('go out in batches of 128 at most', async () => {
+  it('are sent in batches of 128 at most', async () => {
     const { loads, ask } = recording()
     const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
     expect(await Promise.all(keys.map(ask))).toEqual(keys.map((key) => `value of ${key}`))
     expect(loads.map(({ length }) => length)).toEqual([128, 128, 44])
   })
 
-  it('that come while a batch is under way, also for its keys, begin a new one', async () => {
+  it('that come while a batch runs start a new one, even for the same keys', async () => {
     const { loads, ask } = recording()
     const first = ask('a')
     while (loads.length === 0) await new Promise(setImmediate)
@@ -203,7 +203,7 @@ describe('batched reads', () => {
     expect(loads).toEqual([['a'], ['a', 'b']])
   })
 
-  it('of a failing batch are rejected, those of the batches before and after it are not', async () => {
+  it('of a failing batch are rejected, those of other batches are not', async () => {
     const { ask } = recording((keys) => keys.includes('bad'))
     const turns = []
     for (const keys of [

@@ -13,22 +13,22 @@ export type Candidate = Actor & { role_grants: RoleGrant[] }
 export type Caller = {
   account: Account
   credential: Credential
-  /** Read only where an actor axis asks for it. */
+  /** Null unless the actors were requested. */
   candidates: Candidate[] | null
 }
 
 export type CallerReader = {
   /**
-   * Credential → account, with its actors and their active grants where `withActors`, in one statement
-   * shared by all requests of this turn. Null: no acceptable credential. Never cached. A valid daemon token
-   * beats a valid session, which beats a bearer; a losing bearer is not looked up (contract 1, section 7.1).
+   * Credential → account, if `withActors` with its actors and their active grants, in one statement shared by
+   * all requests of this turn. Null: no valid credential. Never cached. A valid daemon token takes precedence
+   * over a valid session, and that over a bearer token; a bearer that loses is not looked up.
    */
   read(carriers: Carriers, withActors: boolean, ip: string): Promise<Caller | null>
 }
 
 export type CallerReaderOptions = {
   daemon?: DaemonTokens | undefined
-  /** Hears of each use of a token; must not wait for anything. */
+  /** Called for each use of a token; must not block. */
   onTokenUse?: (token_id: string, ip: string) => void
 }
 
@@ -54,7 +54,7 @@ const grantPairs = grantKeys.map(
   (key) => `'${key}', ${key.endsWith('_at') ? `iso_timestamp(g.${key})` : `g.${key}`}`,
 )
 
-/** The active grants of `actor` as JSON, oldest first; `iso_timestamp` gives timestamps their wire form. */
+/** The active grants of `actor` as JSON, oldest first; `iso_timestamp` puts times into their wire form. */
 export const activeGrants = sql`coalesce((
     select json_agg(json_build_object(${sql.raw(grantPairs.join(', '))}) order by g.created_at, g.id)
     from role_grant g
@@ -70,8 +70,8 @@ const candidates = sql`, coalesce((
 const account = sql`account.id, account.username, account.email, account.email_verified, account.created_at`
 
 /**
- * One probe of each unique index per key: with a plain join, the planner may read both tables whole, and a
- * kept plan stays with that when they have grown.
+ * `offset 0` makes it one index probe per key and table. With a plain join the planner may scan both tables
+ * whole while they are small, and a cached plan keeps doing so when they have grown.
  */
 const keyed = (table: Sql, key: Sql, keys: string[], columns: Sql, isLive: Sql, extra: Sql): Sql => sql`
   select asked.key, c.id as id_of_credential, c.expires_at ${columns}, ${account} ${extra}
@@ -93,7 +93,7 @@ const tokens = (hashes: string[], extra: Sql): Sql => {
   return keyed(sql`api_token`, sql`token_hash`, hashes, sql`, scope`, isLive, extra)
 }
 
-/** The keeper account of the moment: the lowest id that holds an active global keeper grant on a live actor. */
+/** The current keeper account: the lowest id of those with an active global keeper grant on a live actor. */
 export const keeperAccountId = sql`(
     select owner.id
     from role_grant g join actor on actor.id = g.actor_id join account owner on owner.id = actor.account_id

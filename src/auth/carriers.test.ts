@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** The same text with another last character that base64url knows. */
+/** The same text with another base64url character at the end. */
 const otherEnd = (text: string): string => text.replace(/.$/, (end) => (end === 'A' ? 'B' : 'A'))
 const verify = (headers: Record<string, string>) => rpc(test.url, call('account_verify'), headers)
 const calledAs = ({ json }: Reply) => (json as { result?: { id: string } }).result?.id ?? null
@@ -97,7 +97,7 @@ describe('of several carriers', () => {
     expect(row).toEqual({ last_used_at: null, last_used_ip: null })
   })
 
-  it('an unacceptable one changes nothing in the answer to nobody', async () => {
+  it('an invalid one does not change the answer without a credential', async () => {
     const bare = async (headers: Record<string, string>) => {
       const { status, text, headers: got } = await verify({ 'x-request-id': 'same', ...headers })
       const { date: _date, 'x-svc-auth-debug': _debug, ...rest } = got
@@ -144,7 +144,7 @@ describe('a bearer', () => {
     expect(reading(form(token))).toBeUndefined()
   })
 
-  it('with any one character of the secret changed is nobody’s', async () => {
+  it('with any one character of the secret changed is invalid', async () => {
     const start = 'secret_svc_token_'.length
     for (let at = start; at < token.length; at += 7) {
       const changed = otherEnd(token.slice(0, at + 1)) + token.slice(at + 1)
@@ -152,7 +152,7 @@ describe('a bearer', () => {
     }
   })
 
-  it('loses white space around the whole value on the way, as every header does, and no other', async () => {
+  it('is trimmed of white space around the whole value, as every header is, but nowhere else', async () => {
     const status = async (authorization: string) => {
       const got = await exchange(
         test.url,
@@ -165,7 +165,7 @@ describe('a bearer', () => {
     expect(await status(` Bearer\t${token}`)).toBe(401)
   })
 
-  it('sent twice counts as absent, as does a daemon token', async () => {
+  it('sent twice counts as absent, and so does a daemon token', async () => {
     const path = '/api/account/verify'
     const twice = async (headers: Record<string, string | string[]>) =>
       (await send(test.url, { path, headers })).status
@@ -181,7 +181,7 @@ describe('the debug header', () => {
   const discardedBearer = 'bearer_discarded_browser_context'
   const discardedDaemon = 'daemon_token_discarded_browser_context'
 
-  it('names what a page’s request lost, whatever the status', async () => {
+  it('names the credentials that a request from a page lost, whatever the status', async () => {
     for (const [context, session] of [
       [{ origin }, {}],
       [{ referer: '' }, {}],

@@ -1,19 +1,19 @@
 import type { CookieReading, SessionCookie } from './cookie.ts'
 
-/** The credentials that came with a request (contract 1, section 7.1): well-formed, not yet looked up. */
+/** The credentials that a request carries: well-formed, not yet looked up. */
 export type Carriers = {
   cookie: CookieReading
   bearer?: string
   daemon?: string
 }
 
-/** The scheme in any case; the token exactly as it was given out. */
+/** The scheme in any case; the token exactly as issued. */
 const bearerForm = /^[Bb][Ee][Aa][Rr][Ee][Rr] (secret_svc_token_[A-Za-z0-9_-]{43})$/
 const daemonForm = /^[A-Za-z0-9_-]{43}$/
 
 /**
- * Reads the carriers. A request from a browser's page (any `Origin` or `Referer`, even an empty one) has no
- * bearer and no daemon token: the discard is silent, `discarded` names it for the debug header.
+ * Reads the credentials of a request. If it comes from a page in a browser (it has an `Origin` or `Referer`,
+ * even an empty one), bearer and daemon token are silently ignored; `discarded` lists them for the debug header.
  */
 export function readCarriers(
   header: (name: string) => string | undefined,

@@ -18,7 +18,7 @@ async function keep(content: string, mode = 0o600): Promise<void> {
   await chmod(path(), mode)
 }
 
-it('the first start makes one random key, every later one reads it', async () => {
+it('the first start makes one random key, later ones read it', async () => {
   const [key, ...more] = await keptCookieKeys(dir)
   expect(key).toMatch(/^[A-Za-z0-9_-]{43}$/)
   expect(more).toEqual([])
@@ -59,7 +59,7 @@ it.each([
   expect((await stat(path())).mode & 0o7777).toBe(mode)
 })
 
-it('a symbolic link ends the start, also one to nothing', async () => {
+it('a symbolic link ends the start, even a dangling one', async () => {
   const target = join(dir, 'elsewhere')
   await symlink(target, path())
   await expect(keptCookieKeys(dir)).rejects.toMatchObject(refused)

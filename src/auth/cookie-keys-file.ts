@@ -5,10 +5,10 @@ import { StartError } from '../errors.ts'
 import { createPrivateFile, readPrivateFile } from '../files/private-file.ts'
 
 /**
- * The key ring kept at `<data dir>/cookie_keys` for an embedded database: made
- * once with one random key, then only read; same list as `CELLKEEP_COOKIE_KEYS`. A root process makes the
- * data dir first: this would make it 0700, which the database's own user cannot pass.
- * Rejects with a configuration StartError (78) when the file is unusable; never overwrites it.
+ * The cookie keys in `<data dir>/cookie_keys`, used with an embedded database. The file is made once with one
+ * random key, then only read; it takes the same list as `CELLKEEP_COOKIE_KEYS`. A root process must make the
+ * data dir first: made here it would be 0700, which the database's user cannot enter.
+ * Rejects with a configuration StartError (78) if the file is unusable; never overwrites it.
  */
 export async function keptCookieKeys(dataDir: string): Promise<string[]> {
   const path = join(dataDir, 'cookie_keys')
@@ -34,7 +34,7 @@ export async function keptCookieKeys(dataDir: string): Promise<string[]> {
   return ring
 }
 
-/** 43 base64url characters of 32 random bytes. */
+/** 32 random bytes as 43 base64url characters. */
 export const newCookieKey = (): string => randomBytes(32).toString('base64url')
 
 const unusable = (path: string, problem: string, remedy = 'Repair it.'): StartError =>

@@ -21,7 +21,7 @@ const token = randomToken()
 const pairOf = (setCookie: string): string => setCookie.split(';')[0] as string
 const pair = pairOf(cookie.issue(token, expiresAt))
 const value = pair.slice('svc_session='.length)
-/** A cookie with a right signature over any expires text. */
+/** A cookie with a valid signature over any `expires` text. */
 const signedWith = (text: string, key = oldKey): string => {
   const mac = createHmac('sha256', key).update(`svc_session:${token}.${text}`).digest('base64url')
   return `svc_session=${token}.${text}.${mac}`
@@ -29,7 +29,7 @@ const signedWith = (text: string, key = oldKey): string => {
 const good = { state: 'good', sessionId: sessionIdOf(token), expires }
 
 describe('key ring', () => {
-  test('the first key signs, every key verifies and tells its index', () => {
+  test('the first key signs, every key verifies and returns its index', () => {
     const before = createKeyRing([oldKey])
     const after = createKeyRing([newKey, oldKey])
     expect(after.verify('x', before.sign('x'))).toBe(1)
@@ -38,7 +38,7 @@ describe('key ring', () => {
     expect(after.verify('y', after.sign('x'))).toBe(-1)
   })
 
-  test('a mac is HMAC-SHA256 in base64url; any other text of it fails', () => {
+  test('a mac is HMAC-SHA256 in base64url; any other encoding of it fails', () => {
     const ring = createKeyRing([oldKey])
     const mac = createHmac('sha256', oldKey).update('x').digest('base64url')
     expect(ring.sign('x')).toBe(mac)
@@ -57,7 +57,7 @@ describe('key ring', () => {
     expect(before.derive('cursor').verify('x', before.sign('x'))).toBe(-1)
   })
 
-  test('gives no key away', () => {
+  test('never reveals a key', () => {
     const ring = createKeyRing([oldKey])
     expect(JSON.stringify([ring, ring.derive('x')])).not.toContain(oldKey)
     expect(Object.keys(ring).sort()).toEqual(['derive', 'sign', 'verify'])
@@ -70,7 +70,7 @@ describe('key ring', () => {
 })
 
 describe('Set-Cookie', () => {
-  test('carries token, floored expiry and mac with the attributes of the contract', () => {
+  test('carries token, floored expiry and mac with all attributes', () => {
     expect(cookie.issue(token, expiresAt)).toBe(
       `${signedWith(String(expires))}; Max-Age=2592000; Path=/; HttpOnly; Secure; SameSite=Strict`,
     )
@@ -116,7 +116,7 @@ describe('reading', () => {
     expect(cookie.read(`svc_session=; ${pair}`)).toEqual({ state: 'bad' })
   })
 
-  test('white space that browsers keep in a name does not make it ours', () => {
+  test('a name with white space that browsers keep is not our name', () => {
     for (const space of ['\u00a0', '\u0085', '\u000b', '\u000c', '\u2000', '\ufeff'])
       expect(cookie.read(`${space}${pair}`)).toEqual({ state: 'none' })
     expect(cookie.read(pair.replace('=', ' ='))).toEqual({ state: 'none' })
@@ -191,7 +191,7 @@ describe('reading', () => {
     expect(cookie.read(`${head}.${expiresLater}.${mac}`)).toEqual({ state: 'bad' })
   })
 
-  test('what was checked is remembered, of the latest 2000 cookies at most', () => {
+  test('the results for at most the latest 2000 cookies are remembered', () => {
     const ring = createKeyRing([oldKey])
     let checks = 0
     const mac = {

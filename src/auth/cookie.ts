@@ -1,20 +1,20 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { sessionIdOf } from './secrets.ts'
 
-/** Signs with the first key of a ring and verifies with every one; gives no key away. */
+/** Signs with the first key of a ring and verifies with all of them; never reveals a key. */
 export interface Mac {
-  /** HMAC-SHA256 of the text, 43 base64url characters; with the first key, or the one of an index that `verify` gave. */
+  /** HMAC-SHA256 of the text as 43 base64url characters, with the first key or the one at an index from `verify`. */
   sign(text: string, key?: number): string
-  /** Index of the key that made `mac`, or -1. Compares texts, so another spelling of the bytes fails. */
+  /** Index of the key that made `mac`, or -1. Compares texts, so another encoding of the same bytes fails. */
   verify(text: string, mac: string): number
 }
 
 export interface KeyRing extends Mac {
-  /** A Mac of its own keys, one per key of the ring, for a use that must not mix with cookies. */
+  /** A Mac with keys derived from those of the ring, for a purpose that must not mix with cookies. */
   derive(purpose: string): Mac
 }
 
-/** The cookie keys, newest first (contract 2, section 5); their form is checked by the configuration. */
+/** Takes the cookie keys, newest first; the configuration has checked their form. */
 export function createKeyRing(keys: readonly string[]): KeyRing {
   if (keys.length === 0) throw new RangeError('The cookie key ring needs at least one key.')
   const ring = keys.map((key) => createSecretKey(key, 'utf8'))
@@ -42,7 +42,7 @@ function createMac(keys: readonly KeyObject[]): Mac {
 }
 
 export type SessionCookieOptions = {
-  /** False only where the configuration permits it: a loopback host. */
+  /** False only where the configuration permits it: on a loopback host. */
   secure: boolean
   /** Names the cookie `__Host-svc_session`, which browsers tie to the host. */
   hostPrefix: boolean
@@ -50,7 +50,7 @@ export type SessionCookieOptions = {
   now?: () => number
 }
 
-/** What a request's Cookie header says; a `bad` cookie counts as absent and is cleared by the reply. */
+/** The result of reading a Cookie header; a `bad` cookie counts as absent and the reply clears it. */
 export type CookieReading = { state: 'none' } | { state: 'bad' } | Good
 type Good = {
   state: 'good'
@@ -74,7 +74,7 @@ export const sessionLifetimeSeconds = 2_592_000
 
 const envelope = /^([A-Za-z0-9_-]{43})\.([1-9][0-9]{0,11})\.([A-Za-z0-9_-]{43})$/
 
-/** The session cookie `<token>.<expires>.<mac>` (contract 2, section 5; contract 1, section 7.2). */
+/** The session cookie `<token>.<expires>.<mac>`. */
 export function createSessionCookie(mac: Mac, options: SessionCookieOptions): SessionCookie {
   const { secure, hostPrefix, now = Date.now } = options
   const name = `${hostPrefix ? '__Host-' : ''}svc_session`
@@ -106,8 +106,8 @@ export function createSessionCookie(mac: Mac, options: SessionCookieOptions): Se
 const rememberedMax = 1000
 
 /**
- * Keeps what the latest good values say: it never changes, and to check a signature again is a tenth of a
- * request's work. Whether the session still lives is asked of the database, every time.
+ * Remembers the latest valid cookies: their meaning never changes, and checking the signature is a tenth of
+ * the work of a request. Whether the session still exists is looked up in the database every time.
  */
 function remembered(check: (value: string) => Good | undefined): typeof check {
   let latest = new Map<string, Good>()
@@ -129,7 +129,7 @@ function remembered(check: (value: string) => Good | undefined): typeof check {
 
 /**
  * Skips spaces and tabs only and matches the name exactly: browsers let a sibling host set a cookie whose
- * name begins with other white space, and trimming that would hand it the `__Host-` name.
+ * name begins with other white space, and trimming that would make it pass for the `__Host-` cookie.
  */
 function firstCookie(header: string | undefined, name: string): string | undefined {
   if (header === undefined) return undefined

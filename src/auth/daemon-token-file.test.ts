@@ -43,7 +43,7 @@ const rotate = async (...args: string[]) => {
 describe('the daemon token file', () => {
   beforeEach(() => rm(path, { force: true }))
 
-  it('lets the keeper purge over the wire, once it is there, and holds the token before', async () => {
+  it('lets the keeper purge over the wire as soon as it exists, and already holds the token before', async () => {
     expect(await whoIs('x'.repeat(43))).toBeNull()
     const first = await rotate()
     expect(await whoIs(first)).toBe(keeper.id)
@@ -62,7 +62,7 @@ describe('the daemon token file', () => {
     expect(purged).toEqual({ ok: true, purged: true })
   })
 
-  it('is the header in a page no more than any daemon token', async () => {
+  it('is ignored in a request from a page, like any daemon token', async () => {
     const token = await rotate()
     const inPage = clientWith(test, { ...carrying(token), origin: 'http://localhost:1' })
     expect(await reasonOf(inPage.account_verify())).toBe('authentication_required')
@@ -96,7 +96,7 @@ describe('the daemon token file', () => {
     expect(captured.text()).not.toContain(token)
   })
 
-  it('rotated twice ends a socket at the next check, one that is current stays', async () => {
+  it('rotated twice ends a socket of the old token at the next check; one of the current token stays', async () => {
     const [old, fresh] = [await rotate(), await rotate()]
     const [one, other] = [
       await openSocket(test.url, carrying(old)),
@@ -111,12 +111,12 @@ describe('the daemon token file', () => {
 })
 
 describe('cellkeep daemon-token rotate', () => {
-  it('says what is missing where no file is configured', async () => {
+  it('says what is missing if no file is configured', async () => {
     const { code, stderr } = await shell({}, dir)(['daemon-token', 'rotate'])
     expect([code, stderr]).toEqual([1, expect.stringMatching(/CELLKEEP_DAEMON_TOKEN_FILE/)])
   })
 
-  it('keeps a file that it cannot read, unless told', async () => {
+  it('keeps an unreadable file unless told otherwise', async () => {
     await rotate('--only')
     await writeFile(path, 'not a token')
     const { code, stderr } = await cellkeep(['daemon-token', 'rotate'])

@@ -10,11 +10,11 @@ beforeAll(async () => {
   test = await testService()
 })
 afterAll(() => test.close())
-// Each test makes its own keeper, and is to meet no other.
+// Each test makes its own keeper and must not find that of another test.
 beforeEach(() => run(sql`delete from account`))
 
 const run = (statement: ReturnType<typeof sql>) => test.service.app.db.run(statement)
-/** Whom a request with these headers is; null: nobody. */
+/** The account id that a request with these headers acts as; null: none. */
 const whoIs = async (headers: Record<string, string>, at: TestService = test) => {
   const outcome = await clientWith(at, headers).try.account_verify()
   return outcome.ok ? outcome.result.id : null
@@ -22,7 +22,7 @@ const whoIs = async (headers: Record<string, string>, at: TestService = test) =>
 const withToken = (token: string) => ({ 'x-daemon-token': token })
 
 describe('the daemon token', () => {
-  it('acts as the keeper, by the current and the previous token and no other', async () => {
+  it('acts as the keeper with the current or the previous token, and with no other', async () => {
     const keeper = await test.account({ roles: ['keeper'] })
     const oldest = test.daemonToken.current
     const previous = test.daemonToken.rotate()
@@ -43,7 +43,7 @@ describe('the daemon token', () => {
       expect([other, await whoIs(withToken(other))]).toEqual([other, null])
   })
 
-  it('without a previous one is the current one only', async () => {
+  it('without a previous one accepts the current one only', async () => {
     const current = 'c'.repeat(43)
     await using alone = await testService({ daemon_token_state: { current } })
     const keeper = await alone.account({ roles: ['keeper'] })
@@ -51,37 +51,37 @@ describe('the daemon token', () => {
     expect(await whoIs(withToken('undefined'.padEnd(43, 'x')), alone)).toBeNull()
   })
 
-  it('is ignored where the service was given none', async () => {
+  it('is ignored if the service has none', async () => {
     await using without = await testService({ daemon_token_state: undefined })
     const keeper = await without.account({ roles: ['keeper'] })
     expect(await whoIs(daemonHeaders(without), without)).toBeNull()
     expect(await whoIs({ ...daemonHeaders(without), cookie: keeper.cookie }, without)).toBe(keeper.id)
   })
 
-  it('is nobody while there is no keeper', async () => {
+  it('is no credential while there is no keeper', async () => {
     await test.account({ roles: ['admin'] })
     expect(await whoIs(daemonHeaders(test))).toBeNull()
   })
 
-  it('beats the session of another account; an unknown one leaves it alone', async () => {
+  it('beats the session of another account; an unknown one does not', async () => {
     const keeper = await test.account({ roles: ['keeper'] })
     const { cookie, id } = await test.account()
     expect(await whoIs({ ...daemonHeaders(test), cookie })).toBe(keeper.id)
     expect(await whoIs({ ...withToken('o'.repeat(43)), cookie })).toBe(id)
   })
 
-  it('that finds no keeper leaves the session alone', async () => {
+  it('that finds no keeper leaves the session in force', async () => {
     const { cookie, id } = await test.account()
     expect(await whoIs({ ...daemonHeaders(test), cookie })).toBe(id)
   })
 
-  it('is nobody in a page', async () => {
+  it('is no credential in a request from a page', async () => {
     await test.account({ roles: ['keeper'] })
     for (const context of [{ origin: 'http://localhost:1' }, { referer: '' }] as Record<string, string>[])
       expect(await whoIs({ ...daemonHeaders(test), ...context })).toBeNull()
   })
 
-  it('is told to /status and /verify as any credential', async () => {
+  it('is shown by /status and /verify like any credential', async () => {
     const keeper = await test.account({ roles: ['keeper'] })
     const { account } = test.daemonClient()
     expect(await account.status()).toMatchObject({
@@ -120,14 +120,14 @@ describe('the keeper', () => {
     ['its account is deleted', (k) => sql`update account set deleted_at = now() where id = ${k.id}`],
     ['its account is purged', (k) => sql`delete from account where id = ${k.id}`],
   ]
-  it.each(ends)('is gone with the next request when %s', async (_what, change) => {
+  it.each(ends)('has ended at the next request when %s', async (_what, change) => {
     const keeper = await test.account({ roles: ['keeper'] })
     expect(await whoIs(daemonHeaders(test))).toBe(keeper.id)
     await run(change(keeper))
     expect(await whoIs(daemonHeaders(test))).toBeNull()
   })
 
-  it('of several is the account with the lowest id, and the next one after it', async () => {
+  it('is the account with the lowest id of several, and after its end the next one', async () => {
     const keepers = await Promise.all(Array.from({ length: 4 }, () => test.account({ roles: ['keeper'] })))
     const ids = keepers.map(({ id }) => id).sort()
     for (const id of ids) {
@@ -175,7 +175,7 @@ describe('the keeper', () => {
     expect(await whoIs(daemonHeaders(test))).toBe(keeper.id)
   })
 
-  it('stands in the audit row with the type of its credential', async () => {
+  it('is in the audit row with the type of its credential', async () => {
     const keeper = await test.account({ roles: ['keeper'] })
     const bob = await test.account()
     await scenario(test, () => test.daemonClient().account_purge({ account_id: bob.id, confirm: true }), {
@@ -192,7 +192,7 @@ describe('the keeper', () => {
     })
   })
 
-  it('is limited by its account as anybody', async () => {
+  it('has the limits of its account, like anybody', async () => {
     await using limited = await testService({ limit_admin_write: '1/900' })
     await limited.account({ roles: ['keeper'] })
     const params = { account_id: '00000000-0000-4000-8000-000000000000', confirm: true }

@@ -2,17 +2,17 @@ import { batched } from '../db/batch.ts'
 import { readPrivateFile } from '../files/private-file.ts'
 import { equalText } from './secrets.ts'
 
-/** The tokens that act as the keeper account, handed in by the library option `daemon_token_state`. */
+/** The tokens that act as the keeper account; the library option `daemon_token_state`. */
 export type DaemonTokenState = {
   current: string
-  /** Still accepted while clients change over. */
+  /** Still accepted while clients switch to the current one. */
   previous?: string
 }
 
-/** Says which daemon tokens hold at this moment; without a file and a state, none does. */
+/** Tells whether a daemon token is valid now; without a file or a state, none is. */
 export type DaemonTokens = { holds(token: string): Promise<boolean> }
 
-/** Compares with both tokens, whichever matches first, in constant time each. */
+/** Always compares with both tokens, each in constant time. */
 function isOneOf({ current, previous }: DaemonTokenState, token: string): boolean {
   const isCurrent = equalText(current, token)
   const isPrevious = previous !== undefined && equalText(previous, token)
@@ -22,8 +22,8 @@ function isOneOf({ current, previous }: DaemonTokenState, token: string): boolea
 type Warn = { warn(fields: object, text: string): void }
 
 /**
- * The file is read for every request that presents a token, so that a rotation binds the very next one. Requests
- * that wait for a reading share it, so strangers who guess cost two readings at a time.
+ * Reads the file for every request that presents a token, so that a rotation applies to the next one. Waiting
+ * requests share one read, so guessing strangers cause at most two reads at a time.
  */
 export function createDaemonTokens(
   { state, path }: { state?: DaemonTokenState | undefined; path: string | null },
@@ -50,7 +50,7 @@ export function createDaemonTokens(
 
 const tokenForm = /^[A-Za-z0-9_-]{43}$/
 
-/** The file of `daemon_token_file`: the current token, and on a second line the previous one while it holds. */
+/** Reads `daemon_token_file`: the current token, and on a second line the previous one while it is valid. */
 export async function readDaemonTokenFile(
   path: string,
 ): Promise<DaemonTokenState | { problem: string; missing?: true }> {

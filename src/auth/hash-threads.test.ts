@@ -17,12 +17,12 @@ describe('hashing threads', () => {
     expect(await runHash('verify', stored, 'other')).toBe(false)
   })
 
-  test('reject with what the library throws, and go on', async () => {
+  test('reject with what the library throws, and keep working', async () => {
     await expect(runHash('verify', 'no hash', 'x')).rejects.toThrow()
     expect(await runHash('verify', await hash('x', cheap), 'x')).toBe(true)
   })
 
-  test('answer each of many jobs given at once to the one who gave it', async () => {
+  test('answer each of many concurrent jobs to its caller', async () => {
     const names = Array.from({ length: 20 }, (_, index) => `password ${index}`)
     const stored = await Promise.all(names.map((name) => runHash('hash', name, cheap)))
     for (const [index, name] of names.entries()) expect(await verify(String(stored[index]), name)).toBe(true)
@@ -37,7 +37,7 @@ describe('hashing threads', () => {
       const long = Array.from({ length: count }, () => give('long', dear))
       await Promise.all([...long, ...Array.from({ length: count }, () => give('short', cheap))])
       expect(order[0]).toBe('long')
-      // With a thread to spare the short one is done at once.
+      // With a free thread the short job is done immediately.
       const spare = hashThreads(count + 1)
       order.length = 0
       const again = Array.from({ length: count }, () =>
@@ -48,7 +48,7 @@ describe('hashing threads', () => {
     },
   )
 
-  test('answer in pairs where jobs pile up, and at once where they do not', async () => {
+  test('answer in pairs when jobs pile up, and immediately otherwise', async () => {
     const doneWithFirst = async (count: number): Promise<number> => {
       const run = hashThreads(1)
       let done = 0

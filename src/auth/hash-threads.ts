@@ -2,34 +2,34 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { HashAnswer, HashFunctions, HashJob } from './hash-worker.ts'
 
-/** Computes on another thread what a function of `@node-rs/argon2` returns or throws. */
+/** Calls a function of `@node-rs/argon2` on another thread. */
 export type RunHash = <K extends keyof HashFunctions>(
   name: K,
   ...args: Parameters<HashFunctions[K]>
 ) => Promise<ReturnType<HashFunctions[K]>>
 
-/** A thread without work for so long ends; the next password starts one in some 30 ms. */
+/** An idle thread ends after this time; starting another takes about 30 ms. */
 const idleMs = 60_000
 
 const file = new URL(`./hash-worker${extname(import.meta.url)}`, import.meta.url)
 
 type Thread = {
   worker: Worker
-  /** Who gets the next answers, in the order of the jobs given. */
+  /** Callbacks for the next answers, in the order of the jobs. */
   waiting: ((answer: HashAnswer) => void)[]
   idle?: NodeJS.Timeout
 }
 
-/** Threads at rest, the one that rested last at the end; shared by all services of the process. */
+/** Idle threads, the latest last; shared by all services of the process. */
 const resting: Thread[] = []
 
-/** Jobs that a thread has use for: one at work, and two ready, as it answers in pairs in a storm (hash-worker.ts). */
+/** Jobs to hand to each thread: one running and two ready, as it answers in pairs under load (hash-worker.ts). */
 export const jobsPerThread = 3
 
 /**
- * Computes on at most `count` threads. A thread may be given jobs before it is done with one: else it would idle
- * until the event loop comes round. Hashes have threads of their own, as on libuv's pool files and host
- * names would queue behind them, at the priority of everything else (contract 2, section 4).
+ * Computes on at most `count` threads. A busy thread gets further jobs in advance, so that it does not idle
+ * until the event loop comes round. Hashes have their own threads: in libuv's pool, file access and DNS
+ * lookups would queue behind them, and they could not have a lower priority.
  */
 export function hashThreads(count: number): RunHash {
   const working = new Set<Thread>()
@@ -53,13 +53,13 @@ const leastBusy = (threads: Iterable<Thread>): Thread =>
 function awake(): Thread {
   const thread = resting.pop() ?? start()
   clearTimeout(thread.idle)
-  // A job keeps the process alive, a thread at rest does not.
+  // A job keeps the process alive, an idle thread does not.
   thread.worker.ref()
   return thread
 }
 
 function start(): Thread {
-  // Flags of the process, such as a profiler's or a loader's, are not for these threads.
+  // Don't inherit flags of the process, such as those of a profiler or loader.
   const worker = new Worker(file, { name: 'cellkeep hash', execArgv: [] })
   const thread: Thread = { worker, waiting: [] }
   const fail = (error: unknown): void => {

@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
 
-/** The body of one hashing thread (hash-threads.ts): one job at a time, answered in order, in lists. */
+/** The code of a hashing thread (hash-threads.ts): runs one job at a time, answers in order and in lists. */
 const functions = { hash: hashSync, verify: verifySync }
 
 export type HashFunctions = typeof functions
@@ -16,8 +16,8 @@ const port = parentPort as MessagePort
 port.on('message', work)
 
 /**
- * In a storm answers go in pairs: a hash drives everybody else's data out of the processor's caches, so what follows
- * a login costs a fifth less when two of them follow together. With fewer than two jobs behind nobody waits.
+ * Under load answers are sent in pairs: a hash evicts everything else from the CPU caches, so the work after a
+ * login costs a fifth less when two logins continue together. With fewer than two jobs ready nothing waits.
  */
 function work(first: HashJob): void {
   const ready = [first]
@@ -40,12 +40,12 @@ function answer({ name, args }: HashJob): HashAnswer {
   }
 }
 
-/** Where threads have priorities of their own (Linux), requests and the database go first. */
+/** Lowers the priority of this thread where threads have their own (Linux): requests and database go first. */
 function yieldToOthers(): void {
   if (process.platform !== 'linux') return
   try {
     setPriority(Number(basename(readlinkSync('/proc/thread-self'))), constants.priority.PRIORITY_BELOW_NORMAL)
   } catch {
-    // No /proc here: hashes then compete like everything else.
+    // No /proc: hashes compete like everything else.
   }
 }

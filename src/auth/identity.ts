@@ -1,4 +1,4 @@
-/** Who calls: what is read of an account, its actors and its credential. */
+/** The caller: its account, actors and credential, as read from the database. */
 
 export type CredentialType = 'session' | 'api_token' | 'daemon_token'
 

@@ -49,7 +49,7 @@ describe('the last use of a token', () => {
     expect((await stampOf(id)).last_used_ip).toBe('192.0.2.7')
   })
 
-  it('is a use also where the scope does not reach, and none where the token is no credential', async () => {
+  it('counts if the scope refuses the method, but not if the token is invalid', async () => {
     const ada = await test.account()
     const narrow = await tokenOf(test, ada, { kind: 'methods', methods: ['cell_get'] })
     const expired = await tokenOf(test, ada)
@@ -63,7 +63,7 @@ describe('the last use of a token', () => {
     expect((await stampOf(expired.id)).last_used_at).toBeNull()
   })
 
-  it('moves at most once a minute, also by several nodes', async () => {
+  it('is updated at most once a minute, even with several nodes', async () => {
     const { id } = await tokenOf(test, await test.account())
     const node = async (ip: string) => {
       const lastUsed = createLastUsed(test.service.app.db, silentLog)
@@ -82,7 +82,7 @@ describe('the last use of a token', () => {
     expect(await node('192.0.2.4')).toBe('192.0.2.4')
   })
 
-  it('is waited for by no request, however long it takes', async () => {
+  it('delays no request, however long it takes', async () => {
     const { id, headers } = await tokenOf(test, await test.account())
     const other = await rival(test.databaseUrl)
     await other.begin('select from api_token where id = $1 for update', [id])
@@ -98,7 +98,7 @@ describe('the last use of a token', () => {
     await other.close()
   })
 
-  it('that cannot be written is only logged', async () => {
+  it('is only logged if it cannot be written', async () => {
     const { log, lines } = capturedLog()
     const lastUsed = createLastUsed(test.service.app.db, log)
     lastUsed.stamp('tok_\0', '192.0.2.1')

@@ -1,15 +1,15 @@
 import { type Database, sql } from '../db/db.ts'
 import type { Log } from '../log/log.ts'
 
-/** A token's stamp moves at most this often (contract 1, section 7.1 rule 6). */
+/** The last use of a token is written at most this often. */
 const intervalMs = 60_000
-/** Uses are gathered this long, so that a burst costs one statement. */
+/** Uses are collected this long, so that a burst costs one statement. */
 const gatherMs = 1_000
 
-/** Records when and from where tokens were used, off the request path; a failure is only logged. */
+/** Records when and from where tokens were used, outside the request path; failures are only logged. */
 export type LastUsed = {
   stamp(token_id: string, ip: string): void
-  /** Writes what is gathered; part of the shutdown. */
+  /** Writes what has been collected; called at shutdown. */
   flush(): Promise<void>
 }
 
@@ -27,7 +27,7 @@ export function createLastUsed(db: Database, log: Log): LastUsed {
     const ips = [...waiting.values()]
     waiting.clear()
     try {
-      // The interval stands in the statement too: other nodes stamp the same tokens.
+      // The statement checks the interval too, since other nodes stamp the same tokens.
       await db.run(sql`
         update api_token set last_used_at = now(), last_used_ip = used.ip
         from unnest(${ids}::text[], ${ips}::text[]) as used (id, ip)

@@ -8,7 +8,7 @@ const cheap = { memory: 64, time: 1, parallelism: 1 }
 const make = (options: Partial<PasswordsOptions> = {}) =>
   createPasswords({ concurrency: 2, queueMax: 100, argon2: cheap, ...options })
 
-/** Passwords whose threads are counted: how often a verification runs is the rule under test. */
+/** Counts the verifications that run: their number is the rule under test. */
 function counted(options: Partial<PasswordsOptions> = {}) {
   const jobs: unknown[][] = []
   const run: RunHash = (name, ...args) => {
@@ -28,7 +28,7 @@ describe('hashes', () => {
     expect(first).not.toBe(second)
   })
 
-  test('verify the password they were made of, in every byte, and nothing else', async () => {
+  test('verify the password they were made from, in every byte, and nothing else', async () => {
     const passwords = make()
     const password = '  Pässwörd 😀 with spaces  '
     const stored = await passwords.hash(password)
@@ -67,7 +67,7 @@ describe('hashes', () => {
 })
 
 describe('every attempt costs exactly one verification of the same parameters', () => {
-  test('an unknown account is verified against a hash that no password has', async () => {
+  test('an unknown account is verified against a hash that no password matches', async () => {
     const { passwords, jobs } = counted()
     expect(await passwords.verify(undefined, 'x')).toBe(false)
     expect(jobs).toEqual([['verify', expect.any(String), 'x']])
@@ -121,7 +121,7 @@ describe('every attempt costs exactly one verification of the same parameters', 
 })
 
 describe('the queue', () => {
-  test('refuses what exceeds running and waiting jobs, and takes again when there is room', async () => {
+  test('refuses jobs when it is full, and accepts jobs again when there is room', async () => {
     const passwords = make({ concurrency: 2, queueMax: 3 })
     const stored = await passwords.hash('x')
     const jobs = Array.from({ length: 5 }, (_, i) => {
@@ -139,7 +139,7 @@ describe('the queue', () => {
     expect(await passwords.verify(stored, 'x')).toBe(true)
   })
 
-  test('without waiting room takes as many jobs as run at once', async () => {
+  test('without waiting room accepts as many jobs as run at once', async () => {
     const passwords = make({ concurrency: 1, queueMax: 0 })
     const job = passwords.hash('x')
     expect(passwords.hasRoom()).toBe(false)
@@ -148,7 +148,7 @@ describe('the queue', () => {
     expect(passwords.hasRoom()).toBe(true)
   })
 
-  test('hands over the jobs that run and two more for each, so that no thread waits for its next', async () => {
+  test('hands two jobs to each thread in advance, so that no thread waits for its next one', async () => {
     let given = 0
     let most = 0
     const run: RunHash = (name, ...args) => {
@@ -188,7 +188,7 @@ describe('the queue', () => {
       return await runHash(name, ...args)
     }
     const passwords = make({ concurrency: 1, queueMax: 4, run })
-    // The last ones wait behind those that were handed over.
+    // The last ones wait behind those already handed over.
     const jobs = Array.from({ length: 5 }, () => passwords.hash('x'))
     const [failed, ...next] = await Promise.allSettled(jobs)
     expect(failed?.status).toBe('rejected')

@@ -3,40 +3,40 @@ import { parseOptions } from '@node-rs/argon2'
 import { createFairQueue } from '../limits/fair-queue.ts'
 import { hashThreads, jobsPerThread, type RunHash } from './hash-threads.ts'
 
-/** How often a password is verified while the stored hash changes under it (contract 2, section 4). */
+/** The most verifications of one attempt: it verifies again if the stored hash changed meanwhile. */
 export const verificationsMax = 3
 
 export type PasswordsOptions = {
-  /** Hashes computed at once, each on a thread of its own. */
+  /** Hashes computed in parallel, each on its own thread. */
   concurrency: number
-  /** Jobs that may wait beyond those; more are refused as `busy`. */
+  /** Jobs that may wait besides those; more are refused as `busy`. */
   queueMax: number
-  /** Memory in KiB, passes, lanes. */
+  /** Memory in KiB, iterations, lanes. */
   argon2: { memory: number; time: number; parallelism: number }
-  /** Computes a hash elsewhere; left out: on `concurrency` hashing threads of the process. */
+  /** Computes a hash. Default: `concurrency` hashing threads of the process. */
   run?: RunHash
 }
 
 export interface Passwords {
   /**
-   * A PHC string: Argon2id, 16-byte salt, 32-byte output. Rejects with `busy` (503) when the queue is full. `from`
-   * tells who shares a turn of it, such as a client address; left out: operators.
+   * A PHC string: Argon2id, 16-byte salt, 32-byte output. Rejects with `busy` (503) if the queue is full. Jobs
+   * with the same `from`, such as a client address, share a turn in the queue; operators leave it out.
    */
   hash(password: string, from?: string): Promise<string>
   /**
-   * Costs exactly one verification whatever is stored: undefined (no such account) and a malformed hash
-   * are verified against a dummy, then false. Rejects with `busy` (503) when the queue is full.
+   * Costs exactly one verification whatever is stored: for undefined (no such account) and for a malformed
+   * hash it verifies a dummy and resolves to false. Rejects with `busy` (503) if the queue is full.
    */
   verify(storedHash: string | undefined, password: string, from?: string): Promise<boolean>
-  /** True when the hash was made with other parameters than the configured ones. */
+  /** True if the hash was made with other parameters than those configured. */
   isOutdated(storedHash: string): boolean
-  /** Whether a job given now would be taken. */
+  /** True if the queue would accept a job now. */
   hasRoom(): boolean
-  /** Jobs that wait for a thread. */
+  /** Jobs waiting for a thread. */
   readonly depth: number
 }
 
-/** Password hashing behind one bounded queue, in which addresses take turns. */
+/** Password hashing behind a bounded queue in which addresses take turns. */
 export function createPasswords({
   concurrency,
   queueMax,
@@ -49,7 +49,7 @@ export function createPasswords({
     parallelism: argon2.parallelism,
     outputLen: 32,
   }
-  // Some are handed over ahead, so that no thread waits for its next job.
+  // Hands some jobs over in advance, so that no thread waits for its next one.
   const queue = createFairQueue(jobsPerThread * concurrency, concurrency + queueMax)
   const dummy = hashOfNothing(settings)
   const current = parseOptions(dummy)
@@ -76,7 +76,7 @@ export function createPasswords({
 
 type Settings = { memoryCost: number; timeCost: number; parallelism: number; outputLen: number }
 
-/** A hash of the current cost that no password has: its output is random. */
+/** A hash with the current cost that matches no password: its output is random. */
 function hashOfNothing({ memoryCost, timeCost, parallelism, outputLen }: Settings): string {
   const [salt, output] = [16, outputLen].map((size) =>
     randomBytes(size).toString('base64').replaceAll('=', ''),
@@ -94,7 +94,7 @@ function parse(storedHash: string): Parameters | undefined {
   }
 }
 
-/** Past these a stored hash counts as corrupt: computing it would take the process's memory or a thread for long. */
+/** A stored hash above these counts as corrupt: computing it would exhaust memory or block a thread for long. */
 const costMax = { memoryCost: 1_048_576, timeCost: 64, parallelism: 64 }
 
 function isUsable(storedHash: string, configured: typeof costMax): boolean {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { equalText, randomToken, sessionIdOf, sha256Hex } from './secrets.ts'
 
-test('a token is 43 base64url characters that stand for 32 bytes, never twice the same', () => {
+test('a token is 32 bytes as 43 base64url characters, never the same twice', () => {
   const tokens = Array.from({ length: 1000 }, randomToken)
   for (const token of tokens) {
     expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/)
@@ -23,7 +23,7 @@ test('a session id is the hash of the token text, not of its bytes', () => {
   expect(sessionIdOf(token)).toMatch(/^[0-9a-f]{64}$/)
 })
 
-test('equalText tells exactly equal texts, of any lengths', () => {
+test('equalText compares texts of any lengths exactly', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (a, b) => {
       expect(equalText(a, a)).toBe(true)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { TokenScope } from './identity.ts'
 
-/** What a caller may ask for (contract 2, section 6); that each method is wired is checked by the verb. */
+/** The scope that a caller may ask for; the method checks that each name in it exists. */
 export const ScopeInput = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('full') }),
   z.strictObject({ kind: z.literal('read_only') }),
@@ -10,7 +10,7 @@ export const ScopeInput = z.discriminatedUnion('kind', [
 
 const version = 1
 
-/** The stored form; its version says how to read it. */
+/** The stored form of a scope; `version` says how to read it. */
 export const storedScope = (scope: TokenScope): string =>
   JSON.stringify({
     version,
@@ -28,7 +28,7 @@ const Stored = z.discriminatedUnion('kind', [
   }),
 ])
 
-/** The scope of a token, or null where this version cannot read it: such a token is no credential. */
+/** The scope of a token, or null if this version cannot read it: such a token is not a valid credential. */
 export function readScope(stored: unknown): TokenScope | null {
   const parsed = Stored.safeParse(stored)
   if (!parsed.success) return null
@@ -36,10 +36,10 @@ export function readScope(stored: unknown): TokenScope | null {
   return scope
 }
 
-/** A name that is no word stands in quotes, so that no name reads as two. */
+/** Quotes a name with unusual characters, so that it cannot be read as two. */
 const shown = (method: string): string => (/^[\w.-]+$/.test(method) ? method : JSON.stringify(method))
 
-/** How a scope is shown: `full`, `read_only`, `methods:<names>`, `unreadable`. */
+/** A scope as displayed: `full`, `read_only`, `methods:<names>` or `unreadable`. */
 export function scopeLabel(stored: unknown): string {
   const scope = readScope(stored)
   if (!scope) return 'unreadable'

@@ -38,7 +38,7 @@ beforeAll(async () => {
   await operations.setSettings({ open_signup: true }, by)
   await ada.client.account_token_create({ scope: { kind: 'read_only' }, lifetime: { kind: 'eternal' } })
   const { db } = test.service.app
-  // A number that no double holds, the two tables that name each other, and rows with and without a number.
+  // A number that no double holds, the two tables that reference each other, audit rows with and without a number.
   await db.run(sql`update cell set data = jsonb_set(data, '{number}', '12345678901234567890.123456789')`)
   await db.run(sql`
     with offer as (
@@ -106,7 +106,7 @@ describe('restoreBackup', () => {
     const client = await to.open()
     const [before, after] = [await sourceContent(), await content(client)]
     expect(after).toEqual(before)
-    // Of what is equal, as little as possible is equal because it is empty.
+    // As few tables as possible are equal only because they are empty.
     const empty = Object.keys(before).filter((table) => before[table]?.length === 0)
     expect(empty.sort()).toEqual(['cell_field', 'cell_item'])
     expect(done.rows).toBe(Object.values(before).flat().length)
@@ -126,7 +126,7 @@ describe('restoreBackup', () => {
     expect(next.rows[0].last).toBe(rows[0].last + 1)
   })
 
-  it('takes a migrated database in which nobody is yet, and what was seeded or refused there gives way', async () => {
+  it('accepts a migrated database without accounts, and replaces its seeded rows and audit rows', async () => {
     const to = await target(migratedDatabase)
     const client = await to.open()
     await client.query(`select audit_insert('[{"event_type":"bootstrap","outcome":"failure"}]')`)
@@ -149,7 +149,7 @@ describe('restoreBackup', () => {
     expect(await content(client)).toEqual(before)
   })
 
-  it('applies the steps that came after the backup', async () => {
+  it('applies the migrations that are newer than the backup', async () => {
     const [last, ...earlier] = migrationNames().reverse()
     const old = await target()
     const names = earlier.reverse()
@@ -166,7 +166,7 @@ describe('restoreBackup', () => {
       names.length + 1,
     )
 
-    // A database that is ahead of the backup would never see those steps run over its rows.
+    // In a database ahead of the backup, those migrations would never run over the loaded rows.
     const ahead = await target(migratedDatabase)
     await expect(restoreBackup(ahead.connection, file)).rejects.toMatchObject({
       reason: 'database_newer_than_backup',
@@ -215,7 +215,7 @@ describe('restoreBackup', () => {
 })
 
 describe('writeBackup', () => {
-  it('is for its owner only, says what made it, and holds nothing twice', async () => {
+  it('is readable by its owner only, names the version that made it, and holds nothing twice', async () => {
     expect((await stat(whole)).mode & 0o777).toBe(0o600)
     const [first = '', ...rest] = await lines(whole)
     expect(JSON.parse(first.slice(1))).toMatchObject({
@@ -226,7 +226,7 @@ describe('writeBackup', () => {
     expect(rest.filter((line) => line.startsWith('#{"table"'))).toHaveLength(backedUpTables().length)
   })
 
-  it('overwrites nothing, and leaves nothing behind when it fails', async () => {
+  it('overwrites nothing, and leaves no file when it fails', async () => {
     const file = join(dir, 'mine')
     await writeFile(file, 'mine')
     await expect(writeBackup(source(), { file, version: '1' })).rejects.toMatchObject({
@@ -250,7 +250,7 @@ describe('writeBackup', () => {
     await expect(stat(half)).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
-  it('shows one moment, whatever is written meanwhile', async () => {
+  it('is one snapshot, whatever is written meanwhile', async () => {
     const before = await sourceContent()
     const file = join(dir, 'moment')
     let isDone = false
@@ -262,7 +262,7 @@ describe('writeBackup', () => {
     const to = await target()
     await restoreBackup(to.connection, file)
     const client = await to.open()
-    // Each cell came with its audit row in one transaction.
+    // Each cell was committed together with its audit row.
     const { rows } = await client.query(`
       select (select count(*) from cell)::int as cells,
         (select count(*) from audit_log where event_type = 'cell_create')::int as events`)

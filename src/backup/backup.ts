@@ -19,9 +19,9 @@ import {
 export type BackedUp = { tables: number; rows: number; bytes: number }
 
 /**
- * Writes one consistent dump of the service's tables, as of one moment and beside whatever runs (contract 2,
- * section 19): mode 0600, an existing file is refused, a failed one removed. Also of a schema with pending
- * steps, so that a backup can come before an upgrade. Rejects with StartError.
+ * Writes a consistent dump of the service's tables from one snapshot, while the service may run. The file has
+ * mode 0600, must not exist yet, and is removed on failure. Pending migrations are allowed, so that a backup can
+ * be made before an upgrade. Rejects with StartError.
  */
 export async function writeBackup(
   connection: pg.ClientConfig,
@@ -35,7 +35,8 @@ export async function writeBackup(
     await client.query('begin isolation level repeatable read read only')
     const migrations = await recordedMigrations(client)
     const handle = await open(file, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-      const why = error.code === 'EEXIST' ? 'it exists already; a backup overwrites nothing' : error.message
+      const why =
+        error.code === 'EEXIST' ? 'it exists already, and a backup never overwrites a file' : error.message
       throw new StartError('backup_unwritable', `${file} cannot be written: ${why}.`, 1)
     })
     try {
@@ -77,7 +78,7 @@ async function* dump(
   yield own(header)
   for (const table of backedUpTables()) {
     const columns = await storedColumns(client, table)
-    // A table of a step that is still pending.
+    // A pending migration makes this table.
     if (columns.length === 0) continue
     yield own({ table, columns })
     count.tables += 1
@@ -89,7 +90,7 @@ async function* dump(
   yield own({ end: true, rows: count.rows })
 }
 
-/** About this much is held at a time, however large single rows are. */
+/** Roughly how much is held in memory at a time. */
 const portionBytes = 1_000_000
 
 async function* rowsOf(client: pg.Client, table: string, columns: string[]): AsyncGenerator<string[]> {
@@ -97,13 +98,13 @@ async function* rowsOf(client: pg.Client, table: string, columns: string[]): Asy
   await client.query(
     `declare rows no scroll cursor for select row_to_json(t)::text as line from (select ${list} from ${quoted(table)}) t`,
   )
-  for (let most = 10; ; ) {
-    const { rows } = await client.query<{ line: string }>(`fetch ${most} from rows`)
+  for (let count = 10; ; ) {
+    const { rows } = await client.query<{ line: string }>(`fetch ${count} from rows`)
     if (rows.length === 0) break
     const lines = rows.map(({ line }) => line)
     yield lines
     const mean = lines.reduce((sum, line) => sum + line.length, 0) / lines.length
-    most = Math.max(1, Math.min(5000, Math.floor(portionBytes / mean)))
+    count = Math.max(1, Math.min(5000, Math.floor(portionBytes / mean)))
   }
   await client.query('close rows')
 }

@@ -6,15 +6,15 @@ import { expectedColumns } from '../db/expected-columns.ts'
 import { StartError } from '../errors.ts'
 
 /**
- * A backup is gzipped text. A line that begins with `#` is one of ours: the header, the begin of a table, the
- * end; every other line is a row of the table begun last, as a JSON object of its columns.
+ * A backup is gzipped text. A line that begins with `#` is the header, the start of a table or the end. Every
+ * other line is a row of the current table, as a JSON object of its columns.
  */
 export const header = z.object({
   cellkeep_backup: z.literal(1),
-  /** Of the program that wrote it. */
+  /** The version of Cellkeep that wrote it. */
   version: z.string().regex(/^[\w.+-]{1,100}$/),
   created_at: z.iso.datetime(),
-  /** The migrations that made the schema of the rows. */
+  /** The migrations applied to the database that was backed up. */
   migrations: z.array(z.string()).min(1),
 })
 export const tableStart = z.object({ table: z.string(), columns: z.array(z.string()).min(1) })
@@ -25,24 +25,24 @@ export type End = z.infer<typeof end>
 
 export const marker = '#'
 
-/** The steps are those of the restoring program; charges and what was lost of late belong to the moment. */
+/** Migrations come from the restoring version; limiter charges and audit losses are only of current interest. */
 const notKept = ['schema_migration', 'limiter_charge', 'audit_loss']
 
-/** The tables of the service that hold what is its own; a consumer's tables beside them are not in a backup. */
+/** The service's own tables; a consumer's tables in the same database are not backed up. */
 export const backedUpTables = (): string[] =>
   [...expectedColumns().keys()].filter((table) => !notKept.includes(table))
 
-/** Quoted for SQL text; names come from the catalogue of the database or are checked against it. */
+/** Quotes a name for SQL text; names come from the database catalog or are checked against it. */
 export const quoted = (name: string): string => pg.escapeIdentifier(name)
 
-/** A connection without the limits that are meant for requests. */
+/** A connection without time limits, which are meant for requests. */
 export async function openBackupConnection(connection: pg.ClientConfig): Promise<pg.Client> {
   const client = new pg.Client({
     application_name: 'cellkeep backup',
     connectionTimeoutMillis: 5000,
     ...connection,
   })
-  // Without a listener a lost connection ends the process; the statement under way reports it.
+  // Without an 'error' listener Node exits when the connection is lost; the running statement reports it.
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -56,7 +56,7 @@ export async function openBackupConnection(connection: pg.ClientConfig): Promise
   }
 }
 
-/** The columns that have values of their own, in order; generated ones follow from them. */
+/** The columns to back up, in order: all but generated ones, which are computed from the others. */
 export async function storedColumns(client: pg.Client, table: string): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select attname as name from pg_attribute
@@ -66,10 +66,10 @@ export async function storedColumns(client: pg.Client, table: string): Promise<s
   return rows.map(({ name }) => name)
 }
 
-/** Far above the largest row, whose cell has 16 MiB; a file of one endless line must not fill the memory. */
+/** Far above the largest row; a file of one endless line must not exhaust memory. */
 const lineMaxBytes = 64 * 1024 * 1024
 
-/** The lines of a backup file. Rejects with a StartError where it cannot be read or is damaged. */
+/** The lines of a backup file. Throws a StartError if it cannot be read or unzipped. */
 export async function* linesOf(file: string): AsyncGenerator<string> {
   const source = createReadStream(file)
   const text = createGunzip()

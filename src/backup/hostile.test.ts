@@ -74,7 +74,7 @@ it.each<[string, (text: string[]) => string[], RegExp]>([
   ['a line that is only a number', (text) => text.toSpliced(3, 0, '#5'), /at line 4: neither/],
   ['a column twice', replaced('"columns":["id"', '"columns":["id","id"'), /not the columns/],
   ['columns that are none', replaced(/"columns":\[[^\]]*\]/, '"columns":{"length":0}'), /neither/],
-  ['another count', replaced(/"rows":\d+/, '"rows":1e300'), /neither|rows came/],
+  ['another count', replaced(/"rows":\d+/, '"rows":1e300'), /neither|rows found/],
 ])(
   'refuses a file with %s in one line that says where, and nothing is restored',
   async (what, change, why) => {
@@ -104,7 +104,7 @@ it.each([
   await expect(restoreBackup(connection, file)).rejects.toMatchObject({ reason: 'backup_unreadable' })
 })
 
-it('refuses a file of one endless line before it fills the memory', async () => {
+it('refuses a file of one endless line before it exhausts memory', async () => {
   const { connection } = await target()
   const file = join(dir, 'endless')
   const gigabyte = Readable.from(
@@ -121,7 +121,7 @@ it('refuses a file of one endless line before it fills the memory', async () => 
   expect(process.memoryUsage().rss - before).toBeLessThan(400 * 1024 * 1024)
 })
 
-it('refuses whatever else is made of a backup with a reason of its own, never with another failure', async () => {
+it('refuses any other mutation of a backup with one of its reasons, never with another error', async () => {
   const plain = gunzipSync(whole)
   const file = join(dir, 'fuzzed')
   let { connection } = await target()
@@ -144,7 +144,7 @@ it('refuses whatever else is made of a backup with a reason of its own, never wi
           () => 'restored',
           (error) => error,
         )
-        // A changed letter of a text may well leave a sound backup.
+        // With a changed letter in a text the backup may still be valid.
         if (outcome === 'restored') connection = (await target()).connection
         else expect(outcome).toMatchObject({ reason: expect.stringMatching(/^backup_/) })
       },

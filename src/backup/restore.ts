@@ -20,13 +20,13 @@ export type Restored = {
   rows: number
   /** When the backup was made. */
   created_at: string
-  /** The steps that the schema of the backup lacked. */
+  /** The migrations that were applied after loading because the backup is older. */
   applied: string[]
 }
 
 /**
- * Loads a backup into a database without accounts and cells, in one transaction: first the schema that the
- * backup was made of, then its rows, then the pending steps (contract 2, section 19). Rejects with StartError.
+ * Loads a backup into a database without accounts and cells: migrates to the schema of the backup, loads the
+ * rows in one transaction, then applies the later migrations. Rejects with StartError.
  */
 export async function restoreBackup(connection: pg.ClientConfig, file: string): Promise<Restored> {
   const lines = linesOf(file)
@@ -45,7 +45,7 @@ export async function restoreBackup(connection: pg.ClientConfig, file: string): 
 
 function headerOf(line: string | undefined, file: string): Header {
   const found = header.safeParse(ownLine(line ?? '')).data
-  if (!found) throw refuse('backup_unreadable', `${file} is no backup of Cellkeep.`)
+  if (!found) throw refuse('backup_unreadable', `${file} is not a backup of Cellkeep.`)
   const known = migrationNames()
   if (found.migrations.some((name, index) => name !== known[index]))
     throw refuse(
@@ -73,7 +73,7 @@ async function inTransaction<T>(
     await client.query('analyze').catch(() => undefined)
     return result
   } finally {
-    // Ends a transaction left open by a failure, too.
+    // Also rolls back a transaction that a failure left open.
     await client.end().catch(() => undefined)
   }
 }
@@ -82,7 +82,7 @@ async function load(client: pg.Client, lines: AsyncGenerator<string>, file: stri
   const tables = await presentTables(client)
   const all = tables.map(quoted)
   await requireEmpty(client, all)
-  // Two tables name each other, so that no order of loading suits; judged once, at the end.
+  // Two tables reference each other, so no order of loading works; the references are checked at the end.
   const references = await dropReferences(client, tables)
   for (const table of all) await client.query(`delete from ${table}`)
   const rows = await insertAll(client, lines, tables, file)
@@ -96,7 +96,7 @@ async function load(client: pg.Client, lines: AsyncGenerator<string>, file: stri
   return rows
 }
 
-/** Those that the schema of the backup has; later steps make the others. */
+/** The tables that exist in the schema of the backup; later migrations make the others. */
 async function presentTables(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(
     'select name from unnest($1::text[]) with ordinality as t (name, n) where to_regclass(quote_ident(name)) is not null order by n',
@@ -113,7 +113,7 @@ async function requireEmpty(client: pg.Client, tables: readonly string[]): Promi
   if (rows[0].accounts || rows[0].cells)
     throw refuse(
       'database_not_empty',
-      'The database holds accounts or cells already, and a restore never mixes: name an empty one.',
+      'The database already holds accounts or cells, and a restore never merges: name an empty one.',
     )
 }
 
@@ -131,7 +131,7 @@ async function dropReferences(client: pg.Client, tables: readonly string[]): Pro
 
 const portionBytes = 1_000_000
 
-/** Resolves to how many there were, which the last line must confirm. */
+/** Resolves to the number of rows, which must match that of the last line. */
 async function insertAll(
   client: pg.Client,
   lines: AsyncGenerator<string>,
@@ -140,7 +140,7 @@ async function insertAll(
 ): Promise<number> {
   const begun = new Set<string>()
   let insert: string | undefined
-  // Of the header.
+  // Line 1 is the header.
   let at = 1
   let total = 0
   let portion: string[] = []
@@ -167,10 +167,10 @@ async function insertAll(
     const own = ownLine(line)
     const last = end.safeParse(own).data
     if (last?.rows === total) return total
-    if (last) throw damaged(file, `at line ${at}`, `${total} rows came, of ${last.rows}`)
+    if (last) throw damaged(file, `at line ${at}`, `${total} of ${last.rows} rows found`)
     const next = tableStart.safeParse(own).data
     if (!next || !tables.includes(next.table) || begun.has(next.table))
-      throw damaged(file, `at line ${at}`, 'neither the begin of another table nor the end')
+      throw damaged(file, `at line ${at}`, 'neither the start of another table nor the end')
     begun.add(next.table)
     insert = await insertInto(client, next).catch((error) => {
       throw damaged(file, `at line ${at}`, error)
@@ -190,7 +190,7 @@ async function insertInto(client: pg.Client, { table: name, columns }: TableStar
     select ${list} from json_populate_recordset(null::${table}, $1::json)`
 }
 
-/** The next row gets a number above those that were loaded. */
+/** Continues identity columns above the loaded values. */
 async function restartIdentities(client: pg.Client, tables: readonly string[]): Promise<void> {
   const { rows } = await client.query<{ table: string; column: string }>(
     `select attrelid::regclass::text as table, quote_ident(attname) as column from pg_attribute
@@ -215,7 +215,7 @@ function ownLine(line: string): unknown {
 
 const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)
 
-/** Without values of rows, which may be secrets; a database that went away is no fault of the file. */
+/** The error for a bad file, without values of rows, which may be secret. A lost database gets its own error. */
 function damaged(file: string, where: string, why: unknown): unknown {
   if (databaseRefusal(why))
     return new StartError('db_unreachable', `The database was lost: ${(why as Error).message}.`, 3, {

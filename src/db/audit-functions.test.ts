@@ -74,7 +74,7 @@ describe('audit_write', () => {
     ])
   })
 
-  test('finds the cells under the six keys at the top level and in the explicit list, each once', async () => {
+  test('finds the cells under the six top-level keys and in the explicit list, each once', async () => {
     const six = { cell_id: id(1), source_id: id(2), parent_id: id(3), child_id: id(4), target_id: id(5) }
     await write(client, [
       row('six', { metadata: { ...six, new_id: id(6), grant_id: id(7), attempted_cell_id: id(8) } }),
@@ -141,7 +141,7 @@ describe('audit_write', () => {
     expect((await client.query('select username from account')).rows).toEqual([{ username: 'written' }])
   })
 
-  describe('while somebody has locked the table', () => {
+  describe('while another session has locked the table', () => {
     let other: pg.Client
     beforeEach(async () => {
       other = await database.open()
@@ -162,21 +162,21 @@ describe('audit_write', () => {
         const began = performance.now()
         const rows = Array.from({ length: 40 }, (_, nth) => row(`e${nth}`))
         const report = await write(client, rows, by)
-        // Once for each row would be ten seconds.
+        // Waiting once per row would take ten seconds.
         expect(performance.now() - began).toBeLessThan(5_000)
         expect(report).toEqual({ lost: [...rows.keys()], cause: expect.stringMatching(/^55P03 /) })
         expect((await client.query('show lock_timeout')).rows).toEqual([{ lock_timeout: '0' }])
       },
     )
 
-    test('a cancel and a time limit that strike there cost the rows only', async () => {
+    test('a cancel and a time limit during the wait lose the rows only', async () => {
       await client.query(`set local statement_timeout = '50ms'`)
       expect(await write(client, [row('a')])).toMatchObject({
         lost: [0],
         cause: expect.stringMatching(/^57014 /),
       })
       await client.query('set local statement_timeout = 0')
-      // The function's own setting would end the wait first.
+      // Otherwise the function's own lock_timeout would end the wait first.
       await client.query(`alter function audit_write set lock_timeout = '1min'`)
       const [{ pid }] = (await client.query('select pg_backend_pid() as pid')).rows
       const writing = write(client, [row('b'), row('c')])
@@ -188,7 +188,7 @@ describe('audit_write', () => {
     })
   })
 
-  test('audit_insert lets the failure through, for callers that must not go on without their row', async () => {
+  test('audit_insert raises the failure, for callers that must not go on without their row', async () => {
     await expect(
       client.query('select audit_insert($1)', [JSON.stringify([row('ok'), row(null)])]),
     ).rejects.toMatchObject({ code: '23502' })
@@ -212,7 +212,7 @@ describe('audit_write_paired', () => {
         values ('${adas}', '${ada}', 'ada', 'ada'), ('${bobs}', '${bob}', 'bob', 'bob')`),
   )
 
-  test('takes the account of a stored actor, completes a half pair silently, and tells what it mended', async () => {
+  test('takes the account of a stored actor, completes half a pair silently, and reports what it mended', async () => {
     const report = await write(
       client,
       [
@@ -241,7 +241,7 @@ describe('audit_write_paired', () => {
     ])
   })
 
-  test('keeps the ids of an actor whom the transaction has removed, and finds one whom it has made', async () => {
+  test('keeps the ids of an actor that the transaction removed, and finds one that it made', async () => {
     await client.query('begin')
     await client.query(`delete from actor where id = '${bobs}'`)
     await client.query(
@@ -259,7 +259,7 @@ describe('audit_write_paired', () => {
     ])
   })
 
-  test('tells of mended and lost rows together, and writes unmended where it cannot look', async () => {
+  test('reports mended and lost rows together, and writes rows as they are if it cannot look up actors', async () => {
     const rows = [row('wrong', { actor_id: adas, account_id: bob }), row(null), row('bad id', { ip: 1 })]
     expect(await write(client, rows, 'audit_write_paired')).toEqual({
       mended: [0],
@@ -316,7 +316,7 @@ describe('audit_number', () => {
     expect(await listed()).toEqual(Array.from({ length: 80 }, (_, index) => `${index + 1}:e${index}`))
   })
 
-  test('a numberer that waited for another numbers what was committed meanwhile, and nothing twice', async () => {
+  test('a call that waited for another numbers what was committed meanwhile, and nothing twice', async () => {
     const [first, second] = [await database.open(), await database.open()]
     await write(client, [row('a')])
     await first.query('begin')
@@ -330,7 +330,7 @@ describe('audit_number', () => {
     expect(await listed()).toEqual(['1:a', '2:b'])
   })
 
-  test('an open transaction that wrote no audit row, also one with an old snapshot, holds nothing back', async () => {
+  test('an open transaction without audit rows, even with an old snapshot, holds nothing up', async () => {
     const other = await database.open()
     await other.query('begin isolation level repeatable read')
     await other.query(`insert into account (username, password_hash) values ('slow', 'x')`)
@@ -348,7 +348,7 @@ describe('audit_number', () => {
     expect(await listed()).toEqual(['3:c'])
   })
 
-  test('is refused under a snapshot that would not see the numberer before it', async () => {
+  test('is refused under a snapshot that would not see the numbers of the call before it', async () => {
     for (const level of ['repeatable read', 'serializable']) {
       await client.query(`begin isolation level ${level}`)
       await expect(number(client)).rejects.toMatchObject({ code: '25000' })
@@ -356,7 +356,7 @@ describe('audit_number', () => {
     }
   })
 
-  test('followers of many writers and numberers see every committed row once, in rising order', async () => {
+  test('with many concurrent writers and calls, followers see every committed row once, in rising order', async () => {
     const committed: string[] = []
     let writing = 8
     const writer = async (name: number) => {

@@ -1,13 +1,13 @@
-/** One statement answers at most this many reads. */
+/** The most keys that one statement looks up. */
 const batchMax = 128
-/** Statements under way at once. What is asked meanwhile goes together, so that batches grow with the load. */
+/** Concurrent statements. Reads that arrive meanwhile form the next batch, so batches grow with the load. */
 const underWayMax = 2
 
 type Waiting<V> = { resolve(value: V | undefined): void; reject(error: unknown): void }
 
 /**
- * Reads that are asked for in one turn of the event loop, or while others are under way, go to `load` as
- * one call, which begins after each of them was asked. Nothing is kept, so a revocation binds the very
+ * Combines reads requested in one turn of the event loop, or while other batches run, into one call of
+ * `load`, which starts after all of them were requested. Nothing is cached, so a revocation applies to the
  * next request.
  */
 export function batched<V>(

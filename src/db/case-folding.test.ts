@@ -17,13 +17,13 @@ async function databaseBefore() {
   return { client: await database.open(), database }
 }
 
-test('every name and e-mail gets the key that a search and a login ask for', async () => {
+test('every name and e-mail gets the key that a search and a login use', async () => {
   const { client, database } = await databaseBefore()
   const changing = Array.from({ length: 0x110000 }, (_, code) => code)
     .filter((code) => code > 0 && (code < 0xd800 || code > 0xdfff))
     .map((code) => String.fromCodePoint(code))
     .filter((point) => foldName(point) !== formerFold(point) || fold(point) !== formerFold(point))
-  // The database may know an older Unicode than JavaScript; of the few newer letters it cannot know more.
+  // The Unicode version of the database may be older than that of JavaScript, and lack a few letters.
   const known = await client.query<{ point: string }>(
     `select point from unnest($1::text[], $2::text[]) as t (point, form) where normalize(point, NFKC) = form`,
     [changing, changing.map((point) => point.normalize('NFKC'))],
@@ -61,7 +61,7 @@ test('every name and e-mail gets the key that a search and a login ask for', asy
   expect(actors.rows).toHaveLength(names.length)
 })
 
-test('of accounts whose e-mails become one, one keeps the key and none is lost', async () => {
+test('of accounts whose e-mails get the same key, one keeps it and none is lost', async () => {
   const { client, database } = await databaseBefore()
   const made: [string, string, boolean, string, string | null][] = [
     ['older', 'ς@x.io', false, '2020-01-01', null],

@@ -145,7 +145,7 @@ test('the widest values that the rules allow are stored', async () => {
   await client.query('rollback')
 })
 
-test('ended rows make room: a path, a role grant, an offer', async () => {
+test('ended rows free their place: a path, a role grant, an offer', async () => {
   await client.query('begin')
   await client.query(cell('path, deleted_at', `'/p', now()`, `'/p', now()`, `'/p', null`))
   await client.query(roleGrant('revoked_at, closed_at', 'now(), null', 'null, now()', 'null, null'))
@@ -153,7 +153,7 @@ test('ended rows make room: a path, a role grant, an offer', async () => {
   await client.query('rollback')
 })
 
-test('derived columns follow what they are derived from', async () => {
+test('generated columns follow their source columns', async () => {
   await client.query('begin')
   const grants = await client.query(
     `${cellGrant('actor_id, role, scope_id', `${actor}, null, null`, `null, 'r', null`, `null, 'r', ${account}`)}
@@ -168,7 +168,7 @@ test('derived columns follow what they are derived from', async () => {
   await client.query('rollback')
 })
 
-test('the purge of an account takes along what is its own and lets go of the rest', async () => {
+test('the purge of an account deletes what it owns and clears references elsewhere', async () => {
   const other = `'${id(5)}'`
   await client.query('begin')
   await client.query(`
@@ -194,7 +194,7 @@ test('the purge of an account takes along what is its own and lets go of the res
   await client.query('rollback')
 })
 
-test('iso_timestamp prints what the driver makes of a column, whatever the time zone of the session', async () => {
+test('iso_timestamp prints the same as the driver, whatever the time zone of the session', async () => {
   await client.query(`begin; set local time zone 'Asia/Kolkata'`)
   const { rows } = await client.query(`
     select iso_timestamp('2026-01-02 03:04:05.678+00') as a, iso_timestamp('2026-01-02 03:04:05+02') as b,

@@ -2,25 +2,25 @@ import { type DatabaseOptions, openPool, type Pool, type Queryable, queryable } 
 import { type Sql, sql } from './sql.ts'
 import { createTransactions, type Transaction, type TransactionOptions } from './transaction.ts'
 
-/** What a query works with: the database refuses every write. */
+/** The database as a query() method sees it: every write is refused. */
 export interface ReadOnly extends Pick<Queryable, 'rows' | 'first' | 'one'> {
-  /** A short read on a shared, pipelined connection; never for lists, they would hold up session checks. */
+  /** A short read on a shared, pipelined connection. Never for lists: they would delay session checks. */
   point<T>(query: Sql): Promise<T[]>
 }
 
 export interface Database extends Queryable, ReadOnly {
-  /** For whatever only reads, at no cost; `rows`, `first` and `run` beside it may write. */
+  /** For code that only reads; costs nothing extra. `rows`, `first` and `run` of the database itself may write. */
   readonly readOnly: ReadOnly
   /**
-   * One transaction, READ COMMITTED, or with one `snapshot` for all its statements; repeated once on deadlock
-   * or serialization failure, and once where only its last statement failed. Rejects with
-   * `service_unavailable`, `timeout`, or what `work` threw. Refuses to run inside the work of another: that
-   * one would hold its locks and its connection meanwhile.
+   * One transaction: READ COMMITTED, or one `snapshot` for all its statements. It is retried once after a
+   * deadlock or serialization failure, and once if only its last statement failed. Rejects with
+   * `service_unavailable`, `timeout`, or what `work` threw. Transactions cannot be nested: the outer one would
+   * hold its locks and its connection while the inner one waits.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>
   /**
-   * Runs `work`, which takes connections of its own, while no other process of this database runs one of the
-   * same name; undefined, and nothing run, where one does. Ends with the process, however that ends.
+   * Runs `work` under an advisory lock on `name`; resolves to undefined without running it if another process
+   * holds the lock. `work` takes its own connections. The lock is released even if the process is killed.
    */
   exclusively<T>(name: string, work: () => Promise<T>): Promise<T | undefined>
   close(): Promise<void>
@@ -42,14 +42,14 @@ export function openDatabase(options: DatabaseOptions): Database {
 
 async function exclusively<T>(pool: Pool, name: string, work: () => Promise<T>): Promise<T | undefined> {
   const client = await pool.connect()
-  const ask = async (what: 'pg_try_advisory_lock' | 'pg_advisory_unlock'): Promise<boolean> =>
+  const lock = async (what: 'pg_try_advisory_lock' | 'pg_advisory_unlock'): Promise<boolean> =>
     (await pool.send(client, sql`select ${sql.raw(what)}(hashtextextended(${name}, 0)) as done`)).rows[0].done
   let isHeld = false
   try {
-    isHeld = await ask('pg_try_advisory_lock')
+    isHeld = await lock('pg_try_advisory_lock')
     return isHeld ? await work() : undefined
   } finally {
-    const isClean = !isHeld || (await ask('pg_advisory_unlock').catch(() => false))
+    const isClean = !isHeld || (await lock('pg_advisory_unlock').catch(() => false))
     client.release(!isClean)
   }
 }

@@ -7,8 +7,8 @@ import { migrationsDirectory } from './migrate.ts'
 export type ExpectedColumns = ReadonlyMap<string, readonly string[]>
 
 /**
- * The columns that this version needs, read from the golden schema, which a test holds equal to a freshly
- * migrated database. Rejects an empty map with a StartError: it would call every database ready.
+ * The columns that this version needs, read from schema.sql; a test keeps that file equal to a freshly
+ * migrated database. Throws a StartError for an empty map, which would make every database look ready.
  */
 export function expectedColumns(file: string = join(migrationsDirectory, 'schema.sql')): ExpectedColumns {
   const expected = new Map<string, string[]>()
@@ -23,7 +23,7 @@ export function expectedColumns(file: string = join(migrationsDirectory, 'schema
   return expected
 }
 
-/** Refuses a map without a single column. */
+/** Throws a StartError if the map has no column. */
 export function requireColumns(expected: ExpectedColumns): void {
   if ([...expected.values()].some((columns) => columns.length > 0)) return
   throw new StartError('schema_map_empty', 'No expected columns are known; install the package again.', 3)

@@ -1,36 +1,36 @@
 import pg from 'pg'
 import { refusal, ServiceError } from '../errors.ts'
 
-/** SQLSTATEs and socket errors that mean "the database is not there", whatever was asked of it. */
+/** SQLSTATEs and socket errors that mean the database is unreachable, whatever the statement was. */
 const unreachable =
   /^(08...|57P0[1235]|53300|ECONN\w+|ENOENT|EPIPE|EACCES|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN)$/
 const unreachableText =
   /connection terminated|connection error|not queryable|timeout exceeded when trying to connect|timeout expired|read timeout|client was closed|Cannot use a pool after/i
 
-/** SQLSTATEs of a statement or transaction that ran into its time limit. */
+/** SQLSTATEs of a statement or transaction that exceeded its time limit. */
 const timedOut = new Set(['57014', '25P03', '25P04', '55P03'])
 
-/** SQLSTATE of a write, or of a temporary file of a large sort, for which the disk has no room. */
+/** SQLSTATE for a full disk: a write, or a large sort that needs a temporary file. */
 const diskFull = '53100'
 
 const codeOf = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
 
-/** True for a deadlock or serialization failure, which one repeat of the transaction settles. */
+/** True for a deadlock or serialization failure: the transaction can be retried. */
 export const isConflict = (error: unknown): boolean => ['40001', '40P01'].includes(codeOf(error))
 
-/** True for a statement that was refused because an earlier one had failed in its transaction. */
+/** True for a statement refused because an earlier one of its transaction failed. */
 export const isInAborted = (error: unknown): boolean => codeOf(error) === '25P02'
 
-/** The constraint that a write broke, or undefined: lets a verb answer with its own reason. */
+/** The constraint that a write violated, or undefined; lets a method answer with its own reason. */
 export function brokenConstraint(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError) || !error.code?.startsWith('23')) return undefined
   return error.constraint
 }
 
 /**
- * The refusal that a database failure stands for (contract 1, section 4.3): `service_unavailable`,
- * `storage_full`, `timeout`, or undefined where the failure is the statement's own.
+ * Maps a database failure to `service_unavailable`, `storage_full` or `timeout`; undefined if the statement
+ * itself is at fault.
  */
 export function databaseRefusal(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return undefined
@@ -42,20 +42,20 @@ export function databaseRefusal(error: unknown): ServiceError | undefined {
   return undefined
 }
 
-/** True where the connection was lost before, so that nothing of the statement was sent. */
+/** True if the connection was lost beforehand, so nothing of the statement was sent. */
 export const isUnsent = (error: unknown): boolean =>
   error instanceof Error && /not queryable/.test(error.message)
 
 /**
- * The error without what it may quote of the caller's values: whole rows, parameters, refused texts. Errors go
- * to the log, where passwords and identifiers must not be (contract 1, section 15.4).
+ * Removes the values that a database error may quote: rows, parameters, refused texts. Errors go to the log,
+ * which must not contain passwords or identifiers.
  */
 export function withoutValues(error: unknown): unknown {
   if (!(error instanceof pg.DatabaseError)) return error
   error.detail = undefined
   error.where = undefined
   error.internalQuery = undefined
-  // Class 22, data exceptions: the text itself quotes the value.
+  // Class 22, data exceptions: the message itself quotes the value.
   if (error.code?.startsWith('22')) error.message = `a value was refused with SQLSTATE ${error.code}`
   Error.captureStackTrace(error, withoutValues)
   return error

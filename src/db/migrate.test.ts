@@ -15,7 +15,7 @@ async function empty(): Promise<FreshDatabase> {
   return database
 }
 
-/** A copy of the package's migrations with further steps. */
+/** A copy of the package's migrations with additional ones. */
 function directoryWith(steps: Record<string, string>): string {
   const directory = mkdtempSync(join(tmpdir(), 'ck-migrations-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
@@ -37,7 +37,7 @@ test('the names are the files in order', () => {
   expect(names).toEqual([...names].sort())
 })
 
-test('a migration file of another form of name is refused, and so is a folder without any', () => {
+test('a migration file with a malformed name is refused, and so is a folder without migrations', () => {
   expect(() => migrationNames(directoryWith({ '5_Later': '' }))).toThrow('5_Later.sql is not named like')
   expect(() => migrationNames(tmpdir())).toThrow(expect.objectContaining({ reason: 'migrations_missing' }))
   expect(() => migrationNames('/nowhere')).toThrow(
@@ -45,7 +45,7 @@ test('a migration file of another form of name is refused, and so is a folder wi
   )
 })
 
-test('an empty database gets every step in order, and a second run has nothing to do', async () => {
+test('an empty database gets every migration in order, and a second run has nothing to do', async () => {
   const database = await empty()
   const seen: string[] = []
   const logged: object[] = []
@@ -59,7 +59,7 @@ test('an empty database gets every step in order, and a second run has nothing t
   expect(seen).toEqual(names)
 })
 
-test('ten processes that start at once on an empty database apply each step once', async () => {
+test('ten processes that start at once on an empty database apply each migration once', async () => {
   const database = await empty()
   const program = `
     import { migrate } from ${JSON.stringify(new URL('./migrate.ts', import.meta.url).href)}
@@ -72,13 +72,13 @@ test('ten processes that start at once on an empty database apply each step once
   expect(applied.filter((list) => list.length > 0)).toEqual([names])
 })
 
-test('ten connections that migrate at once apply each step once', async () => {
+test('ten connections that migrate at once apply each migration once', async () => {
   const database = await empty()
   const runs = await Promise.all(Array.from({ length: 10 }, () => migrate(database.connection)))
   expect(runs.flatMap((run) => run.applied)).toEqual(names)
 })
 
-test('a failing last step is named and leaves no table and no record; the fixed step then succeeds', async () => {
+test('a failing last migration is named and leaves no table and no record; once fixed it succeeds', async () => {
   const database = await empty()
   const directory = directoryWith({ '9999_last': 'create table last_thing (); select 1 / 0' })
   await expect(migrate(database.connection, { directory })).rejects.toMatchObject({
@@ -91,7 +91,7 @@ test('a failing last step is named and leaves no table and no record; the fixed 
   expect(await migrate(database.connection, { directory })).toEqual({ applied: [...names, '9999_last'] })
 })
 
-test('only the pending tail is applied', async () => {
+test('only pending migrations are applied', async () => {
   const database = await empty()
   await migrate(database.connection)
   const directory = directoryWith({ '9998_next': 'create table next_thing ()', '9999_last': 'select 1' })
@@ -131,7 +131,7 @@ test.each([
   expect((await client.query('select * from schema_migration order by name')).rows).toEqual(before)
 })
 
-test('check mode refuses pending steps without writing, and passes a current database', async () => {
+test('check mode refuses pending migrations without writing, and accepts a current database', async () => {
   const database = await empty()
   await expect(migrate(database.connection, { mode: 'check' })).rejects.toMatchObject({
     reason: 'migration_pending',
@@ -143,7 +143,7 @@ test('check mode refuses pending steps without writing, and passes a current dat
   expect(await migrate(database.connection, { mode: 'check' })).toEqual({ applied: [] })
 })
 
-test('a database that does not answer is a refusal with exit code 3 that shows no password', async () => {
+test('an unreachable database is refused with exit code 3, without showing the password', async () => {
   const connection = { host: '127.0.0.1', port: 1, user: 'u', password: 'secret-word', database: 'd' }
   const error = await migrate(connection).catch((caught) => caught)
   expect(error).toMatchObject({ reason: 'db_unreachable', exitCode: 3 })
@@ -156,7 +156,7 @@ test('a database that does not answer is a refusal with exit code 3 that shows n
   })
 })
 
-test('a connection lost inside a step ends in a refusal and leaves nothing', async () => {
+test('a connection lost within a migration ends in a refusal and leaves nothing', async () => {
   const database = await empty()
   const directory = directoryWith({ '9999_last': 'select pg_terminate_backend(pg_backend_pid())' })
   await expect(migrate(database.connection, { directory })).rejects.toMatchObject({
@@ -167,7 +167,7 @@ test('a connection lost inside a step ends in a refusal and leaves nothing', asy
   expect(await tables(database)).toEqual([])
 })
 
-test('limits set for the database do not end a step', async () => {
+test('time limits set for the database do not end a migration', async () => {
   const database = await empty()
   const client = await database.open()
   const name = database.connection.database
@@ -187,13 +187,13 @@ test('a failing lock is fatal', async () => {
                     where application_name = 'cellkeep migrate' and datname = current_database()
                       and wait_event_type = 'Lock'`
   const refused = expect(attempt).rejects.toMatchObject({
-    message: expect.stringContaining('waiting for the turn'),
+    message: expect.stringContaining('waiting for the migration lock'),
   })
   while ((await holder.query(waiting)).rows.length === 0);
   await refused
 })
 
-test('a database that is not in UTF-8 is refused', async () => {
+test('a database that is not encoded in UTF-8 is refused', async () => {
   const database = await emptyDatabaseWith(`ck_latin_${process.pid}`, `encoding 'LATIN1' locale 'C'`)
   onTestFinished(database.drop)
   await expect(migrate(database.connection)).rejects.toMatchObject({

@@ -5,28 +5,28 @@ import pg from 'pg'
 import { StartError } from '../errors.ts'
 import { databaseRefusal } from './failure.ts'
 
-/** The migrations of the package: two levels up both from `src/db` and from `dist/db`. */
+/** The package's migrations: two levels up from `src/db` and from `dist/db` alike. */
 export const migrationsDirectory = fileURLToPath(new URL('../../migrations/', import.meta.url))
 
-/** 3 = database unreachable or its schema is not what this version needs (contract 2, section 19). */
+/** Exit code if the database is unreachable or its schema is not the one this version needs. */
 const databaseExit = 3
 const connectWaitMs = 5_000
 
 export type MigrateOptions = {
-  /** `auto` applies what is pending, `check` refuses to start instead. */
+  /** `auto` applies pending migrations; `check` refuses to start if there are any. */
   mode?: 'auto' | 'check'
   directory?: string
-  /** The last step that counts; those behind it are as if they were not there. */
+  /** The last migration to consider; later ones are ignored. */
   upTo?: string
   log?: { info(fields: object, text: string): void }
-  /** Sees the name of each step before it runs. */
+  /** Called with the name of each migration before it runs. */
   observe?: (name: string) => void
 }
 
 /**
- * Brings the database to the schema of this version: the pending steps and their records in one
- * transaction, one runner per database at a time (contract 2, section 18). Resolves to the steps this call
- * applied. Rejects with a StartError: `db_unreachable`, `db_unsuitable`, `migration_pending`,
+ * Brings the database to the schema of this version. All pending migrations and their records are one
+ * transaction; a lock lets one process per database migrate at a time. Resolves to the migrations that this
+ * call applied. Rejects with a StartError: `db_unreachable`, `db_unsuitable`, `migration_pending`,
  * `migration_failed`, `migration_name_divergence`, `binary_older_than_db`, `migrations_missing`.
  */
 export async function migrate(
@@ -37,7 +37,7 @@ export async function migrate(
   const all = migrationNames(directory)
   const names = upTo === undefined ? all : all.slice(0, all.indexOf(upTo) + 1)
   const client = await connect(connection)
-  const run: Run = { client, names, directory, observe, at: 'reading what is recorded' }
+  const run: Run = { client, names, directory, observe, at: 'reading the recorded migrations' }
   try {
     await requireSuitable(client)
     const pending = pendingSteps(names, await recordedNames(client))
@@ -49,14 +49,10 @@ export async function migrate(
   } catch (error) {
     if (error instanceof StartError) throw error
     const lost = databaseRefusal(error)?.data.reason === 'service_unavailable'
-    const text = `Migration failed (${run.at}): ${textOf(error)}. Steps are applied all or none; `
-    throw refuse(
-      lost ? 'db_unreachable' : 'migration_failed',
-      `${text}solve the cause and start again.`,
-      error,
-    )
+    const text = `Migration failed (${run.at}): ${textOf(error)}. Either all pending migrations are applied or none; `
+    throw refuse(lost ? 'db_unreachable' : 'migration_failed', `${text}fix the cause and start again.`, error)
   } finally {
-    // Ends a transaction left open by a failure, too.
+    // Also rolls back a transaction that a failure left open.
     await client.end().catch(() => undefined)
   }
 }
@@ -66,11 +62,11 @@ type Run = {
   names: string[]
   directory: string
   observe: MigrateOptions['observe']
-  /** What is under way, for the message of a failure. */
+  /** The current step, for the error message. */
   at: string
 }
 
-/** Names of the migrations in a directory, in their order; the file name without `.sql` is the name. */
+/** The migrations of a directory in order; a name is the file name without `.sql`. */
 export function migrationNames(directory: string = migrationsDirectory): string[] {
   let files: string[]
   try {
@@ -95,11 +91,11 @@ async function connect(connection: pg.ClientConfig): Promise<pg.Client> {
     connectionTimeoutMillis: connectWaitMs,
     ...connection,
   })
-  // Without a listener a lost connection ends the process; the statement under way reports it.
+  // Without an 'error' listener Node exits when the connection is lost; the running statement reports it.
   client.on('error', () => undefined)
   try {
     await client.connect()
-    // Limits of the role or the database are meant for requests, not for a step over a large table.
+    // Limits set for the role or the database are meant for requests, not for a migration of a large table.
     await client.query(
       'set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0',
     )
@@ -135,19 +131,19 @@ async function recordedNames(client: pg.Client): Promise<string[]> {
   return rows.map((row) => row.name)
 }
 
-/** The steps yet to run, or the refusal that the recorded names call for. */
+/** The migrations yet to run. Throws if the recorded names don't match those of this version. */
 function pendingSteps(names: string[], recorded: string[]): string[] {
   const unknown = recorded.filter((name) => !names.includes(name))
   if (unknown.length > 0 && names.every((name) => recorded.includes(name)))
     throw refuse(
       'binary_older_than_db',
-      `A newer version migrated this database (${unknown.join(', ')}). Install that version or a later one.`,
+      `This database was migrated by a newer version (${unknown.join(', ')}). Install that version or a later one.`,
     )
   const at = recorded.findIndex((name, index) => name !== names[index])
   if (at >= 0)
     throw refuse(
       'migration_name_divergence',
-      `The database records ${recorded[at]} where this version has ${names[at] ?? 'no step'}. ` +
+      `The database records ${recorded[at]} where this version has ${names[at] ?? 'no migration'}. ` +
         'It belongs to another program or branch: use its own version, or another database.',
     )
   return names.slice(recorded.length)
@@ -155,9 +151,9 @@ function pendingSteps(names: string[], recorded: string[]): string[] {
 
 async function applyPending(run: Run): Promise<string[]> {
   const { client } = run
-  run.at = 'waiting for the turn'
+  run.at = 'waiting for the migration lock'
   await client.query('begin isolation level read committed')
-  // Held to the end of the transaction: whoever waited here then finds the steps recorded.
+  // Held until the transaction ends: a process that waited here then finds the migrations recorded.
   await client.query(`select pg_advisory_xact_lock(hashtextextended('cellkeep migrate', 0))`)
   await client.query(
     `create table if not exists schema_migration (
@@ -183,6 +179,6 @@ const refuse = (reason: string, message: string, cause?: unknown): StartError =>
 
 const textOf = (error: unknown): string => {
   const { message, code } = error as { message?: string; code?: string }
-  // A refused connection to several addresses is an AggregateError without a text of its own.
+  // A refused connection to several addresses is an AggregateError without a message.
   return message || code || String(error)
 }

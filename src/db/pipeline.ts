@@ -3,12 +3,12 @@ import { isWornOut, noteOpened } from './statement-names.ts'
 
 type Compiled = { name: string; text: string; values: unknown[] }
 
-/** Two connections serve short reads at the speed of many: answers come in order, nobody waits a round trip. */
+/** Enough for short reads: a pipelined connection sends the next one without waiting for an answer. */
 const connections = 2
 
 /**
- * Point reads on shared, pipelined connections. A lost connection rejects what is under way on it and
- * is opened anew by the next read.
+ * Point reads on shared, pipelined connections. A lost connection rejects the reads in flight on it; the next
+ * read opens a new one.
  */
 export function pipelinedReader(settings: pg.ClientConfig, onError: (error: unknown, what: string) => void) {
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: connections })
@@ -45,7 +45,7 @@ export function pipelinedReader(settings: pg.ClientConfig, onError: (error: unkn
       const client = await opened
       if (isWornOut(client) && slots[slot] === opened) {
         slots[slot] = undefined
-        // Not before those have sent theirs that were waiting for it just now; it ends when all are answered.
+        // Deferred, so that reads which awaited this connection can still send; end() waits for their answers.
         setImmediate(() => client.end().catch(() => {}))
       }
       return (await client.query(compiled)).rows

@@ -7,19 +7,19 @@ import { compile, type Sql } from './sql.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
 import { timeTypes } from './types.ts'
 
-/** No transaction of the service lives longer; older servers have no setting for it. */
+/** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
 export const transactionLimitMs = 30_000
 const connectWaitMs = 5_000
-/** Past its own limit for a statement the server has answered; one that is silent so much longer is gone. */
+/** A server that is silent for so long after the statement timeout is taken for dead. */
 const silenceMs = 5_000
 
 export interface Queryable {
-  /** All rows of a statement; `T` is the row as the column list names it. */
+  /** All rows of a statement; `T` is the row type that its column list produces. */
   rows<T>(query: Sql): Promise<T[]>
   first<T>(query: Sql): Promise<T | undefined>
-  /** The row of a statement that always has one. */
+  /** The row of a statement that always returns one. */
   one<T>(query: Sql): Promise<T>
-  /** Runs a statement for its effect; resolves to the number of rows it touched. */
+  /** Runs a statement for its effect; resolves to the number of affected rows. */
   run(query: Sql): Promise<number>
 }
 
@@ -29,11 +29,11 @@ export type DatabaseOptions = {
   poolMax: number
   statementTimeoutMs: number
   onError: (error: unknown, what: string) => void
-  /** Sees the text of every statement sent; used by tests that count and by metrics. */
+  /** Called with the text of every statement sent; for metrics and for tests that count statements. */
   onStatement?: (text: string) => void
 }
 
-/** The connections of one process. Each is read-only until a transaction or a writing statement says otherwise. */
+/** The connections of one process. Each is read-only except within a transaction or a writing statement. */
 export type Pool = {
   /** Rejects with `service_unavailable`. */
   connect(): Promise<pg.PoolClient>
@@ -48,7 +48,7 @@ export type Pool = {
   close(): Promise<void>
 }
 
-/** Short statements over cached pages: compiling them, or fearing random reads, only makes them slow. */
+/** Statements are short and pages cached: JIT and the default cost of random reads only slow them down. */
 export const planning = '-c jit=off -c random_page_cost=1.1'
 
 export function openPool(options: DatabaseOptions): Pool {
@@ -97,7 +97,7 @@ export function openPool(options: DatabaseOptions): Pool {
       return explainReadOnly(error)
     }
   }
-  // Not as a transaction, in which some statements may not run. All three travel together.
+  // Not as a transaction, since some statements cannot run in one. All three take one round trip.
   const write = async (query: Sql): Promise<pg.QueryResult> => {
     const client = await connect()
     const [, answer, closed] = await Promise.allSettled([
@@ -137,7 +137,7 @@ const rethrow = (error: unknown): never => {
   throw databaseRefusal(withoutValues(error)) ?? error
 }
 
-/** SQLSTATE 25006, as the service's own log should put it. */
+/** Explains SQLSTATE 25006 to the author of the method. */
 const explainReadOnly = (error: unknown): never => {
   if (!(error instanceof pg.DatabaseError) || error.code !== '25006') throw error
   throw new Error('A query cannot write: declare the method with mutation() instead of query().', {
@@ -151,13 +151,13 @@ const isLost = (error: unknown): boolean =>
   'data' in error &&
   (error.data as { reason: string }).reason === 'service_unavailable'
 
-/** The ways to take an answer. */
+/** The `Queryable` methods on top of a function that runs a statement. */
 export const queryable = (answer: (query: Sql) => Promise<pg.QueryResult>): Queryable => ({
   rows: async <T>(query: Sql) => (await answer(query)).rows as T[],
   first: async <T>(query: Sql) => (await answer(query)).rows[0] as T | undefined,
   one: async <T>(query: Sql) => {
     const [row] = (await answer(query)).rows
-    if (row === undefined) throw new Error('A statement that always has a row answered with none.')
+    if (row === undefined) throw new Error('A statement that always returns a row returned none.')
     return row as T
   },
   run: async (query: Sql) => (await answer(query)).rowCount ?? 0,

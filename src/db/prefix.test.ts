@@ -4,7 +4,7 @@ import { afterPrefix, hasPrefix } from './prefix.ts'
 import { sql } from './sql.ts'
 
 const inByteOrder = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b))
-/** Letters at the edges of UTF-8's lengths and of the surrogates, so that neighbours meet. */
+/** Letters around the length boundaries of UTF-8 and the surrogates. */
 const edges = [
   'a',
   'b',
@@ -25,7 +25,7 @@ const text = fc.array(
   },
 )
 
-test('a text has a prefix exactly when it is not below it and below its end', () => {
+test('a text has a prefix exactly if it is in the range from the prefix to its end', () => {
   fc.assert(
     fc.property(text, text, (prefixLetters, letters) => {
       const prefix = prefixLetters.join('')
@@ -39,7 +39,7 @@ test('a text has a prefix exactly when it is not below it and below its end', ()
   )
 })
 
-test('a prefix of nothing but the last letter has no end', () => {
+test('a prefix that repeats the last code point has no end', () => {
   expect(afterPrefix('')).toBeUndefined()
   expect(afterPrefix('\u{10ffff}\u{10ffff}')).toBeUndefined()
   expect(hasPrefix(sql`name`, '\u{10ffff}').values).toEqual(['\u{10ffff}'])

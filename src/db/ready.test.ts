@@ -90,13 +90,13 @@ test.each([
     else expect(named).toContainEqual(expect.stringMatching(part))
 })
 
-test('a missing table of records is drift, not an unreachable database', async () => {
+test('a missing schema_migration table is drift, not an unreachable database', async () => {
   const { check, client } = await served()
   await client.query('drop table schema_migration')
   expect(await check()).toEqual(drift)
 })
 
-test('more columns, tables and migrations are no drift, also under a running node', async () => {
+test('extra columns, tables and migrations are not drift, even while a node runs', async () => {
   const { check, client } = await served()
   expect(await check()).toEqual({ ready: true })
   await client.query(`
@@ -106,7 +106,7 @@ test('more columns, tables and migrations are no drift, also under a running nod
   expect(await check()).toEqual({ ready: true })
 })
 
-test('a repaired database is ready again, and new trouble is logged again', async () => {
+test('a repaired database is ready again, and a new problem is logged again', async () => {
   const { check, client, logged } = await served()
   await client.query('alter table account rename username to user_name')
   expect(await check()).toEqual(drift)
@@ -159,7 +159,7 @@ test('a database that does not answer within two seconds is unreachable', async 
   expect(await check()).toEqual({ ready: true })
 })
 
-test('a check against nothing refuses to start', () => {
+test('without expected columns it refuses to start', () => {
   const { db } = open({ host: '/nowhere' })
   onTestFinished(() => db.close())
   const refusal = expect.objectContaining({ reason: 'schema_map_empty', exitCode: 3 })

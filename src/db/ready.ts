@@ -7,21 +7,21 @@ export type ReadyState = { ready: true } | { ready: false; reason: 'schema_drift
 export type Readiness = { check(): Promise<ReadyState> }
 
 export type ReadinessOptions = {
-  /** Default: every table of the golden schema. */
+  /** Default: every table of schema.sql. */
   expected?: ExpectedColumns
   log?: { error(fields: object, text: string): void }
   /** Milliseconds that never go back. */
   now?: () => number
 }
 
-/** One check serves every probe that comes within this time (contract 1, section 15.1). */
+/** All probes within this time share one check. */
 const intervalMs = 2_000
 const queryLimitMs = 2_000
 
 /**
- * Says whether the database answers and has every column and migration that this version knows; more of
- * either is no drift. What is missing stands in the log only, once per change. Throws a StartError when
- * there is nothing to compare with.
+ * Checks that the database answers and has every column and migration that this version knows; extra ones
+ * are not drift. What is missing goes to the log only, once per change. Throws a StartError if there is
+ * nothing to compare with.
  */
 export function createReadiness(
   db: Pick<Database, 'point'>,
@@ -46,7 +46,7 @@ export function createReadiness(
       if (rows.length === 0) return report({ ready: true }, {})
       return report({ ready: false, reason: 'schema_drift' }, { missing: rows.map((row) => row.missing) })
     } catch (err) {
-      // Class 42: the query names a table or column that is not there, or may not be read.
+      // Class 42: a table or column of the query doesn't exist or may not be read.
       const drift = err instanceof pg.DatabaseError && err.code?.startsWith('42')
       return report({ ready: false, reason: drift ? 'schema_drift' : 'db_unreachable' }, { err })
     }
@@ -60,7 +60,7 @@ export function createReadiness(
   }
 }
 
-/** Rows = what is missing. Tables are found through the search path, as every other statement finds them. */
+/** Returns a row for each missing thing. Finds tables through the search path, as every other statement does. */
 function missing(expected: ExpectedColumns, names: readonly string[]): Sql {
   const columns = [...expected].flatMap(([table, of]) => of.map((column) => ({ table, column })))
   return sql`

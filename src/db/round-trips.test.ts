@@ -5,9 +5,9 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
 import { type Database, openDatabase, sql } from './db.ts'
 
-/** How often the client waits for the server: what is sent before an answer has come is one round trip. */
+/** How often the client waits for the server: all messages sent before an answer are one round trip. */
 
-/** Past this long without an answer a client that means to send more has sent it. */
+/** After this long without an answer a client has sent everything that it will send. */
 const holdMs = 30
 
 let database: FreshDatabase
@@ -69,24 +69,24 @@ const mutate = (report: string) =>
     await tx.run(insert)
   })
 
-it('a read and a writing statement take one', async () => {
+it('a read takes one, and so does a writing statement', async () => {
   await db.readOnly.rows(sql`select from note`)
   expect(trips).toBe(1)
   await db.run(insert)
   expect(trips).toBe(2)
-  // Each of the two shared connections is opened by its first read.
+  // The first read opens each of the two shared connections.
   await Promise.all([1, 2].map(() => db.readOnly.point(sql`select 1`)))
   trips = 0
   await db.readOnly.point(sql`select from note`)
   expect(trips).toBe(1)
 })
 
-it('a transaction takes one for each statement of its work, and one for its last with COMMIT', async () => {
+it('a transaction takes one for each statement of its work, and one for its last statement with COMMIT', async () => {
   await mutate('null')
   expect(trips).toBe(2)
 })
 
-it('only after a last statement has failed does it take one more, until one succeeds', async () => {
+it('after a failed last statement it takes one more, until one succeeds', async () => {
   await mutate('missing()')
   trips = 0
   await mutate('null')

@@ -26,7 +26,7 @@ describe('the golden file', () => {
     expect(await describeSchema(client), 'run `node scripts/schema.ts`').toBe(await golden())
   })
 
-  test('is executable and complete: a database made from it is described by it', async () => {
+  test('is executable and complete: a database made from it has the same description', async () => {
     const copy = await emptyDatabase()
     onTestFinished(copy.drop)
     const made = await copy.open()
@@ -52,7 +52,7 @@ describe('the golden file', () => {
   })
 })
 
-test('every step can run again on what it made, and changes nothing', async () => {
+test('every migration can run again on its own result, and changes nothing', async () => {
   const again = await migratedDatabase()
   onTestFinished(again.drop)
   const runner = await again.open()
@@ -66,7 +66,7 @@ test('every step can run again on what it made, and changes nothing', async () =
   expect(rows).toEqual([{ accounts: ['kept'], locks: 1, positions: 1 }])
 })
 
-test('every text is byte-wise and every time has milliseconds', async () => {
+test('every text is compared bytewise and every time has milliseconds', async () => {
   const { rows } = await client.query(`
     select table_name || '.' || column_name as name from information_schema.columns
      where table_schema = 'public'
@@ -89,7 +89,7 @@ test('every reference has an index that leads with it, so that a purge scans no 
   expect(rows).toEqual([])
 })
 
-test('a cell is entered into 13 indexes at most', async () => {
+test('a cell has 13 indexes at most', async () => {
   const { rows } = await client.query(`select indexname as name from pg_indexes where tablename = 'cell'`)
   expect(rows.length, JSON.stringify(rows)).toBeLessThanOrEqual(13)
 })
@@ -114,7 +114,7 @@ describe.each(['en-US', 'tr-TR'])('under an ICU default collation (%s)', (locale
         `locale_provider icu icu_locale '${locale}' locale 'C' encoding 'UTF8'`,
       )
     } catch (error) {
-      // A build without ICU; any other failure is one.
+      // A build without ICU; any other error fails the test.
       if ((error as pg.DatabaseError).code !== '0A000') throw error
       return
     }

@@ -30,7 +30,7 @@ export function sql(strings: TemplateStringsArray, ...parts: unknown[]): Sql {
   return { chunks, values }
 }
 
-/** SQL text of our own, such as a column list or a page size; never anything that a caller sent. */
+/** Literal SQL text written by us, such as a column list or a page size; never caller input. */
 sql.raw = (text: string | number): Sql => ({ chunks: [String(text)], values: [] })
 
 sql.empty = sql.raw('')
@@ -41,7 +41,7 @@ sql.join = (parts: readonly Sql[], separator: string): Sql =>
     sql.empty,
   )
 
-/** The form the driver takes: numbered parameters and the name of the prepared statement. */
+/** The form that the driver takes: numbered parameters and the name of the prepared statement. */
 export function compile(query: Sql): { name: string; text: string; values: unknown[] } {
   const { chunks, values } = query
   let text = chunks[0] as string

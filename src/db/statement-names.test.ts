@@ -38,7 +38,7 @@ it.each([
       if (n % 50 > 0) continue
       const statements = await db[way]<Prepared>(prepared)
       most = Math.max(most, statements.length)
-      // With a second name it would be prepared a second time.
+      // A second name would prepare it a second time.
       expect(statements.filter(({ statement }) => statement.includes(`'common'`)).length).toBeLessThan(2)
       pids.add(statements[0]?.pid ?? 0)
     }
@@ -48,7 +48,7 @@ it.each([
   },
 )
 
-it('loses no statement where connections are worn out under load', async () => {
+it('loses no statement when connections wear out under load', async () => {
   const answers = await Promise.all(
     Array.from({ length: 4000 }, async (_, n) => {
       const way = n % 2 === 0 ? 'point' : 'rows'
@@ -58,14 +58,14 @@ it('loses no statement where connections are worn out under load', async () => {
   expect(answers).toEqual(Array.from({ length: 4000 }, (_, n) => 10_000 + n))
 })
 
-it('a text that comes after thousands of others is prepared like the first', async () => {
+it('a text after thousands of others is prepared like the first', async () => {
   const late = sql`select 'late' as text`
   await db.rows(late)
   const statements = await db.rows<Prepared>(prepared)
   expect(statements.filter(({ statement }) => statement.includes(`'late'`))).toHaveLength(1)
 })
 
-it('transactions shed them too', async () => {
+it('transactions drop worn-out connections too', async () => {
   let most = 0
   for (let n = 0; n < 1000; n++)
     await db.transaction(async (tx) => {
@@ -76,12 +76,12 @@ it('transactions shed them too', async () => {
   expect(most).toBeLessThanOrEqual(602)
 })
 
-it('connections that were worn out are gone', async () => {
+it('worn-out connections are closed', async () => {
   const client = new pg.Client(fresh.connection)
   await client.connect()
   const { rows } = await client.query(`select count(*)::int as n from pg_stat_activity
     where datname = current_database() and application_name = 'cellkeep'`)
-  // The pool's one and the two of point reads.
+  // The pool's connection and the two for point reads.
   expect(rows[0].n).toBeLessThanOrEqual(3)
   await client.end()
 })

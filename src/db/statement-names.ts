@@ -1,7 +1,7 @@
 /**
- * Names of prepared statements: a connection parses and plans the text of a name once. Every text has one. The
- * process keeps so many; beyond that, a text that has not been used since the hand last passed it loses its name,
- * and gets a new one when it returns, so that a flood of rare texts never costs the common ones theirs.
+ * Names for prepared statements: a connection parses and plans each named text once. Every text gets a name.
+ * The process keeps this many; beyond that the clock algorithm evicts a text that was not used since the hand
+ * last passed it. So a flood of rare texts never evicts the common ones.
  */
 const namesMax = 300
 
@@ -33,13 +33,13 @@ export function statementName(text: string): string {
   return made.name
 }
 
-/** For each connection, how many names had been given when it was opened. */
+/** For each connection, how many names had been assigned when it was opened. */
 const openedAt = new WeakMap<object, number>()
 
 export const noteOpened = (client: object): void => void openedAt.set(client, given)
 
 /**
- * True where so many names came after the connection was opened that it may hold twice as many statements as there
- * are names: no longer used, they would cost the database memory for as long as the connection lives.
+ * True if so many names were assigned since the connection was opened that it may hold twice `namesMax`
+ * statements. The unused ones would take memory of the database for as long as the connection lives.
  */
 export const isWornOut = (client: object): boolean => given - (openedAt.get(client) ?? given) > namesMax

@@ -7,16 +7,16 @@ import { type Pool, type Queryable, queryable, transactionLimitMs } from './pool
 import type { Sql } from './sql.ts'
 import { isWornOut } from './statement-names.ts'
 
-/** On average, between an attempt that met a conflict and its repeat. */
+/** Mean pause before a transaction is retried after a conflict. */
 const conflictPauseMs = 10
 
 export interface Transaction extends Queryable {
   /**
-   * One last statement, for audit rows, that travels with COMMIT. `settled` hears after the commit what it
-   * answered, or why it failed: that undoes the statement, never the transaction.
+   * One last statement, for audit rows, sent together with COMMIT. After the commit `settled` gets its rows or
+   * its error; a failure undoes the statement, never the transaction.
    */
   beforeCommit(statement: () => Sql | undefined, settled: (answer: readonly unknown[] | Error) => void): void
-  /** Runs after a successful commit; dropped on rollback. A failing effect is logged, never thrown. */
+  /** Runs after a successful commit; dropped on rollback. If the effect fails, the error is logged. */
   afterCommit(effect: () => void | Promise<void>): void
 }
 
@@ -25,11 +25,11 @@ type Work<T> = (tx: Transaction) => Promise<T>
 type Last = Parameters<Transaction['beforeCommit']>
 type Effect = () => void | Promise<void>
 
-/** The transaction whose work is running; closed when it ends, as a promise left behind may outlive it. */
+/** The running transaction; marked closed when it ends, because a promise that was not awaited may outlive it. */
 const enclosing = new AsyncLocalStorage<{ isOpen: boolean }>()
 
 export function createTransactions(pool: Pool) {
-  /** Set by a last statement that failed and undid its transaction, until one succeeds. */
+  /** True from a last statement that failed and undid its transaction until the next one that succeeds. */
   let isLastFailing = false
 
   return async <T>(work: Work<T>, { snapshot = false }: TransactionOptions = {}): Promise<T> => {
@@ -50,12 +50,12 @@ export function createTransactions(pool: Pool) {
         if (isRepeat) throw withCause(refusal('service_unavailable'), error)
       }
       isRepeat = true
-      // The other side was only just woken, and would meet a repeat that is quicker than it in the same place.
+      // The other transaction has only just been woken: an immediate retry would collide with it again.
       await delay(conflictPauseMs * (0.5 + Math.random()))
     }
   }
 
-  /** Waits for nothing, so that COMMIT follows in the same flight. */
+  /** Does not wait, so that COMMIT goes out in the same round trip. */
   function withCommit(client: pg.PoolClient, last: Sql): Sent {
     const answer = pool.send(client, last).then(rowsOf, asError)
     return {
@@ -64,7 +64,7 @@ export function createTransactions(pool: Pool) {
     }
   }
 
-  /** In a savepoint and waited for: one round trip more, and COMMIT cannot depend on it. */
+  /** Uses a savepoint and waits: one more round trip, but a failure cannot undo the transaction. */
   async function carefully(client: pg.PoolClient, last: Sql): Promise<Sent> {
     const marked = client.query('savepoint last_statement').catch(asError)
     const answer = await pool.send(client, last).then(rowsOf, asError)
@@ -78,7 +78,7 @@ export function createTransactions(pool: Pool) {
 type Answer = readonly unknown[] | Error
 type Sent = {
   answer: Promise<Answer>
-  /** What a COMMIT that was answered with ROLLBACK means, where the last statement failed. */
+  /** The error to throw if the last statement failed and COMMIT was answered with ROLLBACK. */
   failed(error: Error): Error
 }
 type SendLast = (client: pg.PoolClient, last: Sql) => Sent | Promise<Sent>
@@ -86,14 +86,14 @@ type SendLast = (client: pg.PoolClient, last: Sql) => Sent | Promise<Sent>
 const rowsOf = ({ rows }: pg.QueryResult): Answer => rows
 const asError = (error: unknown): Error => error as Error
 
-/** The last statement failed, and the transaction was undone with it. */
+/** The last statement failed and took the transaction with it. */
 class LastFailed extends Error {
   constructor(cause: Error) {
     super('The last statement of a transaction failed', { cause })
   }
 }
 
-/** One run of the work in a transaction of its own, and after its commit its effects. */
+/** Runs the work in a transaction, commits it, then runs the effects. */
 async function attempt<T>(pool: Pool, work: Work<T>, level: string, sendLast: SendLast): Promise<T> {
   const held = await hold(pool)
   const { client } = held
@@ -124,7 +124,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, level: string, sendLast: Se
 
 type Held = { client: pg.PoolClient; isOverdue(): boolean; release(isBroken: boolean): void }
 
-/** A connection for as long as a transaction may live; past that it is dropped, whatever it does. */
+/** Takes a connection for as long as a transaction may live; after that the connection is destroyed. */
 async function hold(pool: Pool): Promise<Held> {
   const client = await pool.connect().catch((error) => {
     throw withOutcome(error, 'never_began')
@@ -144,13 +144,13 @@ async function hold(pool: Pool): Promise<Held> {
   }
 }
 
-/** BEGIN and the work; a failure of either is a rollback, and gives the connection back. */
+/** Runs BEGIN and the work; if either fails, rolls back and releases the connection. */
 async function run<R>(
   { client, isOverdue, release }: Held,
   level: string,
   work: () => Promise<R>,
 ): Promise<R> {
-  // Not awaited: BEGIN travels with the first statement, and a failure of it ends the connection.
+  // Not awaited, so that BEGIN goes out with the first statement; its failure is checked below.
   const begun = client.query(`begin isolation level ${level} read write`).catch(asError)
   const own = { isOpen: true }
   try {
@@ -172,7 +172,7 @@ async function run<R>(
   }
 }
 
-/** What the last statement answered, once it is certain that the transaction stands. */
+/** Commits, and resolves to what the last statement answered. */
 async function commit(
   { client, isOverdue, release }: Held,
   sent: Sent | undefined,
@@ -180,11 +180,9 @@ async function commit(
   try {
     const ended = await client.query('commit')
     const answer = await sent?.answer
-    // COMMIT behind a failed statement resolves, as a rollback.
+    // After a failed statement COMMIT resolves too, but with ROLLBACK as its command tag.
     if (ended.command === 'ROLLBACK')
-      throw answer instanceof Error && sent
-        ? sent.failed(answer)
-        : new Error('COMMIT was answered with ROLLBACK')
+      throw answer instanceof Error && sent ? sent.failed(answer) : new Error('COMMIT ended in a rollback')
     release(false)
     return answer
   } catch (error) {

@@ -9,7 +9,7 @@ import { databaseUser } from './user.ts'
 const dir = await testDirectory()
 const user = await databaseUser('')
 
-/** The package as npm leaves it when install scripts are not allowed: without the links to libraries. */
+/** The package as npm leaves it without install scripts: the links to libraries are missing. */
 async function unlinkedBundle(name: string) {
   const bundle = await findBundle()
   if (bundle === undefined) throw new Error('npm installed no bundled PostgreSQL for this platform')
@@ -27,7 +27,7 @@ test('the bundled programs run where no install script made their links, and not
   expect(found.postgres).toBe(join(bundle.native, 'bin', 'postgres'))
   expect(found.major).toBe(18)
   expect(await readdir(join(bundle.native, 'lib'))).toEqual(before)
-  // Without our links the same programs do not start.
+  // Without the links the same programs do not start.
   await expect(findBinaries({ postgresBin: join(bundle.native, 'bin'), libDir, user })).rejects.toMatchObject(
     {
       reason: 'postgres_binaries_missing',
@@ -36,7 +36,7 @@ test('the bundled programs run where no install script made their links, and not
   )
 })
 
-test('links to libraries that moved are made anew, and others left', async () => {
+test('links to libraries that moved are made again, and others kept', async () => {
   const native = join(dir, 'package', 'native')
   const libDir = join(dir, 'links')
   await mkdir(native, { recursive: true })
@@ -66,7 +66,7 @@ test('programs without the right to run them are copied to where they can be', a
   }
 })
 
-test('a broken bundle gives way to a PostgreSQL of the machine, with the reason, or is named in the refusal', async () => {
+test('instead of a broken bundle a PostgreSQL of the machine is used, with the reason; without one the refusal names it', async () => {
   const bin = join(dir, 'broken', 'native', 'bin')
   await mkdir(bin, { recursive: true })
   for (const program of ['postgres', 'initdb']) {

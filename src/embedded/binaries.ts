@@ -6,18 +6,18 @@ import { StartError } from '../errors.ts'
 import { type Bundle, copyBundle, existingCopy, findBundle, linkLibraries } from './bundle.ts'
 import { type DatabaseUser, runAs } from './user.ts'
 
-/** PostgreSQL programs that were seen to run, and the environment they need. */
+/** PostgreSQL programs that have been tried and do run, and the environment they need. */
 export type Binaries = { postgres: string; initdb: string; major: number; env: Record<string, string> }
 
 export type BinariesOptions = {
-  /** `CELLKEEP_POSTGRES_BIN`: a directory with `postgres` and `initdb`; nothing else is tried then. */
+  /** `CELLKEEP_POSTGRES_BIN`: a directory with `postgres` and `initdb`. If set, nothing else is tried. */
   postgresBin?: string | undefined
-  /** Where links to libraries, or a copy of the programs, are put when they are needed. */
+  /** Where links to libraries, or a copy of the programs, go if they are needed. */
   libDir: string
   user?: DatabaseUser | undefined
   /** Default: the package that npm installed for this platform. */
   bundle?: Bundle
-  /** Why a PostgreSQL of the machine is used, and not the bundled one. */
+  /** Called with the reason why a PostgreSQL of the machine is used instead of the bundled one. */
   onNotice?: ((text: string) => void) | undefined
 }
 
@@ -26,8 +26,8 @@ const otherWays =
   'set CELLKEEP_DATABASE_URL to a PostgreSQL server, or CELLKEEP_POSTGRES_BIN to a directory that holds `postgres` and `initdb`, version 15 or newer'
 
 /**
- * The programs of the embedded database: the named directory, else the bundled package, else a PostgreSQL on
- * the machine. Exit 78 with the way out when none runs here (Windows, Alpine).
+ * Finds the programs of the embedded database: in the configured directory, else in the bundled package, else
+ * on the machine. Throws a StartError (78) that says what to do if none runs here (Windows, Alpine).
  */
 export async function findBinaries(options: BinariesOptions): Promise<Binaries> {
   if (process.platform === 'win32')
@@ -68,19 +68,19 @@ async function bundledBinaries({ libDir, user, ...options }: BinariesOptions): P
   const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH'
   const from = async (native: string): Promise<Binaries> => {
     await linkLibraries(native, libDir)
-    // The package's directory too: a library found through a link looks for its own beside the link.
+    // The package's directory too: a library found through a link searches for its dependencies beside the link.
     return inspect(join(native, 'bin'), { [variable]: `${libDir}:${join(native, 'lib')}` }, user)
   }
   const copy = await existingCopy(bundle, libDir)
   if (copy !== undefined) return from(copy)
   return from(bundle.native).catch(async (error: NodeJS.ErrnoException) => {
-    // Below a private directory, or installed without execute bits: a copy of our own is runnable.
+    // Below a private directory, or installed without execute bits: run a copy instead.
     if (error.code !== 'EACCES') throw error
     return from(await copyBundle(bundle, libDir))
   })
 }
 
-/** Runs both programs as their later user, which shows more than any look at modes and paths. */
+/** Runs both programs as the user who will run them later: more reliable than checking modes and paths. */
 async function inspect(
   bin: string,
   extra: Record<string, string>,
@@ -109,7 +109,7 @@ async function runProgram(file: string, env: Record<string, string>, user: Datab
   }
 }
 
-/** Directories where packages put server programs, the newest version first, then those of the PATH. */
+/** Directories where packages install server programs, newest version first, then those of the PATH. */
 async function machineDirectories(): Promise<string[]> {
   const parents = [
     { parent: '/usr/lib/postgresql', name: /^(\d+)$/ },

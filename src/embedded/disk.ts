@@ -4,23 +4,23 @@ import type { Log } from '../log/log.ts'
 
 /** The disk that the embedded database writes to. */
 export type Disk = {
-  /** Refuses to store content while little room is left. What is left serves sign-ins, revocations and the database itself. */
+  /** Refuses to store content while space is short. The rest is kept for sign-ins, revocations and the database itself. */
   admit(): void
   close(): void
 }
 
-/** Of a database that runs elsewhere nothing is known. */
+/** For a database that runs elsewhere: its disk cannot be observed. */
 export const unknownDisk: Disk = { admit: () => {}, close: () => {} }
 
-/** Much faster than anybody fills the reserve. */
+/** Short enough that nobody fills the reserve in between. */
 const intervalMs = 2_000
 
-/** How much room is left on the disk of a directory, and what that means. */
+/** The free space on the disk of a directory, and how to judge it. */
 export type Space = { free: number; state: 'ok' | 'low' | 'full'; reserve: number; low: number }
 
 /**
- * Full: less than the reserve is free, which on a small disk is a twentieth of it; low: less than four times as
- * much. A state is left with a quarter more than it begins with, so that nothing flutters.
+ * Full: less than the reserve is free (at most a twentieth of the disk). Low: less than four times the reserve.
+ * A state ends only at 125% of the level at which it begins, so that it does not flap.
  */
 export async function spaceOf(
   dir: string,
@@ -36,7 +36,7 @@ export async function spaceOf(
   return { free, state, reserve, low }
 }
 
-/** Looks every two seconds, and says once when the room gets scarce, and when there is enough again. */
+/** Checks the disk every two seconds and logs each change of state. */
 export async function watchDisk(dir: string, reserveMax: number, log: Log): Promise<Disk> {
   let state: Space['state'] = 'ok'
   const look = async (): Promise<void> => {

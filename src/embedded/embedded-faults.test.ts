@@ -18,7 +18,7 @@ import {
 import { databaseUser, runAs } from './user.ts'
 
 const dir = await testDirectory()
-/** Used as it is by tests that leave it stopped and unchanged, copied by the others. */
+/** Used directly by tests that leave it stopped and unchanged, copied by the others. */
 const seed = join(dir, 'seed')
 let copies = 0
 
@@ -28,7 +28,7 @@ async function dataDir(): Promise<string> {
   return path
 }
 
-/** Resolves once the database takes statements; it is asked for as long as the test may last. */
+/** Resolves once the database accepts statements; tries for as long as the test may last. */
 const answers = (connection: pg.ClientConfig) =>
   expect.poll(() => query(connection, 'select n from kept').catch((error) => error), { timeout: 15_000 })
 
@@ -77,7 +77,7 @@ test('a database that is killed under its serving process comes back at the same
   for (const victim of ['server', 'backend']) {
     const before = await serverProcesses(path)
     const seen = child.seen.length
-    // The first child lives as long as the server; a later one may be a short-lived worker, gone by now.
+    // The first child lives as long as the server; a later one may be a short-lived worker that is gone by now.
     process.kill(before[victim === 'server' ? 0 : 1] as number, 'SIGKILL')
     await child.saw((event) => child.seen.indexOf(event) >= seen && back(event))
     await answers(child.connection).toEqual([{ n: 1 }])
@@ -90,7 +90,7 @@ test('a database that is killed under its serving process comes back at the same
   expect(await alive(pids)).toEqual([])
 })
 
-test('a stop while the database is started again leaves nothing running', async () => {
+test('a stop while the database is being restarted leaves nothing running', async () => {
   const path = await dataDir()
   const child = await startChild({ dataDir: path })
   const [server] = await serverProcesses(path)
@@ -127,7 +127,7 @@ test('a database that vanishes under its serving process is never replaced by an
   await child.close()
 })
 
-test('a first start that is killed half-way is repaired by the next', async () => {
+test('a first start that is killed halfway is repaired by the next', async () => {
   const path = join(dir, 'half')
   const child = spawnChild({ dataDir: path })
   const made = await appears(path, (name) => name.startsWith('db.making-'))
@@ -139,10 +139,10 @@ test('a first start that is killed half-way is repaired by the next', async () =
   await next.close()
 })
 
-test('a lock file whose number another process has by now does not keep the database from starting', async () => {
+test('a lock file whose pid now belongs to another process does not keep the database from starting', async () => {
   const path = await dataDir()
   const user = await databaseUser(join(path, 'db'))
-  // Of the same user, where PostgreSQL itself would refuse.
+  // A process of the same user: PostgreSQL itself would refuse to start.
   const sleeper = spawn('sleep', ['60'], runAs(user))
   onTestFinished(() => void sleeper.kill())
   await once(sleeper, 'spawn')
@@ -185,7 +185,7 @@ test('Ctrl-C in the terminal does not reach the database', async () => {
   await child.close()
 })
 
-/** Resolves to the first entry of a directory, itself yet to be made, that matches. */
+/** Resolves to the first matching entry of a directory that may not exist yet. */
 async function appears(path: string, matches: (name: string) => boolean): Promise<string> {
   const watcher = watch(dir, () => look())
   let found: (name: string) => void

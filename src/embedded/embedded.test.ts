@@ -13,7 +13,7 @@ import {
 } from '../../test/embedded.ts'
 
 const dir = await testDirectory()
-/** Shared by the tests that leave it as they found it: stopped, with one row in `kept`. */
+/** Shared by tests that leave it unchanged: stopped, with one row in `kept`. */
 const path = join(dir, 'data')
 
 const mode = async (...path: string[]) => ((await stat(join(...path))).mode & 0o777).toString(8)
@@ -24,7 +24,7 @@ beforeAll(async () => {
   await close()
 })
 
-test('a first start makes private directories and a database that is reached through its socket only', async () => {
+test('a first start makes private directories and a database that is reachable through its socket only', async () => {
   const made = join(dir, 'first')
   const { connection, close } = await start(made)
   expect(await mode(made)).toBe(isRoot ? '711' : '700')
@@ -51,7 +51,7 @@ test('a restart keeps what was written, and a stop leaves no process of the data
   expect(await alive(pids)).toEqual([])
 })
 
-test('a second serving process is refused by every path, writes nothing, and the first goes on', async () => {
+test('a second serving process is refused whichever path it uses, writes nothing, and the first goes on', async () => {
   const first = await startChild({ dataDir: path })
   const link = join(dir, 'link')
   await symlink(path, link)
@@ -110,7 +110,7 @@ test('of two first starts at once one serves and the other is refused', async ()
   expect(await serverProcesses(made)).toEqual([])
 })
 
-test('users that come and go at once always find a database, and the last one leaves none', async () => {
+test('concurrent users always find a database, and the last one stops it', async () => {
   const visit = async (times: number) => {
     for (let i = 0; i < times; i++) {
       const { connection, close } = await start(path, 'command')
@@ -155,7 +155,7 @@ test('a copied data dir with a long path does not join the database of the origi
   await original.close()
 })
 
-/** Names, sizes and times of what a data dir holds, the database's own files left out. */
+/** Names, sizes and times of the files in a data dir, except those of the database. */
 async function listing(path: string) {
   const names = (await readdir(path)).sort()
   return Promise.all(

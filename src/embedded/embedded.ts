@@ -17,7 +17,7 @@ import { sharedUser } from './user.ts'
 
 export type EmbeddedOptions = {
   dataDir: string
-  /** True when `dataDir` is the default: a root process may then use `/var/lib/cellkeep` instead. */
+  /** True if `dataDir` is the default: a root process may then use `/var/lib/cellkeep` instead. */
   dataDirIsDefault?: boolean
   /** `CELLKEEP_POSTGRES_BIN`. */
   postgresBin?: string | undefined
@@ -25,24 +25,24 @@ export type EmbeddedOptions = {
   postgresUser?: string | undefined
   role: Role
   log: Log
-  /** One sentence for the operator, such as the other data dir that is used. */
+  /** Called with one sentence for the operator, such as that another data dir is used. */
   onNotice?: ((text: string) => void) | undefined
-  /** The database died, and before it was back another process began to serve the data dir: end this one. */
+  /** Called if the database died and another process took over the data dir: this process must end. */
   onLost?: (error: StartError) => void
 }
 
 export type Embedded = {
-  /** Valid until `close`, also after the database was started anew. */
+  /** Valid until `close`, even after a restart of the database. */
   connection: pg.ClientConfig
   /** The data dir in use, as a real path. */
   dataDir: string
-  /** Leaves the database, and stops it when nobody else uses it. Close the pool first. */
+  /** Leaves the database, and stops it if no other process uses it. Close the pool first. */
   close(): Promise<void>
 }
 
 /**
- * Joins the embedded database of a data dir: adopts a running server, else starts one (contract 1, section
- * 16). A serving process starts it again whenever it dies. Rejects with `StartError`.
+ * Joins the embedded database of a data dir: adopts a running server, else starts one. A serving process
+ * restarts it whenever it dies. Rejects with `StartError`.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const place = await preparePlace(options)
@@ -75,14 +75,14 @@ type Session = {
   readonly place: Place
   readonly options: EmbeddedOptions
   readonly closing: AbortSignal
-  /** The connection that stands for this process; undefined while there is none. */
+  /** The connection that holds this process's locks; undefined while there is none. */
   held: Held | undefined
 }
 
-/** Recovery after a crash, and the end of a server that is stopping, take as long as their disk. */
+/** Recovery after a crash and a shutdown checkpoint may take long on a slow disk. */
 const joinLimitMs = 120_000
 
-/** Connects, starts the server if need be, and takes the locks; repeats what another process got in the way of. */
+/** Connects, starts the server if need be, and takes the locks; retries if another process interfered. */
 async function join(session: Session, mayMake: boolean): Promise<void> {
   const { place, options, closing } = session
   const { postgresBin, onNotice } = options
@@ -109,7 +109,7 @@ async function join(session: Session, mayMake: boolean): Promise<void> {
   }
 }
 
-/** Starts the database again whenever it dies under this process, until that closes. Never rejects. */
+/** Restarts the database whenever it dies, until this process closes. Never rejects. */
 async function supervise(session: Session): Promise<void> {
   const { place, options, closing } = session
   const { log } = options
@@ -140,7 +140,7 @@ async function supervise(session: Session): Promise<void> {
   clearInterval(bounding)
 }
 
-/** How long a server that is recovering from a crash is waited for, to be stopped properly. */
+/** How long to wait for a server that is recovering from a crash before giving up stopping it properly. */
 const leaveLimitMs = 10_000
 
 async function leave(session: Session): Promise<void> {
@@ -155,7 +155,7 @@ async function leave(session: Session): Promise<void> {
       await disconnect(held)
       return
     } catch (error) {
-      // The connection was lost, or the server is not ready: it is asked again on a new one.
+      // The connection was lost, or the server is not ready: try again on a new connection.
       failure = error
       if (held !== undefined) await disconnect(held)
       await delay(50)
@@ -164,13 +164,13 @@ async function leave(session: Session): Promise<void> {
   options.log.error({ err: failure, data_dir: place.dataDir }, 'embedded database left running')
 }
 
-/** Undoes a failed join, which by now may be the last user of the server. */
+/** Undoes a failed join. By now this process may be the last user of the server. */
 async function release(held: Held, place: Place): Promise<void> {
   if (await leaveLast(held).catch(() => false)) await stopPostgres(place.db).catch(() => {})
   await disconnect(held)
 }
 
-/** The server is starting, stopping or restarting, or it went away in between: the next attempt finds it or starts it. */
+/** True if the server is starting, stopping, restarting or just went away: the next attempt finds it or starts it. */
 function isPassing(error: unknown): boolean {
   if (error instanceof StartError) return false
   if (error instanceof PostgresFailure) return error.passing

@@ -2,24 +2,24 @@ import type pg from 'pg'
 import { StartError } from '../errors.ts'
 import type { Place } from './place.ts'
 
-/** `serve` is the one serving process of a data dir; a `command` joins the database for a while. */
+/** `serve` is the one serving process of a data dir; a `command` joins the database briefly. */
 export type Role = 'serve' | 'command'
 
 /**
- * Advisory locks of the database `postgres`, so that they are the same for whatever becomes of the service's
- * own: `serving` is held by the serving process, `using` is shared by all that use the server.
+ * Advisory locks in the database `postgres`, so that they don't depend on the service's own database.
+ * The serving process holds `serving`; all processes that use the server share `using`.
  */
 const space = 0x63656c6c
 const serving = `${space}, 1`
 const using = `${space}, 2`
 
-/** How long a lock may outlast its dead process, and how long a live one gets to finish its shutdown. */
+/** How long to wait for the lock of a dead process to disappear, and for a live one to finish its shutdown. */
 const deadHolderMs = 5000
 const liveHolderMs = 1000
 
 /**
- * Makes a connection the one that stands for this process: it holds the shared lock, for `serve` also the
- * serving one, until it ends. Rejects with `data_dir_locked` (exit 75) while another process serves.
+ * Takes this process's locks on a connection, which holds them until it ends: `using`, and for `serve` also
+ * `serving`. Rejects with `data_dir_locked` (exit 75) while another process serves.
  */
 export async function takeLocks({ client }: { client: pg.Client }, place: Place, role: Role): Promise<void> {
   await client.query(
@@ -33,17 +33,17 @@ export async function takeLocks({ client }: { client: pg.Client }, place: Place,
   const { rowCount } = await client.query(`select from pg_database where datname = 'cellkeep'`)
   if (rowCount === 0)
     await client.query('create database cellkeep template template0').catch((error: { code?: string }) => {
-      // Made by another process at the same moment.
+      // Another process created it at the same time.
       if (error.code !== '42P04' && error.code !== '23505') throw error
     })
 }
 
 /**
- * Gives up the shared lock. True: no other process uses the server, none can begin to before this connection
- * ends, and stopping it is the caller's part.
+ * Releases the shared lock. True: no other process uses the server, none can start using it until this
+ * connection ends, and the caller must stop it.
  */
 export async function leaveLast({ client }: { client: pg.Client }): Promise<boolean> {
-  // In this order: of two that leave at once, and hold it both, neither would get it exclusively.
+  // Release first: if two processes leave at once and both still hold it, neither gets it exclusively.
   await client.query(`select pg_advisory_unlock_shared(${using})`)
   const { rows } = await client.query(`select pg_try_advisory_lock(${using}) as last`)
   return rows[0].last
@@ -52,7 +52,7 @@ export async function leaveLast({ client }: { client: pg.Client }): Promise<bool
 async function takeServing(client: pg.Client, place: Place): Promise<void> {
   const { rows } = await client.query(`select pg_try_advisory_lock(${serving}) as taken`)
   if (rows[0].taken) return
-  // The server may not have seen the end of a killed process yet.
+  // The server may not have noticed yet that a killed process is gone.
   const before = await holder(client)
   await client.query(`set lock_timeout = ${isElsewhere(before) ? liveHolderMs : deadHolderMs}`)
   try {
@@ -68,7 +68,7 @@ async function takeServing(client: pg.Client, place: Place): Promise<void> {
   }
 }
 
-/** The process number of whoever serves, as it gave it. */
+/** The pid of the serving process, as given in its application_name. */
 async function holder(client: pg.Client): Promise<number | undefined> {
   const { rows } = await client.query(
     `select a.application_name as name from pg_locks l join pg_stat_activity a using (pid)
@@ -78,7 +78,7 @@ async function holder(client: pg.Client): Promise<number | undefined> {
   return pid > 0 ? pid : undefined
 }
 
-/** A live process, and not an earlier connection of this one. */
+/** True if the pid is that of another live process, not of an earlier connection of this one. */
 function isElsewhere(pid: number | undefined): boolean {
   if (pid === undefined || pid === process.pid) return false
   try {

@@ -22,7 +22,7 @@ async function dataDir(): Promise<string> {
   return path
 }
 
-/** What a killed start left beside a database that was made later, with a way out of it. */
+/** What a killed start left beside a database that was made later, containing a link to the outside. */
 async function leftover(path: string, name: string): Promise<string> {
   const made = join(path, name)
   const outside = join(dir, `outside-${copies}`)
@@ -36,7 +36,7 @@ async function leftover(path: string, name: string): Promise<string> {
   return join(outside, 'kept')
 }
 
-test('what a killed start left is removed by the next one, though its number is another process’s by now', async () => {
+test('what a killed start left is removed by the next one, even if another process has its pid by now', async () => {
   const path = await dataDir()
   const sleeper = spawn('sleep', ['60'])
   onTestFinished(() => void sleeper.kill())
@@ -48,7 +48,7 @@ test('what a killed start left is removed by the next one, though its number is 
   await stat(kept)
 })
 
-test.skipIf(process.platform !== 'linux')('what a living process makes is left alone', async () => {
+test.skipIf(process.platform !== 'linux')('what a live process is making is left alone', async () => {
   const path = await dataDir()
   const sleeper = spawn('sleep', ['60'])
   onTestFinished(() => void sleeper.kill())
@@ -65,7 +65,7 @@ test.skipIf(!isRoot)('root writes through no link that the database’s user put
   const { initdb, postgres, env } = await findBinaries({ libDir: join(seed, 'lib'), user })
   const target = join(dir, 'target')
   await writeFile(target, 'as it was', { mode: 0o600 })
-  // An initdb of which a program of the same user waits for the end.
+  // An initdb; a program of the same user waits for it to end.
   const bin = join(dir, 'bin')
   await mkdir(bin)
   const settings = Object.entries(env).map(([name, value]) => `export ${name}='${value}'`)

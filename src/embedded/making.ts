@@ -18,7 +18,7 @@ shared_buffers = 128MB
 
 const making = 'db.making-'
 
-/** Under another name first: a database that was interrupted half-way never stands at `db`. */
+/** Makes the database under a temporary name and renames it, so that `db` is never half made. */
 export async function makeDatabase(place: Place, binaries: Binaries): Promise<void> {
   const made = join(place.dataDir, `${making}${process.pid}-${await ownBirth()}`)
   await mkdir(made, { mode: 0o700 })
@@ -33,7 +33,7 @@ export async function makeDatabase(place: Place, binaries: Binaries): Promise<vo
     await removeDatabase(made)
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error
-    // Another process was faster, or something else is in the way.
+    // Another process was faster, or something else occupies the path.
     if ((await databaseVersion(place.db)) === undefined)
       throw new StartError(
         'data_dir_unusable',
@@ -45,12 +45,15 @@ export async function makeDatabase(place: Place, binaries: Binaries): Promise<vo
 
 const run = promisify(execFile)
 
-/** As the user who owns the directory: root would follow a link that he put in the place of the file. */
+/** Runs as the owner of the directory, who could replace the file by a link that root would follow. */
 async function append(file: string, text: string, user: DatabaseUser | undefined): Promise<void> {
   await run('/bin/sh', ['-c', 'printf %s "$2" >>"$1"', 'sh', file, text], runAs(user))
 }
 
-/** Its content as its owner, who could lead root elsewhere half-way; the directory itself is not his to remove. */
+/**
+ * Removes the content as the owner of the directory, who could redirect root with links while it runs. The
+ * owner may not remove the directory itself.
+ */
 async function removeDatabase(dir: string): Promise<void> {
   const found = await lstat(dir).catch(() => undefined)
   if (found === undefined) return
@@ -64,32 +67,32 @@ async function removeDatabase(dir: string): Promise<void> {
   await rmdir(dir).catch(() => {})
 }
 
-/** Removes what a start that was killed half-way left. */
+/** Removes what killed starts left behind. */
 export async function dropUnfinished(dataDir: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
     if (!name.startsWith(making)) continue
     const [pid, birth] = name.slice(making.length).split('-')
     if (await isMaker(Number(pid), birth)) continue
-    // An orphaned `initdb` may still write into it; what is left of it goes the next time.
+    // An orphaned `initdb` may still write into it; the next start removes the rest.
     await removeDatabase(join(dataDir, name)).catch(() => {})
   }
 }
 
-/** Stands for the start of this process where the system tells none. */
+/** Identifies this process on systems without /proc. */
 const mark = randomBytes(4).toString('hex')
 
 const ownBirth = async (): Promise<string> => (await birthOf(process.pid)) ?? mark
 
-/** Tells a process from another that got its number, as in a restarted container or after a while. */
+/** Distinguishes a process from a later one with the same pid, as after a restart of the container. */
 async function isMaker(pid: number, birth: string | undefined): Promise<boolean> {
   if (pid === process.pid) return birth === (await ownBirth())
   return process.platform === 'linux' ? (await birthOf(pid)) === birth : isAlive(pid)
 }
 
-/** When a process began, counted from the boot; undefined where there is none, or no way to know. */
+/** The start time of a process since boot; undefined if there is no such process or no /proc. */
 async function birthOf(pid: number): Promise<string | undefined> {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
-  // The name, in brackets, may hold spaces.
+  // The process name, in parentheses, may contain spaces.
   return line?.slice(line.lastIndexOf(')')).split(' ')[20]
 }
 
@@ -114,7 +117,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Makes the rename itself survive a power cut. */
+/** Makes the rename survive a power failure. */
 async function syncDirectory(dir: string): Promise<void> {
   const handle = await open(dir)
   try {

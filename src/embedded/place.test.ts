@@ -11,7 +11,7 @@ import { barrierTo, databaseUser } from './user.ts'
 const dir = await testDirectory()
 const nobody = 65_534
 
-/** What a start is refused with. */
+/** The error that a start is refused with. */
 const refusalOf = (dataDir: string, postgresBin?: string) =>
   startEmbedded({ dataDir, postgresBin, role: 'serve', log: silentLog }).then(
     () => expect.unreachable('it started'),
@@ -41,7 +41,7 @@ test('an ordinary user runs the database itself, in a data dir of mode 0700', as
   expect(await alive(pids)).toEqual([])
 })
 
-test('root takes the data dir of the machine when the default one is out of reach, and says so', async () => {
+test('root takes the data dir of the machine if the default one is out of reach, and says so', async () => {
   const hidden = join(dir, 'hidden')
   await mkdir(hidden, { mode: 0o700 })
   const notices: string[] = []
@@ -57,7 +57,7 @@ test('root takes the data dir of the machine when the default one is out of reac
   if (isRoot) expect(notices[0]).toContain(hidden)
 })
 
-test('root names what bars the way to a data dir that was asked for', async () => {
+test('root names the directory that bars the way to a configured data dir', async () => {
   const barred = join(dir, 'barred')
   await mkdir(barred, { mode: 0o700 })
   const started = preparePlace({ dataDir: join(barred, 'data') })
@@ -70,7 +70,7 @@ test('root names what bars the way to a data dir that was asked for', async () =
   else expect((await started).dataDir).toBe(join(barred, 'data'))
 })
 
-test('a data dir that root made beforehand is opened just enough to be passed', async () => {
+test('a data dir that root made beforehand gets only the execute bits', async () => {
   const path = join(dir, 'prepared')
   await mkdir(path, { mode: 0o700 })
   await preparePlace({ dataDir: path })
@@ -80,7 +80,7 @@ test('a data dir that root made beforehand is opened just enough to be passed', 
 test('a data dir that others may write is refused, with what to do, and nothing is made in it', async () => {
   const path = join(dir, 'shared')
   await mkdir(path)
-  // Also a sticky one: whoever comes first makes the database.
+  // A sticky one too: anybody could make the database first.
   for (const mode of [0o777, 0o1777, 0o770]) {
     await chmod(path, mode)
     const refused = await refusalOf(path)
@@ -103,7 +103,7 @@ test.skipIf(!isRoot)(
   },
 )
 
-test('the barrier is the first directory that a user may not pass, links followed', async () => {
+test('the barrier is the first directory that a user may not enter, following links', async () => {
   const outer = join(dir, 'outer')
   const inner = join(outer, 'inner')
   await mkdir(inner, { recursive: true })
@@ -132,7 +132,7 @@ test('a data dir that is a file, or holds something else as db, is refused with 
   expect(refused.message).toContain(`${join(other, 'db')} holds files, but no database`)
 })
 
-test('a database of another major version is refused with both versions and the way over', async () => {
+test('a database of another major version is refused with both versions and how to upgrade', async () => {
   const path = join(dir, 'old')
   await mkdir(join(path, 'db'), { recursive: true })
   await writeFile(join(path, 'db', 'PG_VERSION'), '12\n')
@@ -156,7 +156,7 @@ test('a named directory without programs is refused with the names of both setti
   }
 })
 
-/** Where this repository is out of other users' reach: its programs in a place that is not. */
+/** If other users cannot reach this repository: a copy of its programs that they can reach. */
 async function programsForAnybody(): Promise<string | undefined> {
   const bundle = await findBundle()
   const user = { name: 'nobody', uid: nobody, gid: nobody }

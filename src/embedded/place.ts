@@ -6,7 +6,7 @@ import { directoryRisk, type Risk } from '../files/safe-directory.ts'
 import { socketDirectory } from './socket.ts'
 import { barrierTo, type DatabaseUser, databaseUser } from './user.ts'
 
-/** Where an embedded database lives, as real paths, and as whom it runs. */
+/** The real paths of an embedded database, and the user that it runs as. */
 export type Place = {
   dataDir: string
   db: string
@@ -18,7 +18,7 @@ export type Place = {
 
 export type PlaceOptions = {
   dataDir: string
-  /** True when the operator chose no directory: a root process may then take the machine's own. */
+  /** True if the operator chose no directory: a root process may then use `machineDir` instead. */
   dataDirIsDefault?: boolean
   /** `CELLKEEP_POSTGRES_USER`. */
   postgresUser?: string | undefined
@@ -27,8 +27,8 @@ export type PlaceOptions = {
 }
 
 /**
- * Makes the data dir and the socket directory by the rules of contract 1, section 16. Exit 78 where the
- * directory cannot be made, written, or reached by the user that PostgreSQL runs as.
+ * Makes the data dir and the socket directory. Throws a StartError (78) if the data dir cannot be made or
+ * written, is writable by others, or is out of reach of the user that PostgreSQL runs as.
  */
 export async function preparePlace(options: PlaceOptions): Promise<Place> {
   const { wanted, user } = await choosePlace(options)
@@ -48,7 +48,7 @@ export async function preparePlace(options: PlaceOptions): Promise<Place> {
   }
 }
 
-/** The data dir in use if it holds a database, else undefined; makes nothing. */
+/** The data dir that would be used, if it holds a database; else undefined. Makes nothing. */
 export async function existingDataDir(options: PlaceOptions): Promise<string | undefined> {
   const { wanted } = await choosePlace(options)
   const found = await stat(join(wanted, 'db')).catch(() => undefined)
@@ -85,15 +85,15 @@ async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Prom
     },
   )
   const dataDir = await realpath(wanted)
-  // One and the same directory is judged and changed, whoever may write to those above.
+  // Checked and changed through one handle, so that nobody can swap the directory in between.
   const handle = await open(dataDir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
   try {
     const found = await handle.stat()
     const risk = directoryRisk(dataDir, found)
     if (risk) throw unsafeDataDir(dataDir, risk)
-    // After `mkdir`, whose mode the umask cuts.
+    // The umask reduced the mode given to `mkdir`.
     if (made) await handle.chmod(mode)
-    // A directory that root made beforehand: to pass it shows nothing of what is in it.
+    // Root made it beforehand: let PostgreSQL's user pass. Execute bits do not allow listing.
     else if (user !== undefined && (found.mode & 0o011) !== 0o011)
       await handle.chmod((found.mode & 0o7777) | 0o011)
   } finally {
@@ -112,7 +112,7 @@ async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Prom
 const unsafeDataDir = (dataDir: string, { what, remedy }: Risk): StartError =>
   new StartError(
     'data_dir_unsafe',
-    `The data directory ${dataDir} ${what}: whoever can write there makes himself its keeper. ${remedy}`,
+    `The data directory ${dataDir} ${what}: whoever can write there can make themselves its keeper. ${remedy}`,
     78,
   )
 

@@ -10,10 +10,10 @@ import { type DatabaseUser, runAs } from './user.ts'
 export const superuser = 'cellkeep'
 const port = 5432
 
-/** The part of a socket's path below its directory. */
+/** The file name of the socket in its directory. */
 export const socketName = `.s.PGSQL.${port}`
 
-/** A server of ours: where its files are and as whom it runs. */
+/** An embedded server: its files and the user that it runs as. */
 export type Server = {
   binaries: Binaries
   /** The database directory, as a real path. */
@@ -21,11 +21,11 @@ export type Server = {
   socketDir: string
   logFile: string
   user: DatabaseUser | undefined
-  /** Settings that stand above `postgresql.conf`. */
+  /** Settings that override `postgresql.conf`. */
   settings?: Record<string, string>
 }
 
-/** Connection settings of a server by its socket directory; nothing of the environment's `PG*` gets in. */
+/** Connection settings for the server of a socket directory; `PG*` environment variables have no effect. */
 export const connectionTo = (socketDir: string, database: string): pg.ClientConfig => ({
   host: socketDir,
   port,
@@ -34,20 +34,20 @@ export const connectionTo = (socketDir: string, database: string): pg.ClientConf
   ssl: false,
 })
 
-/** The server could not be started; the message has the last lines of what it logged. */
+/** The server could not be started; the message holds the last lines of its log. */
 export class PostgresFailure extends Error {
-  /** Another server holds the directory, or the remains of one do for a moment: try again. */
+  /** True if another server, or what is left of one, still holds the directory: try again. */
   readonly passing: boolean
 
   constructor(logged: string) {
     super(logged.split('\n').slice(-6).join('\n'))
     this.name = 'PostgresFailure'
-    // Anywhere in it: the other server writes to the same log.
+    // Not only in the last lines: the other server writes to the same log.
     this.passing = /lock file ".*" (already exists|is empty)|shared memory block|already in use/.test(logged)
   }
 }
 
-/** Makes an empty database directory: UTF-8, no dependence on the machine's locales, no way in but the socket. */
+/** Runs initdb: UTF-8, independent of the machine's locales, reachable through the socket only. */
 export async function initDatabase(
   binaries: Binaries,
   db: string,
@@ -68,13 +68,13 @@ export async function initDatabase(
 }
 
 /**
- * Starts the server and resolves to a connection to its database `postgres`, once it takes one. Rejects with
- * `PostgresFailure` when it ends before; when `signal` aborts, the server is ended first.
+ * Starts the server and resolves to a connection to its database `postgres` as soon as it accepts one. Rejects
+ * with `PostgresFailure` if the server exits before that. If `signal` aborts, it stops the server, then rejects.
  */
 export async function startPostgres(server: Server, signal?: AbortSignal): Promise<Held> {
   const log = await open(server.logFile, 'a', 0o600)
   const { size } = await log.stat()
-  // Where root started it once, the owner of the database may be the next to.
+  // Next time the owner of the database may start it, and must then be able to write this file.
   if (server.user !== undefined) await log.chown(server.user.uid, server.user.gid)
   const child = spawnServer(server, log.fd)
   const ended = new Promise<Error>((resolve) => {
@@ -90,7 +90,7 @@ export async function startPostgres(server: Server, signal?: AbortSignal): Promi
     await Promise.race([ended, delay(wait)])
     if (end !== undefined) throw new PostgresFailure((await loggedSince(server.logFile, size)) || end.message)
     if (signal?.aborted) {
-      // Its end is all that is left to wait for.
+      // spawnServer unreferenced the child; keep the process alive until the server has exited.
       child.ref()
       child.kill('SIGINT')
       await ended
@@ -101,11 +101,11 @@ export async function startPostgres(server: Server, signal?: AbortSignal): Promi
   }
 }
 
-/** A connection that is held, and how its holder learns that it ended. */
+/** An open connection, and a promise that resolves when it ends. */
 export type Held = { client: pg.Client; ended: Promise<void> }
 
 /**
- * A connection to the database `postgres`, or undefined when no server listens. Rejects with the server's own
+ * A connection to the database `postgres`, or undefined if no server listens. Rejects with the server's own
  * error while it starts or stops (SQLSTATE 57P03).
  */
 export async function connect(socketDir: string): Promise<Held | undefined> {
@@ -114,7 +114,7 @@ export async function connect(socketDir: string): Promise<Held | undefined> {
     application_name: 'cellkeep',
     connectionTimeoutMillis: 5000,
   })
-  // Without a listener an error of the connection would end the process; its end is what counts.
+  // Without an 'error' listener Node exits; the 'end' event tells us all we need.
   client.on('error', () => {})
   const ended = new Promise<void>((resolve) => client.once('end', resolve))
   try {
@@ -127,7 +127,7 @@ export async function connect(socketDir: string): Promise<Held | undefined> {
   }
 }
 
-/** Ends a connection that may have been lost by now, where the driver could wait for an end that has been. */
+/** Ends a connection that may be lost already: then pg might wait for an 'end' that has already happened. */
 export async function disconnect({ client, ended }: Held): Promise<void> {
   const limit = new AbortController()
   const expired = delay(2000, undefined, { signal: limit.signal }).catch(() => {})
@@ -135,7 +135,7 @@ export async function disconnect({ client, ended }: Held): Promise<void> {
   limit.abort()
 }
 
-/** Fast shutdown; after a limit without a checkpoint, then by force. Resolves when the process is gone. */
+/** Fast shutdown, then immediate shutdown, then SIGKILL. Resolves when the process is gone. */
 export async function stopPostgres(db: string): Promise<void> {
   const pid = await postmasterPid(db)
   if (pid === undefined) return
@@ -151,7 +151,7 @@ export async function stopPostgres(db: string): Promise<void> {
     }
     const until = performance.now() + limitMs
     for (let wait = 5; performance.now() < until; wait = Math.min(wait * 1.5, 100)) {
-      // Not by the lock file: that goes a moment before the process.
+      // Not by the lock file, which disappears shortly before the process.
       if (!(await serves(pid, db))) return
       await delay(wait)
     }
@@ -159,16 +159,16 @@ export async function stopPostgres(db: string): Promise<void> {
   throw new Error(`The database server ${pid} does not stop`)
 }
 
-/** The process that serves `db` by its lock file, or undefined when the file is absent or stale. */
+/** The pid of the server of `db` according to its lock file; undefined if the file is missing or stale. */
 export async function postmasterPid(db: string): Promise<number | undefined> {
   const pid = Number((await readFile(join(db, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[0])
   return pid > 0 && (await serves(pid, db)) ? pid : undefined
 }
 
-/** Tells the server of `db` from a process that got its number later, or in another container. */
+/** Distinguishes the server of `db` from a later process with its pid, or one of another container. */
 export async function serves(pid: number, db: string): Promise<boolean> {
   if (process.platform === 'linux') {
-    // Readable by everybody, unlike the working directory; empty for a process that is dead but not buried.
+    // World-readable, unlike the working directory; empty for a zombie.
     const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
     return line.split('\0').includes(db)
   }
@@ -184,14 +184,14 @@ function spawnServer({ binaries, db, socketDir, user, settings }: Server, logFd:
   const all: Record<string, string> = {
     listen_addresses: '',
     port: String(port),
-    // A list of names: quoted, a comma or space in the path is part of it.
+    // A list of names: quoted, so that commas and spaces are part of the path.
     unix_socket_directories: `"${socketDir.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
     cluster_name: 'cellkeep',
-    // Failed statements are the service's to report; here they would put submitted values into a file.
+    // The service reports failed statements; here they would write submitted values to a file.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
-    // The plans of short statements never earn back their compilation.
+    // Compiling the plans of short statements never pays off.
     jit: 'off',
     ...settings,
   }
@@ -199,7 +199,7 @@ function spawnServer({ binaries, db, socketDir, user, settings }: Server, logFd:
   const child = spawn(binaries.postgres, ['-D', db, ...options], {
     env: binaries.env,
     stdio: ['ignore', logFd, logFd],
-    // A group of its own: Ctrl-C in the terminal stops the service, which then stops its database.
+    // In its own process group, so that Ctrl-C in the terminal reaches the service only, which stops the database.
     detached: true,
     ...runAs(user),
   })
@@ -207,7 +207,7 @@ function spawnServer({ binaries, db, socketDir, user, settings }: Server, logFd:
   return child
 }
 
-/** What was logged since the file had `from` bytes, at most the end of it. */
+/** What was logged after the first `from` bytes of the file, at most the last 16 KiB. */
 async function loggedSince(file: string, from: number): Promise<string> {
   const log = await open(file)
   try {

@@ -7,13 +7,13 @@ import type { Place } from './place.ts'
 import { connect, type Held, serves, socketName, startPostgres } from './postgres-process.ts'
 
 export type OpenOptions = Pick<BinariesOptions, 'postgresBin' | 'onNotice'> & {
-  /** Where there is no database, make one. Never under a service that had one: it would go on with nothing. */
+  /** Whether to make a database if there is none. False once the service had one: it must not go on with an empty one. */
   mayMake: boolean
 }
 
 /**
- * A connection to the running server of a data dir, which is started, and made, where there is none. Rejects
- * with `StartError`, `PostgresFailure`, or the server's error while it starts or stops.
+ * Connects to the server of a data dir; starts it if it does not run, and makes its database if there is none.
+ * Rejects with `StartError`, `PostgresFailure`, or the server's error while it starts or stops.
  */
 export async function openServer(
   place: Place,
@@ -33,7 +33,7 @@ export async function openServer(
 
 const logMaxBytes = 1_000_000
 
-/** Keeps the server's log small: the older part moves to `db.log.1`. The server goes on writing to the same file. */
+/** Rotates the server's log to `db.log.1` by copying, because the server keeps writing to the same file. */
 export async function boundLog(file: string): Promise<void> {
   const found = await stat(file).catch(() => undefined)
   if (found === undefined || found.size <= logMaxBytes) return
@@ -45,11 +45,7 @@ async function ensureDatabase(place: Place, binaries: Binaries, mayMake: boolean
   const version = await databaseVersion(place.db)
   if (version === undefined && mayMake) return makeDatabase(place, binaries)
   if (version === undefined)
-    throw new StartError(
-      'data_dir_unusable',
-      `The database ${place.db} was there and is gone: put it back`,
-      78,
-    )
+    throw new StartError('data_dir_unusable', `The database ${place.db} has disappeared: put it back`, 78)
   if (version === binaries.major) return
   throw new StartError(
     'database_version',
@@ -59,14 +55,14 @@ async function ensureDatabase(place: Place, binaries: Binaries, mayMake: boolean
 }
 
 /**
- * PostgreSQL takes a lock file for valid while any process has the number in it, which after the restart of a
- * container is the rule. Orphaned backends stay safe: the server also refuses shared memory that is in use.
+ * PostgreSQL believes a lock file as long as any process has its pid, which is usual after the restart of a
+ * container. Orphaned backends remain safe: the server also refuses shared memory that is in use.
  */
 async function dropStaleLock(file: string, db: string): Promise<void> {
   const found = await stat(file).catch(() => undefined)
   if (found === undefined) return
   const pid = Number((await readFile(file, 'utf8')).split('\n')[0])
-  // Empty: a server that is writing it this moment, or one that ended while it did.
+  // Empty: a server is writing it right now, or died while it did.
   const isStale = pid > 0 ? isAlive(pid) && !(await serves(pid, db)) : Date.now() - found.mtimeMs > 2000
   if (isStale) await rm(file, { force: true })
 }

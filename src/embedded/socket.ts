@@ -5,15 +5,15 @@ import { basename, join } from 'node:path'
 import { socketName } from './postgres-process.ts'
 import { barrierTo, type DatabaseUser } from './user.ts'
 
-/** Bytes of a socket's path, its end left out: what the kernel's address structure holds. */
+/** The longest socket path in bytes, without its final NUL, that the kernel's address structure holds. */
 const pathMax = process.platform === 'darwin' ? 103 : 107
 
 const fits = (dir: string): boolean => Buffer.byteLength(join(dir, socketName)) <= pathMax
 
 /**
- * The socket directory of a data dir, 0700 and the database user's: `socket` in it. Where that path is too long
- * for a socket, `socket` is a link to a private directory under the temporary one, so that every process of
- * this data dir finds the same (contract 1, section 16).
+ * The socket directory of a data dir: `socket` in it, mode 0700, owned by the database user. If that path is
+ * too long for a socket, `socket` is a link to a private temporary directory, so that every process of the
+ * data dir finds the same one.
  */
 export async function socketDirectory(dataDir: string, user: DatabaseUser | undefined): Promise<string> {
   const own = join(dataDir, 'socket')
@@ -24,14 +24,14 @@ export async function socketDirectory(dataDir: string, user: DatabaseUser | unde
     await mkdir(own, { mode: 0o700 }).then(() => give(own, user), ignoreExisting)
     return own
   }
-  // By the path: a copied data dir must not take the link for its own, and so join the original's server.
+  // The name depends on the path: a copied data dir must not follow its link to the original's server.
   const prefix = `cellkeep-${createHash('sha256').update(dataDir).digest('hex').slice(0, 8)}-`
   const isOurs = linked !== undefined && basename(linked).startsWith(prefix)
   if (isOurs && (await isPrivate(linked, user))) return linked
   return linkTo(await temporaryDirectory(prefix, user), own, linked)
 }
 
-/** Replaces what stood at `own`; where another process made its link first, that one's directory counts. */
+/** Replaces what was at `own`; if another process made its link first, uses the directory of that one. */
 async function linkTo(made: string, own: string, found: string | undefined): Promise<string> {
   if (found !== undefined) await unlink(own).catch(() => {})
   // A directory: the data dir was moved here from a shorter path.
@@ -43,8 +43,8 @@ async function linkTo(made: string, own: string, found: string | undefined): Pro
 }
 
 /**
- * A new private directory, short enough for a socket and in reach of the user: under `within` where that will do,
- * else under the temporary one.
+ * Makes a private directory that the user can reach and whose path is short enough for a socket: under
+ * `within` if possible, else in a temporary directory.
  */
 export async function temporaryDirectory(
   prefix: string,
@@ -68,9 +68,9 @@ async function give(dir: string, user: DatabaseUser | undefined): Promise<void> 
   if (user !== undefined) await chown(dir, user.uid, user.gid)
 }
 
-/** True when the directory is there, or could be made again, and belongs to nobody else. */
+/** True if the directory exists, or could be made again, and no other user owns it or may enter it. */
 async function isPrivate(dir: string, user: DatabaseUser | undefined): Promise<boolean> {
-  // A cleaner of temporary files may have taken it; the name is kept for processes that hold it.
+  // A cleaner of temporary files may have removed it; other processes still use the name.
   await mkdir(dir, { mode: 0o700 }).then(
     () => give(dir, user),
     () => {},

@@ -5,13 +5,13 @@ import { StartError } from '../errors.ts'
 /** The unprivileged user that a root process runs PostgreSQL as; it owns `db` and the socket directory. */
 export type DatabaseUser = { name: string; uid: number; gid: number }
 
-/** The user of daemons that have none of their own: each of them could read a database that it owns. */
+/** The user shared by daemons without a user of their own: each of them could read its database. */
 export const sharedUser = 'nobody'
 
 /**
- * Whom PostgreSQL runs as: undefined where the process is not root and runs it itself, else the owner of an
- * existing `db`, else the named user, else `cellkeep`, `postgres`, or `nobody` for want of a better. Exit 78 where
- * there is nobody.
+ * The user that PostgreSQL runs as. Undefined if this process is not root: PostgreSQL then runs as the same
+ * user. Else the owner of an existing `db`, else the configured user, else `cellkeep`, `postgres` or `nobody`,
+ * whichever exists first. Throws a StartError (78) if there is none.
  */
 export async function databaseUser(db: string, named?: string): Promise<DatabaseUser | undefined> {
   if (process.getuid?.() !== 0) return undefined
@@ -46,21 +46,21 @@ export async function databaseUser(db: string, named?: string): Promise<Database
   return user
 }
 
-/** The first directory on the way to `path` that the user may not pass, or undefined when it gets there. */
+/** The first directory on the way to `path` that the user may not enter; undefined if it can reach `path`. */
 export async function barrierTo(path: string, user: DatabaseUser): Promise<string | undefined> {
   const parent = dirname(path)
   const above = parent === path ? undefined : await barrierTo(parent, user)
   if (above !== undefined) return above
   const found = await stat(path).catch(() => undefined)
-  // What does not exist yet is made by us, reachable.
+  // A directory that does not exist yet will be made with the right mode.
   if (found === undefined || !found.isDirectory()) return undefined
   const bit = found.uid === user.uid ? 0o100 : found.gid === user.gid ? 0o010 : 0o001
   return (found.mode & bit) === 0 ? path : undefined
 }
 
-/** Options of a child process: as the user, and from a directory that it may stand in. */
+/** Options of a child process: run as the user, in a working directory that the user may enter. */
 export const runAs = (user: DatabaseUser | undefined) =>
-  // `| 0`: macOS has nobody at -2, which a child process takes as a signed number only.
+  // `| 0`: on macOS nobody is -2, and spawn takes that as a signed number only.
   user === undefined ? { cwd: '/' } : { cwd: '/', uid: user.uid | 0, gid: user.gid | 0 }
 
 async function readUsers(): Promise<DatabaseUser[]> {

@@ -5,7 +5,7 @@ const times = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i))
 const busy = { status: 503, data: { reason: 'busy', retry_after: 1 } }
 
-/** A queue whose jobs end one by one when the test says so, in the order in which they were begun. */
+/** A queue whose jobs end one by one, when the test says so, in the order in which they started. */
 function setUp(ahead: number, capacity: number) {
   const queue = createFairQueue(ahead, capacity)
   const begun: { name: string; end: () => void }[] = []
@@ -16,7 +16,7 @@ function setUp(ahead: number, capacity: number) {
       await promise
       return name
     })
-  /** Ends all jobs, and answers in which order they were begun. */
+  /** Ends all jobs, and returns the order in which they started. */
   const drain = async (): Promise<string[]> => {
     const order: string[] = []
     for (let job = begun.shift(); job; job = begun.shift()) {
@@ -30,14 +30,14 @@ function setUp(ahead: number, capacity: number) {
 }
 
 describe('jobs that wait', () => {
-  test('of one giver run in the order given', async () => {
+  test('of one source run in the order given', async () => {
     const { give, drain } = setUp(1, 10)
     const jobs = ['a', 'b', 'c', 'd'].map((name) => give('one', name))
     expect(await drain()).toEqual(['a', 'b', 'c', 'd'])
     expect(await Promise.all(jobs)).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test('of several givers run by turns: one with fifty waits no longer for the one with one', async () => {
+  test('of several sources take turns: a source with one job does not wait for another’s fifty', async () => {
     const { give, drain } = setUp(2, 100)
     times(50, () => void give('crowd'))
     give('lone')
@@ -49,7 +49,7 @@ describe('jobs that wait', () => {
     expect(order.lastIndexOf('pair')).toBeLessThan(8)
   })
 
-  test('are busy for the crowded one alone when all places are taken: the newest of his gives way', async () => {
+  test('are refused only for the largest source when the queue is full: its newest job is evicted', async () => {
     const { queue, give, drain } = setUp(1, 10)
     const crowd = Promise.allSettled(times(10, (i) => give('crowd', `crowd ${i}`)))
     expect(queue.hasRoom()).toBe(false)
@@ -64,7 +64,7 @@ describe('jobs that wait', () => {
     expect([queue.size, queue.hasRoom()]).toEqual([0, true])
   })
 
-  test('lose no place to somebody who has as many', async () => {
+  test('are not evicted by a source with as many jobs', async () => {
     const { give, drain } = setUp(1, 4)
     const first = give('a')
     const waiting = times(3, (i) => give(`b${i}`))
@@ -74,7 +74,7 @@ describe('jobs that wait', () => {
   })
 })
 
-test('a job that throws hands its place on, and leaves the queue as it was', async () => {
+test('a job that throws hands its place on, and leaves the queue intact', async () => {
   const queue = createFairQueue(1, 5)
   const jobs = times(5, (i) =>
     queue.run('one', async () => {
@@ -89,7 +89,7 @@ test('a job that throws hands its place on, and leaves the queue as it was', asy
   expect([queue.size, queue.hasRoom()]).toEqual([0, true])
 })
 
-test('whoever comes at the moment a place gets free does not take it from those who wait', async () => {
+test('a job that arrives when a place becomes free does not take it from those that wait', async () => {
   const { queue, give, drain } = setUp(1, 10)
   const early = times(3, (i) => give('a', `early ${i}`))
   const late = early[0]?.then(() => give('a', 'newcomer'))

@@ -1,23 +1,23 @@
 import { refusal } from '../errors.ts'
 
 export interface FairQueue {
-  /** Runs a job when its turn comes; rejects with `busy` (503) when there is no place for it, or no longer. */
+  /** Runs a job when its turn comes; rejects with `busy` (503) if there is no place for it, or it lost its place. */
   run<T>(from: string, job: () => Promise<T>): Promise<T>
-  /** Whether a job given now would be taken without taking another's place. */
+  /** True if a job would be accepted now without evicting another. */
   hasRoom(): boolean
-  /** How many have been given and are not done. */
+  /** Jobs running or waiting. */
   readonly size: number
 }
 
 type Waiter = { start: () => void; refuse: (error: Error) => void }
 
 /**
- * Takes `capacity` jobs and has `ahead` of them under way; the others wait, and those who gave them (`from`) take
- * turns. When all places are taken, the one who has most jobs waiting loses the newest of them to whoever has fewer,
- * so that nobody can fill the queue for all.
+ * Holds up to `capacity` jobs and runs `ahead` of them at once; the others wait, and their sources (`from`) take
+ * turns. When the queue is full, a source with fewer waiting jobs evicts the newest job of the source with the
+ * most, so that no source can fill the queue for all.
  */
 export function createFairQueue(ahead: number, capacity: number): FairQueue {
-  /** Waiting jobs by who gave them; whose turn is next comes first. */
+  /** Waiting jobs by source; the source whose turn is next comes first. */
   const lines = new Map<string, Waiter[]>()
   let underWay = 0
   let waiting = 0
@@ -62,7 +62,7 @@ export function createFairQueue(ahead: number, capacity: number): FairQueue {
       try {
         return await job()
       } finally {
-        // The place goes straight to the next in turn, so that a newcomer cannot take it first.
+        // Hands the place directly to the next in turn, so that a newcomer cannot take it.
         const waiter = next()
         if (waiter === undefined) underWay--
         else waiter.start()

@@ -8,7 +8,7 @@ import { type TestOptions, type TestService, testService } from '../testing/inde
 import { Gate } from './gate.ts'
 
 describe('the gate', () => {
-  it('lets so many of a caller run, the others in the order in which they came, and other callers at once', async () => {
+  it('runs up to `perCaller` calls of a caller, then the others in order of arrival; other callers run at once', async () => {
     const gate = new Gate({ perCaller: 2, reads: 5 })
     const begun: string[] = []
     const ends = new Map<string, () => void>()
@@ -31,7 +31,7 @@ describe('the gate', () => {
     await end('a3', calls[2] as Promise<void>)
     await end('a4', calls[3] as Promise<void>)
     await end('b1', other)
-    // As at the beginning.
+    // The gate is as it was at the beginning.
     const again = ['a5', 'a6', 'a7'].map((name) => begin('a', name))
     expect(begun.slice(-2)).toEqual(['a5', 'a6'])
     await end('a5', again[0] as Promise<void>)
@@ -40,7 +40,7 @@ describe('the gate', () => {
     await end('a7', again[2] as Promise<void>)
   })
 
-  it('gives a place free however its holder ends', async () => {
+  it('frees a place however its holder ends', async () => {
     const gate = new Gate({ perCaller: 1, reads: 5 })
     for (let n = 0; n < 3; n++)
       await expect(
@@ -51,7 +51,7 @@ describe('the gate', () => {
     expect(await gate.run('a', async () => 'in')).toBe('in')
   })
 
-  it('never lets those inside wait for themselves, nor what they left behind pass', async () => {
+  it('admits nested work, but not promises that outlive the work', async () => {
     const gate = new Gate({ perCaller: 1, reads: 5 })
     let late: (() => Promise<string>) | undefined
     const inner = await gate.run('a', async () => {
@@ -61,7 +61,7 @@ describe('the gate', () => {
     expect([inner, await late?.()]).toEqual(['inner', 'late'])
   })
 
-  it('leaves a place for reads to others, whose calls do not wait behind those of the one who waits', async () => {
+  it('leaves a place for the reads of others, and callers take turns for it', async () => {
     const gate = new Gate({ perCaller: null, reads: 2 })
     const begun: string[] = []
     const ends = new Map<string, () => void>()
@@ -87,7 +87,7 @@ describe('the gate', () => {
     await Promise.all(calls)
   })
 
-  it('refuses a caller of whom very many wait', async () => {
+  it('refuses a caller that has very many calls waiting', async () => {
     const gate = new Gate({ perCaller: 1, reads: 5 })
     let end = () => {}
     const first = gate.run('a', () => new Promise<void>((resolve) => (end = resolve)))
@@ -108,7 +108,7 @@ describe('one caller', () => {
     return await Promise.all([test.account(), test.account()])
   }
 
-  it('whose calls all wait for a lock keeps nobody from a connection', async () => {
+  it('whose calls all wait for a lock takes no connection from others', async () => {
     const [ada, bob] = await service()
     const { cell } = await ada.client.cell_create({ data: {} })
     const holder = new pg.Client({ connectionString: test.databaseUrl })
@@ -129,14 +129,14 @@ describe('one caller', () => {
     expect(await reasonOf(bob.client.cell_create({ data: {} }))).toBe('ok')
     expect((await bob.client.cell_list()).cells).toHaveLength(1)
     expect((await test.client().cell_list()).cells).toHaveLength(0)
-    // Those who find no connection wait five seconds for one.
+    // Calls without a connection wait five seconds for one.
     expect(performance.now() - began).toBeLessThan(4000)
     await holder.query('rollback')
     await holder.end()
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
   })
 
-  it('calls from within a call are part of it', async () => {
+  it('nested calls are part of the outer call', async () => {
     const actions = {
       nested: mutation({
         doc: 'Reads by a call of its own, as the same account.',

@@ -4,15 +4,15 @@ import type { Sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
 
 /**
- * Shares out the pooled connections, so that no caller, an account or an address without one, takes them from
- * the others. `perCaller`: how many one caller uses at once; null: as many as there are. `reads`: how many all of
- * them use for reads, whose answers may be large and have to fit into memory together.
+ * Divides the pooled connections among callers, so that no caller (an account, or an address without one) takes
+ * them from the others. `perCaller`: the most connections that one caller uses at once; null: no limit. `reads`:
+ * the most that all callers use for reads, whose answers may be large and must fit into memory together.
  */
 export type GateOptions = { perCaller: number | null; reads: number }
 
-/** As long as a request waits for a connection of the pool. */
+/** As long as a request waits for a pooled connection. */
 const waitMs = 5_000
-/** Of one caller; more are refused at once. */
+/** Waiting calls per caller; more are refused immediately. */
 const waitingMax = 500
 
 type Waiting = { isRead: boolean; admit(): void }
@@ -20,15 +20,15 @@ type Caller = { running: number; reading: number; waiting: Waiting[] }
 
 export class Gate {
   readonly #perCaller: number
-  /** One less than all, so that somebody else can always read. */
+  /** One less than all, so that another caller can always read. */
   readonly #readsPerCaller: number
   #readsLeft: number
   #waiting = 0
-  /** Callers of whom something runs or waits, and no others; the one admitted longest ago first. */
+  /** Callers with running or waiting work only; the one admitted longest ago comes first. */
   readonly #callers = new Map<string, Caller>()
   /**
-   * What runs within work that was admitted is admitted too. Were it to wait, those who wait for it would hold
-   * what it waits for. A promise that is left behind outlives its work, whose turn is then over.
+   * Work nested in admitted work is admitted too: if it waited, the outer work would hold the place that it waits
+   * for. `isRunning` is false once the outer work has ended, since a promise that was not awaited may outlive it.
    */
   readonly #admitted = new AsyncLocalStorage<{ isRunning: boolean }>()
 
@@ -39,8 +39,8 @@ export class Gate {
   }
 
   /**
-   * Runs a transaction when it is the caller's turn; refuses with `service_unavailable` where that takes too long,
-   * as a pool without a free connection does, and with `busy` where too many of the caller wait already.
+   * Runs a transaction when it is the caller's turn. Refuses with `service_unavailable` if that takes too long, as
+   * a pool without a free connection does, and with `busy` if too many calls of the caller are waiting.
    */
   async run<T>(caller: string, work: () => Promise<T>): Promise<T> {
     if (this.#admitted.getStore()?.isRunning) return await work()
@@ -55,7 +55,7 @@ export class Gate {
     }
   }
 
-  /** The same for one statement that reads, within which nothing else of ours runs. */
+  /** The same for a single reading statement, in which no other work can be nested. */
   async read<T>(caller: string, work: () => Promise<T>): Promise<T> {
     if (this.#admitted.getStore()?.isRunning) return await work()
     const waited = this.#enter(caller, true)
@@ -67,7 +67,7 @@ export class Gate {
     }
   }
 
-  /** Undefined: admitted at once. */
+  /** Returns undefined if admitted immediately, so that nothing is awaited. */
   #enter(key: string, isRead: boolean): Promise<void> | undefined {
     const caller = this.#callers.get(key) ?? { running: 0, reading: 0, waiting: [] }
     this.#callers.set(key, caller)
@@ -122,9 +122,9 @@ export class Gate {
     })
   }
 
-  /** Callers take turns, and the calls of each go in the order in which they came. */
+  /** Callers take turns; the calls of each are served in order of arrival. */
   #admitWaiting(): void {
-    // What ended gave back a place of its caller and perhaps one for reads, so at most two calls fit now.
+    // The ended call freed a place of its caller and perhaps one for reads, so at most two calls fit now.
     let left = 2
     for (const [key, caller] of this.#callers) {
       const [next] = caller.waiting
@@ -145,7 +145,7 @@ export class Gate {
   }
 }
 
-/** The reads of a query: each that takes a connection of the pool takes its caller's turn; point reads need none. */
+/** The reads of a query: those that take a pooled connection pass the gate; point reads don't take one. */
 export class GatedReads implements ReadOnly {
   readonly #db: ReadOnly
   readonly #gate: Gate

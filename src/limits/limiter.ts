@@ -1,36 +1,36 @@
-/** Rate limiters: one per limiter name, with a bucket of charges per key. Stores: rate-limit-memory.ts, -postgres.ts. */
+/** Rate limiters: one per name, with a bucket of charges per key. Stores: memory-limiter.ts, postgres-limiter.ts. */
 
-/** `retryAfter`: whole seconds, at least 1, after which one attempt would be admitted. */
+/** `retryAfter`: whole seconds, at least 1, until an attempt would be admitted. */
 export type Refused = {
   ok: false
   retryAfter: number
-  /** Set where only attempts under way stand in the way: their outcomes decide. */
+  /** Set if only slots of running attempts fill the bucket: their outcomes decide. */
   isPending?: true
 }
 
-/** An admitted attempt whose slot is settled when it ends, by the first call of either; later calls do nothing. */
+/** An admitted attempt. The first call of either function settles its slot; later calls do nothing. */
 export type Held = {
   ok: true
-  /** Makes the slot a charge, as of now. */
+  /** Turns the slot into a charge, as of now. */
   charge(): Promise<void>
-  /** Gives the slot back. */
+  /** Frees the slot. */
   drop(): Promise<void>
 }
 
 export interface Limiter {
-  /** Tests and takes a slot in one atomic step; the caller must settle it, whatever happens to the attempt. */
+  /** Tests and takes a slot atomically; the caller must settle it, whatever happens to the attempt. */
   hold(key: string): Promise<Held | Refused>
-  /** Tests and charges in one atomic step. */
+  /** Tests and charges atomically. */
   charge(key: string): Promise<{ ok: true } | Refused>
-  /** Adds charges for what was done, however full the bucket is. */
+  /** Adds charges for work already done, even if the bucket is full. */
   spend(key: string, count: number): Promise<void>
-  /** Forgets the charges of these keys; slots held by attempts still under way stay. */
+  /** Forgets the charges of these keys; slots of running attempts stay. */
   clear(...keys: string[]): Promise<void>
 }
 
-/** Up to so many charges a limiter is exact; above, charges of one sub-window count as one moment. */
+/** Up to this max a limiter is exact; above it, charges of one sub-window count as made at the same moment. */
 export const exactMax = 100
 
-/** The milliseconds of a sub-window, whose charges leave together; 0 where the limiter is exact. */
+/** The length in milliseconds of a sub-window, whose charges expire together; 0 for an exact limiter. */
 export const grainOf = (max: number, windowMs: number): number =>
   max <= exactMax ? 0 : Math.floor(windowMs / 30)

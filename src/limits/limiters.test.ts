@@ -60,7 +60,7 @@ describe('the /48 around an IPv6 address', () => {
   const many = (count: number, address: (i: number) => string) =>
     Array.from({ length: count }, (_, i) => address(i))
 
-  it('has ten times the budget of one address, whichever of its 65 536 networks comes', async () => {
+  it('has ten times the budget of one address, over all its 65 536 networks', async () => {
     const all = limiters({ limit_login_ip: '3/900' })
     expect(
       await outcomes(
@@ -77,7 +77,7 @@ describe('the /48 around an IPv6 address', () => {
     expect(await outcomes(all, ['2001:db8:8::1'])).toEqual([1, 0])
   })
 
-  it('loses nothing to attempts that one of its addresses is refused', async () => {
+  it('is not charged for attempts that an address limit refuses', async () => {
     const all = limiters({ limit_login_ip: '1/900' })
     expect(
       await outcomes(
@@ -99,7 +99,7 @@ describe('the /48 around an IPv6 address', () => {
     expect(await admitted(50, () => takeIp('cell_read', at(subnet++)))).toBe(20)
   })
 
-  it('is not that of a translator: all of IPv4 comes through one', async () => {
+  it('is not limited for a translator, through which all of IPv4 may come', async () => {
     const all = limiters({ limit_login_ip: '1/900' })
     expect(
       await outcomes(

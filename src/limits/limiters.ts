@@ -26,21 +26,20 @@ export type RestLimiter = (typeof restLimiters)[number]
 type IsCharged = () => boolean
 
 /**
- * Takes slots, or refuses with `rate_limited`; where only attempts under way stand in the way it waits for them.
- * `isCharged` is asked when the attempt ends and decides for these slots alone, whatever the refusals that charge
- * the others.
+ * Takes slots, or refuses with `rate_limited`; if only slots of running attempts are in the way, it waits for
+ * them. `isCharged` is called when the attempt ends and decides for these slots alone, whatever charges the others.
  */
 export type Hold = {
   /** One slot of a key. */
   key(limiter: RestLimiter, key: string, isCharged?: IsCharged): Promise<void>
-  /** Of a client address, and of the network around it. */
+  /** One slot of a client address, and one of the network around it. */
   ip(limiter: RestLimiter, ip: string, isCharged?: IsCharged): Promise<void>
 }
 
 export type Limiters = {
   /**
-   * Runs an attempt. The slots it took become charges when it is refused for one of `charged`, and are
-   * dropped however else it ends, save those with a rule of their own.
+   * Runs an attempt. Its slots become charges if it is refused with one of the reasons `charged`, and are freed
+   * otherwise; slots with their own `isCharged` follow that.
    */
   attempt<T>(charged: readonly string[], work: (hold: Hold) => Promise<T>): Promise<T>
   /** Forgets the charges of a key, after a success. */
@@ -49,35 +48,35 @@ export type Limiters = {
   take(group: string, account_id: string): Promise<void>
   /** Refuses an account that has spent its budget. */
   checkBudget(name: string, account_id: string): Promise<void>
-  /** Charges a budget with what was done; more than was left may be spent at once. */
+  /** Charges a budget for work already done, even beyond what was left. */
   spend(name: string, account_id: string, count: number): Promise<void>
   /** Charges an action group for a client address. */
   takeIp(group: string, ip: string): Promise<void>
 }
 
-/** Keys hold only normalised values and digests, never raw text of a caller. */
+/** Keys hold only normalised values and digests, never raw input. */
 export const identifierKey = (key: string): string => `name:${sha256Hex(key)}`
 export const accountKey = (account_id: string): string => `account:${account_id}`
-/** The bucket that an address has of its own within another. */
+/** The key of an address's own bucket within another bucket. */
 export const keyAt = (key: string, ip: string): string => `${key} ${ipKey(ip)}`
 const ipKey = (ip: string): string => `ip:${limiterIp(ip)}`
 
 /**
- * The key of IP limiters: IPv4 as it is, IPv6 its /64, which one household or host owns whole. All hosts
- * behind a translator to IPv4 would share its /64: each counts by itself.
+ * The address as IP limiters count it: IPv4 as it is, IPv6 as its /64, which belongs to one household or host.
+ * IPv4 hosts behind a translator (NAT64) would share its /64, so each of them counts by itself.
  */
 export function limiterIp(ip: string): string {
   const words = ipv6Words(ip)
   return words ? (hostBehind(words) ?? networkOf(words, 4)) : ip
 }
 
-/** The /48 around an IPv6 address, as much as providers give to one site; undefined for IPv4. */
+/** The /48 of an IPv6 address, the largest network that providers assign to one site; undefined for IPv4. */
 function widerNetwork(ip: string): string | undefined {
   const words = ipv6Words(ip)
   return words && hostBehind(words) === undefined ? networkOf(words, 3) : undefined
 }
 
-/** Who shares a turn where attempts wait for something scarce: all addresses of one network. */
+/** The source that an address belongs to in a fair queue: all addresses of one network share a turn. */
 export const crowdOf = (ip: string): string => widerNetwork(ip) ?? limiterIp(ip)
 
 const networkOf = (words: readonly number[], kept: number): string =>
@@ -85,16 +84,16 @@ const networkOf = (words: readonly number[], kept: number): string =>
 
 type Rule = { max: number; seconds: number }
 
-/** A group may be called like a setting that is no limit; `limit_store` is one. */
+/** A group may have the name of a setting that is not a limit, such as `limit_store`. */
 const isRule = (setting: unknown): setting is Rule | null =>
   setting === null || (typeof setting === 'object' && 'max' in setting)
 
-const perAccount = { max: 1200, seconds: 900 }
-const perIp = { max: 600, seconds: 900 }
-/** How many times the budget of one address a /48 has: a site has many households, an attacker 65 536 of /64. */
+const defaultPerAccount = { max: 1200, seconds: 900 }
+const defaultPerIp = { max: 600, seconds: 900 }
+/** The budget of a /48 in budgets of one address: a site may have many households, an attacker 65 536 /64s. */
 const widerFactor = 10
 
-/** Makes the limiter of a name, which is the same on every node. */
+/** Makes the limiter of a name; all nodes use the same names. */
 export type LimiterStore = (name: string, rule: { max: number; windowMs: number }) => Limiter
 
 const memoryStore: LimiterStore = (_name, rule) => createMemoryLimiter(rule)
@@ -103,10 +102,10 @@ const memoryStore: LimiterStore = (_name, rule) => createMemoryLimiter(rule)
 export const limiterStore = ({ limit_store }: Config, db: Database, log: Log): LimiterStore =>
   limit_store === 'memory' ? memoryStore : (name, rule) => createPostgresLimiter({ db, log, name, ...rule })
 
-/** `rest`: held by attempts. The others keep the axes of a group apart; a network is held by either. */
+/** `rest`: slots held by attempts. The others separate the axes of an action group; /48s exist for both. */
 type Space = 'rest' | 'account' | 'ip' | 'rest /48' | 'ip /48'
 
-/** The limiter of a name, made at its first use; null where it is switched off. */
+/** The limiter of a name, made on first use; null if it is switched off. */
 type LimiterOf = (space: Space, name: string) => Limiter | null
 
 export function createLimiters(config: Config, store: LimiterStore = memoryStore): Limiters {
@@ -124,7 +123,7 @@ export function createLimiters(config: Config, store: LimiterStore = memoryStore
       await limiterOf('account', name)?.spend(accountKey(account_id), count),
     takeIp: async (group, ip) => {
       await charge(limiterOf('ip', group), ipKey(ip))
-      // Refused by its network, an address keeps the charge: the network is as much its holder's.
+      // If the network refuses, the address keeps its charge: both belong to the same client.
       const network = widerNetwork(ip)
       if (network) await charge(limiterOf('ip /48', group), `ip:${network}`)
     },
@@ -137,7 +136,7 @@ function limitersOf(config: Config, store: LimiterStore): LimiterOf {
     const setting = (config as Record<string, unknown>)[`limit_${name}`]
     const isRest = space.startsWith('rest')
     const isSet = isRule(setting) && isRest === restLimiters.includes(name as RestLimiter)
-    const rule = isSet ? setting : space === 'account' ? perAccount : perIp
+    const rule = isSet ? setting : space === 'account' ? defaultPerAccount : defaultPerIp
     if (rule === null) return null
     const max = space.endsWith('/48') ? rule.max * widerFactor : rule.max
     const limiter = store(`${space} ${name}`, { max, windowMs: rule.seconds * 1000 })

@@ -38,20 +38,20 @@ describe.each(stores)('attempts of one key at once, in the store %s', (store) =>
     return { right: count_of('right'), wrong: count_of('wrong'), refused: count_of('refused'), most }
   }
 
-  test('500 right ones all pass, never more than the budget together', async () => {
+  test('500 right ones all pass, never more than the budget at once', async () => {
     const { limiter } = setUp(5)
     const { most, ...seen } = await run(limiter, 500, () => false)
     expect(seen).toEqual({ right: 500, wrong: 0, refused: 0 })
     expect(most).toBeLessThanOrEqual(5)
   })
 
-  test('500 wrong ones: exactly the budget passes, the others hear how long it is used up', async () => {
+  test('500 wrong ones: exactly the budget passes, the others get the time until the next attempt', async () => {
     const { limiter } = setUp(5)
     expect(await run(limiter, 500, () => true)).toMatchObject({ right: 0, wrong: 5, refused: 495 })
     expect(await limiter.hold('a')).toEqual(refused(900))
   })
 
-  test('right and wrong ones mixed: the budget of wrong ones is met and not exceeded', async () => {
+  test('right and wrong ones mixed: the wrong ones use up the budget and do not exceed it', async () => {
     const { limiter } = setUp(5)
     const { wrong, refused: turnedAway } = await run(limiter, 300, (i) => i % 3 === 0)
     expect(wrong).toBe(5)
@@ -59,7 +59,7 @@ describe.each(stores)('attempts of one key at once, in the store %s', (store) =>
     expect(await limiter.hold('a')).toEqual(refused(900))
   })
 
-  test('are admitted first come, first served, also against a newcomer', async () => {
+  test('are admitted first come, first served, even when a new one arrives', async () => {
     const { limiter } = setUp(1)
     const order: string[] = []
     const attempt = async (name: string): Promise<void> => {
@@ -76,7 +76,7 @@ describe.each(stores)('attempts of one key at once, in the store %s', (store) =>
     expect(order.at(-1)).toBe('newcomer')
   })
 
-  test('do not hold up those of another key', async () => {
+  test('do not delay those of another key', async () => {
     const { limiter } = setUp(1)
     const first = await take(limiter, 'a')
     const waiting = limiter.hold('a')
@@ -87,17 +87,17 @@ describe.each(stores)('attempts of one key at once, in the store %s', (store) =>
 })
 
 describe('a line', () => {
-  test('hears of attempts that end on another node', async () => {
+  test('notices attempts that end on another node', async () => {
     const one = testLimiter('postgres', service, { max: 1, windowMs: 900_000 })
     const near = withLines(one.limiter)
-    // The far node's attempt is one that this node's lines know nothing of.
+    // This node's lines know nothing of the attempt on the other node.
     const far = await take(one.limiter, 'a')
     const waiting = near.hold('a')
     await far.drop()
     expect(await waiting).toMatchObject({ ok: true })
   })
 
-  test('takes 1000 and is busy for more, for that key alone', async () => {
+  test('holds 1000 attempts and is busy for more, for that key alone', async () => {
     const { limiter } = testLimiter('memory', service, { max: 1, windowMs: 900_000 })
     const lines = withLines(limiter)
     const first = await take(lines, 'a')
@@ -109,7 +109,7 @@ describe('a line', () => {
     expect(await Promise.all(waiting)).toEqual(times(1000, () => refused(900)))
   })
 
-  test('that does not move for five seconds is refused, and the next one begins anew', async () => {
+  test('that does not move for five seconds is refused, and the next attempt starts a new one', async () => {
     vi.useFakeTimers()
     try {
       let answer: Held | Refused = pending as Refused
@@ -130,7 +130,7 @@ describe('a line', () => {
     }
   })
 
-  test('passes on what the store rejects with', async () => {
+  test('rejects with the error of the store', async () => {
     let asked = 0
     const failing: Limiter = {
       hold: async () => {

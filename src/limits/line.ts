@@ -1,24 +1,24 @@
 import { refusal } from '../errors.ts'
 import type { Held, Limiter, Refused } from './limiter.ts'
 
-/** Attempts of one key that may wait on a node; more are refused as `busy`. */
+/** Attempts per key that may wait on a node; more are refused as `busy`. */
 const lineMax = 1000
-/** How often the store is asked again while nothing ends on this node: attempts of other nodes end unheard. */
+/** How often to ask the store while no attempt ends on this node: this node doesn't hear of those on others. */
 const lookMs = 100
-/** A line that has not moved for so long is refused: the attempts before it hang, or their process died. */
+/** A line that has not moved for this long is refused: the running attempts hang, or their process died. */
 const stallMs = 5_000
 
 type Waiter = PromiseWithResolvers<Held | Refused>
 type Line = {
   waiting: Waiter[]
-  /** How many attempts of the key have ended here; tells the line that one did while it asked the store. */
+  /** Attempts of the key that ended on this node; shows whether one ended while the store was being asked. */
   ended: number
   wake: () => void
 }
 
 /**
- * A limiter whose attempts wait, first come, first served, where only attempts under way stand in the way. So
- * no number of right passwords at once is refused, and no number of wrong ones is admitted beyond the budget.
+ * Makes attempts wait, first come, first served, while only slots of running attempts fill the bucket. So any
+ * number of right passwords at once succeeds, and no more wrong ones are tried than the budget allows.
  */
 export function withLines(limiter: Limiter): Limiter {
   const lines = new Map<string, Line>()
@@ -59,7 +59,7 @@ export function withLines(limiter: Limiter): Limiter {
 
 const isPending = (answer: Held | Refused): boolean => !answer.ok && answer.isPending === true
 
-/** Admits who waits, one slot after the other, until the line is empty or its budget is used up. */
+/** Admits waiting attempts one by one until the line is empty or the budget is used up. */
 async function serve(limiter: Limiter, key: string, line: Line, close: () => void): Promise<void> {
   let moved = performance.now()
   try {
@@ -76,7 +76,7 @@ async function serve(limiter: Limiter, key: string, line: Line, close: () => voi
   } catch (error) {
     for (const waiter of line.waiting.splice(0)) waiter.reject(error)
   } finally {
-    // In the turn that found the line empty: whoever comes later begins another.
+    // In the same turn that found the line empty, so that a later attempt starts a new line.
     close()
   }
 }

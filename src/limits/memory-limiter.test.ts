@@ -7,7 +7,7 @@ import { createMemoryLimiter } from './memory-limiter.ts'
 setFlagsFromString('--expose-gc')
 const gc: () => void = runInNewContext('gc')
 
-/** A limiter on a clock that only the test moves. */
+/** A limiter with a clock that only the test advances. */
 function setUp(max: number, windowMs: number, keysMax?: number) {
   const clock = { ms: 5_000_000 }
   const limiter = createMemoryLimiter({ max, windowMs, now: () => clock.ms, ...(keysMax && { keysMax }) })
@@ -78,7 +78,7 @@ describe('when full', () => {
   })
 })
 
-test('a million keys, once each, leave the memory of the buckets that are kept', async () => {
+test('a million keys, once each, take only the memory of the buckets that are kept', async () => {
   const { limiter } = setUp(100, 900_000, 10_000)
   const memory = () => {
     gc()
@@ -90,7 +90,7 @@ test('a million keys, once each, leave the memory of the buckets that are kept',
   expect(memory() - full).toBeLessThan(5_000_000)
 })
 
-test('buckets whose time is over are forgotten as other keys come, a bounded number at a time', async () => {
+test('expired buckets are removed as other keys come, a bounded number at a time', async () => {
   const { clock, limiter } = setUp(2, 10_000)
   for (let i = 0; i < 50_000; i++) await limiter.charge(`key ${i}`)
   clock.ms += 10_000

@@ -3,13 +3,13 @@ import { grainOf, type Held, type Limiter, type Refused } from './limiter.ts'
 export type MemoryLimiterOptions = {
   max: number
   windowMs: number
-  /** Buckets kept; beyond that the one charged longest ago goes. */
+  /** The most buckets kept; beyond that the one charged longest ago is evicted. */
   keysMax?: number
-  /** Milliseconds of a clock that never goes back. */
+  /** A monotonic clock in milliseconds. */
   now?: () => number
 }
 
-/** One node of a ring; its charges are of one moment or sub-window each, oldest first. */
+/** A node of the ring. Each entry of `charges` is a moment or sub-window, oldest first. */
 interface Bucket extends Links<Bucket> {
   key: string
   held: number
@@ -21,17 +21,17 @@ type Buckets = {
   max: number
   keysMax: number
   grain: number
-  /** How long charges stay, the rest of their sub-window included. */
+  /** How long charges count, including the rest of their sub-window. */
   span: number
   byKey: Map<string, Bucket>
-  /** All buckets, the one charged longest ago first. */
+  /** All buckets; the one charged longest ago comes first. */
   ring: Links<Bucket>
 }
 
-/** Idle buckets that one call forgets, so that none pays for a whole hour. */
+/** The most idle buckets that one call removes, so that no call has to clean up very many. */
 const expiryBatch = 1000
 
-/** The store `memory`: per process, exact up to 100 charges per window, in sub-windows of window/30 above. */
+/** The store `memory`: per process, exact up to 100 charges per window, above that in sub-windows of window/30. */
 export function createMemoryLimiter(options: MemoryLimiterOptions): Limiter {
   const { max, windowMs, keysMax = 100_000, now = () => performance.now() } = options
   const grain = grainOf(max, windowMs)
@@ -90,7 +90,7 @@ function slotOf(buckets: Buckets, key: string, clock: () => number): Held {
     if (!isOpen) return
     isOpen = false
     bucket.held--
-    // An evicted bucket took its held slots along; the charge then goes to the key's new bucket.
+    // Held slots are lost with an evicted bucket; the charge then goes to the key's new bucket.
     if (isCharged) addCharges(buckets, key, clock(), 1)
     else forgetEmpty(buckets, bucket)
   }
@@ -107,7 +107,7 @@ function addCharges(buckets: Buckets, key: string, time: number, count: number):
   append(buckets.ring, bucket)
 }
 
-/** The bucket of a key, made where there is none; when all places are taken the oldest one goes. */
+/** The bucket of a key, made if there is none; evicts the one charged longest ago if there are too many. */
 function bucketOf({ byKey, ring, keysMax }: Buckets, key: string): Bucket {
   const known = byKey.get(key)
   if (known !== undefined) return known
@@ -118,7 +118,7 @@ function bucketOf({ byKey, ring, keysMax }: Buckets, key: string): Bucket {
   return bucket
 }
 
-/** Lets go of the charges whose time is over. */
+/** Removes expired charges. */
 function release(buckets: Buckets, bucket: Bucket, time: number): void {
   const { charges } = bucket
   for (let [oldest] = charges; oldest !== undefined && oldest.at + buckets.span <= time; [oldest] = charges) {
@@ -154,7 +154,7 @@ function forget(byKey: Map<string, Bucket>, bucket: Bucket): void {
   byKey.delete(bucket.key)
 }
 
-/** A node of a ring; a linked list because removal from the middle must cost the same at 100 000 keys. */
+/** A node of a ring; a linked list, so that removal from the middle is cheap with 100 000 keys. */
 type Links<T> = { before: Links<T>; after: Links<T> }
 
 function unlinked<T>(): Links<T> {

@@ -6,23 +6,23 @@ import { grainOf, type Limiter, type Refused } from './limiter.ts'
 export type PostgresLimiterOptions = {
   db: Database
   log: Log
-  /** Tells its buckets from those of other limiters. */
+  /** Separates its buckets from those of other limiters. */
   name: string
   max: number
   windowMs: number
-  /** How long a slot may be held before it counts as one whose process died. */
+  /** How long a slot may be held before its process counts as dead. */
   leaseMs?: number
-  /** Milliseconds of a clock of the test's own; else that of the database, which all nodes share. */
+  /** A clock in milliseconds for tests. Default: the clock of the database, which all nodes share. */
   now?: () => number
 }
 
-/** No attempt takes so long: its requests, transactions and hashes have limits far below. */
+/** No attempt takes this long: its requests, transactions and hashes have much lower time limits. */
 const attemptLimitMs = 120_000
 
 /**
- * The store `postgres`: one budget for every node on a database, on the database's clock. Test and take are one
- * statement; while the database does not answer they reject with its refusal, so that nothing is admitted. The
- * bounds of precision are those of the memory store.
+ * The store `postgres`: one budget for all nodes of a database, by the clock of the database. Test and take are
+ * one statement; while the database is unreachable they reject, so nothing is admitted. As precise as the memory
+ * store.
  */
 export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter {
   const { db, log, name, max, windowMs, leaseMs = attemptLimitMs, now } = options
@@ -39,10 +39,10 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
       select limiter_take(${name}, ${key}, ${max}::integer, ${span}, ${grain}, ${milliseconds(leaseMs)},
         ${slot}::uuid ${now === undefined ? sql.empty : sql`, ${moment()}`}) as wait`)
     if (wait === null) return undefined
-    // 0: what it waits for has no known end.
+    // 0: only slots of running attempts are in the way, and nobody knows when they end.
     return wait === 0 ? { ok: false, retryAfter: 1, isPending: true } : { ok: false, retryAfter: wait }
   }
-  /** What cannot be settled stays held and so counts as a charge; the attempt itself is over and answered. */
+  /** Never rejects, as the attempt has been answered already: a slot that cannot be settled counts as a charge. */
   const settle = async (key: string, slot: string, charge: boolean): Promise<void> => {
     const gone = sql`delete from limiter_charge where limiter = ${name} and key = ${key} and slot = ${slot}::uuid`
     const add = sql`select limiter_add(${name}, ${key}, ${span}, ${grain}, ${moment()})`

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** How often each property is tried: a round trip to the database is a thousand times a look into memory. */
+/** How often to try each property: the database takes a thousand times as long as memory. */
 const runs = {
   memory: { exact: 500, coarse: 200, leastBursts: 0 },
   postgres: { exact: 40, coarse: 8, leastBursts: 15 },
@@ -111,7 +111,7 @@ describe.each(stores)('against a model, the store %s', (store) => {
               expect(within(windowMs + subWindow)).toBeGreaterThanOrEqual(max)
               expect(answer.retryAfter).toBeGreaterThanOrEqual(1)
               if (i > 0) break
-              // The promise of retry_after, tried on the limiter itself.
+              // Checks the promise of retry_after on the limiter itself.
               clock.ms += answer.retryAfter * 1000
               expect(await limiter.charge('a')).toEqual({ ok: true })
               admitted.push(clock.ms)

@@ -37,7 +37,7 @@ describe.each(stores)('in the store %s', (store) => {
       expect(await limiter.charge('a')).toEqual(refused(2))
     })
 
-    test('of one key does not touch another', async () => {
+    test('of one key does not affect another', async () => {
       const { limiter, chargeAll } = setUp(5, 900_000)
       await chargeAll('a', 5)
       expect(await chargeAll('b', 6)).toBe(5)
@@ -46,7 +46,7 @@ describe.each(stores)('in the store %s', (store) => {
   })
 
   describe('held slots', () => {
-    test('count: of 20 parallel attempts exactly 5 pass, the others depend on how those end', async () => {
+    test('count: of 20 parallel attempts exactly 5 pass, the others depend on the outcome of those', async () => {
       const { limiter } = setUp(5, 900_000)
       const answers = await Promise.all(Array.from({ length: 20 }, () => limiter.hold('a')))
       expect(answers.filter(({ ok }) => ok)).toHaveLength(5)
@@ -94,7 +94,7 @@ describe.each(stores)('in the store %s', (store) => {
       expect(await chargeAll('twice', 5)).toBe(2)
     })
 
-    test('stand in the way for now where charges alone would not', async () => {
+    test('block an attempt that charges alone would admit, and it is pending', async () => {
       const { limiter, chargeAll } = setUp(5, 900_000)
       await chargeAll('a', 4)
       const held = await take(limiter, 'a')

@@ -34,7 +34,7 @@ const times = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i))
 const count = <T>(all: readonly T[], value: T): number => all.filter((each) => each === value).length
 
-/** What so many calls come to, in turn over both nodes and all at once. */
+/** The outcomes of this many concurrent calls, alternating between the nodes. */
 const outcomes = (calls: number, ada: TestAccount | undefined, method: string, params: object) =>
   Promise.all(
     times(calls, (i) =>
@@ -48,7 +48,7 @@ const outcomes = (calls: number, ada: TestAccount | undefined, method: string, p
   )
 
 describe('two nodes', () => {
-  it('have one budget: failures at one count at the other, and outlive a restart', async () => {
+  it('have one budget: failures on one node count on the other, and survive a restart', async () => {
     const ip = freshIp()
     for (let i = 0; i < 5; i++) expect((await login(i, `nobody${i}`, 'wrong', ip)).status).toBe(401)
     const restarted = await testService({ ...options, database_url: one.databaseUrl })
@@ -87,7 +87,7 @@ describe('two nodes', () => {
     expect([count(seen, 'ok'), count(seen, 'rate_limited')]).toEqual([20, 10])
   })
 
-  it('take successes back: 20 of them use nothing up, and one clears the account everywhere', async () => {
+  it('refund successes: 20 of them use up nothing, and one clears the account everywhere', async () => {
     const [ada, ip] = [await one.account(), freshIp()]
     for (let i = 0; i < 20; i++) expect((await login(i, ada.username, password, ip)).status).toBe(200)
     for (let i = 0; i < 9; i++)
@@ -98,7 +98,7 @@ describe('two nodes', () => {
     expect((await login(0, ada.username, password, freshIp())).status).toBe(429)
   })
 
-  it('send the same statements for a name that nobody has, so that no round trip tells it', async () => {
+  it('send the same statements for an unknown name, so that round trips do not reveal it', async () => {
     const statements: string[] = []
     const node = await testService({
       ...options,
@@ -118,7 +118,7 @@ describe('two nodes', () => {
     await node.close()
   })
 
-  it('let 60 right passwords through at once, with a budget of 5', async () => {
+  it('admit 60 concurrent right passwords with a budget of 5', async () => {
     const [ada, ip] = [await one.account(), freshIp()]
     const replies = await Promise.all(times(60, (i) => login(i, ada.username, password, ip)))
     expect(
@@ -129,7 +129,7 @@ describe('two nodes', () => {
     ).toBe(60)
   })
 
-  it('let no more wrong passwords through than the budget, however many come at once', async () => {
+  it('admit no more wrong passwords than the budget, however many come at once', async () => {
     const ip = freshIp()
     const replies = await Promise.all(times(200, (i) => login(i, `nobody${i}`, 'wrong', ip)))
     const statuses = replies.map(({ status }) => status)
@@ -158,14 +158,14 @@ describe('a slot whose process died', () => {
     expect(await limiter.hold('a')).toEqual({ ok: false, retryAfter: 840 })
     clock.ms += 840_000
     expect((await limiter.charge('a')).ok).toBe(true)
-    // Its attempt was only slow: what it comes to is counted all the same.
+    // Its attempt was only slow: its outcome still counts.
     if (lost.ok) await lost.charge()
     expect(await limiter.hold('a')).toEqual({ ok: false, retryAfter: 900 })
   })
 })
 
 describe('while the database is away', () => {
-  it('nothing is admitted, an answer already given stands, and a slot not settled still counts', async () => {
+  it('nothing is admitted, an answer already given remains, and an unsettled slot still counts', async () => {
     const cluster = await stoppableCluster()
     const test = await testService({ ...options, database_url: cluster.url, limit_login_ip: '1/900' })
     const { limiters } = test.service.app
