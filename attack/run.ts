@@ -105,8 +105,9 @@ async function highestMemory(pid: number, watch: { isOver: boolean }): Promise<n
   return highest
 }
 
-const told = ({ count, p50, max }: Awaited<ReturnType<typeof slowestHealth>>): string =>
-  `${count} times, p50 ${p50} ms, at most ${max} ms`
+function told({ count, p50, max }: Awaited<ReturnType<typeof slowestHealth>>): string {
+  return `${count} times, p50 ${p50} ms, at most ${max} ms`
+}
 
 /** Leaves out the time in which the server was ready to run but other programs had the processor. */
 async function slowestHealth({ pid, url }: ServerProcess, watch: { isOver: boolean }, agent: Agent | false) {
