@@ -113,7 +113,6 @@ describe('one value', () => {
     ['cleanup_interval_s', '0', null],
     ['cleanup_interval_s', 'off', null],
     ['cleanup_interval_s', '10', 10],
-    ['metrics_port', 'off', null],
     ['log_format', 'text', 'text'],
     ['database_url', 'postgresql:///app?host=/run/postgresql', 'postgresql:///app?host=/run/postgresql'],
   ]
@@ -148,8 +147,6 @@ describe('one value', () => {
     ['argon2', ['19456,2', '19456,2,1,1', '7,1,1', '4194305,2,1', '19456,0,1', '512,2,65']],
     ['limit_login_ip', ['5', '0/900', '5/0', '1000001/900', '5/86401', '5/900s', '5 / 900']],
     ['cleanup_interval_s', ['9', '86401']],
-    ['metrics_port', ['0', '65536']],
-    ['metrics_host', ['localhost']],
     ['log_level', ['trace']],
     ['limit_store', ['redis', 'Postgres']],
   ]

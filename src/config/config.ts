@@ -177,12 +177,7 @@ function finish(reading: Reading, { library, serves, name, foundFile }: Ending):
   const problems = [...reading.problems, ...brokenRules(config, { label, isGiven, isBroken, serves })]
   if (problems.length > 0) throw new ConfigError(problems)
 
-  const unused = keys.filter((key) => isGiven(key) && 'pending' in settings[key])
-  const warnings = [...reading.warnings]
-  if (serves) {
-    warnings.push(...unused.map((key) => `${label(key)} is set, but this version does not use it yet`))
-    warnings.push(...openIpLimiters(config, label))
-  }
+  const warnings = [...reading.warnings, ...(serves ? openIpLimiters(config, label) : [])]
   const sources = Object.fromEntries(keys.map((key) => [key, reading.sources.get(key) ?? 'default']))
   return { config, sources: sources as Record<Key, Source>, warnings, declarations: reading.declarations }
 }

@@ -93,9 +93,6 @@ export const hostName = (): Kind<string, string> =>
     return isName && !/(^|\.)\d+$/.test(text) ? text : undefined
   })
 
-export const ipAddress = (): Kind<string, string> =>
-  textual('an IP address', (text) => (isIP(text) ? text : undefined))
-
 export const databaseUrl = (): Kind<string, string> =>
   textual('a postgres:// or postgresql:// URL, special characters percent-encoded', (text) =>
     /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined,

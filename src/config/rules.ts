@@ -39,9 +39,6 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
   if (!config.cookie_secure && config.cookie_host_prefix) {
     problems.push(`${label('cookie_host_prefix')} may not be true when ${label('cookie_secure')} is false`)
   }
-  if (config.metrics_port === config.port) {
-    problems.push(`${label('metrics_port')} must not be the same as ${label('port')}`)
-  }
   if (config.env !== 'development' && isWeakerHash(config)) {
     problems.push(`${label('argon2')} may be below its default only when ${label('env')} is development`)
   }
@@ -54,7 +51,7 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
 /** Start warnings for IP limiters that are off (contract 1, section 9.1, rule 8). */
 export function openIpLimiters(config: Config, label: (key: Key) => string): string[] {
   return ipLimiters
-    .filter((key) => config[key] === null && !('pending' in settings[key]))
+    .filter((key) => config[key] === null)
     .map((key) => `${label(key)} is off: attempts from one address are not limited`)
 }
 
@@ -64,7 +61,6 @@ const ipLimiters = [
   'limit_signup_open_ip',
   'limit_bootstrap_ip',
   'limit_cell_read',
-  'limit_discovery',
 ] as const
 
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
@@ -88,9 +84,7 @@ function collidingMounts(config: Config, { label, isGiven }: RuleContext): strin
     // A stream left at its default lies under the account path, which is judged itself.
     if (key === 'audit_stream_path' && !isGiven(key)) continue
     const answers = key === 'account_path' ? [config[key], ...routes] : [config[key]]
-    const fixed = ['/health', '/ready', '/admin'].find((path) =>
-      answers.some((answer) => isFixed(answer, path)),
-    )
+    const fixed = ['/health', '/ready'].find((path) => answers.some((answer) => isFixed(answer, path)))
     if (fixed)
       problems.push(`${label(key)} must not be ${fixed} or below it, which the server itself answers`)
   }

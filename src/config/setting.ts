@@ -10,8 +10,6 @@ export type Setting<T, O> = {
   shown?: string
   /** Never printed; may come from a file by `<NAME>_FILE`. */
   secret?: true
-  /** Checked, but nothing in this version acts on it. */
-  pending?: true
   doc: string
 }
 

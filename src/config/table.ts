@@ -10,7 +10,6 @@ import {
   each,
   flag,
   hostName,
-  ipAddress,
   limit,
   list,
   matching,
@@ -93,16 +92,6 @@ const serving = {
   log_format: setting(oneOf('json', 'text'), {
     default: 'json',
     doc: 'JSON lines for machines, text for eyes.',
-  }),
-  metrics_port: setting(orOff(whole(1, 65_535)), {
-    default: null,
-    pending: true,
-    doc: 'Port of the Prometheus listener; never the main port.',
-  }),
-  metrics_host: setting(ipAddress(), {
-    default: '127.0.0.1',
-    pending: true,
-    doc: 'Address of that listener.',
   }),
 }
 
@@ -188,12 +177,6 @@ const features = {
   }),
   ws: setting(flag(), { default: true, doc: 'The WebSocket.' }),
   audit_stream: setting(flag(), { default: true, library: false, doc: 'The audit stream.' }),
-  openrpc: setting(oneOf('public', 'off'), {
-    default: 'public',
-    pending: true,
-    doc: 'Discovery of the methods.',
-  }),
-  admin_ui: setting(flag(), { default: true, pending: true, doc: 'The admin console under `/admin`.' }),
   app_settings: setting(flag(), {
     default: true,
     library: false,
@@ -271,8 +254,8 @@ const accounts = {
   }),
 }
 
-const allowance = (max: number, seconds: number, doc: string, pending?: true) =>
-  setting(orOff(limit()), { default: { max, seconds }, doc, ...(pending && { pending }) })
+const allowance = (max: number, seconds: number, doc: string) =>
+  setting(orOff(limit()), { default: { max, seconds }, doc })
 
 const limits = {
   limit_store: setting(oneOf('memory', 'postgres'), {
@@ -307,7 +290,6 @@ const limits = {
     'Size of clones per account: each cell counts 1, and so do 16 KiB of data and 32 edges.',
   ),
   limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
-  limit_discovery: allowance(600, 900, 'Discovery calls per IP.', true),
   max_connections: setting(whole(1, 1_000_000), {
     default: 10_000,
     doc: 'Sockets plus streams.',
