@@ -8,7 +8,7 @@ import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import type { Envelope } from './audit.ts'
 
-/** The two ids of a pair are of one account, whoever names them. */
+/** The two ids of a pair belong to one account, whoever names them. */
 
 let work: (tools: Work) => unknown = () => {}
 const actions = {
@@ -48,7 +48,7 @@ const isFlawed = async (run: () => Promise<unknown>) => {
   await run()
   return [audit.flaws - flaws, audit.failures - failures]
 }
-/** By the method: its pairs, and how many flaws were counted. */
+/** Calls the method; returns the pairs of its rows and how many flaws were counted. */
 async function written(own: Partial<Envelope> | undefined) {
   work = ({ audit }) => audit('cell_delete', { cell_id }, own)
   const [flaws, failures] = await isFlawed(() => rpc(test.url, call('act'), { cookie: ada.cookie }))
