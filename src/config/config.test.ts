@@ -66,7 +66,7 @@ describe('without any setting', () => {
     expect(Object.keys(config).sort()).toEqual([...keys].sort())
   })
 
-  it('the library has the defaults that the contract names for it', () => {
+  it('the library has its own defaults', () => {
     const { config } = resolveOptions({}, cwd)
     expect(config).toMatchObject({ bootstrap: 'disabled', audit_stream: false, app_settings: false })
     expect(config.cleanup_interval_s).toBeNull()
@@ -153,7 +153,7 @@ describe('one value', () => {
   it.each(refused)('%s refuses with name and rule', (name, texts) => {
     const variable = `CELLKEEP_${name.toUpperCase()}`
     for (const text of texts) {
-      // A development hash and given keys keep the rules across settings out of the picture.
+      // Development mode and given keys avoid problems from rules across settings.
       const found = problems({ CELLKEEP_ENV: 'development', CELLKEEP_COOKIE_KEYS: key, [variable]: text })
       expect(found, text).toHaveLength(1)
       expect(found[0]).toMatch(new RegExp(`^${variable} .`))
