@@ -196,7 +196,7 @@ describe('secrets', () => {
     problems({ CELLKEEP_DATABASE_URL: url, CELLKEEP_HOST: '0.0.0.0' }),
     problems({ CELLKEEP_COOKIE_KEYS_FILE: key }),
   ]
-  it('never stand in a message', () => {
+  it('never appear in a message', () => {
     for (const found of broken) {
       expect(found.length).toBeGreaterThan(0)
       for (const problem of found) expect(problem).not.toMatch(/hunter2|short-secret|k{20}/)

@@ -1,10 +1,10 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** IP addresses and networks as text (contract 1, section 2.3); pure, so that the configuration can check them. */
+/** IP addresses and networks as text; pure functions, so that the configuration can check them. */
 
 /**
- * The one spelling of an address: dotted IPv4, RFC 5952 lower case for IPv6, an IPv4-mapped address as
- * IPv4. Undefined for anything else, also for an address with a zone, port or brackets.
+ * The canonical form of an address: dotted IPv4, RFC 5952 for IPv6, and IPv4 for an IPv4-mapped address. Undefined
+ * for anything else, including an address with a zone, port or brackets.
  */
 export function canonicalIp(text: string): string | undefined {
   if (isIPv4(text)) return text
@@ -12,7 +12,7 @@ export function canonicalIp(text: string): string | undefined {
   return words && (mappedIpv4(words) ?? formatIpv6(words))
 }
 
-/** The eight 16-bit words of an IPv6 address; undefined when `text` is none or carries a zone. */
+/** The eight 16-bit words of an IPv6 address; undefined for anything else and for an address with a zone. */
 export function ipv6Words(text: string): number[] | undefined {
   if (!isIPv6(text) || text.includes('%')) return undefined
   const [head = '', tail] = text.split('::')
@@ -42,7 +42,7 @@ export function formatIpv6(words: readonly number[]): string {
 
 export type Network = { family: 'ipv4' | 'ipv6'; address: string; prefix: number }
 
-/** An address or CIDR network without host bits, canonical; a string is the rule that the entry breaks. */
+/** Parses an address or CIDR network without host bits into canonical form; a string is the rule that it breaks. */
 export function parseNetwork(entry: string): Network | string {
   const [text = '', prefixText, ...more] = entry.split('/')
   const address = canonicalIp(text)
@@ -60,13 +60,13 @@ export function parseNetwork(entry: string): Network | string {
   return { family, address, prefix }
 }
 
-/** The rule that a network breaks, as "must …"; undefined for a good one. */
+/** The rule that a network breaks, as "must …"; undefined for a valid one. */
 export function checkNetwork(entry: string): string | undefined {
   const parsed = parseNetwork(entry)
   return typeof parsed === 'string' ? parsed : undefined
 }
 
-/** True for `localhost`, `127.0.0.0/8` and `::1` in any spelling: nobody else reaches such a listener. */
+/** True for `localhost`, `127.0.0.0/8` and `::1` in any notation: such a listener is reachable from this host only. */
 export function isLoopbackHost(host: string): boolean {
   const address = canonicalIp(host)
   if (address === undefined) return host.toLowerCase() === 'localhost'
@@ -79,9 +79,9 @@ function numeric(address: string): bigint {
 }
 
 /**
- * What tells the one host behind an address of a transition mechanism, undefined for any other: its IPv4 address
- * with the NAT64 prefix 64:ff9b::/96 or a /96 of the local 64:ff9b:1::/48, 6to4 (2002::/16) and Teredo (2001::/32,
- * which inverts it). Within the local prefix there may be other forms; the whole address stands for those.
+ * The single host behind an address of a transition mechanism; undefined for any other address. That is the IPv4
+ * address embedded by NAT64 (64:ff9b::/96, or a /96 of the local 64:ff9b:1::/48), 6to4 (2002::/16) or Teredo
+ * (2001::/32, inverted). Other forms within the local NAT64 prefix return the whole address.
  */
 export function hostBehind(words: readonly number[]): string | undefined {
   const [first, second = 0, third = 0, fourth, fifth, sixth, high = 0, low = 0] = words

@@ -104,7 +104,7 @@ const changes: [what: string, change: (one: Connected) => Promise<unknown>, code
   ],
   ['the replacement of the session by a login', ({ account }) => login(account, account.cookie), firstEnds],
   [
-    'the replacement of the session by a login as somebody else',
+    'the replacement of the session by a login to another account',
     ({ account }) => login(stranger, account.cookie),
     firstEnds,
   ],
@@ -205,7 +205,7 @@ describe('on both nodes sockets close', () => {
 /** Changes that close no socket; a later closing proves that none came before. */
 const harmless: [what: string, change: (one: Connected) => Promise<unknown>][] = [
   [
-    'the revocation of a session of somebody else',
+    'the revocation of a session of another account',
     ({ firstId }) => stranger.client.account_session_revoke({ session_id: firstId }),
   ],
   [

@@ -86,7 +86,7 @@ describe('an event of a consumer', () => {
     })
   })
 
-  it('stands in the timeline of the cell that its metadata names', async () => {
+  it('is in the timeline of the cell that its metadata names', async () => {
     const { cell } = await ada.client.cell_create({ data: {} })
     await run(({ audit }) => audit('team/delete', { team_id, members: 0, cell_id: cell.id }))
     const { events } = await ada.client.cell_audit_list({ cell_id: cell.id })
