@@ -8,37 +8,29 @@ import { isIPv4, isIPv6 } from 'node:net'
  */
 export function canonicalIp(text: string): string | undefined {
   if (isIPv4(text)) return text
-  const words = ipv6Words(text)
-  return words && (mappedIpv4(words) ?? formatIpv6(words))
+  const address = canonicalIpv6(text)
+  return address && (mappedIpv4(address) ?? address)
+}
+
+/** The RFC 5952 form of an IPv6 address; undefined for anything else and for an address with a zone. */
+export function canonicalIpv6(text: string): string | undefined {
+  if (!isIPv6(text) || text.includes('%')) return undefined
+  return new URL(`http://[${text}]/`).hostname.slice(1, -1)
 }
 
 /** The eight 16-bit words of an IPv6 address; undefined for anything else and for an address with a zone. */
 export function ipv6Words(text: string): number[] | undefined {
-  if (!isIPv6(text) || text.includes('%')) return undefined
-  const [head = '', tail] = text.split('::')
+  const [head, tail] = canonicalIpv6(text)?.split('::') ?? []
+  if (head === undefined) return undefined
   const first = wordsOf(head)
   if (tail === undefined) return first
   const last = wordsOf(tail)
   return [...first, ...Array<number>(8 - first.length - last.length).fill(0), ...last]
 }
 
-/** RFC 5952: lower case, no leading zeros, the first longest run of two or more zero words as `::`. */
-export function formatIpv6(words: readonly number[]): string {
-  let start = -1
-  let length = 1
-  for (let i = 0; i < words.length; i++) {
-    let end = i
-    while (words[end] === 0) end++
-    if (end - i > length) {
-      start = i
-      length = end - i
-    }
-    if (end > i) i = end
-  }
-  const text = (part: readonly number[]): string => part.map((word) => word.toString(16)).join(':')
-  if (start < 0) return text(words)
-  return `${text(words.slice(0, start))}::${text(words.slice(start + length))}`
-}
+/** The canonical address of eight words. */
+export const formatIpv6 = (words: readonly number[]): string =>
+  canonicalIpv6(words.map((word) => word.toString(16)).join(':')) as string
 
 export type Network = { family: 'ipv4' | 'ipv6'; address: string; prefix: number }
 
@@ -96,17 +88,11 @@ export function hostBehind(words: readonly number[]): string | undefined {
 
 const dotted = (high: number, low: number): string => `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
 
-function mappedIpv4(words: readonly number[]): string | undefined {
-  if (words[5] !== 0xffff || words.slice(0, 5).some((word) => word !== 0)) return undefined
-  const [high = 0, low = 0] = words.slice(6)
-  return dotted(high, low)
+/** The IPv4 address of a canonical IPv4-mapped one (::ffff:0:0/96). */
+function mappedIpv4(address: string): string | undefined {
+  const [, high, low] = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(address) ?? []
+  return high && low && dotted(Number.parseInt(high, 16), Number.parseInt(low, 16))
 }
 
-function wordsOf(part: string): number[] {
-  if (part === '') return []
-  return part.split(':').flatMap((group) => {
-    if (!group.includes('.')) return [Number.parseInt(group, 16)]
-    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number)
-    return [(a << 8) | b, (c << 8) | d]
-  })
-}
+const wordsOf = (part: string): number[] =>
+  part === '' ? [] : part.split(':').map((word) => Number.parseInt(word, 16))

@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { formatIpv6, ipv6Words } from './ip.ts'
+import { canonicalIpv6 } from './ip.ts'
 
 export type OriginPattern = {
   scheme: 'http' | 'https'
@@ -36,8 +36,8 @@ export function checkOriginPattern(pattern: string): string | undefined {
 
 /** The canonical bracketed host; undefined if the address is invalid. */
 export function canonicalBracketed(address: string): string | undefined {
-  const words = ipv6Words(address)
-  return words && `[${formatIpv6(words)}]`
+  const canonical = canonicalIpv6(address)
+  return canonical && `[${canonical}]`
 }
 
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65535
