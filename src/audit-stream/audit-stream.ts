@@ -20,7 +20,6 @@ export function createAuditStreams(app: App): AuditStreams {
   const tail = createTail(app)
   /** By credential, oldest first. */
   const open = new Map<string, Set<Follower>>()
-  const started = new WeakSet<Follower>()
   let isOver = false
 
   function follow(origin: Origin, authority: Authority): Follower {
@@ -35,7 +34,7 @@ export function createAuditStreams(app: App): AuditStreams {
         leave?.()
         siblings.delete(follower)
         if (siblings.size === 0) open.delete(key)
-        if (!started.has(follower)) return
+        if (!follower.isStarted) return
         const { request_id, ip, trace } = origin
         const duration_ms = Math.round(performance.now() - began)
         app.log.info(
@@ -77,7 +76,6 @@ export function createAuditStreams(app: App): AuditStreams {
         throw isOver ? refusal('shutting_down') : error
       }
       limit(authority)
-      started.add(follower)
       follower.start(query.after)
       return { status: 200, headers: { ...streamHeaders }, body: follower.body }
     },

@@ -35,6 +35,8 @@ type FollowerOptions = {
 export class Follower {
   readonly connection: Connection
   readonly body: StreamBody
+  /** True once `start` was called. */
+  isStarted = false
   readonly #options: FollowerOptions
   readonly #outbox: Outbox
   readonly #quiet: NodeJS.Timeout
@@ -79,6 +81,7 @@ export class Follower {
 
   /** Starts after `after`, or at the newest row. Nothing but the opening is sent before. */
   start(after: number | undefined): void {
+    this.isStarted = true
     if (this.#isEnded) return
     this.#arm()
     if (after === undefined) {
