@@ -23,8 +23,7 @@ export function stalePages(): string[] {
 function configurationPage(): string {
   const sections = groups.map(({ title, settings }) => {
     const rows = Object.entries<AnySetting>(settings).map(([key, setting]) => {
-      const marks = [setting.secret && '**Secret.**', setting.pending && '*Not used by this version yet.*']
-      const doc = [setting.doc, ...marks].filter(Boolean).join(' ')
+      const doc = setting.secret ? `${setting.doc} **Secret.**` : setting.doc
       return `| \`${envName(key)}\` | ${usual(setting)} | ${cell(setting.kind.rule)} | ${cell(doc)} |`
     })
     return [

@@ -48,7 +48,7 @@ import { account_token_list } from './tokens/account_token_list.ts'
 import { account_token_revoke } from './tokens/account_token_revoke.ts'
 import { admin_token_revoke_all } from './tokens/admin_token_revoke_all.ts'
 
-/** Every RPC method. Adding one = its file, a line here, its test. */
+/** Every RPC method. To add one, write its file and its test, and list it here. */
 export const actions = {
   account_verify,
   account_session_list,

@@ -1,9 +1,9 @@
 /**
- * Every reason the service answers with: code, HTTP status and meaning (contract 1, sections 4 and 5).
- * A reason is the only thing that clients switch on; `message` is a fixed human text per code.
+ * Every reason for an error, with its code, HTTP status and meaning. Clients switch on the reason only; `message` is
+ * a fixed text per code, for people.
  */
 
-/** Codes that an answer may carry, with their fixed text and HTTP status. */
+/** The JSON-RPC error codes, with their fixed text and HTTP status. */
 const codes = {
   [-32700]: { name: 'parse_error', status: 400, message: 'The body is not valid JSON.' },
   [-32600]: {
@@ -30,60 +30,67 @@ const codes = {
   [-32010]: { name: 'request_cancelled', status: 499, message: 'The request was cancelled.' },
 } as const
 
-/** The fixed text of a code; a consumer's own code (-32099..-32000) has a general one. */
+/** The fixed text of a code; a consumer's own code (-32099..-32000) has a generic one. */
 export const codeMessage = (code: number): string =>
   (codes as Record<number, { message: string }>)[code]?.message ?? 'The request was refused.'
 
-/** The HTTP status of a code; an unmapped code is 500 (contract 1, section 4.1). */
+/** The HTTP status of a code; 500 for an unknown code. */
 export const codeStatus = (code: number): number =>
   (codes as Record<number, { status: number }>)[code]?.status ?? 500
 
-/** True for a code that may be answered: those of the table and the consumer's own. */
+/** True for a valid error code: one of the table or a consumer's own. */
 export const isErrorCode = (code: number): boolean =>
   Object.hasOwn(codes, code) || (Number.isInteger(code) && code >= -32099 && code <= -32000)
 
 type Entry = { code: number; status?: number; doc: string }
 
 const reasons = {
-  parse_error: { code: -32700, doc: 'The body is not JSON.' },
-  invalid_request: { code: -32600, doc: 'The JSON-RPC envelope is wrong; `detail` names the rule.' },
+  parse_error: { code: -32700, doc: 'The body is not valid JSON.' },
+  invalid_request: { code: -32600, doc: 'The JSON-RPC envelope is invalid; `detail` names the rule.' },
   method_not_found: { code: -32601, doc: 'The method is unknown or its feature is off.' },
   invalid_params: { code: -32602, doc: 'The input breaks its schema; `issues` lists where.' },
-  internal_error: { code: -32603, doc: 'Unexpected failure; the log has the cause under the request id.' },
+  internal_error: { code: -32603, doc: 'Unexpected failure; the cause is in the log under the request id.' },
   service_unavailable: { code: -32007, doc: 'The database or the limiter store cannot be reached.' },
   storage_full: {
     code: -32007,
-    doc: 'The disk of the database has no room; reads go on, and writes once the operator has made room.',
+    doc: 'The disk of the database is full; reads still work, and writes will once the operator has freed space.',
   },
-  timeout: { code: -32008, doc: 'A statement ran into its time limit; nothing was written.' },
+  timeout: { code: -32008, doc: 'A statement exceeded its time limit; nothing was written.' },
   queue_overflow: { code: -32009, doc: 'WebSocket: too many requests of this socket are in flight.' },
   request_cancelled: { code: -32010, doc: 'WebSocket: cancelled before its handler started.' },
   rate_limited: { code: -32006, doc: 'A limiter refused the call; retry after `retry_after` seconds.' },
   authentication_required: { code: -32001, doc: 'No valid credential came with the request.' },
-  account_vanished: { code: -32001, doc: 'The account or actor went away during the request.' },
-  credential_type_required: { code: -32002, doc: 'Another type of credential is needed.' },
-  token_scope_required: { code: -32002, doc: 'The scope of the API token does not reach this.' },
+  account_vanished: { code: -32001, doc: 'The account or actor was deleted during the request.' },
+  credential_type_required: { code: -32002, doc: 'The method requires another type of credential.' },
+  token_scope_required: { code: -32002, doc: 'The scope of the API token does not cover this.' },
   insufficient_permissions: { code: -32002, doc: 'The acting actor lacks the role.' },
-  actor_required: { code: -32602, doc: 'Several actors: name one of `available` as `acting`.' },
-  actor_not_on_account: { code: -32602, doc: '`acting` is no live actor of the account.' },
+  actor_required: {
+    code: -32602,
+    doc: 'The account has several actors: name one of `available` as `acting`.',
+  },
+  actor_not_on_account: { code: -32602, doc: '`acting` is not a live actor of the account.' },
   no_actors_on_account: { code: -32002, doc: 'The account has no live actor.' },
 
   rate_limit_exceeded: { code: -32006, doc: 'REST form of `rate_limited`.' },
   busy: {
     code: -32007,
-    doc: 'Too many password hashes, live connections, unread answers, half-sent bodies or calls of this caller; retry after `retry_after` seconds.',
+    doc: 'Too many password hashes, live connections, unread responses, incomplete request bodies or calls of this caller; retry after `retry_after` seconds.',
   },
   batch_answer_too_large: {
     code: -32600,
     status: 413,
-    doc: 'The answers before this one fill the batch; it was not carried out, send it in another.',
+    doc: 'The answers so far fill the batch; this call was not executed, send it in another batch.',
   },
   shutting_down: { code: -32007, doc: 'The server is stopping; use another node or retry.' },
   forbidden_origin: { code: -32002, doc: 'The Origin is not on the allow-list.' },
   not_found: { code: -32003, doc: 'There is nothing at this path.' },
-  method_not_allowed: { code: -32600, status: 405, doc: 'The path exists, the verb does not; see `Allow`.' },
-  payload_too_large: { code: -32600, status: 413, doc: 'The body is larger than the limit.' },
-  upgrade_required: { code: -32600, status: 426, doc: 'This path is a WebSocket; send an upgrade.' },
+  method_not_allowed: {
+    code: -32600,
+    status: 405,
+    doc: 'The path does not support this HTTP method; see `Allow`.',
+  },
+  payload_too_large: { code: -32600, status: 413, doc: 'The body exceeds the limit.' },
+  upgrade_required: { code: -32600, status: 426, doc: 'This path is a WebSocket; send an upgrade request.' },
   invalid_upgrade: { code: -32600, doc: 'The `Sec-WebSocket-*` headers are not valid.' },
   unsupported_media_type: { code: -32600, status: 415, doc: 'The body must be application/json in UTF-8.' },
   invalid_json_body: { code: -32700, doc: 'The REST body is not a JSON object.' },
@@ -93,18 +100,18 @@ const reasons = {
   db_unreachable: { code: -32007, doc: 'Readiness: the database does not answer.' },
 
   invalid_credentials: { code: -32001, doc: 'Unknown account or wrong password.' },
-  already_bootstrapped: { code: -32002, doc: 'The one bootstrap has happened.' },
+  already_bootstrapped: { code: -32002, doc: 'Bootstrap works only once and has been done.' },
   invalid_token: { code: -32001, doc: 'The bootstrap token is wrong.' },
   token_file_missing: { code: -32003, doc: 'There is no usable bootstrap token file.' },
-  username_taken: { code: -32004, doc: 'An account has this username.' },
+  username_taken: { code: -32004, doc: 'Another account has this username.' },
   no_matching_invite: { code: -32002, doc: 'Signup is closed and no open invite matches.' },
-  signup_conflict: { code: -32004, doc: 'The username or the e-mail is taken.' },
-  account_not_found: { code: -32003, doc: 'There is no such account, or not in the state asked for.' },
-  cannot_delete_keeper: { code: -32002, doc: 'The account holds keeper; transfer it first.' },
+  signup_conflict: { code: -32004, doc: 'The username or e-mail is taken.' },
+  account_not_found: { code: -32003, doc: 'There is no such account in the required state.' },
+  cannot_delete_keeper: { code: -32002, doc: 'The account holds the role keeper; transfer it first.' },
   cannot_delete_last_admin: { code: -32002, doc: 'It would leave the service without an admin.' },
   purge_not_confirmed: { code: -32602, doc: 'A purge needs `confirm: true`.' },
   unknown_method: { code: -32602, doc: 'The token scope names a method that does not exist; see `issues`.' },
-  invite_not_found: { code: -32003, doc: 'The invite is missing or claimed.' },
+  invite_not_found: { code: -32003, doc: 'The invite does not exist or was claimed.' },
   invite_duplicate: { code: -32004, doc: 'An open invite has this e-mail or username.' },
   invite_account_exists_username: { code: -32004, doc: 'An account has this username.' },
   invite_account_exists_email: { code: -32004, doc: 'An account has this e-mail.' },
@@ -115,42 +122,51 @@ const reasons = {
   cannot_revoke_last_admin: { code: -32002, doc: 'It would leave the service without an admin.' },
   role_grant_builtin_scoped: { code: -32602, doc: 'keeper and admin take no scope.' },
   role_not_web_grantable: { code: -32002, doc: 'The role lacks the grant path `admin`.' },
-  role_not_self_service_eligible: { code: -32002, doc: 'The role is not one that everybody may take.' },
-  role_grant_scope_destroyed: { code: -32004, doc: 'The scope is gone; nothing can arise at it any more.' },
+  role_not_self_service_eligible: { code: -32002, doc: 'The role is not self-service.' },
+  role_grant_scope_destroyed: {
+    code: -32004,
+    doc: 'The scope was destroyed; nothing new can be created there.',
+  },
   role_grant_scope_not_applicable: {
     code: -32602,
     doc: 'The role does not apply to this kind of scope.',
   },
 
-  role_grant_offer_not_found: { code: -32003, doc: 'The offer is missing, or not the caller’s to answer.' },
-  role_grant_offer_terminal: { code: -32004, doc: 'The offer was answered, taken back or superseded.' },
+  role_grant_offer_not_found: {
+    code: -32003,
+    doc: 'The offer does not exist, or is not the caller’s to answer.',
+  },
+  role_grant_offer_terminal: { code: -32004, doc: 'The offer was answered, retracted or superseded.' },
   role_grant_offer_expired: { code: -32004, doc: 'The offer has expired.' },
   role_grant_offer_actor_mismatch: { code: -32002, doc: 'The offer is for another actor of the account.' },
   role_grant_offer_role_not_grantable: { code: -32002, doc: 'The role lacks the grant path `admin`.' },
   role_grant_offer_not_authorized: { code: -32002, doc: 'The acting actor may not offer this role there.' },
-  role_grant_offer_self_target: { code: -32602, doc: 'An account makes no offer to itself.' },
+  role_grant_offer_self_target: { code: -32602, doc: 'An account cannot make an offer to itself.' },
   role_grant_offer_actor_account_mismatch: {
     code: -32602,
-    doc: '`to_actor_id` is no live actor of the account.',
+    doc: '`to_actor_id` is not a live actor of the account.',
   },
 
   email_taken: { code: -32004, doc: 'Operator and library calls: an account has this e-mail.' },
-  last_actor: { code: -32004, doc: 'Operator and library calls: an account keeps one live actor.' },
+  last_actor: { code: -32004, doc: 'Operator and library calls: an account must keep one live actor.' },
   actor_limit: {
     code: -32004,
-    doc: 'Operator and library calls: the account has as many actors as allowed.',
+    doc: 'Operator and library calls: the account has the max number of actors.',
   },
   role_grant_path_not_allowed: {
     code: -32002,
-    doc: 'Operator and library calls: the role is not conferred this way.',
+    doc: 'Operator and library calls: the role cannot be granted this way.',
   },
 
-  cell_not_found: { code: -32003, doc: 'The cell is missing, deleted or out of reach.' },
-  cell_path_admin_only: { code: -32002, doc: 'Only an admin writes `path`.' },
-  cell_visibility_manage_only: { code: -32002, doc: 'Only the owner or an admin changes `visibility`.' },
+  cell_not_found: {
+    code: -32003,
+    doc: 'The cell does not exist, is deleted, or is not accessible to the caller.',
+  },
+  cell_path_admin_only: { code: -32002, doc: 'Only an admin may write `path`.' },
+  cell_visibility_manage_only: { code: -32002, doc: 'Only the owner or an admin may change `visibility`.' },
   cell_create_forbidden: { code: -32002, doc: 'The create hook refused.' },
   cell_kind_in_data: { code: -32602, doc: '`data` may not have a top-level key `kind`.' },
-  cell_kind_empty: { code: -32602, doc: '`kind` may be null, but not empty.' },
+  cell_kind_empty: { code: -32602, doc: '`kind` may be null but not empty.' },
   cell_data_invalid: { code: -32602, doc: 'The data hook refused; see `issues`.' },
   cell_get_requires_id_or_path: { code: -32602, doc: 'Give exactly one of `id` and `path`.' },
   cell_field_list_requires_source_or_target: {
@@ -163,33 +179,36 @@ const reasons = {
   },
   cell_list_created_by_requires_auth: { code: -32602, doc: 'The filter `created_by` needs a credential.' },
   cell_list_shared_with_requires_auth: { code: -32602, doc: 'The filter `shared_with` needs a credential.' },
-  cell_clone_too_large: { code: -32602, doc: 'The clone is over `max` of its `limit`; nothing was written.' },
-  cell_grant_not_found: { code: -32003, doc: 'The grant is missing, or its cell is out of reach.' },
+  cell_clone_too_large: { code: -32602, doc: 'The clone exceeds `max` of its `limit`; nothing was written.' },
+  cell_grant_not_found: {
+    code: -32003,
+    doc: 'The grant does not exist, or its cell is not accessible to the caller.',
+  },
   cell_grant_unknown_role: { code: -32602, doc: 'The role of the principal is not registered.' },
-  cell_grant_unknown_actor: { code: -32602, doc: 'The actor of the principal is missing or deleted.' },
-  cell_grant_principal_is_owner: { code: -32602, doc: 'The owner of a cell takes no grant on it.' },
+  cell_grant_unknown_actor: { code: -32602, doc: 'The actor of the principal does not exist or is deleted.' },
+  cell_grant_principal_is_owner: { code: -32602, doc: 'The owner of a cell cannot be given a grant on it.' },
   cell_path_taken: { code: -32004, doc: 'Another live cell has this path.' },
   cell_item_position_taken: { code: -32004, doc: 'Another item is at this position of the cell.' },
   cell_edges_full: {
     code: -32004,
-    doc: 'The cell has `max` of its `limit`, fields or items; take some away, or use another cell.',
+    doc: 'The cell has the `max` of its `limit` (fields or items); remove some, or use another cell.',
   },
   cell_quota_exceeded: {
     code: -32004,
-    doc: 'The account would store more than `max` of its `limit`, cells or bytes; deleted cells count until they are removed for good.',
+    doc: 'The account would store more than `max` of its `limit` (cells or bytes); deleted cells count until they are removed for good.',
   },
   cell_version_conflict: { code: -32004, doc: 'The cell is at `current_version`, not `expected_version`.' },
 } as const satisfies Record<string, Entry>
 
 export type Reason = keyof typeof reasons
 
-/** The catalogue as data, for docs and discovery. */
+/** The catalogue as data, for the docs. */
 export const catalogue: Readonly<Record<Reason, Entry>> = reasons
 
-/** `error.data` of an answer: the reason and what the catalogue lists beside it. */
+/** `error.data` of an answer: the reason and its further keys. */
 export type ErrorData = { reason: string; [key: string]: unknown }
 
-/** Columns that are left out are those of the request. */
+/** Omitted columns are taken from the request. */
 export type FailureRow = {
   event_type: string
   metadata: Record<string, unknown> | null
@@ -199,18 +218,18 @@ export type FailureRow = {
 }
 
 /**
- * The only error class whose content reaches a caller; anything else thrown is `internal_error`.
+ * The only error class whose content reaches a caller; any other becomes `internal_error`.
  * A consumer throws it with a code of its own from -32099..-32000.
  */
 export class ServiceError extends Error {
   readonly code: number
   readonly status: number
   readonly data: ErrorData
-  /** The audit row that this refusal leaves once its transaction has been undone. */
+  /** The audit row to write after the transaction has been rolled back. */
   declare failureRow?: FailureRow
-  /** True: what was done before this refusal is committed all the same. */
+  /** True: the transaction commits in spite of this error. */
   declare commits?: true
-  /** Of a transaction: it never had a connection, or its connection was lost while COMMIT was under way. */
+  /** The transaction never had a connection, or lost it during COMMIT. */
   declare outcome?: 'never_began' | 'unknown'
 
   constructor(code: number, data: ErrorData, status: number = codeStatus(code)) {
@@ -228,7 +247,7 @@ export function refusal(reason: Reason, extra?: Record<string, unknown>): Servic
   return new ServiceError(code, { reason, ...extra }, status)
 }
 
-/** Why a process or command cannot start; `message` tells the operator what to do next. Never on the wire. */
+/** Why a process or command cannot start; `message` tells the operator what to do. Never sent to clients. */
 export class StartError extends Error {
   readonly reason: string
   /** 75 data dir locked, 78 configuration, 3 database or schema, 1 anything else. */

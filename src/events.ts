@@ -3,11 +3,11 @@ import type { ConsumerEvents } from './registry/consumer-events.ts'
 import { Uuid } from './wire/types.ts'
 
 /**
- * Every audit event of the service with its metadata: ids and structural values only, never what a
- * caller typed (contract 3, sections 8.3 and 8.5). `failure` is the metadata of a refused attempt.
+ * Every audit event of the service with its metadata: ids and structural values only, never what a caller typed.
+ * `failure` is the metadata of a refused attempt.
  */
 
-/** Why an offer was superseded (contract 3, section 3.2). */
+/** Why an offer was superseded. */
 export const supersedeReason = z.enum([
   'sibling_accepted',
   'role_grant_revoked',
@@ -16,11 +16,11 @@ export const supersedeReason = z.enum([
 ])
 const id = z.string()
 const credentialType = { credential_type: z.string().nullable() }
-/** Stands in rows of operator and library calls, which have no caller. */
+/** Present in rows of operator and library calls, which have no caller. */
 const via = { via: z.string().optional() }
 const scope = { scope_kind: z.string().nullable(), scope_id: Uuid.nullable() }
 const offer = z.strictObject({ offer_id: Uuid, role: z.string(), ...scope })
-/** What a refused caller addressed; a role only where it is registered. */
+/** What a refused caller addressed; the role only if it is registered. */
 const attemptedGrant = {
   role: z.string().optional(),
   attempted_to_account_id: Uuid,
@@ -97,7 +97,7 @@ export const events = {
     failure: noAccount,
   },
   account_purge: {
-    // The one place where names stand in the log: afterwards nothing else says whose ids these were.
+    // The only names in the log: after the purge, nothing else tells whose ids these were.
     success: z.strictObject({
       username: z.string(),
       email: z.string().nullable(),
@@ -171,7 +171,7 @@ export const events = {
   role_grant_offer_accept: { success: offer.extend({ role_grant_id: Uuid }) },
   role_grant_offer_decline: { success: offer },
   role_grant_offer_retract: { success: offer },
-  // Made in the database itself where the sweep does it, by src/cleanup/offers.ts.
+  // The sweep in src/cleanup/offers.ts writes this row in SQL.
   role_grant_offer_expire: { success: offer },
   role_grant_offer_supersede: {
     success: offer.extend({ reason: supersedeReason, cause_id: Uuid.nullable(), ...via }),
@@ -196,7 +196,7 @@ export const events = {
   cell_grant_revoke: { success: cellGrant },
 } as const satisfies Record<string, { success: z.ZodType; failure?: z.ZodType }>
 
-/** Metadata by type: the service's own events, and those that a consumer has declared to the compiler. */
+/** Metadata by type: the service's own events and those that a consumer declared. */
 type Metadata = { [K in BuiltinEventType]: z.input<(typeof events)[K]['success']> } & ConsumerEvents
 
 export type BuiltinEventType = keyof typeof events
@@ -207,7 +207,7 @@ export type FailureMetadata<K extends BuiltinEventType> = (typeof events)[K] ext
 }
   ? z.input<F>
   : never
-/** Metadata of a refused attempt: of the service's events its own form, of a consumer's that of the event. */
+/** Metadata of a refused attempt: the failure shape of a service event, or the metadata of a consumer's event. */
 export type AttemptMetadata<K extends EventType> = K extends BuiltinEventType
   ? FailureMetadata<K> & Record<string, unknown>
   : EventMetadata<K> & (Record<string, unknown> | null)

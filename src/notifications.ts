@@ -6,8 +6,8 @@ import { Uuid } from './wire/types.ts'
 const offer = z.strictObject({ offer: Offer })
 
 /**
- * Every notification that sockets of an account receive, with its params (contract 3, section 7.3). The
- * recipient account is where it is sent, and never in it.
+ * Every notification that sockets of an account receive, with its params. The recipient account is not part of the
+ * params.
  */
 export const notifications = {
   role_grant_offer_received: offer,

@@ -7,12 +7,12 @@ import { Int, Uuid } from '../wire/types.ts'
 import { numbersOf, selection, seqEnd } from './walk.ts'
 
 const Filter = z.strictObject({
-  /** Only rows after this one; the `last_seq` of an export before goes on where that one ended. */
+  /** Only rows after this one; the `last_seq` of an earlier export continues where it ended. */
   since_seq: Int(0, Number.MAX_SAFE_INTEGER).optional(),
   until_seq: Int(0, Number.MAX_SAFE_INTEGER).optional(),
   event_type: EventType.optional(),
   outcome: z.enum(['success', 'failure']).optional(),
-  /** As the one who acted or the one acted upon. */
+  /** As the account that acted or as the target. */
   account_id: Uuid.optional(),
 })
 export type AuditFilter = z.input<typeof Filter>
@@ -21,8 +21,8 @@ export type AuditFilter = z.input<typeof Filter>
 const batch = 1000
 
 /**
- * Every settled row in rising `seq`, a batch at a time. Numbers what was committed before the call first, so
- * the caller's own answered mutations are in it.
+ * Every numbered row in rising `seq`, a batch at a time. Numbers committed rows first so that callers see their
+ * own writes.
  */
 export const exportAudit = operation({
   doc: 'Write the audit log as JSON Lines, oldest first.',

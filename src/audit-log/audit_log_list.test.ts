@@ -129,7 +129,7 @@ describe('a filter of audit_log_list', () => {
       event_type: sql`case when i % 2 = 0 then 'even' else 'odd' end`,
       outcome: sql`case when i % 5 = 0 then 'failure' else 'success' end`,
       account_id: third,
-      // Of every sixth row the account is both.
+      // In every sixth row the account is both.
       target_account_id: sql`case when i % 6 = 0 or i % 7 = 0 then ${someone}::uuid end`,
     })
   const of = (keep: (n: number) => boolean) => upTo(60).filter(keep).reverse()

@@ -8,15 +8,15 @@ import { selection } from './walk.ts'
 const Input = z.strictObject({
   event_type: EventType.nullish(),
   outcome: z.enum(['success', 'failure']).nullish(),
-  /** As the one who acted or the one acted upon. */
+  /** As the account that acted or as the target. */
   account_id: Uuid.nullish(),
-  /** Only what follows this number, oldest first. */
+  /** Only rows after this number, oldest first. */
   since_seq: Int(0, Number.MAX_SAFE_INTEGER).nullish(),
   ...auditPageInput,
 })
 
 export const audit_log_list = query({
-  doc: 'The audit log, newest first; with `since_seq` what follows that row, oldest first and without a gap.',
+  doc: 'The audit log, newest first; with `since_seq` the rows after it, oldest first and without a gap.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',

@@ -6,7 +6,7 @@ import { ofTypes } from './walk.ts'
 const roleGrants = ofTypes('role_grant_create', 'role_grant_revoke')
 
 export const audit_log_role_grant_history = query({
-  doc: 'Every role that was conferred or revoked, and every attempt that was refused, newest first.',
+  doc: 'Every role grant created or revoked, and every refused attempt, newest first.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',

@@ -9,7 +9,7 @@ import { issue } from '../wire/issues.ts'
 import { Int } from '../wire/types.ts'
 import { numbersOf, type Selection, type Stretch, seqEnd } from './walk.ts'
 
-/** A row with the names that its accounts have now; they are stored nowhere in the log. */
+/** A row with the current usernames of its accounts; the log itself stores no names. */
 const NamedEvent = AuditEvent.extend({
   username: z.string().nullable(),
   target_username: z.string().nullable(),
@@ -30,7 +30,7 @@ type PageInput = {
 
 export type AuditPage = Stretch & { page: Page; offset: number }
 
-/** Reads where a page begins; the direction is in the cursor, so that callers repeat the filters alone. */
+/** Where a page begins. The cursor holds the direction, so callers only need to repeat the filters. */
 export function openAuditPage(
   app: App,
   method: string,
@@ -56,8 +56,8 @@ export function openAuditPage(
 }
 
 /**
- * One page of a selection. The rows themselves are read last, with the names that go with their ids: of the
- * actor's account, else of the account.
+ * One page of a selection. The rows are read last, with the username of the actor's account or, without an actor,
+ * of the account.
  */
 export async function readAuditPage(
   app: App,

@@ -1,18 +1,18 @@
 import { type Sql, sql } from '../db/db.ts'
 
-/** Rows of one value of an indexed column; undefined: of the whole log. */
+/** The rows with one value of an indexed column; undefined: the whole log. */
 type Source = { column: 'event_type' | 'account_id' | 'target_account_id'; value: Sql } | undefined
 
-/** Which rows: of all sources, which may overlap, those that pass the filters. */
+/** The rows of all sources, which may overlap, that pass the filters. */
 export type Selection = { sources: readonly Source[]; filters: readonly Sql[] }
 
-/** Between two numbers, both exclusive. */
+/** The rows between two numbers, both exclusive. */
 export type Stretch = { direction: 'asc' | 'desc'; from: number; to: number }
 
-/** No row has this number (contract 3, section 8.1). */
+/** Above every number that a row can have. */
 export const seqEnd = 2 ** 53
 
-/** Rows of a type, an outcome and an account, as the one who acted or the one acted upon; null: of any. */
+/** Rows of a type, an outcome and an account (acting or target); null: any. */
 export function selection(filter: {
   event_type?: string | null | undefined
   outcome?: 'success' | 'failure' | null | undefined
@@ -20,7 +20,7 @@ export function selection(filter: {
 }): Selection {
   const { event_type = null, outcome = null, account_id = null } = filter
   const filters: Sql[] = []
-  // As a literal, so that the planner sees that the index of failures holds all rows asked for.
+  // A literal, so that the planner can use the partial index of failures.
   if (outcome !== null) filters.push(sql`outcome = ${sql.raw(`'${outcome}'`)}`)
   if (account_id === null) return { sources: [event_type === null ? undefined : ofType(event_type)], filters }
   if (event_type !== null) filters.push(sql`event_type = ${event_type}`)
@@ -29,15 +29,15 @@ export function selection(filter: {
   return { sources, filters }
 }
 
-/** Rows of any of these types, without a look at what lies between them. */
+/** Rows of any of these types; other rows are not scanned. */
 export const ofTypes = (...types: string[]): Selection => ({ sources: types.map(ofType), filters: [] })
 
 const ofType = (event_type: string): Source => ({ column: 'event_type', value: sql`${event_type}::text` })
 
 /**
- * A select of the first `size` numbers of a selection in the order of the stretch, after `skipped` of them. Each
- * source walks its own index and stops there, however many rows the log has. Sizes stand in the statement as
- * literals, since the planner costs `limit $n` as a tenth of the table.
+ * Selects the first `size` numbers of a selection in the order of the stretch, after skipping `skipped` of them.
+ * Each source walks its own index and stops after the rows it needs, however large the log is. Limits are literals
+ * because the planner estimates `limit $n` as a tenth of the table.
  */
 export function numbersOf(
   { sources, filters }: Selection,
@@ -45,18 +45,18 @@ export function numbersOf(
   size: number,
   { skipped = 0, skippedMax = 0 }: { skipped?: number; skippedMax?: number } = {},
 ): Sql {
-  const most = skipped === 0 ? size : size + skippedMax
-  const found = sources.map((source) => walk(source, stretch, filters, sql.raw(most)))
+  const max = skipped === 0 ? size : size + skippedMax
+  const found = sources.map((source) => walk(source, stretch, filters, sql.raw(max)))
   return sql`
     select seq from (${sql.join(found, ' union ')}) found order by seq ${sql.raw(stretch.direction)}
     limit ${sql.raw(size)} offset ${skipped}`
 }
 
 /**
- * The column is compared together with `seq`: an equality would leave the planner free to walk the whole log
- * and drop what is not of this value.
+ * Compares the column and `seq` as a pair. With a plain equality, the planner might walk the whole log by `seq` and
+ * filter out other values.
  */
-function walk(source: Source, { direction, from, to }: Stretch, filters: readonly Sql[], most: Sql): Sql {
+function walk(source: Source, { direction, from, to }: Stretch, filters: readonly Sql[], max: Sql): Sql {
   const order = sql.raw(direction)
   const column = source && sql.raw(source.column)
   const [key, range] = source
@@ -67,5 +67,5 @@ function walk(source: Source, { direction, from, to }: Stretch, filters: readonl
       ]
     : [sql`seq ${order}`, sql`seq > ${from}::bigint and seq < ${to}::bigint`]
   const conditions = sql.join([sql`seq is not null`, range, ...filters], ' and ')
-  return sql`(select seq from audit_log where ${conditions} order by ${key} limit ${most})`
+  return sql`(select seq from audit_log where ${conditions} order by ${key} limit ${max})`
 }

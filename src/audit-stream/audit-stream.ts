@@ -9,10 +9,10 @@ import { type Authority, authorise, authoriseAgain } from './authority.ts'
 import { Follower } from './follower.ts'
 import { createTail } from './tail.ts'
 
-/** The audit streams of this node: `GET <account path>/audit/stream` (contract 1, section 12). */
+/** The audit streams of this node: `GET <account path>/audit/stream`, server-sent events. */
 export type AuditStreams = {
   open(request: EdgeRequest, origin: RequestInfo): Promise<EdgeReply>
-  /** Every stream ends with `shutdown`, and no other begins; resolves when nothing is read for them any more. */
+  /** Ends every stream with `shutdown` and refuses new ones; resolves when all reading has stopped. */
   end(): Promise<void>
 }
 
@@ -20,7 +20,6 @@ export function createAuditStreams(app: App): AuditStreams {
   const tail = createTail(app)
   /** By credential, oldest first. */
   const open = new Map<string, Set<Follower>>()
-  const started = new WeakSet<Follower>()
   let isOver = false
 
   function follow(origin: RequestInfo, authority: Authority): Follower {
@@ -35,7 +34,7 @@ export function createAuditStreams(app: App): AuditStreams {
         leave?.()
         siblings.delete(follower)
         if (siblings.size === 0) open.delete(key)
-        if (!started.has(follower)) return
+        if (!follower.isStarted) return
         const { request_id, ip, trace } = origin
         const duration_ms = Math.round(performance.now() - began)
         app.log.info(
@@ -68,7 +67,7 @@ export function createAuditStreams(app: App): AuditStreams {
       })
       const follower = follow(origin, authority)
       try {
-        // Registered first: what takes the authority from here on is heard, what took it before is seen now.
+        // Registered first, then read again: a later loss of authority is signalled, an earlier one is seen here.
         await authoriseAgain(app, origin, authority)
         await tail.fresh()
         if (isOver) throw refusal('shutting_down')
@@ -77,7 +76,6 @@ export function createAuditStreams(app: App): AuditStreams {
         throw isOver ? refusal('shutting_down') : error
       }
       limit(authority)
-      started.add(follower)
       follower.start(query.after)
       return { status: 200, headers: { ...streamHeaders }, body: follower.body }
     },
@@ -100,7 +98,7 @@ const streamHeaders = {
 
 type Query = { acting?: string | undefined; after?: number | undefined }
 
-/** A number of the log, as text. */
+/** A `seq` as text. */
 const Position = z
   .string()
   .regex(/^\d{1,16}$/)
@@ -109,7 +107,7 @@ const Position = z
 
 const Query = z.strictObject({ acting: Uuid.optional(), after: Position.optional() })
 
-/** The query, and the position that a client resumes from: the header is the younger of the two. */
+/** The query and the position to resume from. `Last-Event-ID` overrides `after`: a client that reconnects sends both. */
 function readQuery(request: EdgeRequest): Query {
   const sent = new URLSearchParams(request.query)
   const twice = [...sent.keys()].find((key) => sent.getAll(key).length > 1)

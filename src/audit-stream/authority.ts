@@ -6,11 +6,11 @@ import type { AuthSpec } from '../core/method.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
 
-/** Whose stream it is, and until when at most. */
+/** Who reads the stream, and when that right expires at the latest. */
 export type Authority = {
   account_id: string
   credential: Credential
-  /** The token, where it is a daemon token. */
+  /** The token itself, for a daemon token. */
   daemon?: string | undefined
   actor_id: string
   /** Of the admin grant. */
@@ -20,8 +20,8 @@ export type Authority = {
 const auth = { account: 'required', actor: 'required', roles: ['admin'] } as const satisfies AuthSpec
 
 /**
- * The guards of the stream in the order of contract 1, section 8.1: account, token scope, query, actor, role.
- * `readActing` judges the query when its turn has come.
+ * Runs the guards of the stream in the order of every RPC method: account, token scope, query, actor, role.
+ * `readActing` validates the query when its turn comes.
  */
 export async function authorise(
   app: App,
@@ -44,7 +44,7 @@ export async function authorise(
   }
 }
 
-/** The same authority read again: as it is now, refused when another credential of the request stands for it. */
+/** Reads the authority again. Refuses if the request now authenticates with a different credential. */
 export async function authoriseAgain(app: App, origin: RequestInfo, held: Authority): Promise<Authority> {
   const now = await authorise(app, origin, () => held.actor_id)
   if (!isSame(now, held)) throw refusal('authentication_required')
@@ -56,7 +56,7 @@ const isSame = (one: Authority, other: Authority): boolean =>
   one.credential.type === other.credential.type &&
   one.credential.id === other.credential.id
 
-/** What a refusal of `authoriseAgain` means for an open stream; undefined: nothing, the question stays open. */
+/** What a rejection of `authoriseAgain` means for an open stream; undefined: nothing is known, so try again. */
 export function lossOf(
   error: unknown,
   { credential }: Authority,

@@ -1,6 +1,6 @@
 import type { AuditEvent } from '../audit/entry.ts'
 
-/** Why a stream ends; the last thing that its client reads (contract 1, section 12.2). */
+/** Why a stream ends; its last block says so. */
 export type StreamEnd =
   | 'revoked'
   | 'expired'
@@ -9,7 +9,7 @@ export type StreamEnd =
   | 'slow_consumer'
   | 'shutdown'
 
-/** Bytes of one or more blocks, made once for all streams that send them. */
+/** One or more encoded blocks, shared by all streams that send them. */
 export type Blocks = { readonly bytes: Uint8Array; readonly count: number }
 
 const utf8 = new TextEncoder()
@@ -18,7 +18,7 @@ const block = (text: string): Blocks => ({ bytes: utf8.encode(text), count: 1 })
 export const opening = block(': connected\n\n')
 export const keepAlive = block(': keep-alive\n\n')
 
-/** JSON escapes line breaks, so `data` is one line whatever a consumer's metadata holds. */
+/** JSON escapes line breaks, so `data` is one line whatever the metadata contains. */
 export const eventBlocks = (rows: readonly AuditEvent[]): Blocks => ({
   bytes: utf8.encode(
     rows
@@ -36,7 +36,7 @@ export const closeBlock = (reason: StreamEnd): Blocks =>
 
 const retryLine = utf8.encode('retry: 3000\n')
 
-/** The first block behind the opening tells a client how long to wait before it connects again. */
+/** Adds the reconnection delay; only the first block after the opening carries it. */
 export const withRetry = ({ bytes, count }: Blocks): Blocks => ({
   bytes: Buffer.concat([retryLine, bytes]),
   count,

@@ -23,7 +23,7 @@ type World = {
   streams: Record<Kind, OpenStream>
 }
 
-/** An admin with two sessions and a token, and a stream of each. */
+/** An admin with two sessions and a token, and a stream for each. */
 async function world(node: Pick<TestService, 'url'> = test): Promise<World> {
   const made = await test.account()
   const grant = await test.roleGrant({ actor_id: made.actor_id, role: 'admin' })
@@ -46,7 +46,7 @@ async function follow(node: Pick<TestService, 'url'>, headers: Record<string, st
   return stream
 }
 
-/** What an ended stream said last: the types of its rows, and why it ended. */
+/** The end of a closed stream: the types of its rows, and the reason. */
 async function endOf(stream: OpenStream): Promise<{ rows: unknown[]; reason: unknown }> {
   const blocks = await stream.rest()
   const close = blocks.at(-1) as StreamBlock
@@ -55,7 +55,7 @@ async function endOf(stream: OpenStream): Promise<{ rows: unknown[]; reason: unk
   return { rows: blocks.slice(0, -1).map(({ data }) => data.method), reason: close.data.reason }
 }
 
-/** A stream still follows: a row written now reaches it, and no close before. */
+/** Asserts that a stream is still open: a row written now reaches it, without a close block before. */
 async function isOpen(stream: OpenStream): Promise<void> {
   const { cell } = await watcher.client.cell_create({ data: {} })
   for (;;) {

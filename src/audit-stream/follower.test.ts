@@ -5,7 +5,7 @@ import { eventBlocks } from './blocks.ts'
 import { Follower } from './follower.ts'
 import type { Reading, Tail } from './tail.ts'
 
-// Time is what these rules are about: the whole service keeps them with the clock of the machine.
+// Fake timers: these rules are about time.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
@@ -16,7 +16,7 @@ const authority: Authority = {
   role_expires_at: null,
 }
 
-/** A stream on a tail by hand, whose client takes chunks until it is told to stop. */
+/** A stream on a fake tail, whose client reads chunks until told to stop. */
 function stream({ fresh = async () => {}, log = [] as Reading[] } = {}) {
   const takers = new Set<(reading: Reading) => void>()
   const tail: Tail = {

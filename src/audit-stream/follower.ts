@@ -18,34 +18,36 @@ import { createOutbox, type Outbox } from './outbox.ts'
 import type { Reading, Tail } from './tail.ts'
 
 const keepAliveMs = 15_000
-/** How long a stream that has lost its authority waits for the row that says so. */
+/** How long a stream that lost its authority waits for the audit row of that loss. */
 const lastRowMs = 1_500
 const retryMs = 1_000
 
 type FollowerOptions = {
   tail: Tail
   authority: Authority
-  /** Reads the authority again; rejects with what refuses it. */
+  /** Reads the authority again; rejects with the refusal. */
   authoriseAgain(held: Authority): Promise<Authority>
-  /** Called once, when nothing follows any more but what waits already; `client_left` without a close block. */
+  /** Called once, when only queued blocks are left to send; `client_left`: no close block is sent. */
   onEnd(reason: StreamEnd | 'client_left'): void
 }
 
-/** One open audit stream: where it is in the log, and what ends it. */
+/** One open audit stream: its position in the log, and what ends it. */
 export class Follower {
   readonly connection: Connection
   readonly body: StreamBody
+  /** True once `start` was called. */
+  isStarted = false
   readonly #options: FollowerOptions
   readonly #outbox: Outbox
   readonly #quiet: NodeJS.Timeout
   readonly #unfollow: () => void
   #held: Authority
   #position = 0
-  /** Handed every reading of the tail; before that, the stream reads for itself. */
+  /** True: takes every reading of the tail. False: replays older rows by its own reads. */
   #isLive = false
   #isEnded = false
   #isFirst = true
-  /** It ends with this reason as soon as it has sent all up to `lastSeq`. */
+  /** The stream ends with this reason once it has sent everything up to `lastSeq`. */
   #ending: { reason: StreamEnd; lastSeq: number } | undefined
   #stalls = 0
   #disarm = (): void => {}
@@ -77,8 +79,9 @@ export class Follower {
     }
   }
 
-  /** Goes on after `after`, or from the newest row on; only from here does anything follow the opening. */
+  /** Starts after `after`, or at the newest row. Nothing but the opening is sent before. */
   start(after: number | undefined): void {
+    this.isStarted = true
     if (this.#isEnded) return
     this.#arm()
     if (after === undefined) {
@@ -103,7 +106,7 @@ export class Follower {
     this.#quiet.refresh()
   }
 
-  /** A stream that reads for itself waits for its client and piles nothing up; one that takes nothing must go. */
+  /** A replay waits for its client instead of queueing; a client that reads nothing for two intervals is dropped. */
   #onQuiet(): void {
     if (!this.#isLive && !this.#outbox.isEmpty && ++this.#stalls > 1) this.close('slow_consumer')
     else this.#put(keepAlive)
@@ -124,7 +127,7 @@ export class Follower {
     this.#position = to
   }
 
-  /** Reads up to where the tail is, at the pace of the client. */
+  /** Reads up to the position of the tail, at the client's pace. */
   async #replay(after: number): Promise<void> {
     const { tail } = this.#options
     this.#position = after
@@ -133,7 +136,7 @@ export class Follower {
       const reading = await tail.read(this.#position).catch(() => undefined)
       if (this.#isEnded) return
       if (!reading) await delay(retryMs, undefined, { ref: false })
-      // Only what was asked for can lie in the future; later the stream may well be ahead of the tail.
+      // Only the requested position can be in the future; later the stream may be ahead of the tail.
       else if (isAsked && this.#position > reading.newest) this.#skip(this.#position, reading.newest)
       else {
         isAsked = false
@@ -158,7 +161,7 @@ export class Follower {
     else if (closings.some((one) => one.kind === 'actor' && one.actor_id === actor_id)) void this.#judge()
   }
 
-  /** What took the authority left a row; it is committed, so the next reading has it. */
+  /** The change that took the authority wrote a committed row; ends the stream once that row has been sent. */
   async #lose(reason: StreamEnd): Promise<void> {
     if (this.#ending || this.#isEnded) return
     const ending = { reason, lastSeq: Number.POSITIVE_INFINITY }
@@ -182,12 +185,12 @@ export class Follower {
     }
   }
 
-  /** Judges again when the admin grant expires; the hub tells when the credential does. */
+  /** Rechecks when the admin grant expires; the hub handles the expiry of the credential. */
   #arm(): void {
     const { role_expires_at } = this.#held
     this.#disarm()
     if (this.#isEnded || role_expires_at === null) return
-    // The clock of the database may be behind ours, and only it says what has expired.
+    // Only the clock of the database decides what has expired, and it may be behind ours.
     if (Date.parse(role_expires_at) <= Date.now()) this.#judgeSoon()
     else this.#disarm = at(role_expires_at, () => void this.#judge())
   }

@@ -54,7 +54,7 @@ describe('the caps of audit streams', () => {
     const [slow, quick] = [await open({ cookie: admin.cookie }), await open({ cookie: admin.cookie })]
     slow.pause()
     let written = 0
-    // What the sockets between them hold does not wait in the service.
+    // What the TCP buffers hold is not queued in the service.
     while (ended().length === 0) {
       written += await writeRows(test, 300, 8_000)
       signalRows(test)

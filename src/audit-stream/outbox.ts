@@ -1,22 +1,22 @@
 import type { Sink, StreamBody } from '../http/reply.ts'
 import type { Blocks } from './blocks.ts'
 
-/** What one client may leave unread before it counts as too slow (contract 1, section 12.3, rule 3). */
+/** How much a client may leave unread before it is too slow. */
 const waitingMax = { blocks: 1000, bytes: 1_048_576 }
 
 /** How long the client of an ended stream may take to read the rest. */
 const lingerMs = 5_000
 
-/** The blocks between a stream and its client: sent at once while the client reads, counted while it does not. */
+/** The queue between a stream and its client: blocks are sent at once while the client reads, else counted. */
 export type Outbox = {
   readonly body: StreamBody
   push(blocks: Blocks): void
-  /** More waits than may. */
+  /** More is waiting than allowed. */
   readonly isOver: boolean
   readonly isEmpty: boolean
-  /** Resolves when the client has taken everything, or is gone. */
+  /** Resolves when the client has read everything or has left. */
   emptied(): Promise<void>
-  /** Ends the body with `last`: behind what waits, or instead of it. */
+  /** Ends the body with `last`, after the queue or instead of it. */
   end(last: Blocks, discard: boolean): void
 }
 
@@ -29,7 +29,7 @@ export function createOutbox(onGone: () => void): Outbox {
   let isEnding = false
   let linger: NodeJS.Timeout | undefined
   let emptied: PromiseWithResolvers<void> | undefined
-  /** Of the queue, and of the chunk with which the sink became full. */
+  /** Totals of the queue and of the chunk that filled the sink. */
   const waiting = { blocks: 0, bytes: 0 }
 
   const count = ({ count, bytes }: Blocks, sign: 1 | -1): void => {
@@ -39,7 +39,7 @@ export function createOutbox(onGone: () => void): Outbox {
   let inSink: Blocks | undefined
 
   function flush(): void {
-    // A web stream says that it is drained in the middle of a write.
+    // A web stream may report `drained` during a write.
     if (!sink || isFull || isFlushing) return
     isFlushing = true
     while (queue.length > 0 && !isFull) {

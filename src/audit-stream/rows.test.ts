@@ -16,7 +16,7 @@ async function started(options: TestOptions = {}): Promise<{ test: TestService; 
   return { test, admin: await test.account({ roles: ['admin'] }) }
 }
 
-/** Numbers what stands in the log, and answers with the highest number. */
+/** Numbers the rows in the log and returns the highest number. */
 async function newest(test: TestService): Promise<number> {
   let last = 0
   for await (const row of await exportAudit(test.service.app)) last = row.seq
@@ -48,7 +48,7 @@ describe('rows on the audit stream', () => {
     expect(row?.data.params).toMatchObject({ actor_id: admin.actor_id, metadata: { cell_id: cell.id } })
   })
 
-  it('the retry line stands in the first block behind the opening and in no other', async () => {
+  it('the retry line is in the first block after the opening and in no other', async () => {
     const { test, admin } = await started()
     const stream = await openStream(test, { cookie: admin.cookie })
     await writeRows(test, 3)

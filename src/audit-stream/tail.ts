@@ -5,40 +5,40 @@ import type { App } from '../core/app.ts'
 import { type Database, sql } from '../db/db.ts'
 import { type Blocks, eventBlocks } from './blocks.ts'
 
-/** What stands in the log behind one position, as one statement saw it. */
+/** The rows after one position, as one statement saw them. */
 export type Reading = {
   /** In rising `seq`; at most `batch`. */
   rows: AuditEvent[]
-  /** Up to here this reading knows everything. */
+  /** The reading is complete up to here. */
   end: number
   /** The highest number ever given. */
   newest: number
-  /** The highest number whose row retention removed. */
+  /** The highest number that retention has removed. */
   removed_seq: number
-  /** All rows as they are sent; made once, for all streams. */
+  /** All rows encoded; built once for all streams. */
   blocks(): Blocks
 }
 
-/** The one reader of this node for all its audit streams; it does nothing while none is connected. */
+/** The single reader of the log for all audit streams of this node; idle while none is connected. */
 export type Tail = {
-  /** Hands every reading on, from the next one on, until the answer is called. */
+  /** Passes every reading from the next one on; call the returned function to stop. */
   follow(take: (reading: Reading) => void): () => void
-  /** Resolves when all that was committed before the call has been handed on; rejects when it cannot be read. */
+  /** Resolves when everything committed before the call has been passed on; rejects if it cannot be read. */
   fresh(): Promise<void>
-  /** What follows `after`, for a stream that is not where the tail is. */
+  /** Reads the rows after `after`, for a stream that is behind the tail. */
   read(after: number): Promise<Reading>
-  /** Everything up to here has been handed on. */
+  /** Everything up to here has been passed on. */
   readonly position: number
-  /** Resolves when nothing of it runs any more. */
+  /** Stops reading; resolves when nothing is running. */
   end(): Promise<void>
 }
 
 const batch = 200
 
-/** Signals get lost, and rows written outside mutations send none. */
+/** Signals may get lost, and rows written outside mutations send none. */
 const pollMs = 1_000
 
-/** Between two readings; under many writers one reading then serves many of their rows. */
+/** Min time between two readings, so that one reading serves many concurrent writers. */
 const restMs = 20
 
 export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): Tail {
@@ -46,30 +46,30 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
   let position: number | undefined
   let asked: PromiseWithResolvers<void> | undefined
   let running: Promise<void> | undefined
-  /** When the next reading may begin. */
+  /** When the next reading may start. */
   let next = 0
   let isFailing = false
   let isOver = false
   let stop = (): void => {}
 
   function start(): void {
-    // The rows of the time without a stream are nobody's.
+    // Skip rows written while no stream was open.
     position = undefined
     const poll = setInterval(wake, pollMs).unref()
-    const deaf = hub.listen(({ wroteAudit }) => {
+    const unlisten = hub.listen(({ wroteAudit }) => {
       if (wroteAudit) wake()
     })
     stop = () => {
       clearInterval(poll)
-      deaf()
+      unlisten()
     }
   }
 
-  /** One reading for all who ask before it begins. */
+  /** One reading serves everyone who asks before it starts. */
   function fresh(): Promise<void> {
     if (!asked) {
       asked = Promise.withResolvers()
-      // Whoever only wakes the tail does not wait for it.
+      // `wake` ignores the result.
       asked.promise.catch(() => {})
     }
     const { promise } = asked
@@ -137,7 +137,7 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
   }
 }
 
-/** One statement, so that what it does not show of the rows behind `after` was removed before. */
+/** One statement, so that a number missing from its rows was removed before it ran. */
 async function readAfter(db: Database, after: number): Promise<Reading> {
   type Row = { newest: number; removed_seq: number } & AuditEvent
   const found = await db.readOnly.rows<Row | (Row & { id: null })>(sql`

@@ -1,6 +1,6 @@
 import type { EventMetadata, EventType } from '../events.ts'
 
-/** One row of the audit log as it is written; ids of stored rows only. */
+/** One row of the audit log before it is written; every id must belong to a stored row. */
 export type AuditRow = {
   event_type: string
   outcome: 'success' | 'failure'
@@ -12,16 +12,16 @@ export type AuditRow = {
   metadata: Record<string, unknown> | null
 }
 
-/** Who acted on whom. The caller's own columns come from the request unless an event names others. */
+/** Who acted on whom. The request supplies the caller's columns unless the event names others. */
 export type Envelope = Pick<
   AuditRow,
   'actor_id' | 'account_id' | 'target_actor_id' | 'target_account_id' | 'ip'
 >
 
 /**
- * Records the success row of an effect; it is written in the mutation's own transaction, or as a failure where
- * that is refused or undone. `cell_ids`: cells whose timeline it belongs to although its metadata does not
- * name them.
+ * Records the success row of an effect. The row is written in the mutation's own transaction; if the mutation is
+ * refused or rolled back, it is written as a failure instead. `cell_ids` lists cells whose timeline shows the row
+ * even though its metadata does not name them.
  */
 export type Audit = <K extends EventType>(
   event_type: K,
@@ -29,7 +29,7 @@ export type Audit = <K extends EventType>(
   envelope?: Partial<Envelope> & { cell_ids?: readonly string[] },
 ) => void
 
-/** The envelope of a request: the caller, and nobody acted upon. */
+/** The envelope of a request: the caller, without a target. */
 export const callerEnvelope = (
   caller: { account: { id: string } | null; actor?: { id: string } | null },
   ip: string | null,
@@ -46,7 +46,10 @@ const pairs = [
   ['target_actor_id', 'target_account_id'],
 ] as const
 
-/** The request's envelope with what an event names itself. One who is named by half is somebody else as a whole. */
+/**
+ * The request's envelope, overridden by what the event names. If an event names only one id of a pair and it differs
+ * from the request's, the other id becomes null: the request's would belong to someone else.
+ */
 export function envelopeOf<T extends Partial<Envelope>>(
   envelope: Envelope,
   own: T | undefined,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 
-/** A numbered row as it is shown: these 11 keys in this order (contract 3, section 8.1). */
+/** A numbered row as clients see it: these 11 keys in this order. */
 export const AuditEvent = z.object({
   id: Uuid,
   seq: z.int(),
@@ -18,11 +18,11 @@ export const AuditEvent = z.object({
 })
 export type AuditEvent = z.output<typeof AuditEvent>
 
-/** The same of `audit_log l`. */
+/** The same columns of `audit_log l`. */
 export const auditColumns = sql`l.id, l.seq, l.event_type, l.outcome, l.actor_id, l.account_id,
   l.target_account_id, l.target_actor_id, l.ip, l.created_at, l.metadata`
 
-/** The name of a type as input; one that is not registered finds nothing. */
+/** An event type as a filter; an unregistered one matches nothing. */
 export const EventType = z
   .string()
   .max(128)

@@ -1,13 +1,13 @@
 import { type Database, type Sql, sql } from '../db/db.ts'
 import type { Log } from '../log/log.ts'
 
-/** A loss this long ago is over: the next one begins a new count, and `doctor` is silent about it. */
+/** After this many days a loss is history: `doctor` no longer reports it, and the next loss starts a new count. */
 export const lossDays = 7
 
-/** Keeps in the database how many audit rows were lost of late; off the request path. */
+/** Stores in the database how many audit rows were lost recently; off the request path. */
 export type Losses = {
   add(rows: number, cause: string): void
-  /** Writes what is waiting; part of the shutdown. */
+  /** Writes the waiting count; part of the shutdown. */
   flush(): Promise<void>
 }
 
@@ -23,7 +23,7 @@ export function createLosses(db: Database, log: Log): Losses {
       try {
         await db.run(counted(rows, cause))
       } catch (error) {
-        // It goes along with the next loss, or with the shutdown.
+        // The next loss or the shutdown retries.
         waiting += rows
         log.warn({ err: error }, 'the count of lost audit rows could not be stored')
         return

@@ -3,12 +3,12 @@ import { type Database, sql } from '../db/db.ts'
 const numberedMax = 10_000
 
 /**
- * Gives committed rows their number, in the order in which they became visible.
- * Whoever reads the log does this first, so that a caller finds what it was answered for.
+ * Numbers committed rows in the order in which they became visible.
+ * Readers of the log call this first so that callers see their own writes.
  */
 export async function numberRows(db: Pick<Database, 'first' | 'readOnly'>): Promise<void> {
   for (;;) {
-    // The order keeps the planner on the partial index of rows without a number.
+    // `order by` makes the planner use the partial index of unnumbered rows.
     const waiting = await db.readOnly.first(
       sql`select written from audit_log where seq is null order by written limit 1`,
     )

@@ -8,7 +8,7 @@ import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import type { Envelope } from './audit.ts'
 
-/** The two ids of a pair are of one account, whoever names them. */
+/** The two ids of a pair belong to one account, whoever names them. */
 
 let work: (tools: Work) => unknown = () => {}
 const actions = {
@@ -48,7 +48,7 @@ const isFlawed = async (run: () => Promise<unknown>) => {
   await run()
   return [audit.flaws - flaws, audit.failures - failures]
 }
-/** By the method: its pairs, and how many flaws were counted. */
+/** Calls the method; returns the pairs of its rows and how many flaws were counted. */
 async function written(own: Partial<Envelope> | undefined) {
   work = ({ audit }) => audit('cell_delete', { cell_id }, own)
   const [flaws, failures] = await isFlawed(() => rpc(test.url, call('act'), { cookie: ada.cookie }))
@@ -71,19 +71,19 @@ describe('an envelope that a handler names', () => {
       1,
     ],
     [
-      'with another actor only is his',
+      'with only another actor gets that actor’s account',
       () => ({ actor_id: bob.actor_id }),
       () => [bob.actor_id, bob.id, null, null],
       0,
     ],
     [
-      'with another account only is nobody’s actor',
+      'with only another account has no actor',
       () => ({ account_id: bob.id }),
       () => [null, bob.id, null, null],
       0,
     ],
     [
-      'with a target actor only gets his account',
+      'with only a target actor gets its account',
       () => ({ target_actor_id: bob.actor_id }),
       () => [ada.actor_id, ada.id, bob.actor_id, bob.id],
       0,
@@ -101,7 +101,7 @@ describe('an envelope that a handler names', () => {
       0,
     ],
     [
-      'with an actor whom nobody stores stays as it is',
+      'with an actor that is not stored stays as it is',
       () => ({ target_actor_id: cell_id, target_account_id: bob.id }),
       () => [ada.actor_id, ada.id, cell_id, bob.id],
       0,
@@ -170,7 +170,7 @@ describe('an operator call or transaction that names for whom it acts', () => {
   })
 })
 
-it('rows of a request that name nobody else are written without a look at anybody', async () => {
+it('rows that name only the caller are written without looking up accounts', async () => {
   sent.length = 0
   await ada.client.cell_create({ data: {} })
   expect(sent.filter((text) => text.includes('audit_write'))).toEqual([

@@ -6,36 +6,36 @@ import { badText, mayHoldBadText } from '../wire/issues.ts'
 import type { AuditRow, Envelope } from './audit.ts'
 import { createLosses } from './loss.ts'
 
-/** Who calls, as the service itself found: these two ids belong together. */
+/** The authenticated caller: these two ids are known to belong together. */
 export type Pair = Pick<Envelope, 'actor_id' | 'account_id'>
 
-/** What the statement that writes rows answered, or why it failed. */
+/** The result of the statement that writes rows, or its error. */
 type Answer = readonly unknown[] | Error
 
 /**
- * Writes audit rows through a database function that undoes a failing insert by itself: the mutation goes
- * on, the loss is logged and counted.
+ * Writes audit rows through a database function that catches a failing insert: the mutation commits anyway, and
+ * the loss is logged and counted.
  */
 export type AuditWriter = {
-  /** The statement that writes `rows`; it travels with the mutation's COMMIT. */
+  /** The statement that writes `rows`; it is pipelined with the mutation's COMMIT. */
   statement(rows: readonly AuditRow[], caller?: Pair): Sql | undefined
-  /** Judges what that statement answered. */
+  /** Handles the result of that statement. */
   settle(answer: Answer, rows: readonly AuditRow[]): void
-  /** The rows of what was refused or undone, in their order, outside any transaction; never throws. */
+  /** Writes the rows of a refused or rolled-back mutation, in order and outside any transaction; never throws. */
   failure(rows: AuditRow | readonly AuditRow[], caller?: Pair): Promise<void>
-  /** Stores the count of lost rows, if it could not be stored before. */
+  /** Stores the count of lost rows if an earlier attempt failed. */
   flush(): Promise<void>
-  /** How many writes failed since the start, wholly or in part. */
+  /** Writes that failed since the start, wholly or in part. */
   readonly failures: number
-  /** How many rows were lost by that. */
+  /** Rows lost in those writes. */
   readonly lost: number
-  /** How many rows were written although they break a rule of their type since the start. */
+  /** Rows written since the start although they break a rule of their type. */
   readonly flaws: number
 }
 
-/** Bytes of metadata as JSON. */
+/** Max size of metadata as JSON, in bytes. */
 const metadataMax = 8192
-/** A line of the log names at most this many lost rows. */
+/** Max lost rows that one log line lists. */
 const namedMax = 50
 
 export function createAuditWriter(db: Database, log: Log, types: EventTypes): AuditWriter {
@@ -101,7 +101,7 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
   }
 }
 
-/** True where a row names an actor other than the caller, whose account nobody has looked up for it. */
+/** True if a row names an actor other than the caller: its account has not been verified. */
 function isUnpaired(row: AuditRow, caller: Pair | undefined): boolean {
   const isOther = (actor_id: string | null, account_id: string | null): boolean =>
     actor_id !== null && !(caller && actor_id === caller.actor_id && account_id === caller.account_id)
@@ -111,7 +111,7 @@ function isUnpaired(row: AuditRow, caller: Pair | undefined): boolean {
 const places = z.array(z.int()).default([])
 const Report = z.object({ lost: places, mended: places, cause: z.string().default('') })
 
-/** Somebody may have put a function of his own in the place of ours: then nothing is known to be stored. */
+/** If the database function was replaced by another one, assume that nothing was stored. */
 function parsed(report: string, rows: readonly AuditRow[]): z.output<typeof Report> {
   try {
     return Report.parse(JSON.parse(report))
@@ -123,7 +123,7 @@ function parsed(report: string, rows: readonly AuditRow[]): z.output<typeof Repo
 const pick = (rows: readonly AuditRow[], places: readonly number[]): AuditRow[] =>
   places.flatMap((place) => rows[place] ?? [])
 
-/** What the log may hold of a row: not the metadata, where a purge names an account. */
+/** The parts of a row that may be logged. Metadata is left out: that of a purge names an account. */
 const nameable = ({ event_type, outcome, ...row }: AuditRow) => ({
   event_type,
   outcome,
@@ -134,8 +134,8 @@ const nameable = ({ event_type, outcome, ...row }: AuditRow) => ({
 })
 
 /**
- * The row as JSON that the table takes, and how it breaks the rules of its type. A flaw never keeps a row out:
- * what happened must stand in the log, if need be without its metadata.
+ * The row as JSON that the table accepts, and how it breaks the rules of its type. A flawed row is still written,
+ * without its metadata if necessary: the log must not miss what happened.
  */
 function rendered(row: AuditRow, types: EventTypes): { text: string; flaw?: string | undefined } {
   const { metadata } = row
@@ -144,12 +144,12 @@ function rendered(row: AuditRow, types: EventTypes): { text: string; flaw?: stri
     text: JSON.stringify({ ...row, metadata: kept }),
     flaw,
   })
-  // A consumer's handler may hand over anything.
+  // A consumer's handler may pass anything.
   if (text === undefined || typeof metadata !== 'object' || Array.isArray(metadata))
-    return instead(null, 'the metadata is no object that JSON can say')
+    return instead(null, 'the metadata is not an object that JSON can represent')
   if (mayHoldBadText(text) && badText(metadata))
     return instead(null, 'the metadata holds text that cannot be stored')
-  // A unit takes three bytes at most: a row of the usual size needs no second look.
+  // A UTF-16 unit takes at most three bytes, so rows of typical size need no exact count.
   if (text.length * 3 > metadataMax && Buffer.byteLength(JSON.stringify(metadata)) > metadataMax)
     return instead({ oversize: true }, `the metadata is larger than ${metadataMax} bytes`)
   return { text, flaw: types.flaw(row) }

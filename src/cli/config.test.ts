@@ -37,7 +37,7 @@ const env = {
   CELLKEEP_DATABASE_URL: 'postgres://u:hunter2@db/app',
   CELLKEEP_COOKIE_KEYS: key,
   CELLKEEP_PORT: '8080',
-  CELLKEEP_ADMIN_UI: 'true',
+  CELLKEEP_PROT: '1',
 }
 
 it('config prints every setting with value and source, secrets masked', async () => {
@@ -53,7 +53,7 @@ it('config prints every setting with value and source, secrets masked', async ()
   expect(row('CELLKEEP_TRUSTED_PROXIES')).toEqual(['CELLKEEP_TRUSTED_PROXIES', '::1,10.0.0.0/8', 'file'])
   expect(row('CELLKEEP_POSTGRES_BIN')).toEqual(['CELLKEEP_POSTGRES_BIN', '(unset)', 'default'])
   expect(row('CELLKEEP_CONFIG')?.[1]).toBe(join(cwd, 'cellkeep.config.json'))
-  expect(stderr).toBe('warning: CELLKEEP_ADMIN_UI is set, but this version does not use it yet\n')
+  expect(stderr).toBe('warning: CELLKEEP_PROT is not a setting; did you mean CELLKEEP_PORT?\n')
   expect(stdout + stderr).not.toContain('hunter2')
 })
 

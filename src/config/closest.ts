@@ -1,4 +1,4 @@
-/** The name that was probably meant: at most two typing mistakes away; undefined when none is near. */
+/** The name that was probably meant: at most two typos away; undefined if there is none. */
 export function closest(name: string, names: readonly string[]): string | undefined {
   let best: string | undefined
   let fewest = 3
@@ -12,7 +12,7 @@ export function closest(name: string, names: readonly string[]): string | undefi
   return best
 }
 
-/** Levenshtein distance; a difference in length alone already settles most pairs. */
+/** Levenshtein distance, infinite where the lengths differ by more than two. */
 function mistakes(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)

@@ -66,7 +66,7 @@ describe('without any setting', () => {
     expect(Object.keys(config).sort()).toEqual([...keys].sort())
   })
 
-  it('the library has the defaults that the contract names for it', () => {
+  it('the library has its own defaults', () => {
     const { config } = resolveOptions({}, cwd)
     expect(config).toMatchObject({ bootstrap: 'disabled', audit_stream: false, app_settings: false })
     expect(config.cleanup_interval_s).toBeNull()
@@ -113,7 +113,6 @@ describe('one value', () => {
     ['cleanup_interval_s', '0', null],
     ['cleanup_interval_s', 'off', null],
     ['cleanup_interval_s', '10', 10],
-    ['metrics_port', 'off', null],
     ['log_format', 'text', 'text'],
     ['database_url', 'postgresql:///app?host=/run/postgresql', 'postgresql:///app?host=/run/postgresql'],
   ]
@@ -148,15 +147,13 @@ describe('one value', () => {
     ['argon2', ['19456,2', '19456,2,1,1', '7,1,1', '4194305,2,1', '19456,0,1', '512,2,65']],
     ['limit_login_ip', ['5', '0/900', '5/0', '1000001/900', '5/86401', '5/900s', '5 / 900']],
     ['cleanup_interval_s', ['9', '86401']],
-    ['metrics_port', ['0', '65536']],
-    ['metrics_host', ['localhost']],
     ['log_level', ['trace']],
     ['limit_store', ['redis', 'Postgres']],
   ]
   it.each(refused)('%s refuses with name and rule', (name, texts) => {
     const variable = `CELLKEEP_${name.toUpperCase()}`
     for (const text of texts) {
-      // A development hash and given keys keep the rules across settings out of the picture.
+      // Development mode and given keys avoid problems from rules across settings.
       const found = problems({ CELLKEEP_ENV: 'development', CELLKEEP_COOKIE_KEYS: key, [variable]: text })
       expect(found, text).toHaveLength(1)
       expect(found[0]).toMatch(new RegExp(`^${variable} .`))
@@ -199,7 +196,7 @@ describe('secrets', () => {
     problems({ CELLKEEP_DATABASE_URL: url, CELLKEEP_HOST: '0.0.0.0' }),
     problems({ CELLKEEP_COOKIE_KEYS_FILE: key }),
   ]
-  it('never stand in a message', () => {
+  it('never appear in a message', () => {
     for (const found of broken) {
       expect(found.length).toBeGreaterThan(0)
       for (const problem of found) expect(problem).not.toMatch(/hunter2|short-secret|k{20}/)

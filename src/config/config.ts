@@ -10,26 +10,26 @@ import { type Config, type Key, keys, type SettingOptions, settings } from './ta
 
 export type { Config, Key } from './table.ts'
 
-/** What `defineConfig`, a config file and `createService` take: any setting, and what only code can declare. */
+/** The options of `defineConfig`, a config file and `createService`: any setting, and what only code can declare. */
 export type ConfigOptions = SettingOptions & DeclarationOptions
 
 export type Source = 'default' | 'env' | 'env_file' | 'file' | 'option'
 
 export type Environment = Record<string, string | undefined>
 
-/** A config file that loaded; its keys are checked by `parseConfig`. */
+/** A loaded config file; `parseConfig` checks its keys. */
 export type ConfigFile = { path: string; options: Record<string, unknown> }
 
 export type ParsedConfig = {
   readonly config: Config
   readonly sources: Readonly<Record<Key, Source>>
-  /** Sentences for the log of a start. */
+  /** Sentences for the startup log. */
   readonly warnings: readonly string[]
-  /** Roles, hooks, actions and the like from the config file or the options; only their containers are checked. */
+  /** Roles, hooks, methods and the like from the config file or the options; only their containers are checked. */
   readonly declarations: DeclarationOptions
 }
 
-/** Every problem of a configuration at once: names and rules, never a value. Exit code 78. */
+/** All problems of a configuration at once: names and rules, never values. Exit code 78. */
 export class ConfigError extends StartError {
   readonly problems: readonly string[]
 
@@ -42,8 +42,8 @@ export class ConfigError extends StartError {
 }
 
 /**
- * The settings in force (contract 1, section 16): environment over config file over defaults. `command`
- * is for processes that do not serve: what only a server needs is not required of them. Throws ConfigError.
+ * The effective settings: environment over config file over defaults. The mode `command` is for processes that
+ * don't serve; they don't need the settings that only a server requires. Throws ConfigError.
  */
 export function parseConfig(input: {
   env: Environment
@@ -63,14 +63,14 @@ export function parseConfig(input: {
   })
 }
 
-/** The settings of `createService`: options over the library's defaults; no environment. Throws ConfigError. */
+/** The settings of `createService`: options over library defaults, without the environment. Throws ConfigError. */
 export function resolveOptions(options: ConfigOptions, cwd: string = process.cwd()): ParsedConfig {
   const reading = startReading(cwd)
   readOptions(reading, options, 'option', (key) => key)
   return finish(reading, { library: true, serves: true, name: (key) => key })
 }
 
-/** The same configuration with another data dir, and with it the defaults that lie in it. */
+/** The same configuration with another data dir; defaults that depend on it change too. */
 export function withDataDir(parsed: ParsedConfig, data_dir: string): ParsedConfig {
   const known = { ...parsed.config, data_dir }
   const moved = keys
@@ -83,7 +83,7 @@ export const envName = (key: string): string => `${prefix}${key.toUpperCase()}`
 
 const prefix = 'CELLKEEP_'
 
-/** What has been said so far; a later source overrules an earlier one. */
+/** What the sources read so far say; a later source overrides an earlier one. */
 type Reading = {
   cwd: string
   values: Map<Key, unknown>
@@ -105,7 +105,7 @@ const startReading = (cwd: string): Reading => ({
 })
 
 function take(reading: Reading, key: Key, source: Source, label: string, value: unknown): void {
-  // Even a broken value counts as given: it must not bring a second complaint that the setting is missing.
+  // A broken value counts as given, so that it isn't reported as missing too.
   reading.sources.set(key, source)
   reading.labels.set(key, label)
   if (value instanceof Broken) reading.problems.push(`${label} ${value.rule}`)
@@ -157,7 +157,7 @@ function readEnvironment(reading: Reading, env: Environment): void {
   }
 }
 
-/** The path stays out of the message: it may be the secret itself, set under the wrong name. */
+/** The message omits the path: it may be the secret itself, set under the wrong name. */
 function secretFrom(path: string): string | Broken {
   try {
     const content = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
@@ -167,9 +167,9 @@ function secretFrom(path: string): string | Broken {
   }
 }
 
-type Ending = { library: boolean; serves: boolean; name: (key: Key) => string; foundFile?: string }
+type FinishOptions = { library: boolean; serves: boolean; name: (key: Key) => string; foundFile?: string }
 
-function finish(reading: Reading, { library, serves, name, foundFile }: Ending): ParsedConfig {
+function finish(reading: Reading, { library, serves, name, foundFile }: FinishOptions): ParsedConfig {
   const label = (key: Key): string => reading.labels.get(key) ?? name(key)
   const config = { ...effective(reading, library), ...(foundFile !== undefined && { config: foundFile }) }
   const isGiven = (key: Key): boolean => reading.sources.has(key)
@@ -177,12 +177,7 @@ function finish(reading: Reading, { library, serves, name, foundFile }: Ending):
   const problems = [...reading.problems, ...brokenRules(config, { label, isGiven, isBroken, serves })]
   if (problems.length > 0) throw new ConfigError(problems)
 
-  const unused = keys.filter((key) => isGiven(key) && 'pending' in settings[key])
-  const warnings = [...reading.warnings]
-  if (serves) {
-    warnings.push(...unused.map((key) => `${label(key)} is set, but this version does not use it yet`))
-    warnings.push(...openIpLimiters(config, label))
-  }
+  const warnings = [...reading.warnings, ...(serves ? openIpLimiters(config, label) : [])]
   const sources = Object.fromEntries(keys.map((key) => [key, reading.sources.get(key) ?? 'default']))
   return { config, sources: sources as Record<Key, Source>, warnings, declarations: reading.declarations }
 }

@@ -3,8 +3,8 @@ import type { RegistryOptions } from '../registry/registry.ts'
 import { isPlainObject } from '../wire/plain-object.ts'
 
 /**
- * What the environment cannot hold: registries, hooks and actions, from a config file or the library
- * options (contract 1, section 16). Their content is checked where it is used.
+ * What environment variables cannot express: registries, hooks and methods, from a config file or the library
+ * options. Their content is checked where it is used.
  */
 export type DeclarationOptions = {
   readonly [K in keyof typeof containers]?: (typeof containers)[K]['value']
@@ -37,7 +37,7 @@ const containers = {
   self_service_roles: names,
 }
 
-/** Parts the declarations from the settings; `label` names a key for the problems. */
+/** Separates the declarations from the settings; `label` names a key in a problem. */
 export function readDeclarations(options: Readonly<Record<string, unknown>>, label: (key: string) => string) {
   const declarations: Record<string, unknown> = {}
   const problems: string[] = []

@@ -13,7 +13,7 @@ import {
   parseConfig,
 } from './config.ts'
 
-/** The configuration of a process: loads the config file, then reads everything. Throws ConfigError. */
+/** The configuration of a process: loads the config file and parses all sources. Throws ConfigError. */
 export async function loadConfig(input: {
   env: Environment
   cwd: string
@@ -24,7 +24,7 @@ export async function loadConfig(input: {
 
 /**
  * The file that `CELLKEEP_CONFIG` names, else `cellkeep.config.{ts,mjs,js,json}` in the working directory;
- * undefined when there is none. Throws ConfigError when it does not load or exports no object.
+ * undefined if there is none. Throws ConfigError if it doesn't load or doesn't export an object.
  */
 export async function loadConfigFile(input: {
   env: Environment
@@ -61,13 +61,13 @@ async function readJson(path: string): Promise<unknown> {
   try {
     return JSON.parse(text.replace(/^\uFEFF/, ''))
   } catch (error) {
-    // Neither message nor cause: the parser quotes the text around the mistake, which may be a secret.
+    // Without message and cause: the parser quotes the text around the error, which may be a secret.
     const [place] = /\(line \d+ column \d+\)/.exec(String(error)) ?? []
     throw notLoaded(path, place ? `not valid JSON ${place}` : 'not valid JSON')
   }
 }
 
-/** The module, not its default export: returning that from here would await a promise. */
+/** Returns the module, not its default export: an async function would await one that is a promise. */
 async function importModule(path: string): Promise<{ default?: unknown }> {
   try {
     return await import(pathToFileURL(path).href)

@@ -1,48 +1,40 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** IP addresses and networks as text (contract 1, section 2.3); pure, so that the configuration can check them. */
+/** IP addresses and networks as text; pure functions, so that the configuration can check them. */
 
 /**
- * The one spelling of an address: dotted IPv4, RFC 5952 lower case for IPv6, an IPv4-mapped address as
- * IPv4. Undefined for anything else, also for an address with a zone, port or brackets.
+ * The canonical form of an address: dotted IPv4, RFC 5952 for IPv6, and IPv4 for an IPv4-mapped address. Undefined
+ * for anything else, including an address with a zone, port or brackets.
  */
 export function canonicalIp(text: string): string | undefined {
   if (isIPv4(text)) return text
-  const words = ipv6Words(text)
-  return words && (mappedIpv4(words) ?? formatIpv6(words))
+  const address = canonicalIpv6(text)
+  return address && (mappedIpv4(address) ?? address)
 }
 
-/** The eight 16-bit words of an IPv6 address; undefined when `text` is none or carries a zone. */
-export function ipv6Words(text: string): number[] | undefined {
+/** The RFC 5952 form of an IPv6 address; undefined for anything else and for an address with a zone. */
+export function canonicalIpv6(text: string): string | undefined {
   if (!isIPv6(text) || text.includes('%')) return undefined
-  const [head = '', tail] = text.split('::')
+  return new URL(`http://[${text}]/`).hostname.slice(1, -1)
+}
+
+/** The eight 16-bit words of an IPv6 address; undefined for anything else and for an address with a zone. */
+export function ipv6Words(text: string): number[] | undefined {
+  const [head, tail] = canonicalIpv6(text)?.split('::') ?? []
+  if (head === undefined) return undefined
   const first = wordsOf(head)
   if (tail === undefined) return first
   const last = wordsOf(tail)
   return [...first, ...Array<number>(8 - first.length - last.length).fill(0), ...last]
 }
 
-/** RFC 5952: lower case, no leading zeros, the first longest run of two or more zero words as `::`. */
-export function formatIpv6(words: readonly number[]): string {
-  let start = -1
-  let length = 1
-  for (let i = 0; i < words.length; i++) {
-    let end = i
-    while (words[end] === 0) end++
-    if (end - i > length) {
-      start = i
-      length = end - i
-    }
-    if (end > i) i = end
-  }
-  const text = (part: readonly number[]): string => part.map((word) => word.toString(16)).join(':')
-  if (start < 0) return text(words)
-  return `${text(words.slice(0, start))}::${text(words.slice(start + length))}`
-}
+/** The canonical address of eight words. */
+export const formatIpv6 = (words: readonly number[]): string =>
+  canonicalIpv6(words.map((word) => word.toString(16)).join(':')) as string
 
 export type Network = { family: 'ipv4' | 'ipv6'; address: string; prefix: number }
 
-/** An address or CIDR network without host bits, canonical; a string is the rule that the entry breaks. */
+/** Parses an address or CIDR network without host bits into canonical form; a string is the rule that it breaks. */
 export function parseNetwork(entry: string): Network | string {
   const [text = '', prefixText, ...more] = entry.split('/')
   const address = canonicalIp(text)
@@ -60,13 +52,13 @@ export function parseNetwork(entry: string): Network | string {
   return { family, address, prefix }
 }
 
-/** The rule that a network breaks, as "must …"; undefined for a good one. */
+/** The rule that a network breaks, as "must …"; undefined for a valid one. */
 export function checkNetwork(entry: string): string | undefined {
   const parsed = parseNetwork(entry)
   return typeof parsed === 'string' ? parsed : undefined
 }
 
-/** True for `localhost`, `127.0.0.0/8` and `::1` in any spelling: nobody else reaches such a listener. */
+/** True for `localhost`, `127.0.0.0/8` and `::1` in any notation: such a listener is reachable from this host only. */
 export function isLoopbackHost(host: string): boolean {
   const address = canonicalIp(host)
   if (address === undefined) return host.toLowerCase() === 'localhost'
@@ -79,9 +71,9 @@ function numeric(address: string): bigint {
 }
 
 /**
- * What tells the one host behind an address of a transition mechanism, undefined for any other: its IPv4 address
- * with the NAT64 prefix 64:ff9b::/96 or a /96 of the local 64:ff9b:1::/48, 6to4 (2002::/16) and Teredo (2001::/32,
- * which inverts it). Within the local prefix there may be other forms; the whole address stands for those.
+ * The single host behind an address of a transition mechanism; undefined for any other address. That is the IPv4
+ * address embedded by NAT64 (64:ff9b::/96, or a /96 of the local 64:ff9b:1::/48), 6to4 (2002::/16) or Teredo
+ * (2001::/32, inverted). Other forms within the local NAT64 prefix return the whole address.
  */
 export function hostBehind(words: readonly number[]): string | undefined {
   const [first, second = 0, third = 0, fourth, fifth, sixth, high = 0, low = 0] = words
@@ -96,17 +88,11 @@ export function hostBehind(words: readonly number[]): string | undefined {
 
 const dotted = (high: number, low: number): string => `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
 
-function mappedIpv4(words: readonly number[]): string | undefined {
-  if (words[5] !== 0xffff || words.slice(0, 5).some((word) => word !== 0)) return undefined
-  const [high = 0, low = 0] = words.slice(6)
-  return dotted(high, low)
+/** The IPv4 address of a canonical IPv4-mapped one (::ffff:0:0/96). */
+function mappedIpv4(address: string): string | undefined {
+  const [, high, low] = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(address) ?? []
+  return high && low && dotted(Number.parseInt(high, 16), Number.parseInt(low, 16))
 }
 
-function wordsOf(part: string): number[] {
-  if (part === '') return []
-  return part.split(':').flatMap((group) => {
-    if (!group.includes('.')) return [Number.parseInt(group, 16)]
-    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number)
-    return [(a << 8) | b, (c << 8) | d]
-  })
-}
+const wordsOf = (part: string): number[] =>
+  part === '' ? [] : part.split(':').map((word) => Number.parseInt(word, 16))

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 
-/** The types of settings: how a value is written, checked and shown (contract 1, section 16). */
+/** The kinds of settings: how a value is written, checked and shown. */
 
-/** A value that breaks its rule; the text continues the name of the setting and never holds the value. */
+/** A value that breaks its rule. `rule` continues the name of the setting and never contains the value. */
 export class Broken {
   readonly rule: string
   constructor(rule: string) {
@@ -11,23 +11,23 @@ export class Broken {
   }
 }
 
-/** `T` is the parsed value, `O` what a config file or library option may say. */
+/** `T` is the type of the parsed value, `O` that of a config file or library option. */
 export type Kind<T, O> = {
-  /** Continues "must be"; also the column "Values" of the docs. */
+  /** Completes "must be …"; also the column "Values" in the docs. */
   rule: string
-  /** Reads the environment's text; never called with an empty one. */
+  /** Parses the text of a variable; never called with an empty one. */
   parse(text: string, cwd: string): T | Broken
-  /** Reads an option: the value itself; lists, limits and the like also as the text they have in the environment. */
+  /** Checks an option: the value itself; lists, limits and the like also as text, written as in the environment. */
   accept(value: unknown, cwd: string): T | Broken
-  /** The value as the environment would say it. */
+  /** The value as written in the environment. */
   show(value: T): string
-  /** Carries the type only. */
+  /** Only carries the type. */
   option?: O
 }
 
 type Read<T> = (text: string, cwd: string) => T | Broken | undefined
 
-/** A kind written as text everywhere; `read` answers undefined when `rule` is all there is to say. */
+/** A kind that is text in every source. `read` returns undefined for a value that breaks `rule`. */
 function textual<T>(rule: string, read: Read<T>, show: (value: T) => string = String): Kind<T, string> {
   const broken = new Broken(`must be ${rule}`)
   const parse = (text: string, cwd: string) => read(text, cwd) ?? broken
@@ -39,7 +39,7 @@ function textual<T>(rule: string, read: Read<T>, show: (value: T) => string = St
   }
 }
 
-/** A kind whose options are values of a JavaScript type of their own, not text. */
+/** A kind whose options are values of their own JavaScript type, not text. */
 function typed<T>(rule: string, read: Read<T>, isValue: (value: unknown) => value is T): Kind<T, T> {
   return {
     ...textual(rule, read),
@@ -79,7 +79,7 @@ export const oneOf = <const V extends string>(...values: V[]): Kind<V, V> => ({
   option: undefined,
 })
 
-/** A path; relative ones count from the working directory, the value is absolute. */
+/** A path, resolved against the working directory. */
 export const path = (rule = 'a path'): Kind<string, string> =>
   textual(rule, (text, cwd) => (text === '' || text.includes('\0') ? undefined : resolve(cwd, text)))
 
@@ -93,15 +93,12 @@ export const hostName = (): Kind<string, string> =>
     return isName && !/(^|\.)\d+$/.test(text) ? text : undefined
   })
 
-export const ipAddress = (): Kind<string, string> =>
-  textual('an IP address', (text) => (isIP(text) ? text : undefined))
-
 export const databaseUrl = (): Kind<string, string> =>
   textual('a postgres:// or postgresql:// URL, special characters percent-encoded', (text) =>
     /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined,
   )
 
-/** A list, written with commas or as an array; entries are trimmed, empty ones dropped. */
+/** A list, written as text with commas or as an array; entries are trimmed and empty ones dropped. */
 export function list(
   rule: string,
   check: (entries: readonly string[]) => string | undefined,
@@ -124,7 +121,7 @@ export function list(
   }
 }
 
-/** The check of a list whose entries each have a rule of their own; entries are named by position. */
+/** Checks each entry of a list by the same rule; messages name entries by position. */
 export const each =
   (check: (entry: string) => string | undefined, min = 0) =>
   (entries: readonly string[]): string | undefined => {
@@ -136,7 +133,7 @@ export const each =
     return broken.length > 0 ? broken.join('; ') : undefined
   }
 
-/** The rules of the cookie key ring, for the variable and for the kept file. */
+/** The rules of the cookie keys, for the setting and for the generated file. */
 export function checkCookieKeys(keys: readonly string[]): string | undefined {
   if (keys.length === 0) return 'must have at least one key'
   if (new Set(keys).size < keys.length) return 'must not have the same key twice'
@@ -157,7 +154,7 @@ export const limit = (): Kind<Limit, string> =>
     ({ max, seconds }) => `${max}/${seconds}`,
   )
 
-/** Named as the hash library names them; memory in KiB. */
+/** The names of the hash library; memory in KiB. */
 export type Argon2Cost = { memoryCost: number; timeCost: number; parallelism: number }
 
 export const argon2Cost = (): Kind<Argon2Cost, string> =>
@@ -183,7 +180,7 @@ export const orOff = <T, O>(kind: Kind<T, O>): Kind<T | null, O | 'off' | null> 
   option: undefined,
 })
 
-/** Adds null as the value of a setting that nobody has set. */
+/** Adds null, the value of an unset setting. */
 export const orUnset = <T, O>(kind: Kind<T, O>): Kind<T | null, O | null> => ({
   ...kind,
   accept: (value, cwd) => (value === null ? null : kind.accept(value, cwd)),
@@ -191,7 +188,7 @@ export const orUnset = <T, O>(kind: Kind<T, O>): Kind<T | null, O | null> => ({
   option: undefined,
 })
 
-/** Adds 0 as another word for off. */
+/** Adds 0 as an alias of `off`. */
 export const orZero = (kind: Kind<number | null, number | 'off' | null>): typeof kind => ({
   ...kind,
   rule: `${kind.rule} or 0`,

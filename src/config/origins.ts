@@ -1,17 +1,17 @@
 import { isIPv4 } from 'node:net'
-import { formatIpv6, ipv6Words } from './ip.ts'
+import { canonicalIpv6 } from './ip.ts'
 
 export type OriginPattern = {
   scheme: 'http' | 'https'
-  /** Lower case; labels may be `*`; an IPv6 host is canonical and in brackets. */
+  /** In lower case; labels may be `*`; an IPv6 host is canonical and in brackets. */
   host: string
-  /** Undefined: the Origin has no port. `*`: any or none. Otherwise exactly this one. */
+  /** Undefined: no port. `*`: any port or none. Otherwise exactly this one. */
   port: string | undefined
 }
 
 const form = 'must be scheme://host[:port] with http or https'
 
-/** One pattern of the allow-list (contract 1, section 2.2); a string is the rule that it breaks. */
+/** Parses one pattern of the allow-list; a string is the rule that it breaks. */
 export function parseOriginPattern(pattern: string): OriginPattern | string {
   const [, schemeText = '', rest = ''] = /^([a-z]+):\/\/(.*)$/is.exec(pattern) ?? []
   const scheme = schemeText.toLowerCase()
@@ -28,16 +28,16 @@ export function parseOriginPattern(pattern: string): OriginPattern | string {
   return { scheme, host: host.text, port }
 }
 
-/** The rule that a pattern breaks, as "must …"; undefined for a good one. */
+/** The rule that a pattern breaks, as "must …"; undefined for a valid one. */
 export function checkOriginPattern(pattern: string): string | undefined {
   const parsed = parseOriginPattern(pattern)
   return typeof parsed === 'string' ? parsed : undefined
 }
 
-/** The bracketed host in its one spelling; undefined when the address is not valid. */
+/** The canonical bracketed host; undefined if the address is invalid. */
 export function canonicalBracketed(address: string): string | undefined {
-  const words = ipv6Words(address)
-  return words && `[${formatIpv6(words)}]`
+  const canonical = canonicalIpv6(address)
+  return canonical && `[${canonical}]`
 }
 
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65535
@@ -49,7 +49,7 @@ function ipv6Host(address: string): { text: string } | string {
 
 function namedHost(host: string): { text: string } | string {
   const text = host.toLowerCase()
-  // A trailing dot is legal and makes another host; it is no label of its own.
+  // A trailing dot is valid and makes a different host; it doesn't add a label.
   const labels = text.replace(/(?<=.)\.$/, '').split('.')
   if (labels.some((label) => label !== '*' && label.includes('*'))) return 'may have * only as a whole label'
   if (labels.some((label) => /[^\0-\x7f]/.test(label)))

@@ -52,7 +52,6 @@ describe('several settings', () => {
       { CELLKEEP_COOKIE_HOST_PREFIX: 'true', CELLKEEP_COOKIE_SECURE: 'false' },
       { CELLKEEP_COOKIE_HOST_PREFIX: 'true' },
     ],
-    ['metrics on the main port', { CELLKEEP_METRICS_PORT: '4040' }, { CELLKEEP_METRICS_PORT: '4041' }],
     [
       'weak hash: memory',
       { CELLKEEP_ARGON2: '19455,2,1' },
@@ -70,9 +69,9 @@ describe('several settings', () => {
     ['rpc on health', { CELLKEEP_RPC_PATH: '/health/live' }, { CELLKEEP_RPC_PATH: '/healthy' }],
     ['ws on readiness', { CELLKEEP_WS_PATH: '/ready' }, { CELLKEEP_WS_PATH: '/ready2' }],
     [
-      'account under the console',
-      { CELLKEEP_ACCOUNT_PATH: '/admin/account' },
-      { CELLKEEP_ACCOUNT_PATH: '/administration' },
+      'account under health',
+      { CELLKEEP_ACCOUNT_PATH: '/health/account' },
+      { CELLKEEP_ACCOUNT_PATH: '/admin' },
     ],
   ]
   it.each(rules)('%s is refused', (_, env, fine) => {
@@ -95,13 +94,6 @@ describe('warnings', () => {
     expect(warnings).toEqual([
       'CELLKEEP_PROT is not a setting; did you mean CELLKEEP_PORT?',
       'CELLKEEP_SERVICE_HOST is not a setting',
-    ])
-  })
-
-  it('tell of settings that this version does not use', () => {
-    expect(parse({ CELLKEEP_METRICS_HOST: '127.0.0.1' }, { admin_ui: false }).warnings).toEqual([
-      'CELLKEEP_METRICS_HOST is set, but this version does not use it yet',
-      'admin_ui (in /x/cellkeep.config.json) is set, but this version does not use it yet',
     ])
   })
 

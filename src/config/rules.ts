@@ -3,18 +3,18 @@ import { join } from 'node:path'
 import { isLoopbackHost } from './ip.ts'
 import { type Config, type Key, settings } from './table.ts'
 
-/** What the rules know besides the values. */
+/** What the rules need besides the values. */
 export type RuleContext = {
-  /** How the reader knows the setting: variable, or key and file. */
+  /** The name of the setting for messages: the variable, or the key and file. */
   label(key: Key): string
   isGiven(key: Key): boolean
-  /** Given, but with a value that broke its own rule; the default stands in for it. */
+  /** Given, but invalid; the config has the default instead. */
   isBroken(key: Key): boolean
-  /** True for a process that serves; a command needs neither origins nor cookie keys. */
+  /** True for a server; a command needs neither origins nor cookie keys. */
   serves: boolean
 }
 
-/** The rules that look at several settings or at the machine; each string is one problem. */
+/** Checks the rules that concern several settings or the machine; each string is one problem. */
 export function brokenRules(config: Config, context: RuleContext): string[] {
   const { label, isGiven, isBroken, serves } = context
   const has = (key: Key): boolean => config[key] !== null || isBroken(key)
@@ -39,9 +39,6 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
   if (!config.cookie_secure && config.cookie_host_prefix) {
     problems.push(`${label('cookie_host_prefix')} may not be true when ${label('cookie_secure')} is false`)
   }
-  if (config.metrics_port === config.port) {
-    problems.push(`${label('metrics_port')} must not be the same as ${label('port')}`)
-  }
   if (config.env !== 'development' && isWeakerHash(config)) {
     problems.push(`${label('argon2')} may be below its default only when ${label('env')} is development`)
   }
@@ -51,10 +48,10 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
   return [...problems, ...collidingMounts(config, context)]
 }
 
-/** Start warnings for IP limiters that are off (contract 1, section 9.1, rule 8). */
+/** Startup warnings for IP limiters that are off. */
 export function openIpLimiters(config: Config, label: (key: Key) => string): string[] {
   return ipLimiters
-    .filter((key) => config[key] === null && !('pending' in settings[key]))
+    .filter((key) => config[key] === null)
     .map((key) => `${label(key)} is off: attempts from one address are not limited`)
 }
 
@@ -64,13 +61,12 @@ const ipLimiters = [
   'limit_signup_open_ip',
   'limit_bootstrap_ip',
   'limit_cell_read',
-  'limit_discovery',
 ] as const
 
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
 const accountRoutes = ['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup']
 
-/** Paths are matched whole, so two mounts collide where one of them would answer the other's path. */
+/** Paths are matched exactly, so two mounts collide only if they answer the same path. */
 function collidingMounts(config: Config, { label, isGiven }: RuleContext): string[] {
   const problems: string[] = []
   const own = new Map<string, Key>()
@@ -85,12 +81,10 @@ function collidingMounts(config: Config, { label, isGiven }: RuleContext): strin
     if (key !== 'account_path' && routes.includes(config[key])) {
       problems.push(`${label(key)} must not be the path of a route under ${label('account_path')}`)
     }
-    // A stream left at its default lies under the account path, which is judged itself.
+    // The default stream path is under the account path, which is checked itself.
     if (key === 'audit_stream_path' && !isGiven(key)) continue
     const answers = key === 'account_path' ? [config[key], ...routes] : [config[key]]
-    const fixed = ['/health', '/ready', '/admin'].find((path) =>
-      answers.some((answer) => isFixed(answer, path)),
-    )
+    const fixed = ['/health', '/ready'].find((path) => answers.some((answer) => isFixed(answer, path)))
     if (fixed)
       problems.push(`${label(key)} must not be ${fixed} or below it, which the server itself answers`)
   }
@@ -100,11 +94,11 @@ function collidingMounts(config: Config, { label, isGiven }: RuleContext): strin
 const isFixed = (path: string, fixed: string): boolean => path === fixed || path.startsWith(`${fixed}/`)
 
 function isWeakerHash({ argon2 }: Config): boolean {
-  const usual = settings.argon2.default as Config['argon2']
+  const defaults = settings.argon2.default as Config['argon2']
   return (
-    argon2.memoryCost < usual.memoryCost ||
-    argon2.timeCost < usual.timeCost ||
-    argon2.parallelism < usual.parallelism
+    argon2.memoryCost < defaults.memoryCost ||
+    argon2.timeCost < defaults.timeCost ||
+    argon2.parallelism < defaults.parallelism
   )
 }
 

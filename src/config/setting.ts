@@ -1,27 +1,25 @@
 import type { Kind } from './kinds.ts'
 
-/** One row of the table of settings: a kind of value and what is particular to this setting. */
+/** One row of the table of settings: the kind of value, and the rest of the setting. */
 export type Setting<T, O> = {
   kind: Kind<T, O>
   default: T | ((known: Known) => T)
-  /** The default of `createService`, where it differs. */
+  /** The default of `createService`, if different. */
   library?: T
-  /** Words for a default that depends on something, in Markdown. */
+  /** Describes a computed default, in Markdown. */
   shown?: string
-  /** Never printed; may come from a file by `<NAME>_FILE`. */
+  /** Never printed; can be read from a file by `<NAME>_FILE`. */
   secret?: true
-  /** Checked, but nothing in this version acts on it. */
-  pending?: true
   doc: string
 }
 
-/** Types a row by its kind, so that the default cannot widen it. */
+/** Infers the type of a row from its kind alone, so that the default cannot widen it. */
 export function setting<T, O>(kind: Kind<T, O>, rest: NoInfer<Omit<Setting<T, O>, 'kind'>>): Setting<T, O> {
   return { kind, ...rest }
 }
 
-/** What a default may depend on. */
+/** The settings that a default may depend on. */
 export type Known = { host: string; data_dir: string; account_path: string; database_pool_max: number }
 
-/** One row of the table, its types aside: what generic code sees. */
+/** Any row of the table, for generic code. */
 export type AnySetting = Setting<unknown, unknown>

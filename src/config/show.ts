@@ -2,16 +2,16 @@ import { envName, type ParsedConfig, type Source } from './config.ts'
 import type { AnySetting } from './setting.ts'
 import { type Key, keys, settings } from './table.ts'
 
-/** A setting in force, fit to be printed: a secret that is set is `***`. */
+/** An effective setting as printed; a secret that is set is `***`. */
 export type ShownSetting = {
   key: Key
   name: string
-  /** As the environment would say it; null for unset. */
+  /** As written in the environment; null for unset. */
   value: string | null
   source: Source
 }
 
-/** Every setting with its effective value, for `cellkeep config` and the log of a start. */
+/** Every setting with its effective value, for `cellkeep config` and the startup log. */
 export const shownSettings = ({ config, sources }: ParsedConfig): ShownSetting[] =>
   keys.map((key) => ({ key, name: envName(key), value: shown(key, config[key]), source: sources[key] }))
 

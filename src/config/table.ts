@@ -10,7 +10,6 @@ import {
   each,
   flag,
   hostName,
-  ipAddress,
   limit,
   list,
   matching,
@@ -25,84 +24,74 @@ import {
 import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
 
-/** A part of the memory that Node may use, within bounds. */
-const heapShare = (part: number, least: number): number =>
-  Math.min(268_435_456, Math.max(least, Math.floor(getHeapStatistics().heap_size_limit / part)))
+/** A fraction of Node's heap limit, at least `min` and at most 256 MiB. */
+const heapShare = (part: number, min: number): number =>
+  Math.min(268_435_456, Math.max(min, Math.floor(getHeapStatistics().heap_size_limit / part)))
 
 /**
- * Every setting (contract 1, section 16), in the order of the docs. The key is the name in the config file
- * and the library options; the environment says `CELLKEEP_` and the key in upper case.
+ * Every setting, in the order of the docs. The key is its name in the config file and the library options; its
+ * environment variable is `CELLKEEP_` and the key in upper case.
  */
 const serving = {
   env: setting(oneOf('production', 'development'), {
     default: 'production',
-    doc: 'Development adds the debug header and permits weaker password hashing.',
+    doc: '`development` adds the debug header and allows weaker password hashing.',
   }),
   host: setting(hostName(), {
     default: '127.0.0.1',
-    doc: 'Where the server listens; `0.0.0.0` or `::` for everywhere.',
+    doc: 'Address to listen on; `0.0.0.0` or `::` for all interfaces.',
   }),
-  port: setting(port(), { default: 4040, doc: 'TCP port; 0 takes a free one.' }),
+  port: setting(port(), { default: 4040, doc: 'TCP port; 0 picks a free one.' }),
   config: setting(orUnset(path()), {
     default: null,
     shown: '`cellkeep.config.{ts,mjs,js,json}` in the working directory, if present',
-    doc: 'The config file. Environment only: the file cannot name itself.',
+    doc: 'The config file. Can only be set in the environment.',
   }),
   data_dir: setting(path(), {
     default: '.cellkeep',
-    doc: 'Everything local: the embedded database, `cookie_keys`, `bootstrap_token`.',
+    doc: 'Directory for local state: the embedded database, `cookie_keys`, `bootstrap_token`.',
   }),
   body_limit: setting(whole(65_536, 16_777_216, 'bytes'), {
     default: 1_048_576,
-    doc: 'Largest request body.',
+    doc: 'Max size of a request body.',
   }),
   body_limit_anonymous: setting(whole(4096, 16_777_216, 'bytes'), {
     default: 65_536,
-    doc: 'Largest request body without a valid credential, sign-in included; never more than `body_limit`.',
+    doc: 'Max size of a request body without a valid credential, including logins; never more than `body_limit`.',
   }),
   arriving_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
     default: () => heapShare(32, 16_777_216),
-    shown: 'a thirty-second of the heap limit of Node, 16 to 256 MiB',
-    doc: 'Memory for request bodies that are still arriving; past it the oldest is answered 503 `busy`.',
+    shown: 'a thirty-second of Node’s heap limit, 16 to 256 MiB',
+    doc: 'Memory for request bodies that are still arriving; beyond it the oldest is refused with 503 `busy`.',
   }),
   unsent_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
     default: () => heapShare(16, 33_554_432),
-    shown: 'a sixteenth of the heap limit of Node, 32 to 256 MiB',
-    doc: 'Memory for answers that clients have not read; past it, large answers of reads are 503 `busy`.',
+    shown: 'a sixteenth of Node’s heap limit, 32 to 256 MiB',
+    doc: 'Memory for responses that clients have not read yet; beyond it, large responses to reads become 503 `busy`.',
   }),
   answer_stall_ms: setting(whole(1000, 600_000), {
     default: 10_000,
-    doc: 'A connection is cut when its client has read nothing of an answer for so long.',
+    doc: 'A connection is cut if its client reads nothing of a response for this long.',
   }),
   request_timeout_ms: setting(whole(1000, 600_000), {
     default: 30_000,
-    doc: 'Time for one whole request to arrive.',
+    doc: 'Time for a whole request to arrive.',
   }),
   shutdown_delay_ms: setting(whole(0, 60_000), {
     default: 0,
-    doc: 'On SIGTERM: how long readiness already says no while requests are still served.',
+    doc: 'On SIGTERM: how long requests are still served while readiness already fails.',
   }),
   shutdown_timeout_ms: setting(whole(1000, 300_000), {
     default: 10_000,
-    doc: 'Bound of the shutdown after that; then everything is cut.',
+    doc: 'Max time for the shutdown after that; then all connections are cut.',
   }),
   log_level: setting(oneOf('debug', 'info', 'warn', 'error', 'silent'), {
     default: 'info',
-    doc: 'Least level logged.',
+    doc: 'Lowest level that is logged.',
   }),
   log_format: setting(oneOf('json', 'text'), {
     default: 'json',
-    doc: 'JSON lines for machines, text for eyes.',
-  }),
-  metrics_port: setting(orOff(whole(1, 65_535)), {
-    default: null,
-    pending: true,
-    doc: 'Port of the Prometheus listener; never the main port.',
-  }),
-  metrics_host: setting(ipAddress(), {
-    default: '127.0.0.1',
-    pending: true,
-    doc: 'Address of that listener.',
+    doc: 'JSON lines for machines, text for people.',
   }),
 }
 
@@ -111,27 +100,27 @@ const database = {
     default: null,
     shown: 'an embedded PostgreSQL under `<data dir>/db`',
     secret: true,
-    doc: 'A PostgreSQL 15 to 18 of your own.',
+    doc: 'URL of your own PostgreSQL, 15 to 18.',
   }),
   postgres_bin: setting(orUnset(path('a directory with postgres and initdb')), {
     default: null,
-    shown: 'the bundled binaries, else those found on the machine (15 or newer)',
+    shown: 'the bundled binaries, else installed ones (15 or newer)',
     doc: 'PostgreSQL binaries for the embedded database.',
   }),
   disk_reserve: setting(orOff(whole(1_048_576, 1_000_000_000_000, 'bytes')), {
     default: 268_435_456,
-    doc: 'Room on the disk of the embedded database below which no content is stored, at most a twentieth of the disk; warned of at four times as much.',
+    doc: 'Free disk space of the embedded database below which no content is stored, capped at a twentieth of the disk; a warning is logged below four times as much.',
   }),
   postgres_user: setting(orUnset(matching('the name of a user', /^[A-Za-z_][\w.-]{0,63}$/)), {
     default: null,
     shown: 'the owner of `<data dir>/db`, else `cellkeep`, `postgres` or `nobody`',
-    doc: 'Whom a root process runs the embedded database as.',
+    doc: 'The user that runs the embedded database if the process is root.',
   }),
-  database_pool_max: setting(whole(2, 200), { default: 10, doc: 'Most pooled connections of one process.' }),
+  database_pool_max: setting(whole(2, 200), { default: 10, doc: 'Max pooled connections per process.' }),
   max_caller_connections: setting(orOff(whole(1, 200)), {
     default: ({ database_pool_max }) => Math.max(2, Math.floor(database_pool_max * 0.8)),
     shown: 'four fifths of the pool, at least 2',
-    doc: 'Pooled connections that one account, or one address without a credential, uses at once; its other calls wait their turn.',
+    doc: 'Max pooled connections that one account, or one IP without a credential, uses at once; its other calls wait.',
   }),
   statement_timeout_ms: setting(whole(100, 30_000), {
     default: 10_000,
@@ -139,7 +128,7 @@ const database = {
   }),
   migrate: setting(oneOf('auto', 'check'), {
     default: 'auto',
-    doc: '`auto` applies pending migrations at start, `check` refuses to start with any.',
+    doc: '`auto` applies pending migrations at start, `check` refuses to start if there are any.',
   }),
 }
 
@@ -148,29 +137,29 @@ const browser = {
     orUnset(list('a comma list of one or more different keys, each at least 32 characters', checkCookieKeys)),
     {
       default: null,
-      shown: 'embedded database: made once, kept at `<data dir>/cookie_keys`; PostgreSQL: required',
+      shown: 'embedded database: generated once in `<data dir>/cookie_keys`; PostgreSQL: required',
       secret: true,
-      doc: 'The first key signs session cookies, all verify. `cellkeep keys generate` makes one.',
+      doc: 'The first key signs session cookies; all keys verify them. `cellkeep keys generate` makes a key.',
     },
   ),
   cookie_host_prefix: setting(flag(), { default: false, doc: 'Names the cookie `__Host-svc_session`.' }),
   cookie_secure: setting(flag(), {
     default: true,
-    doc: 'False drops `Secure` from the cookie; only with a loopback host.',
+    doc: 'False omits `Secure` from the cookie; only allowed with a loopback host.',
   }),
   allowed_origins: setting(
     list('a comma list of one or more patterns like https://*.app.example:8443', each(checkOriginPattern, 1)),
     {
       default: ({ host }) => (isLoopbackHost(host) ? loopbackOrigins : []),
       shown: 'loopback host: `http://localhost:*,http://127.0.0.1:*,http://[::1]:*`; otherwise required',
-      doc: 'Origins that browsers may call from. `*` is one DNS label, `:*` any port or none.',
+      doc: 'Origins that browsers may call from. `*` matches one DNS label, `:*` any port or none.',
     },
   ),
   cors: setting(flag(), { default: false, doc: 'Sends CORS headers to allowed origins.' }),
   trusted_proxies: setting(list('a comma list of IP addresses and CIDR networks', each(checkNetwork)), {
     default: [],
     shown: 'none',
-    doc: 'Proxies whose `X-Forwarded-For` is believed.',
+    doc: 'Proxies whose `X-Forwarded-For` is trusted.',
   }),
 }
 
@@ -188,12 +177,6 @@ const features = {
   }),
   ws: setting(flag(), { default: true, doc: 'The WebSocket.' }),
   audit_stream: setting(flag(), { default: true, library: false, doc: 'The audit stream.' }),
-  openrpc: setting(oneOf('public', 'off'), {
-    default: 'public',
-    pending: true,
-    doc: 'Discovery of the methods.',
-  }),
-  admin_ui: setting(flag(), { default: true, pending: true, doc: 'The admin console under `/admin`.' }),
   app_settings: setting(flag(), {
     default: true,
     library: false,
@@ -202,17 +185,17 @@ const features = {
   bootstrap: setting(oneOf('live', 'disabled'), {
     default: 'live',
     library: 'disabled',
-    doc: 'The route that makes the first account from the token file.',
+    doc: 'The route that creates the first account, given the token from the token file.',
   }),
   bootstrap_token_path: setting(path(), {
     default: ({ data_dir }) => join(data_dir, 'bootstrap_token'),
     shown: '`<data dir>/bootstrap_token`',
-    doc: 'The token file of the bootstrap.',
+    doc: 'The token file of bootstrap.',
   }),
   daemon_token_file: setting(orUnset(path()), {
     default: null,
     shown: 'unset',
-    doc: 'A file of mode 0600 with the token that acts as the keeper; `cellkeep daemon-token rotate` writes it.',
+    doc: 'A file with mode 0600 that holds the daemon token, which acts as the keeper; `cellkeep daemon-token rotate` writes it.',
   }),
   signup: setting(flag(), { default: true, doc: 'The signup route.' }),
 }
@@ -222,72 +205,78 @@ const perAccount = () => orOff(whole(1, 1000))
 const accounts = {
   max_sessions: setting(perAccount(), {
     default: 5,
-    doc: 'Sessions per account; the oldest ends for a new one.',
+    doc: 'Max sessions per account; a new one ends the oldest.',
   }),
-  max_tokens: setting(perAccount(), { default: 10, doc: 'API tokens per account, likewise.' }),
-  max_actors: setting(perAccount(), { default: 50, doc: 'Actors per account.' }),
+  max_tokens: setting(perAccount(), {
+    default: 10,
+    doc: 'Max API tokens per account; a new one revokes the oldest.',
+  }),
+  max_actors: setting(perAccount(), { default: 50, doc: 'Max actors per account.' }),
   max_cell_edges: setting(orOff(whole(1, 1_000_000)), {
     default: 10_000,
-    doc: 'Fields of one cell, and items of one cell.',
+    doc: 'Max fields of a cell, and max items of a cell.',
   }),
   max_account_cells: setting(orOff(whole(1, 1_000_000_000)), {
     default: 1_000_000,
-    doc: 'Cells that an account stores, deleted ones included; not for admins.',
+    doc: 'Max cells that an account stores, including deleted ones; admins are exempt.',
   }),
   max_account_bytes: setting(orOff(whole(1, 1_000_000_000_000_000, 'bytes')), {
     default: 10_737_418_240,
-    doc: 'Bytes of data in these cells; not for admins.',
+    doc: 'Max bytes of data in those cells; admins are exempt.',
   }),
   login_fail_floor_ms: setting(whole(-1, 10_000), {
     default: 250,
-    doc: 'Least time of a failed login; 0 or negative: no floor.',
+    doc: 'Min duration of a failed login; 0 or less: none.',
   }),
-  login_fail_jitter_ms: setting(whole(0, 10_000), { default: 25, doc: 'Random time on top of it; 0: none.' }),
+  login_fail_jitter_ms: setting(whole(0, 10_000), {
+    default: 25,
+    doc: 'Max random time added to it; 0: none.',
+  }),
   hash_concurrency: setting(whole(1, 64), {
     default: () => Math.min(4, availableParallelism()),
     shown: 'CPU count, at most 4',
-    doc: 'Password hashes computed at a time, each on a thread that gives way to requests.',
+    doc: 'Max password hashes computed at a time, each on a low-priority thread.',
   }),
   hash_queue_max: setting(whole(0, 10_000), {
     default: 64,
-    doc: 'Hashes that may wait; more answer 503 `busy`.',
+    doc: 'Max hashes that wait; beyond it, calls are refused with 503 `busy`.',
   }),
   argon2: setting(argon2Cost(), {
     default: { memoryCost: 19_456, timeCost: 2, parallelism: 1 },
-    doc: 'Argon2id cost; none of the three below the default except in development.',
+    doc: 'Argon2id cost; none of the three may be below the default except in development.',
   }),
   cleanup_interval_s: setting(orZero(orOff(whole(10, 86_400))), {
     default: 600,
     library: null,
-    doc: 'How often expired rows are removed.',
+    doc: 'Interval at which expired rows are removed.',
   }),
   audit_retention_days: setting(orOff(whole(1, 36_500)), {
     default: null,
-    doc: 'Age at which audit rows go.',
+    doc: 'Age at which audit rows are removed.',
   }),
   cell_tombstone_retention_days: setting(orOff(whole(1, 36_500)), {
     default: null,
-    doc: 'Age at which deleted cells go for good.',
+    doc: 'Age at which deleted cells are removed for good.',
   }),
 }
 
-const allowance = (max: number, seconds: number, doc: string, pending?: true) =>
-  setting(orOff(limit()), { default: { max, seconds }, doc, ...(pending && { pending }) })
+const allowance = (max: number, seconds: number, doc: string) =>
+  setting(orOff(limit()), { default: { max, seconds }, doc })
 
 const limits = {
   limit_store: setting(oneOf('memory', 'postgres'), {
     default: 'memory',
-    doc: 'Where limiters count: `memory` of each process, or `postgres` for all nodes together.',
+    doc: 'Where limiters count: in the `memory` of each process, or in `postgres` for all nodes together.',
   }),
   limit_login_ip: allowance(
     30,
     900,
-    'Failed logins per IP; an IPv6 /48 has ten times that, as for every limit per IP.',
+    'Failed logins per IP; an IPv6 /48 gets ten times as many, as for every limit per IP.',
   ),
   limit_login_account: allowance(
     10,
     1800,
-    'Failed logins per name tried, and wrong current passwords per account. An address that signed in to the account in the last 90 days counts by itself.',
+    'Failed logins per username tried, and wrong current passwords per account. An IP that logged in to the account in the last 90 days is counted separately.',
   ),
   limit_bootstrap_ip: allowance(5, 900, 'Failed bootstraps per IP.'),
   limit_signup_ip: allowance(5, 900, 'Refused signups per IP.'),
@@ -304,16 +293,18 @@ const limits = {
   limit_cell_clone: allowance(
     20_000,
     900,
-    'Size of clones per account: each cell counts 1, and so do 16 KiB of data and 32 edges.',
+    'Size of clones per account: each cell counts 1, as do each 16 KiB of data and each 32 edges.',
   ),
   limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
-  limit_discovery: allowance(600, 900, 'Discovery calls per IP.', true),
   max_connections: setting(whole(1, 1_000_000), {
     default: 10_000,
-    doc: 'Sockets plus streams.',
+    doc: 'Max sockets plus streams per process.',
   }),
-  ws_per_account: setting(whole(1, 10_000), { default: 50, doc: 'Sockets per account.' }),
-  sse_per_credential: setting(whole(1, 1000), { default: 10, doc: 'Streams per credential.' }),
+  ws_per_account: setting(whole(1, 10_000), { default: 50, doc: 'Max sockets per account and process.' }),
+  sse_per_credential: setting(whole(1, 1000), {
+    default: 10,
+    doc: 'Max streams per credential and process.',
+  }),
 }
 
 /** The sections of the docs. */
@@ -331,12 +322,12 @@ export const settings = { ...serving, ...database, ...browser, ...features, ...a
 export type Key = keyof typeof settings
 export const keys = Object.keys(settings) as Key[]
 
-/** All settings by key, parsed. Null is `off`, or unset where nothing stands for the setting. */
+/** All settings by key, parsed. Null is `off` or unset. */
 export type Config = {
   readonly [K in Key]: Exclude<ReturnType<(typeof settings)[K]['kind']['parse']>, Broken>
 }
 
-/** What a config file or `createService` may say of settings; `config` belongs to the environment alone. */
+/** The settings that a config file or `createService` can set; `config` is for the environment only. */
 export type SettingOptions = {
   readonly [K in Exclude<Key, 'config'>]?: (typeof settings)[K]['kind']['option']
 }

@@ -13,7 +13,7 @@ let far: TestService
 let admin: pg.Client
 let ada: TestAccount
 beforeAll(async () => {
-  // Without the regular checks: what closes here is closed by a signal, or by the look after a gap.
+  // Without the regular checks, so only a signal, or the recheck after a gap, closes anything.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   near = await testService()
   far = await testService({ database_url: near.databaseUrl })
@@ -112,7 +112,7 @@ describe('a node whose connection for signals is cut', () => {
   it('connects again, and then looks at once for what it missed', async () => {
     const eve = await near.account()
     const socket = await openSocket(far.url, { cookie: eve.cookie })
-    // As if the signal had been lost: nobody publishes this.
+    // Never published, as if the signal had been lost.
     await admin.query('delete from auth_session where account_id = $1', [eve.id])
     await admin.query(`
       select pg_terminate_backend(pid) from pg_stat_activity
@@ -155,7 +155,7 @@ describe('more than a node can hold while it cannot tell the others', () => {
     const deaf = far.service.app.hub.listen(({ notifications }) => void told.push(notifications.length))
     for (const { pid } of rows) process.kill(pid, 'SIGSTOP')
     try {
-      // Nobody publishes this, so only a look at everything finds it.
+      // Never published, so only a full recheck finds it.
       await admin.query('delete from auth_session where account_id = $1', [eve.id])
       for (let number = 0; number < 3000; number++) near.service.app.hub.publish(revocation(ada.id, number))
     } finally {

@@ -5,22 +5,22 @@ import type { Log } from '../log/log.ts'
 import { encodeSignal, isEmpty, isUrgent, merged, type Signal, signalDecoder } from './signals.ts'
 
 /**
- * Signals between the processes on one database, over LISTEN and NOTIFY on a connection of its own: inside a
- * mutation the commit lock of NOTIFY would serialise the whole cluster. A signal is only a hint to look: one that
- * is lost costs time, never correctness (contract 1, section 10, rule 7).
+ * Signals between the processes on one database, by LISTEN and NOTIFY on a connection of their own. Inside
+ * mutations, the commit lock of NOTIFY would serialise the whole cluster. A signal is only a hint to look at the
+ * database: losing one costs time, never correctness.
  */
 export type Bus = {
-  /** Queues a signal for the other nodes; what waits goes as one. Never throws, never waits. */
+  /** Queues a signal for the other nodes; queued signals are sent as one. Never throws or waits. */
   send(signal: Signal): void
-  /** From now on hears the other nodes; resolves when it does, or when the first attempt failed. */
+  /** Listens to the other nodes; resolves when connected, or when the first attempt failed. */
   listen(heard: Heard): Promise<void>
-  /** Sends what waits, where that is possible soon, and disconnects. */
+  /** Sends queued signals, if that is possible soon, and disconnects. */
   close(): Promise<void>
 }
 
 export type Heard = {
   signal(signal: Signal): void
-  /** It was deaf for a while: signals may be lost. */
+  /** The connection was lost for a while: signals may be missing. */
   gap(): void
 }
 
@@ -28,15 +28,15 @@ const channel = 'cellkeep'
 const sendText = `select pg_notify('${channel}', payload) from unnest($1::text[]) as payload`
 
 /**
- * Between two sendings, so that many small mutations do not become as many notifications. What somebody waits for
- * cuts the longer rest short (`isUrgent`).
+ * Min time between two notifications, so that many small mutations share one. An urgent signal (`isUrgent`) ends
+ * the long rest early.
  */
 const restMs = { short: 10, long: 50 }
-const retryMs = { first: 100, most: 5_000 }
-/** A connection that is silent this long is asked whether it lives. */
+const retryMs = { first: 100, max: 5_000 }
+/** How often the connection is checked. */
 const pingMs = 15_000
 const answerMs = 5_000
-/** How long a process that ends waits for a database that is away. */
+/** How long a shutdown waits for an unreachable database. */
 const farewellMs = 2_000
 
 export function createBus({ connection, log }: { connection: pg.ClientConfig; log: Log }): Bus {
@@ -48,7 +48,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
   let hurry: (() => void) | undefined
   let reconnecting: Promise<void> | undefined
   let ping: NodeJS.Timeout | undefined
-  /** No more rests: what waits goes at once. */
+  /** Aborted on close: no more rests, queued signals go at once. */
   const leaving = new AbortController()
   const ended = new AbortController()
 
@@ -57,7 +57,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     if (signal.gap) heard?.gap()
   })
 
-  /** The one connection, made where there is none. */
+  /** The single connection, opened if there is none. */
   const connected = (): Promise<pg.Client> => {
     if (client) return client
     const opened: Promise<pg.Client> = open(() => {
@@ -77,7 +77,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
       keepAlive: true,
       connectionTimeoutMillis: answerMs,
       query_timeout: answerMs,
-      // A hint needs no disk: that it was sent is forgotten with the server anyway.
+      // Signals needn't be durable: they don't survive a server crash anyway.
       options: '-c synchronous_commit=off -c idle_session_timeout=0',
     })
     fresh.on('error', onLost)
@@ -98,7 +98,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     log.warn(
       'the connection for signals between nodes is lost; live connections are checked every 30 s meanwhile',
     )
-    for (let wait = retryMs.first; !ended.signal.aborted; wait = Math.min(2 * wait, retryMs.most)) {
+    for (let wait = retryMs.first; !ended.signal.aborted; wait = Math.min(2 * wait, retryMs.max)) {
       await delay(wait * (0.5 + Math.random()), undefined, { signal: ended.signal }).catch(() => {})
       if (ended.signal.aborted) break
       const isBack = await connected().then(
@@ -116,12 +116,12 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
   function start(): void {
     sending ??= flush().finally(() => {
       sending = undefined
-      // It may have come between the last look and now.
+      // A signal may have been queued after the last check.
       if (waiting && !ended.signal.aborted) start()
     })
   }
 
-  /** Until nothing waits. A batch that fails is lost: nobody knows whether it arrived, and none may come twice. */
+  /** Sends until the queue is empty. A failed batch is dropped: it may have arrived, and none may arrive twice. */
   async function flush(): Promise<void> {
     while (waiting) {
       const ready = await connected().catch(() => undefined)
@@ -143,7 +143,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     }
   }
 
-  /** Short where something urgent waits or comes, long otherwise; none when it closes. */
+  /** Short if something urgent is queued or arrives, else long; none while closing. */
   async function rest(): Promise<void> {
     const pause = (ms: number) => delay(ms, undefined, { signal: leaving.signal }).catch(() => {})
     await pause(restMs.short)
@@ -177,7 +177,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     listen: async (by) => {
       heard = by
       ping = setInterval(check, pingMs).unref()
-      // A connection that only sent so far does not listen.
+      // A connection opened for sending doesn't listen.
       const before = client
       client = undefined
       await before?.then((sender) => sender.end()).catch(() => {})

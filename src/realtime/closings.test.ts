@@ -13,7 +13,7 @@ let stranger: TestAccount
 let strangers: TestSocket[]
 const operator = { via: 'test' }
 beforeAll(async () => {
-  // Without the regular checks: what closes here is closed by a signal.
+  // Without the regular checks, so only a signal closes anything.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   near = await testService()
   far = await testService({
@@ -46,7 +46,7 @@ const login = async ({ username, password }: TestAccount, cookie?: string): Prom
   return String(headers['set-cookie']?.[0]?.split(';', 1))
 }
 
-/** An account with two sessions and a token, and a socket of each on each node. */
+/** An account with two sessions and a token, and a socket for each on both nodes. */
 async function connected() {
   const account = await near.account()
   const second = await login(account)
@@ -65,7 +65,7 @@ async function connected() {
     second,
     firstId: idOf(0),
     secondId: idOf(1),
-    /** The codes of the sockets by credential, both nodes alike. */
+    /** The close codes by credential; the same on both nodes. */
     codes: async () => {
       const closed = await Promise.all(
         sockets.map(async ({ name, socket }) => [name, (await socket.closed).code] as const),
@@ -75,7 +75,7 @@ async function connected() {
         [...byName].map(([name, all]) => [name, [...new Set(all.map(([, code]) => code))]]),
       )
     },
-    /** The sockets of a credential that are still served, so nothing has closed them before. */
+    /** Calls `heartbeat` on each socket of a credential, to show which are still served. */
     alive: async (name: string) => {
       const own = sockets.filter((one) => one.name === name)
       return Promise.all(own.map(async ({ socket }) => outcomeOf(await socket.call('heartbeat'))))
@@ -104,7 +104,7 @@ const changes: [what: string, change: (one: Connected) => Promise<unknown>, code
   ],
   ['the replacement of the session by a login', ({ account }) => login(account, account.cookie), firstEnds],
   [
-    'the replacement of the session by a login as somebody else',
+    'the replacement of the session by a login to another account',
     ({ account }) => login(stranger, account.cookie),
     firstEnds,
   ],
@@ -202,10 +202,10 @@ describe('on both nodes sockets close', () => {
   })
 })
 
-/** Changes that take nothing from a socket; a closing behind them proves that none came before. */
+/** Changes that close no socket; a later closing proves that none came before. */
 const harmless: [what: string, change: (one: Connected) => Promise<unknown>][] = [
   [
-    'the revocation of a session of somebody else',
+    'the revocation of a session of another account',
     ({ firstId }) => stranger.client.account_session_revoke({ session_id: firstId }),
   ],
   [

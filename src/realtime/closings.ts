@@ -2,19 +2,19 @@ import type { AuditRow } from '../audit/audit.ts'
 import type { CredentialType } from '../auth/identity.ts'
 
 /**
- * What a committed change takes from live connections (contract 1, section 13).
- * - `credentials`: own sockets 4001, and every other socket of the account 4006; streams of the credential end.
- *   Only what is listed in `ended` is "own"; `ids` null: all of that type.
- * - `account`: everything of the account goes.
- * - `actor`: its streams are judged again; sockets stay, their next message is refused.
- * - `keeper`: what the daemon token opened goes, whichever account it acted for.
+ * What a committed change means for live connections.
+ * - `credentials`: sockets and streams of the credentials in `ended` close (sockets with 4001); other sockets of the
+ *   account close with 4006. `ids` null: all credentials of that type.
+ * - `account`: all connections of the account close.
+ * - `actor`: its streams are rechecked; sockets stay open, their next message is refused.
+ * - `keeper`: everything that a daemon token opened closes, whichever account it acted for.
  */
 export type Closing =
   | {
       kind: 'credentials'
       account_id: string
       ended: { type: CredentialType; ids: string[] | null }[]
-      /** Nobody asked for it: the account's newest session pushed out the oldest. */
+      /** Not on request: the newest session of the account pushed out the oldest. */
       evicted?: boolean
     }
   | { kind: 'account'; account_id: string }
@@ -35,8 +35,8 @@ const oneSession: Judge = (row, { session_id, cause }) => ({
 const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as string })
 
 /**
- * Connections close by what a mutation declared to the audit log, never by whether that row could be written
- * (contract 1, section 10, rule 8); so no verb can end a credential and forget the sockets it opened.
+ * Closings derive from the audit rows that a mutation declares, whether or not they could be written. So no method
+ * can end a credential and forget the sockets it opened.
  */
 const closings: Record<string, Judge> = {
   logout: oneSession,
@@ -58,7 +58,7 @@ const closings: Record<string, Judge> = {
 
 /** What the success rows of one mutation close, in the order of the rows. */
 export const closingsOf = (rows: readonly AuditRow[]): Closing[] =>
-  // An event of a consumer may be called like a property that every object has.
+  // A consumer's event may be named like a property of Object.prototype.
   rows.flatMap((row) =>
     Object.hasOwn(closings, row.event_type)
       ? (closings[row.event_type]?.(row, row.metadata ?? {}) ?? [])
@@ -68,8 +68,8 @@ export const closingsOf = (rows: readonly AuditRow[]): Closing[] =>
 type Opened = { account_id: string; credential: { type: CredentialType; id: string | null } }
 
 /**
- * What closings mean for what a credential opened: `own` where that credential is gone, `other` where another
- * one of the account is. Of several in one commit the graver counts: a login may end two sessions.
+ * What closings mean for a connection: `own` if its credential ended, `other` if another credential of the account
+ * did. `own` wins if one commit has both: a login may end two sessions.
  */
 export function verdictOf(closings: readonly Closing[], opened: Opened): 'own' | 'other' | undefined {
   const verdicts = closings.map((closing) => verdict(closing, opened))

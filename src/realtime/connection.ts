@@ -4,14 +4,14 @@ import type { Closing } from './closings.ts'
 
 /** What one committed mutation means for live connections. */
 export type Committed = {
-  /** In the order of contract 3, section 7.3. */
+  /** In the order in which the mutation sent them. */
   notifications: readonly Notification[]
   closings: readonly Closing[]
-  /** Audit rows were written: followers of the log may have something to read. */
+  /** Audit rows were written: audit streams have something to read. */
   wroteAudit: boolean
-  /** Keys of `login_account` that each node forgets, where its limiters count in memory. */
+  /** Keys of `login_account` that every node resets if its limiters count in memory. */
   cleared?: readonly string[]
-  /** The WebSocket call that caused it, if one did: its reply goes before anything here (contract 1, section 10, rule 6). */
+  /** The WebSocket call that caused it, if any: its reply is sent before anything here. */
   origin?: object | undefined
 }
 
@@ -20,16 +20,16 @@ export type Connection = {
   readonly kind: 'socket' | 'stream'
   readonly account_id: string
   readonly credential: Pick<Credential, 'type' | 'id' | 'expires_at'>
-  /** Of a stream: the actor whose admin grant lets it read. */
+  /** For a stream: the actor whose admin grant allows it. */
   readonly actor_id: string | null
-  /** The daemon token that opened it: rotated out, it leaves no trace in the database. */
+  /** The daemon token that opened it; the database doesn't show when it is rotated. */
   readonly daemon?: string | undefined
-  /** What some node committed, reduced to what concerns this connection: its notifications, what may close it. */
+  /** Some node committed a change; reduced to the notifications and closings that concern this connection. */
   hear(committed: Committed): void
-  /** Its credential expired, or the net found it, or the authority of a stream, gone; no signal had said so. */
+  /** The credential expired, or the recheck found the credential or the stream's admin grant gone. */
   lost(reason: 'revoked' | 'expired' | 'role_lost'): void
-  /** A newer socket of the account took its place. */
+  /** A newer socket of the account replaced it. */
   displaced?(): void
-  /** The process is going: finish what runs, then end. */
+  /** The process stops: finish running calls, then close. */
   leave?(): void
 }

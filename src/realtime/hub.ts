@@ -6,38 +6,38 @@ import type { Committed, Connection } from './connection.ts'
 import { at } from './long-timer.ts'
 import { findLost } from './recheck.ts'
 
-/** Knows who is connected to this node, and tells them what any node committed. */
+/** Registers the connections of this node and tells them what any node committed. */
 export type Hub = {
-  /** Registers a connection; undefined where the process holds as many as it may. The answer takes it out again. */
+  /** Registers a connection and returns how to remove it; undefined if the process is at its max. */
   add(connection: Connection): (() => void) | undefined
   isFull(): boolean
-  /** Called after the commit, in the order of the commits of this process; never throws. */
+  /** Called after each commit, in the commit order of this process; never throws. */
   publish(committed: Committed): void
-  /** What another node published; never throws. */
+  /** Delivers what another node published; never throws. */
   receive(committed: Committed): void
-  /** Hears everything that any node publishes. */
+  /** Hears everything that any node publishes; call the returned function to stop. */
   listen(hear: (committed: Committed) => void): () => void
-  /** Judges every connection by the database, now; it happens regularly once `watch` was called. */
+  /** Rechecks every connection against the database now. `watch` does so regularly. */
   check(): Promise<void>
-  /** Begins the regular checks; the answer ends them. */
+  /** Starts the regular checks; call the returned function to stop them. */
   watch(): () => void
-  /** Tells every connection that the process goes. */
+  /** Tells every connection that the process stops. */
   leave(): void
 }
 
 export type HubOptions = {
   db: Database
   log: Log
-  /** Most sockets plus streams. */
+  /** Max sockets plus streams. */
   connectionsMax: number
   socketsPerAccount: number
-  /** Takes a commit of this process to the other nodes; never throws. */
+  /** Sends a commit of this process to the other nodes; never throws. */
   send(committed: Committed): void
-  /** Whether a daemon token still holds. */
+  /** Whether a daemon token is still valid. */
   holdsDaemon(token: string): Promise<boolean>
 }
 
-/** Less than the 30 s within which a lost signal must be made good (contract 1, section 13). */
+/** The effect of a lost signal must be caught within 30 s. */
 const checkMs = 25_000
 
 export function createHub(options: HubOptions): Hub {
@@ -46,7 +46,7 @@ export function createHub(options: HubOptions): Hub {
   const connections = new Set<Connection>()
   const byAccount = new Map<string, Set<Connection>>()
 
-  /** A connection that fails is its own misfortune: the others still hear, and the mutation stands. */
+  /** An error in one connection must affect neither the others nor the mutation. */
   const safely = (act: () => void): void => {
     try {
       act()
@@ -70,7 +70,7 @@ export function createHub(options: HubOptions): Hub {
     }
     void check(doubtful)
   }
-  /** A copy: who hears may end, and be taken out. Most commits concern nobody, and cost nothing here. */
+  /** A copy, since connections may remove themselves while hearing. Most commits concern none and cost nothing here. */
   const concerned = ({ notifications, closings }: Committed): Connection[] => {
     if (closings.some(({ kind }) => kind === 'actor' || kind === 'keeper')) return [...connections]
     const accounts = new Set(notifications.map(({ account_id }) => account_id))
@@ -90,13 +90,13 @@ export function createHub(options: HubOptions): Hub {
     if (connection.kind === 'socket' && sockets.length >= socketsPerAccount)
       safely(() => sockets[0]?.displaced?.())
     connections.add(connection)
-    // The one displaced may have been the last of the account, and have taken the set with it.
+    // The displaced socket may have been the last of the account and removed the set.
     byAccount.set(account_id, own.add(connection))
     const cancel =
       credential.expires_at === null
         ? () => {}
         : at(credential.expires_at, () => safely(() => connection.lost('expired')))
-    // It was let in just before; whoever registers is not ready to be told at once.
+    // The caller isn't ready for `leave` before `add` returns.
     if (isLeaving) queueMicrotask(() => leave(connection))
     return () => {
       cancel()
@@ -110,7 +110,7 @@ export function createHub(options: HubOptions): Hub {
     try {
       for (const [connection, reason] of await findLost(db, which)) {
         const { expires_at } = connection.credential
-        // The row of what expired may have been swept already.
+        // The cleanup may already have removed the expired row.
         const isExpired = reason === 'revoked' && expires_at !== null && Date.parse(expires_at) <= Date.now()
         if (connections.has(connection)) safely(() => connection.lost(isExpired ? 'expired' : reason))
       }
@@ -147,14 +147,14 @@ export function createHub(options: HubOptions): Hub {
 }
 
 /**
- * It names no credential but all of a kind: where it comes late, from another node, a newer one may have opened
- * a socket meanwhile, which only the database tells from those that ended.
+ * True for a closing of all credentials of a type. From another node it may arrive late, after a newer credential
+ * opened a socket; only the database tells that one from those that ended.
  */
 const isSweeping = (closing: Closing): boolean =>
   closing.kind === 'keeper' ||
   (closing.kind === 'credentials' && closing.ended.some(({ ids }) => ids === null))
 
-/** The notifications of an account, picked once for all its sockets. */
+/** The notifications by account, grouped once for all sockets. */
 function byRecipient(
   notifications: readonly Notification[],
 ): (account_id: string) => readonly Notification[] {

@@ -1,7 +1,7 @@
-/** The longest that a timer of Node waits; beyond, it would fire at once. */
+/** The longest delay of a Node timer; a longer one fires at once. */
 const longest = 2 ** 31 - 1
 
-/** Runs `act` at a time, however far away; `cancel` it otherwise. It keeps no process alive. */
+/** Runs `act` at a time, however distant; the returned function cancels. Doesn't keep the process alive. */
 export function at(time: string, act: () => void): () => void {
   const due = Date.parse(time)
   let timer: NodeJS.Timeout

@@ -6,8 +6,8 @@ import type { Connection } from './connection.ts'
 export type Lost = Parameters<Connection['lost']>[0]
 
 /**
- * The net under lost signals (contract 1, section 13): one query over every credential that holds a connection
- * of this node, and over the admin grant that lets a stream read. Resolves to the connections that lost theirs.
+ * Catches what lost signals missed: one query checks the credentials of all connections of this node and the admin
+ * grants of its streams. Resolves to the connections that lost theirs.
  */
 export async function findLost(
   db: Database,

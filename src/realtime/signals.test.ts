@@ -7,7 +7,7 @@ import { encodeSignal, isUrgent, merged, type Signal, signalDecoder } from './si
 
 const quiet: Signal = { notifications: [], closings: [], wroteAudit: false }
 
-/** An offer with the longest texts that a caller may give, of a character that takes the most room. */
+/** An offer with the longest allowed texts, of the character with the longest encoding. */
 function largestOffer(character: string): Notification {
   const text = character.repeat(Math.floor(500 / character.length))
   const at = '2026-01-02T03:04:05.678Z'
@@ -35,7 +35,7 @@ function largestOffer(character: string): Notification {
   } as Notification
 }
 
-/** What a node hears of payloads; each must fit into one NOTIFY. */
+/** What a node hears of payloads; asserts that each fits into one NOTIFY. */
 function heardBy(node: string, payloads: string[]): Signal[] {
   const heard: Signal[] = []
   const decode = signalDecoder(node, (signal) => heard.push(signal))

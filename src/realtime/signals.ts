@@ -1,15 +1,15 @@
 import type { Committed } from './connection.ts'
 
-/** What travels between nodes of what was committed; `gap`: more than could be held, so look at everything. */
+/** The part of a commit that other nodes hear of; `gap`: too much was queued, so recheck everything. */
 export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit' | 'cleared'> & { gap?: true }
 
-/** Notifications, closings and cleared limiter keys that are held for nodes that cannot be told at present. */
+/** Max notifications, closings and cleared limiter keys that are queued for other nodes. */
 const heldMax = 1000
 
-/** PostgreSQL takes less than 8000 bytes in one notification. */
+/** PostgreSQL accepts less than 8000 bytes per notification. */
 const payloadMax = 7_900
 
-/** One signal for several; each kind in the order it came, which is all that a connection can tell. */
+/** Merges two signals. Order is kept within each kind; connections can't see more. */
 export function merged(a: Signal | undefined, b: Signal): Signal {
   if (!a) return b
   const notifications = [...a.notifications, ...b.notifications]
@@ -24,7 +24,7 @@ export function merged(a: Signal | undefined, b: Signal): Signal {
 export const isEmpty = ({ notifications, closings, wroteAudit, cleared }: Signal): boolean =>
   !wroteAudit && !cleared && notifications.length === 0 && closings.length === 0
 
-/** Whether somebody waits for it; not so the hint that there are audit rows, nor what each login of a busy account evicts. */
+/** Whether a client waits for it. Hints at audit rows aren't urgent, nor are the evictions that logins cause. */
 export const isUrgent = ({ notifications, closings, cleared, gap }: Signal): boolean =>
   gap === true ||
   cleared !== undefined ||
@@ -32,9 +32,9 @@ export const isUrgent = ({ notifications, closings, cleared, gap }: Signal): boo
   closings.some((closing) => closing.kind !== 'credentials' || !closing.evicted)
 
 /**
- * A signal as payloads `<node> <index>/<count> <piece>`: the largest offer, escaped, is more than one may hold.
- * Plain ASCII, so that a character is a byte in any encoding of the database; the index makes equal pieces
- * differ, which PostgreSQL would send once.
+ * A signal as payloads `<node> <index>/<count> <piece>`, since the largest offer, escaped, doesn't fit in one. Plain
+ * ASCII, so that a character is one byte in any database encoding. The index keeps equal pieces distinct; PostgreSQL
+ * drops duplicate payloads.
  */
 export function encodeSignal(node: string, signal: Signal): string[] {
   const { notifications, closings, wroteAudit, cleared, gap } = signal
@@ -54,15 +54,15 @@ export function encodeSignal(node: string, signal: Signal): string[] {
 const form = /^([a-z0-9]+) (\d+)\/(\d+) (.*)$/s
 
 /**
- * Puts the payloads of other nodes together again and hands each whole signal on. What is not one is dropped:
- * anybody who may connect to the database may notify.
+ * Reassembles the payloads of other nodes and passes on each complete signal. Anything else is dropped: every client
+ * of the database may notify.
  */
 export function signalDecoder(own: string, hear: (signal: Signal) => void): (payload: string) => void {
   const pieces = new Map<string, string[]>()
   return (payload) => {
     const [, node = own, index, count, piece = ''] = form.exec(payload) ?? []
     if (node === own) return
-    // The pieces of one signal come in order; one that does not continue them is without its beginning.
+    // Pieces of one signal arrive in order; drop a piece that doesn't continue the previous ones.
     const before = index === '0' ? [] : pieces.get(node)
     pieces.delete(node)
     if (before?.length !== Number(index)) return

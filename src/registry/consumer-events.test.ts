@@ -53,7 +53,7 @@ const rows = () =>
     select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata
     from audit_log order by written`)
 
-/** Runs the method with this handler; its answer, its rows, and by how many the count of flaws rose. */
+/** Runs the method with this handler; returns its answer, its rows, and the number of new flaws. */
 async function run(handler: (tools: Work) => unknown) {
   work = handler
   const { audit } = test.service.app
@@ -86,7 +86,7 @@ describe('an event of a consumer', () => {
     })
   })
 
-  it('stands in the timeline of the cell that its metadata names', async () => {
+  it('is in the timeline of the cell that its metadata names', async () => {
     const { cell } = await ada.client.cell_create({ data: {} })
     await run(({ audit }) => audit('team/delete', { team_id, members: 0, cell_id: cell.id }))
     const { events } = await ada.client.cell_audit_list({ cell_id: cell.id })
@@ -113,7 +113,7 @@ describe('an event of a consumer', () => {
   })
 })
 
-/** As a handler without a compiler would call it. */
+/** As a handler in plain JavaScript would call it. */
 const record = (type: string, metadata: unknown) => (tools: Work) =>
   tools.audit(type as never, metadata as never)
 const cyclic: { self?: unknown } = {}

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 
 /**
- * The audit event types of a consumer with the metadata of each; empty until a consumer says which it has
- * registered as `audit_events`:
+ * The audit event types of a consumer with their metadata. Empty until a consumer declares what it registers as
+ * `audit_events`:
  *
  *     declare module 'cellkeep' {
  *       interface ConsumerEvents extends EventsOf<typeof audit_events> {}
@@ -11,7 +11,7 @@ import type { z } from 'zod'
 // biome-ignore lint/suspicious/noEmptyInterface: a consumer fills it.
 export interface ConsumerEvents {}
 
-/** The metadata by type that a registry of schemas declares. */
+/** The metadata by event type, inferred from the registered schemas. */
 export type EventsOf<T extends Readonly<Record<string, z.ZodType | null>>> = {
   [K in keyof T]: T[K] extends z.ZodType ? z.input<T[K]> : null
 }

@@ -1,10 +1,10 @@
 import { StartError } from '../errors.ts'
 import { isPlainObject } from '../wire/plain-object.ts'
 
-/** An entry of a registry that is no more than a name: a scope kind, a grant path, a credential type. */
+/** An entry that is just a name: a scope kind, a grant path or a credential type. */
 export type NamedEntry = { name: string; description?: string }
 
-/** What is said of an entry in messages, in the singular. */
+/** The kind of an entry, as messages call it. */
 export type What =
   | 'role'
   | 'scope kind'
@@ -27,7 +27,6 @@ export const refuseEntry =
     )
   }
 
-/** Contract 3, section 0: a Name. */
 const plainName = {
   form: /^[a-z]([a-z_]*[a-z])?$/,
   max: 64,
@@ -39,7 +38,7 @@ const eventName = {
   rule: 'must be 1 to 128 characters of letters, digits and _ . / -, beginning with a letter.',
 }
 
-/** The option that registers it, and the rule of its name. */
+/** The option that registers each kind, and the rule for its names. */
 const names: Record<What, { key: string; form: RegExp; max: number; rule: string }> = {
   role: { key: 'roles', ...plainName },
   'scope kind': { key: 'scope_kinds', ...plainName },
@@ -49,7 +48,7 @@ const names: Record<What, { key: string; form: RegExp; max: number; rule: string
   'self-service role': { key: 'self_service_roles', ...plainName },
 }
 
-/** The rules every name keeps: its form, no builtin's, and no other entry's. */
+/** Refuses a name that has the wrong form, is builtin, or is registered twice. */
 export function checkName(
   what: What,
   name: unknown,
@@ -64,7 +63,7 @@ export function checkName(
 
 const descriptionMax = 500
 
-/** Checks the form of an entry before anything of it is used: a config file brings what no compiler saw. */
+/** Checks the shape of an entry before it is used: no compiler checks a config file. */
 export function checkEntry(what: What, entry: unknown, keys: readonly string[]): void {
   const named = isPlainObject(entry) ? entry : {}
   const refuse: Refuse = refuseEntry(what, isPlainObject(entry) ? entry.name : entry)
@@ -73,7 +72,7 @@ export function checkEntry(what: What, entry: unknown, keys: readonly string[]):
   if (unknown !== undefined) refuse(`has the unknown key "${unknown}"; it may have ${keys.join(', ')}.`)
   const { description = '' } = named
   if (typeof description !== 'string' || description.length > descriptionMax)
-    refuse(`has a description that is no text of at most ${descriptionMax} characters.`)
+    refuse(`has a description that is not a text of at most ${descriptionMax} characters.`)
 }
 
 /** The names of a registry of plain entries, builtin ones first. */

@@ -4,17 +4,17 @@ import { events } from '../events.ts'
 import { toIssues } from '../wire/issues.ts'
 import { checkName, refuseEntry } from './entries.ts'
 
-/** The registry of audit event types: those of the service, then those of the consumer (contract 3, section 1). */
+/** The registry of audit event types: the service's, then the consumer's. */
 export type EventTypes = {
   readonly names: readonly string[]
   has(type: string): boolean
-  /** How a row breaks the rules of its type (contract 3, section 8.3), without a value of it; undefined: not at all. */
+  /** How a row breaks the rules of its type, without any of its values; undefined if it doesn't. */
   flaw(row: Pick<AuditRow, 'event_type' | 'outcome' | 'metadata'>): string | undefined
 }
 
 type Shape = { success: z.ZodType; failure?: z.ZodType }
 
-// Under a plain type: entries of the table itself would have the compiler compare every schema with every other.
+// A plain type: with the type of `events`, the compiler would compare every schema with every other.
 const builtin: Readonly<Record<string, Shape>> = events
 
 export function createEventTypes(own: Readonly<Record<string, z.ZodType | null>>): EventTypes {
@@ -37,8 +37,8 @@ export function createEventTypes(own: Readonly<Record<string, z.ZodType | null>>
 }
 
 /**
- * A refusal has the failure's own shape; a failed commit leaves the row of the success it would have been, or
- * only that it was undone.
+ * A refusal has the failure shape. A failed commit leaves the metadata that the success would have had, or only the
+ * reason `rolled_back`.
  */
 function schemaOf(
   { success, failure }: Shape,

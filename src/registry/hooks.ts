@@ -1,14 +1,14 @@
 import type { RoleGrant } from '../auth/identity.ts'
 import type { Offer } from '../wire/offer.ts'
 
-/** Rules of the consumer's own that the service asks. */
+/** The hooks that a consumer can implement. */
 
 /** The free-form content of a cell. */
 export type CellData = { [key: string]: unknown }
 
-/** What an embedder may decide about cells. Hooks may run twice: a deadlock repeats the call. */
+/** The hooks for cells. They may run twice: a deadlock repeats the call. */
 export type CellHooks = {
-  /** Runs inside the transaction, for admins too; anything but `true` refuses. */
+  /** Runs inside the transaction, for admins too; any result but `true` refuses. */
   authorizeCreate?(
     caller: { actor_id: string; account_id: string; is_admin: boolean },
     input: {
@@ -24,7 +24,7 @@ export type CellHooks = {
   validateData?(kind: string | null, data: CellData): CellData | Promise<CellData>
 }
 
-/** What `validateData` throws: where the data is wrong and why, in words for the caller. */
+/** What `validateData` throws: where the data is wrong, and why; the caller sees the messages. */
 export class CellDataIssues extends Error {
   readonly issues: readonly { path: (string | number)[]; message: string }[]
   constructor(issues: readonly { path: (string | number)[]; message: string }[]) {
@@ -33,11 +33,11 @@ export class CellDataIssues extends Error {
   }
 }
 
-/** What a consumer's `authorize_offer` decides on. */
+/** The input of a consumer's `authorize_offer`. */
 export type OfferQuestion = {
-  /** Judged twice: when the offer is made, and again when it is accepted. */
+  /** Asked twice: when the offer is made, and again when it is accepted. */
   phase: 'create' | 'accept'
-  /** Who offers, with the active grants of that actor now. */
+  /** Who offers, with the actor's current active grants. */
   grantor: Grantor
 } & Pick<
   Offer,
@@ -46,5 +46,5 @@ export type OfferQuestion = {
 
 export type Grantor = { actor_id: string; account_id: string; role_grants: readonly RoleGrant[] }
 
-/** Replaces the rule that holders offer what they hold. Anything but `true` refuses; a deadlock repeats the call. */
+/** Replaces the default rule that actors may offer roles they hold. Any result but `true` refuses; a deadlock repeats the call. */
 export type AuthorizeOffer = (offer: OfferQuestion) => boolean | Promise<boolean>

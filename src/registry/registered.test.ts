@@ -4,7 +4,7 @@ import { call, dataOf, reasonOf, rpc } from '../../test/helpers/http.ts'
 import { query } from '../core/action.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** What registering does to the methods (contract 3, section 1). */
+/** How registered entries change the methods. */
 
 const room = '00000000-0000-4000-8000-0000000000aa'
 const gated = query({

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { StartError } from '../errors.ts'
 import { createRegistry, type RegistryOptions } from './registry.ts'
 
-/** The message that stops the start; undefined where nothing does. */
+/** The message that stops the start; undefined if it succeeds. */
 function problem(options: object): string | undefined {
   try {
     createRegistry(options as RegistryOptions)

@@ -3,11 +3,11 @@ import { StartError } from '../errors.ts'
 import { checkEntry, checkName, type NamedEntry, namedRegistry, type Refuse, refuseEntry } from './entries.ts'
 import { createEventTypes, type EventTypes } from './event-types.ts'
 
-/** A role as the service or a consumer declares it (contract 3, section 1). */
+/** A role as the service or a consumer declares it. */
 export type RoleSpec = {
   name: string
   description?: string
-  /** The ways in which it is conferred; none: no path confers it. */
+  /** The ways in which it can be granted; empty: none. */
   grant_paths: readonly string[]
   /** Informative only. */
   required_credential_types?: readonly string[]
@@ -22,11 +22,11 @@ export type RegistryOptions = {
   credential_types?: readonly NamedEntry[]
   /** Type → the schema of its metadata, or null for none. */
   audit_events?: Readonly<Record<string, z.ZodType | null>>
-  /** The roles that everybody may take and lay down; with it `self_service_role_set` exists. */
+  /** The roles that any actor may take and give up; if set, `self_service_role_set` exists. */
   self_service_roles?: readonly string[]
 }
 
-/** What a consumer may add to, built once at start; nobody redefines a builtin. */
+/** What a consumer may extend, built once at start; builtins cannot be redefined. */
 export type Registry = {
   role(name: string): RoleSpec | undefined
   /** Roles with the grant path `admin`, in the order of registration. */
@@ -74,7 +74,7 @@ export function createRegistry(options: RegistryOptions): Registry {
   }
 }
 
-/** The lists of a role, and what each may name. */
+/** The list properties of a role, and the names that each may contain. */
 type Listable = Record<
   'grant_paths' | 'required_credential_types' | 'applicable_scope_kinds',
   ReadonlySet<string>
@@ -103,13 +103,13 @@ function checkListed(role: RoleSpec, key: keyof Listable, registered: ReadonlySe
   if (unknown >= 0) refuse(`names "${listed[unknown]}" in ${key}, which is not registered.`)
 }
 
-/** A role that nobody could take that way would look eligible and be none. */
+/** Refuses a role without the grant path `self_service`: it would look eligible, but taking it would fail. */
 function selfServiceOf(named: readonly string[], roles: ReadonlyMap<string, RoleSpec>): ReadonlySet<string> {
   const bad = named.find((name) => !roles.get(name)?.grant_paths.includes('self_service'))
   if (bad !== undefined)
     throw new StartError(
       'invalid_registry',
-      `self_service_roles: "${bad}" is no registered role with the grant path self_service.`,
+      `self_service_roles: "${bad}" is not a registered role with the grant path self_service.`,
       78,
     )
   return new Set(named)

@@ -14,7 +14,7 @@ afterAll(() => test.close())
 type Ending = () => Promise<unknown>
 const endings = new Map<string, Ending>()
 
-/** Right after an upgrade has read a credential as good, another request ends it. */
+/** Another request revokes the credential right after the upgrade has read it as valid. */
 function hookTheGap(): void {
   const { callers } = test.service.app
   const read = callers.read
@@ -48,10 +48,10 @@ async function roundsOfOneAccount(rounds: number): Promise<number[]> {
     let ended: Promise<{ revoked: boolean }> | undefined
     endings.set(id, async () => {
       ended = test.service.operations.revokeSession({ session_id: session.id }, { via: 'test' })
-      // Every other time it goes on while the socket is registered.
+      // Every other time the upgrade goes on while the socket is registered.
       if (round % 2 === 0) await ended
     })
-    // The second reading of the round before may come late and set the end off too early: then it is a refusal.
+    // A late second read of the previous round may trigger the revocation too early: then the upgrade is refused.
     const code = await openSocket(test.url, { cookie }).then(
       async ({ closed }) => (await closed).code,
       (error) => (error instanceof RefusedUpgrade ? error.reply.status : Promise.reject(error)),

@@ -6,7 +6,7 @@ import { mutation, query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** Handlers wait here until the test lets them go. */
+/** Handlers wait here until the test releases them. */
 let gates: PromiseWithResolvers<void>[] = []
 let arrived = (): void => {}
 const entered = async (count: number): Promise<void> => {

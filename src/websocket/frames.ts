@@ -2,17 +2,17 @@ import { refusal, type ServiceError } from '../errors.ts'
 import { type Envelope, type Id, invalidRequest, isObject, parseText, readEnvelope } from '../http/jsonrpc.ts'
 import { issue, mayHoldBadText } from '../wire/issues.ts'
 
-/** What one message of a client asks for (contract 1, section 11.2). */
+/** What one message of a client asks for. */
 export type Frame =
   | { kind: 'request'; envelope: Envelope; mayHoldBadText: boolean }
   | { kind: 'cancel'; request_id: string | number }
   | { kind: 'refused'; id: Id; error: ServiceError }
-  /** A notification we do not know, or a reply to a request that we never send. */
+  /** An unknown notification, or a reply although the server never sends requests. Ignored. */
   | { kind: 'nothing' }
 
 const nothing: Frame = { kind: 'nothing' }
 
-/** Reads one message; `text` null where it was binary. */
+/** Parses one message; `text` is null for a binary one. */
 export function readFrame(text: string | null): Frame {
   const parsed = parseText(text)
   if (!('value' in parsed)) return { kind: 'refused', id: null, error: parsed }
@@ -35,7 +35,7 @@ function cancelOf({ jsonrpc, method, params }: Record<string, unknown>): Frame {
   return { kind: 'cancel', request_id }
 }
 
-/** Refuses a `heartbeat` that asks for more; it takes no params. */
+/** The error of a `heartbeat` with params; it takes none. */
 export function heartbeatIssue(params: unknown): ServiceError | undefined {
   const [unknown] = Object.keys(params ?? {})
   if (unknown === undefined) return undefined

@@ -3,8 +3,8 @@ import type { AnswerLimits, Holder } from '../http/unsent.ts'
 import { unsent } from '../http/unsent.ts'
 
 /**
- * Large messages of one socket that its client has not taken. They count with the unread answers of HTTP; the
- * socket's own limits hold first, and it is cut only to make room.
+ * Large messages of one socket that its client has not read. They count towards the unread answers of HTTP. The
+ * socket's own limits apply first; it is cut here only to make room.
  */
 export class LargeMessages implements Holder {
   unsent = 0

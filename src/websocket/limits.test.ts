@@ -26,7 +26,7 @@ const actions = {
 let test: TestService
 let ada: TestAccount
 beforeAll(async () => {
-  // Only the intervals of pings and checks: everything else goes by the clock.
+  // Only the intervals of pings and checks are faked; everything else uses the clock.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   test = await testService({ actions, ws_per_account: 3 })
   ada = await test.account()
@@ -46,7 +46,7 @@ afterEach(() => {
   for (const { ws } of sockets.splice(0)) ws.terminate()
 })
 
-/** A call of so many bytes in all. */
+/** A call of this many bytes in total. */
 const messageOf = (bytes: number): string => {
   const text = (length: number) =>
     JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'size', params: { text: 'x'.repeat(length) } })
@@ -111,7 +111,7 @@ describe('sockets of one account', () => {
 describe('silence', () => {
   it('for two ping intervals closes with 4003; a pong, or any message, breaks it', async () => {
     const [silent, alive] = [await open(), await open()]
-    // Without this, the client library answers pings by itself.
+    // By default, the client library answers pings itself.
     silent.ws.pause()
     const pinged = (): Promise<unknown> => new Promise((resolve) => alive.ws.once('ping', resolve))
     for (let rounds = 0; rounds < 4; rounds++) {

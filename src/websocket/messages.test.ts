@@ -32,7 +32,7 @@ afterAll(() => test.close())
 const openAs = ({ cookie }: TestAccount, path?: string): Promise<TestSocket> =>
   openSocket(test.url, { cookie }, path)
 
-/** What the frame is answered with; `heartbeat` behind it proves that nothing else came. */
+/** The answer to the frame; the `heartbeat` after it proves that nothing else came. */
 async function answered(frame: unknown): Promise<unknown> {
   const socket = await openAs(ada)
   socket.send(frame)
@@ -42,7 +42,7 @@ async function answered(frame: unknown): Promise<unknown> {
   return first
 }
 
-/** What else has come of what was sent. */
+/** What else arrived. */
 async function furtherOf(socket: TestSocket): Promise<unknown[]> {
   await socket.call('heartbeat', undefined, 'after')
   await socket.close()
@@ -143,7 +143,7 @@ describe('a message', () => {
     expect(await socket.call('who_is_it')).toMatchObject({
       result: { account: null, credential: null, grants: 0 },
     })
-    // By SQL: nobody signals that it is gone.
+    // By SQL, so no signal says that it is gone.
     await test.service.app.db.run(sql`delete from auth_session where account_id = ${eve.id}::uuid`)
     expect(outcomeOf(await socket.call('who_is_it'))).toBe('-32001 authentication_required')
     expect((await socket.closed).code).toBe(4001)

@@ -14,10 +14,10 @@ import { LargeMessages } from './large-messages.ts'
 
 const inFlightMax = 64
 const bufferMax = 8 * 1_048_576
-/** How long a lost credential waits for the replies of what runs; longer, and a slow call would keep the socket. */
+/** How long a socket with a lost credential waits for running calls; a slow call must not keep it open. */
 const lastRepliesMs = 1_000
 
-/** Why the server ends a socket (contract 1, section 11.3). */
+/** The close codes that the server sends, with their reasons. */
 const ends = {
   1001: 'shutting down',
   1011: 'internal error',
@@ -30,12 +30,12 @@ const ends = {
 } as const
 export type EndCode = keyof typeof ends
 
-/** One request under way. */
+/** One request in flight. */
 class Call implements Message {
   state: 'waiting' | 'begun' | 'cancelled' = 'waiting'
-  /** What it caused on this very socket, which its reply precedes. */
+  /** What the call caused on its own socket; sent after its reply. */
   readonly held: Committed[] = []
-  /** Its caller was no longer the one who opened the socket. */
+  /** The credential no longer authenticates as the caller that opened the socket. */
   isLost = false
   readonly id: Id
   readonly #bound: Bound
@@ -60,7 +60,7 @@ const isOwn = (caller: Caller | null, { account_id, credential }: Bound): boolea
   caller.credential.type === credential.type &&
   caller.credential.id === credential.id
 
-/** One WebSocket after its upgrade; `onEnd` is called once, when it begins to close. */
+/** One WebSocket after its upgrade; `onEnd` is called once, when closing starts. */
 export class Socket {
   readonly connection: Connection
   readonly #app: App
@@ -103,14 +103,14 @@ export class Socket {
       ws.on(sign, () => {
         this.#silent = 0
       })
-    // A message that is too big, or a broken frame; ws itself closes with the code that says so.
+    // An oversized message or a broken frame; ws closes with the matching code itself.
     ws.on('error', () => this.#over())
     ws.on('close', (code: number) => this.#onClose(code))
   }
 
   /**
-   * Reads the credential again, now that no revocation can miss the socket, and closes it if the credential is
-   * gone. Calls wait for it.
+   * Reads the credential again and closes the socket if it is gone. The socket is registered by now, so it hears of
+   * every later revocation. Calls wait for this.
    */
   async admit(): Promise<void> {
     const { carriers, ip, request_id } = this.#bound
@@ -124,7 +124,7 @@ export class Socket {
     this.#admitted.resolve()
   }
 
-  /** Once per ping interval: closes what was silent for two of them, and pings the others. */
+  /** Called once per ping interval: closes the socket after two silent intervals, else pings it. */
   beat(): void {
     if (this.#isOver) return
     if (this.#silent++ >= 2) this.#end(4003)
@@ -182,7 +182,7 @@ export class Socket {
     this.#settle()
   }
 
-  /** The default actor stands in where the method takes one and the message names none. */
+  /** Adds the default actor if the method takes one and the message names none. */
   #withActor({ method, params }: Envelope): unknown {
     const { actor_id } = this.#bound
     const takesActor = this.#app.actions.get(method)?.auth.actor !== 'none'
@@ -216,7 +216,7 @@ export class Socket {
     this.#ws.send(text, { binary: false }, ignore)
   }
 
-  /** What one of its own calls caused waits for the reply of that call. */
+  /** Holds back what a call of this socket caused until that call is answered. */
   #hear(committed: Committed): void {
     const cause = committed.origin && [...this.#calls].find((call) => call === committed.origin)
     if (cause) cause.held.push(committed)
@@ -234,7 +234,7 @@ export class Socket {
     return expires_at !== null && Date.parse(expires_at) <= Date.now() ? 4005 : 4001
   }
 
-  /** Closes when nothing that has begun owes a reply. */
+  /** Closes once every call that has begun is answered. */
   #endAfterReplies(code: EndCode): void {
     if (this.#ending !== undefined) return
     this.#ending = code
@@ -260,7 +260,7 @@ export class Socket {
     this.#onEnd()
   }
 
-  /** The boundary of everything that a message sets off. */
+  /** The error boundary of all message handling. */
   #fail(error: unknown): void {
     this.#app.log.error({ request_id: this.#bound.request_id, err: error }, 'a message failed unexpectedly')
     this.#end(1011)
@@ -290,7 +290,7 @@ export class Socket {
 const ignore = (): void => {}
 const tenths = (ms: number): number => Math.round(ms * 10) / 10
 
-/** Made once for all sockets that a notification goes to. */
+/** Encoded notifications, shared by all sockets that receive them. */
 const frames = new WeakMap<Notification, Uint8Array>()
 
 function notificationFrame(notification: Notification): Uint8Array {

@@ -27,7 +27,7 @@ const request = (changed: Record<string, string | undefined> = {}, line = 'GET /
   )
   return `${[line, ...lines].join('\r\n')}\r\n\r\n`
 }
-/** Status and body of a refusal, and proof that the server goes on. */
+/** The status and body of a refusal; checks that the server still serves. */
 async function refusal(bytes: string): Promise<unknown[]> {
   const received = await exchange(test.url, bytes)
   expect((await send(test.url, { path: '/health' })).status).toBe(200)
@@ -111,7 +111,7 @@ describe('the bytes of an upgrade', () => {
 
   it('may bring frames along, and end in the middle of anything', async () => {
     const socket = await open(test.url)
-    // A masked text frame with `{}`: an object without an id, so the answer is silence; then one cut off.
+    // A masked text frame with `{}`: an object without an id, so nothing is answered; then a truncated one.
     const frame = Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x7b, 0x7d])
     socket.write(Buffer.concat([Buffer.from(request()), frame, Buffer.from([0x81, 0xfe, 0x10])]))
     await once(socket, 'data')

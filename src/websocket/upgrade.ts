@@ -10,7 +10,9 @@ import type { EdgeReply, EdgeRequest } from '../http/reply.ts'
 import { issue } from '../wire/issues.ts'
 import type { Bound } from './bound.ts'
 
-/** Judges an upgrade, in the order of contract 1, section 11.1; the reply is 101 or thrown. */
+/**
+ * Checks an upgrade: headers, capacity, credential, token scope, then the query. Returns a 101; throws any refusal.
+ */
 export async function admitUpgrade(app: App, request: EdgeRequest, origin: RequestInfo): Promise<EdgeReply> {
   if (!request.isUpgrade || request.header('upgrade')?.toLowerCase() !== 'websocket')
     throw refusal('upgrade_required')
@@ -35,7 +37,7 @@ export async function admitUpgrade(app: App, request: EdgeRequest, origin: Reque
 
 const auth = { account: 'required', actor: 'none' } as const
 
-/** What `ws` asks of the headers; it would refuse in words of its own. */
+/** The header checks of `ws`, made here so that a refusal has our error body instead of its own. */
 function isValid({ header }: EdgeRequest): boolean {
   const protocols =
     header('sec-websocket-protocol')

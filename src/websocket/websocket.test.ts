@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** Opens a socket, asks whose it is, and closes it. */
+/** Opens a socket, calls a method that shows the account, and closes it. */
 async function whoIs(headers: Record<string, string>, path?: string): Promise<string> {
   const socket = await openSocket(test.url, headers, path)
   const { result } = await socket.call('account_session_list')

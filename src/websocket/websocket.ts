@@ -10,19 +10,19 @@ import type { Bound } from './bound.ts'
 import { Socket } from './socket.ts'
 
 export type Sockets = {
-  /** For `server.on('upgrade', …)`: a WebSocket, or a refusal as a full HTTP response. Never throws. */
+  /** For `server.on('upgrade', …)`: opens a WebSocket or refuses with a full HTTP response. Never throws. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** Resolves when no socket is open and no upgrade under way; on `cut` those that are left are cut off. */
+  /** Resolves when no socket is open and no upgrade is in progress; `cut` destroys those left. */
   closed(cut: AbortSignal): Promise<void>
 }
 
 const messageMax = 1_048_576
 const pingMs = 30_000
 const closeMs = 5_000
-/** How long the rest of a refused client is swallowed, so that it reads the answer before the cut. */
+/** How long input of a refused client is discarded, so that it can read the answer before the cut. */
 const lingerMs = 1_000
 
-/** The sockets of one service; `handle` is the edge, which judges an upgrade like any other request. */
+/** The sockets of one service; `handle` is the HTTP edge, which checks an upgrade like any other request. */
 export function createSockets(app: App, handle: (request: EdgeRequest) => Promise<EdgeReply>): Sockets {
   const options: ServerOptions & { closeTimeout: number } = {
     noServer: true,
@@ -30,16 +30,16 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
     perMessageDeflate: false,
     maxPayload: messageMax,
     closeTimeout: closeMs,
-    // By default ws would take the first that a client offers.
+    // By default, ws accepts the first protocol that a client offers.
     handleProtocols: () => false,
   }
   const server = new WebSocketServer(options)
-  /** Headers of the edge for a 101, until ws writes it. */
+  /** The edge's headers for a 101, until ws writes it. */
   const extra = new WeakMap<IncomingMessage, Record<string, string>>()
   server.on('headers', (lines, request) => {
     for (const [name, value] of Object.entries(extra.get(request) ?? {})) lines.push(`${name}: ${value}`)
   })
-  // Without a listener ws would refuse in words of its own; the edge has judged the headers before.
+  // Without a listener, ws writes its own refusal; the edge has already checked the headers.
   server.on('wsClientError', (_error, socket) => socket.destroy())
 
   const open = new Set<Socket>()
@@ -47,7 +47,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
   const idle: (() => void)[] = []
   let beats: NodeJS.Timeout | undefined
 
-  /** Counts the connection until it has ended, whatever became of it. */
+  /** Counts the connection until it closes, upgraded or not. */
   function track(socket: Duplex): void {
     raw.add(socket)
     beats ??= setInterval(() => {
@@ -84,14 +84,14 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
     })
     open.add(socket)
     remove = app.hub.add(socket.connection)
-    // Registered first, read again then: a revocation finds the socket, or is found by it.
+    // Registered first, then read again: a revocation before is found by `admit`, one after is signalled.
     void socket.admit()
   }
 
   return {
     upgrade: (request, socket, head) => {
       if (socket.destroyed) return
-      // Unheard, a connection lost in the middle of the check would end the process.
+      // Without a listener, Node exits if the connection is lost during the check.
       socket.on('error', () => socket.destroy())
       track(socket)
       upgrade(request, socket, head).catch((error) => {
@@ -121,8 +121,8 @@ function busy(): EdgeReply {
 }
 
 /**
- * The body of a request that only offered to change the protocol, as some clients do with every request: Nodes
- * before 24.9 cannot be told to parse it. Without a declared length nobody knows where it ends.
+ * The body of an ordinary request that merely offers an upgrade, as some clients do with every request. Node
+ * before 24.9 cannot be told to parse it. Only a declared `content-length` is supported.
  */
 function bodyBehind(
   { headers }: IncomingMessage,
@@ -152,7 +152,7 @@ function bodyBehind(
   return { hasBody: length > 0, body }
 }
 
-/** A reply without the HTTP server, which gave the connection away; it ends with it. */
+/** Writes a reply to the raw connection, which the HTTP server has handed over, and closes it. */
 function respond(socket: Duplex, method: string, { status, headers, body }: EdgeReply): void {
   if (!socket.writable) return void socket.destroy()
   const text = typeof body === 'string' ? body : ''
@@ -164,7 +164,7 @@ function respond(socket: Duplex, method: string, { status, headers, body }: Edge
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}connection: close\r\n\r\n${method === 'HEAD' ? '' : text}`,
   )
-  // Cutting at once would send a reset, and many clients then never see the answer.
+  // An immediate cut would send a reset, and many clients would never see the answer.
   const cut = setTimeout(() => socket.destroy(), lingerMs)
   socket.resume().once('close', () => clearTimeout(cut))
 }
