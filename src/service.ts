@@ -54,7 +54,7 @@ export type Service = {
     params?: unknown,
     caller?: { headers?: Record<string, string>; ip?: string },
   ): Promise<unknown>
-  /** What operator commands do, without a credential and audited by `via` (contract 2, section 19). */
+  /** What operator commands do, without a credential and audited by `via`. */
   readonly operations: Operations
   /** One transaction for code of your own, which operator calls may join by `within`; rejects with what `work` threw. */
   transaction<T>(options: TransactionOptions, work: (tools: Work) => Promise<T>): Promise<T>

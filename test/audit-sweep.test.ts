@@ -10,7 +10,7 @@ import { bootstrapTest } from './helpers/bootstrap.ts'
 import { doEverything, mark } from './helpers/everything.ts'
 import { call, rpc } from './helpers/http.ts'
 
-/** What holds for every row that any method, route or operator call leaves (contract 3, sections 8.2, 8.3). */
+/** What holds for every row that any method, route or operator call leaves. */
 
 const bootstraps = bootstrapTest()
 let test: TestService

@@ -14,7 +14,7 @@ import { type Command, wrongUsage } from './command.ts'
 import type { CommandIo } from './io.ts'
 import { version } from './version.ts'
 
-/** `cellkeep start`: the server, until a signal ends it (contract 1, sections 15.5 and 16). */
+/** `cellkeep start`: the server, until a signal ends it. */
 export const start: Command = {
   name: 'start',
   usage: 'start',

@@ -12,7 +12,7 @@ export type Retry = { failures: number }
 
 const endings: Record<number, Ending> = { 4001: 'signed_out', 4005: 'signed_out', 4004: 'too_many_sockets' }
 
-/** What a close code ends for good; undefined where the client connects again (contract 1, section 11.3). */
+/** What a close code ends for good; undefined where the client connects again. */
 export const endingOf = (code: number): Ending | undefined => endings[code]
 
 const slowest = 30_000

@@ -3,8 +3,8 @@ import type { TestAccount, TestService } from '../../src/testing/index.ts'
 import { cellRow, closeRole, endRole, grantRow } from './cell-rows.ts'
 
 /**
- * Every kind of caller and every kind of cell, and who may do what by contract 4, section 4.1 as it reads: sets
- * and quantifiers over what is set up here, no SQL.
+ * Every kind of caller and every kind of cell, and who may do what (the tiers of docs/concepts.md), written as
+ * sets and quantifiers over the fixtures below, without SQL.
  */
 
 const [here, there] = [randomUUID(), randomUUID()]

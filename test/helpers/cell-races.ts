@@ -88,7 +88,7 @@ const rightsThatEnd: Record<string, Race> = Object.fromEntries(
   ),
 )
 
-/** Races of what is written into cells (contract 4, section 11). */
+/** Races of what is written into cells. */
 export const cellRaces: Record<string, Race> = {
   ...rightsThatEnd,
 

@@ -20,7 +20,7 @@ import {
 
 const full = { scope: { kind: 'full' }, lifetime: { kind: 'eternal' } }
 
-/** Races of accounts, credentials and grants that end (contract 2, section 14; contract 3, section 7.2 R32). */
+/** Races of accounts, credentials and grants that end. */
 export const endingRaces: Record<string, Race> = {
   'two admins delete each other': async (world) => {
     const [ada, bob] = [await admin(world), await admin(world)]
@@ -214,7 +214,7 @@ export const endingRaces: Record<string, Race> = {
       'actor_not_found',
       'cell_not_found',
       'refused_by_constraint',
-      // A cell write and the purge of its own actor may deadlock twice (contract 3, section 7.1, lock 8).
+      // A cell write and the purge of its own actor may deadlock twice.
       'service_unavailable',
     ])
     assert.deepEqual(await leftOf(world, ada), [])

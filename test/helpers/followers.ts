@@ -25,8 +25,8 @@ export type Followed = {
 export type FollowOptions = { rows: number; writers?: number; rowsPerTransaction?: number }
 
 /**
- * Transactions that commit in another order than they wrote in, or roll back, and followers beside them
- * (contract 3, section 8.6): all write, then the last one ends first, every fifth by a rollback.
+ * Transactions that commit in another order than they wrote in, or roll back, and followers beside them:
+ * all write, then the last one ends first; every fifth rolls back.
  */
 export async function follow(
   databaseUrl: string,

@@ -6,7 +6,7 @@ import { active, by, type Came, type Contender, type GrantRace, oneOf, oneWins }
 import { holder } from './offers.ts'
 import { adminCount } from './race-tools.ts'
 
-/** Contract 3, section 7.2: races of grants that come and go without an offer. */
+/** Races of grants that are made and ended without an offer. */
 
 const missing = 'role_grant_not_found'
 const admin = (world: TestService): Promise<TestAccount & { role_grant_id: string }> => holder(world, 'admin')

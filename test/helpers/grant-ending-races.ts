@@ -14,7 +14,7 @@ import {
 } from './grant-race-tools.ts'
 import { holder, inRoom, lapse } from './offers.ts'
 
-/** Contract 3, section 7.2: races in which accounts, scopes and offers end beside what makes them. */
+/** Races in which accounts, scopes and offers end while a call still uses them. */
 
 const terminal = 'role_grant_offer_terminal'
 

@@ -8,7 +8,7 @@ import { cloneDatabase, sharedCluster, toUrl } from '../../src/testing/cluster.t
 import { type TestAccount, type TestService, testService } from '../../src/testing/index.ts'
 import { registries } from './offers.ts'
 
-/** What the races of role grants and offers are made of (contract 3, section 7.2). */
+/** What the races of role grants and offers are made of. */
 
 /** What a contender came to: `ok` and its answer, or the reason of its refusal. */
 export type Came = { reason: string; answer: Record<string, unknown> }

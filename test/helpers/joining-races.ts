@@ -15,7 +15,7 @@ const winners = (outcomes: readonly string[]): number => outcomes.filter((one) =
 const accounts = async (world: TestService): Promise<number> =>
   (await rows(world, sql`select from account`)).length
 
-/** Races of people who join and sign in (contract 1, section 9; contract 2, sections 5, 8, 9 and 12). */
+/** Races of people who join and sign in. */
 export const joiningRaces: Record<string, Race> = {
   'sessions are opened beyond the cap': async (world) => {
     const ada = await world.account()

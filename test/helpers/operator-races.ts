@@ -17,7 +17,7 @@ async function oneKeeper(world: TestService): Promise<void> {
   assert.equal(keepers.length, 1, 'exactly one keeper remains')
 }
 
-/** Races of operator commands with each other and with what people do (contract 2, section 19). */
+/** Races of operator commands with each other and with what people do. */
 export const operatorRaces: Record<string, Race> = {
   'an operator makes the account that a signup makes': async (world) => {
     await world.service.operations.setSettings({ open_signup: true }, operator)

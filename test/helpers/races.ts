@@ -5,7 +5,7 @@ import { joiningRaces } from './joining-races.ts'
 import { operatorRaces } from './operator-races.ts'
 import type { Outcome, Race } from './race-tools.ts'
 
-/** Every named race of accounts, credentials, grants and those who join (contract 2; contract 3, section 7.2). */
+/** Every named race of accounts, credentials, grants and those who join. */
 export const races: Record<string, Race> = { ...endingRaces, ...joiningRaces, ...operatorRaces }
 
 /** A service in which nothing but the races themselves refuses anything. */
