@@ -72,8 +72,8 @@ export type CommandService = { app: App }
 export const withService = <T>(io: CommandIo, work: (service: CommandService) => Promise<T>): Promise<T> =>
   withDatabase(io, async ({ parsed, connection, log }) => {
     // Commands check no cookie: the ring only signs the cursors that pages of this process are asked with.
-    const around = { connection, cookieKeys: [newCookieKey()], log }
-    const { app, close } = await composeApp(parsed, around, 'check')
+    const deps = { connection, cookieKeys: [newCookieKey()], log }
+    const { app, close } = await composeApp(parsed, deps, 'check')
     try {
       return await work({ app })
     } finally {
