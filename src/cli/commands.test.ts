@@ -222,7 +222,7 @@ describe('an account with several actors', () => {
       const { code, stderr } = await cellkeep(command)
       expect(code).toBe(1)
       expect(stderr.split('\n')).toEqual([
-        'The account has several actors. Say which one is meant:',
+        'The account has several actors. Choose one:',
         `  --actor ${ada.actor_id}  ${ada.username}`,
         `  --actor ${second}  Second\\u202e`,
         '',
@@ -284,7 +284,7 @@ describe('what is said', () => {
     )
     expect(await told(['account', 'create', '--username', '1x'], 'short')).toBe(
       [
-        'That cannot be done as it was typed:',
+        'The arguments are not valid:',
         '  --username: Too small or too short.',
         '  password: Too small or too short.',
         '',
@@ -315,7 +315,7 @@ describe('what is said', () => {
     expect(await wrong('acount', 'show')).toMatch(/"acount"; did you mean account\?/)
     expect(await wrong('account', 'shwo')).toMatch(/"account shwo"; did you mean show\?/)
     expect(await wrong('account', 'list', '--deletd')).toMatch(
-      /option --deletd here; did you mean --deleted\?/,
+      /Unknown option --deletd; did you mean --deleted\?/,
     )
     expect(await wrong('help', 'account', 'lst')).toMatch(/did you mean list\?/)
     expect(await wrong('audit', 'export', '--since-seq', 'x')).toMatch(/--since-seq takes a whole number/)

@@ -48,7 +48,7 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
   it.each([
     [['account', 'create'], /--username.*\nUsage: cellkeep account create --username NAME/],
     [['account', 'show'], /missing.*\nUsage: cellkeep account show REF/],
-    [['account', 'show', 'a', 'b'], /too many/],
+    [['account', 'show', 'a', 'b'], /Too many/],
     [['account', 'show', 'a', '--nothing'], /--nothing/],
     [['account', 'set-email', 'a'], /--none/],
     [['account', 'set-email', 'a', 'b@c.d', '--none'], /--none/],
