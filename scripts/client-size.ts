@@ -1,4 +1,4 @@
-/** `node scripts/client-size.ts`: bundles the clients as a browser would load them, and holds each to its bar. */
+/** `node scripts/client-size.ts`: bundles each client as for a browser and checks its size. */
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
