@@ -28,7 +28,7 @@ afterAll(async () => {
   await rm(cwd, { recursive: true })
 })
 
-/** Runs a command that is to succeed; its JSON lines. */
+/** Runs a command that must succeed; resolves to its JSON lines. */
 const json = async (args: string[], input?: string): Promise<Record<string, unknown>[]> => {
   const { code, stdout, stderr } = await cellkeep([...args, '--json'], input)
   expect([code, stderr]).toEqual([0, ''])
@@ -39,7 +39,7 @@ const json = async (args: string[], input?: string): Promise<Record<string, unkn
         .split('\n')
         .map((line) => JSON.parse(line))
 }
-/** A command that is to be refused; its reason for scripts, once people were told in a sentence. */
+/** Runs a command that must be refused, with a sentence for people; resolves to the reason of its JSON. */
 const refused = async (args: string[], input?: string): Promise<string> => {
   const { code, stdout, stderr } = await cellkeep(args, input)
   expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^[A-Z][^_]*[.:]\n/)])

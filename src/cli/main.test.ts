@@ -10,7 +10,7 @@ let cwd: string
 let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
 beforeAll(async () => {
   cwd = await mkdtemp(join(tmpdir(), 'ck-main-'))
-  // Nothing here may come so far as to look for it.
+  // No test here may get as far as connecting to it.
   cellkeep = shell({ CELLKEEP_DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }, cwd)
 })
 afterAll(() => rm(cwd, { recursive: true }))

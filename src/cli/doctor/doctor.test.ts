@@ -35,7 +35,7 @@ const doctor = (env: Environment = {}, args: string[] = []) =>
     cwd,
   )(['doctor', ...args])
 
-/** The findings, and that they decide the exit code. */
+/** The findings; checks that they decide the exit code. */
 async function found(env: Environment = {}): Promise<string[]> {
   const { code, stdout, stderr } = await doctor(env, ['--json'])
   const findings = stdout
