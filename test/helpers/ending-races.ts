@@ -28,7 +28,7 @@ export const endingRaces: Record<string, Race> = {
       call(world, ada, 'account_delete', { account_id: bob.id }),
       call(world, bob, 'account_delete', { account_id: ada.id }),
     ])
-    // Who is deleted before its own call is read is nobody.
+    // If the account is deleted before its own call is read, the caller is anonymous.
     return await oneEnds(world, outcomes, ['cannot_delete_last_admin', 'authentication_required'])
   },
 
@@ -148,7 +148,7 @@ export const endingRaces: Record<string, Race> = {
           and ${ada.id}::uuid in (account_id, target_account_id)
         order by written`,
     )
-    // Both write under the lock of the account, so the order of writing is that of the commits.
+    // Both write under the lock of the account, so rows are written in the order of the commits.
     assert.deepEqual(
       written.map(({ event_type }) => event_type),
       made === 'ok' ? ['token_create', 'session_revoke_all'] : ['session_revoke_all'],
