@@ -1,11 +1,11 @@
-/** `npm run build`: dist as it is published, ES modules and declarations, without tests. */
+/** `npm run build`: builds dist for publishing: ES modules and declarations, without tests. */
 import { execFileSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-// A file that was renamed must not live on in the package.
+// Files that were renamed or deleted must not stay in the package.
 rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
 const compiler = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')))
 execFileSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })

@@ -1,9 +1,9 @@
-/** `node scripts/client-size.ts`: bundles the clients as a browser would load them, and holds each to its bar. */
+/** `node scripts/client-size.ts`: bundles each client as for a browser and checks its size. */
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
 
-/** Minified, before compression (shared design, section 5: client bundle ≤ 2 kB); sockets and streams are entries of their own. */
+/** Bytes after minifying, before compression: a page that needs only calls loads at most 2 kB. */
 const bars = { client: 2048, live: 4096, 'audit-stream': 4096 }
 
 for (const [name, barBytes] of Object.entries(bars)) {

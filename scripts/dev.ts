@@ -1,6 +1,6 @@
 /**
- * `npm run dev`: the server from the sources, with readable logs, started anew whenever a file of `src` or
- * `migrations` changes. Settings of the environment hold over these.
+ * `npm run dev`: runs the server from the sources, with readable logs, and restarts it when a file in `src` or
+ * `migrations` changes. Environment variables override the settings below.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const env = { CELLKEEP_ENV: 'development', CELLKEEP_LOG_FORMAT: 'text', ...process.env }
 
-// A group of its own: Ctrl-C in a terminal reaches only this process, and a second signal would cut the server
-// before it has stopped its database. `node --watch` sends one.
+// The server gets its own process group, so that Ctrl-C reaches only this process. Otherwise it would get two signals,
+// one of them from `node --watch`, and the second one ends it before it has stopped its database.
 const start = (): ChildProcess =>
   spawn(process.execPath, [`${root}bin/cellkeep.js`, 'start'], { stdio: 'inherit', detached: true, env })
 
@@ -25,7 +25,7 @@ async function stop(): Promise<void> {
   await once(server, 'exit')
 }
 
-/** Editors write a file in several steps, so changes are gathered for a moment. */
+/** Editors write a file in several steps, so wait until changes settle. */
 function restart(file: string | null): void {
   if (isLeaving || file?.endsWith('.test.ts')) return
   restarting ??= (async () => {

@@ -8,9 +8,9 @@ import { type Route, rateLimitOf } from '../src/core/route.ts'
 import { routeList } from '../src/routes.ts'
 import { Uuid } from '../src/wire/types.ts'
 
-/** docs/api.md: every method and route as its declaration says. */
+/** docs/api.md: every method and route, from its declaration. */
 export function apiPage(): string {
-  // The registry is that of the whole process, where these shapes have no names.
+  // The global registry is shared by the whole process, so the names are registered only for this page.
   for (const [id, schema] of [...named, ['Uuid', Uuid] as const]) z.globalRegistry.add(schema, { id })
   try {
     return page()
@@ -41,7 +41,7 @@ function page(): string {
   ].join('\n')
 }
 
-/** Written out once, named everywhere else. */
+/** Shapes that are written out once and referred to by name. */
 const named = new Map<string, z.ZodType>(Object.entries({ Cell, CellGrant }))
 
 function methodSection(name: string, action: Action): string {
@@ -145,7 +145,7 @@ function written(schema: JsonSchema): string {
   if (typeof additionalProperties === 'object') return `{ [key: string]: ${written(additionalProperties)} }`
   if (type === 'integer') return `integer${range(schema.minimum, schema.maximum)}`
   if (type === 'string') return `string${range(schema.minLength, schema.maxLength)}`
-  // Free-form data has no schema of its own: any JSON object.
+  // Free-form data has no schema: any JSON object.
   return type ?? 'object'
 }
 
@@ -164,7 +164,7 @@ function fields(properties: Record<string, JsonSchema>, required: string[]): str
 
 const grouped = (text: string): string => (/ \| /.test(text) && !text.startsWith('{') ? `(${text})` : text)
 
-/** Bounds, where they are narrower than what the type has anyway. */
+/** Bounds that are narrower than those of the type. */
 function range(from: number | undefined, to: number | undefined): string {
   const isWide = (bound: number | undefined) =>
     bound === undefined || Math.abs(bound) === Number.MAX_SAFE_INTEGER

@@ -6,8 +6,8 @@ import { apiPage } from './docs-api.ts'
 import { errorsPage } from './docs-errors.ts'
 
 /**
- * Writes the generated pages of docs/; `--check` writes nothing and fails when one is stale.
- * A further page is one more entry here.
+ * Writes the generated pages of docs/; `--check` writes nothing and fails if one is stale.
+ * To add a page, add an entry here.
  */
 export const pages: Readonly<Record<string, () => string>> = {
   'docs/api.md': apiPage,
@@ -15,7 +15,7 @@ export const pages: Readonly<Record<string, () => string>> = {
   'docs/errors.md': errorsPage,
 }
 
-/** The pages whose file differs from what the code says. */
+/** The pages that differ from what the code generates. */
 export function stalePages(): string[] {
   return Object.keys(pages).filter((name) => readPage(name) !== pages[name]?.())
 }

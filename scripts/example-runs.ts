@@ -7,15 +7,15 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { cloneDatabase, startCluster, toUrl } from '../src/testing/cluster.ts'
 
-/** Where the examples are, which Node runs them, and a directory for what they leave. */
+/** The directory of the examples, the Node that runs them, and a scratch directory. */
 export type Place = { root: string; node: string; directory: string }
 
-/** The standalone example against a running server; resolves to what it printed. */
+/** Runs the standalone example against a server; resolves to its output. */
 export async function runStandalone(place: Place, url: string, tokenFile: string): Promise<string> {
   return await run(place, 'examples/standalone/import-docs.ts', [url], { TOKEN_FILE: tokenFile })
 }
 
-/** The embedding example: its own test, then its server, visited as a stranger and as somebody. */
+/** Runs the embedding example: its own test, then its server, visited anonymously and signed in. */
 export async function runEmbed(place: Place): Promise<void> {
   await run(place, 'examples/embed/check.ts')
   const cluster = await startCluster()
@@ -52,7 +52,7 @@ export async function runEmbed(place: Place): Promise<void> {
   }
 }
 
-/** The environment in which `node` is the one of the place, for everything that is started. */
+/** An environment in which `node` is the chosen one, also for child processes. */
 export const environment = ({ node }: Pick<Place, 'node'>): NodeJS.ProcessEnv => ({
   ...process.env,
   PATH: `${dirname(node)}${delimiter}${process.env.PATH}`,

@@ -1,4 +1,4 @@
-/** `npm run examples`: runs every example as its reader would, each against a server or database of its own. */
+/** `npm run examples`: runs every example as a reader would, each with its own server or database. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,7 +17,7 @@ try {
   await space.remove()
 }
 
-/** Twice: the second run signs in instead of bootstrapping, and finds everything there. */
+/** Runs it twice: the second run signs in instead of bootstrapping, and finds the cells of the first. */
 async function standalone(place: Place): Promise<void> {
   const server = await startServer(place.directory)
   const tokenFile = join(place.directory, '.cellkeep', 'bootstrap_token')

@@ -24,7 +24,7 @@ it('the pinned Node is locked for every platform, and only for development', () 
     expect(wanted).toBe(version)
     const locked = packages[`node_modules/${name}`]
     expect(locked).toMatchObject({ version, dev: true, optional: true })
-    // After an update of Node, take the `bin` of these packages out of package-lock.json: tools/node/node says why.
+    // After an update of Node, remove the `bin` of these packages from package-lock.json; tools/node/node says why.
     expect(locked).not.toHaveProperty('bin')
   }
   expect(process.versions.node).toBe(version)

@@ -1,6 +1,6 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are source code.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these strings are source code.
 
-/** Source files with the tests that are to notice what is wrong with them, and the mutants. */
+/** The mutants by source file, with the tests that must catch them. */
 export type Group = {
   file: string
   tests: string[]

@@ -1,6 +1,6 @@
 /**
- * `npm run mutants [-- words]` plants faults in guards, access rule, token scope, cookies and cursors, one at a
- * time in a scratch copy of the tree, and runs the tests that are to notice. Words pick mutants by their file or
+ * `npm run mutants [-- words]` plants bugs in guards, access rule, token scope, cookies and cursors, one at a
+ * time in a scratch copy of the tree, and runs the tests that must catch them. Words select mutants by file or
  * text. Exit code 1: a mutant survived, so a test is missing, or the table is out of date.
  */
 import { spawn } from 'node:child_process'
@@ -33,11 +33,11 @@ function scratchCopy(): string {
   return tree
 }
 
-/** Whether all these tests pass; a run that hangs has noticed something. */
+/** Whether these tests all pass. A run that hangs counts as failed: it caught the mutant. */
 async function pass(tree: string, tests: readonly string[]): Promise<boolean> {
   const vitest = join(tree, 'node_modules', 'vitest', 'vitest.mjs')
   const args = [vitest, 'run', ...tests, '--bail=1', '--maxWorkers=1', '--reporter=dot']
-  // Retries would let a fault pass that shows at times.
+  // Retries would hide a bug that shows only sometimes.
   const { CI: _, ...env } = process.env
   const child = spawn(process.execPath, args, { cwd: tree, env, stdio: 'ignore' })
   const timer = setTimeout(() => child.kill('SIGTERM'), timeoutMs)
@@ -64,7 +64,7 @@ async function judge(
   }
 }
 
-/** A file that cannot even be read fails every test, and says nothing about them. */
+/** A mutant that does not parse fails every test, and says nothing about them. */
 function isTypeScript(source: string): boolean {
   try {
     return stripTypeScriptTypes(source) !== ''

@@ -1,6 +1,6 @@
 /**
  * `node scripts/package-check.ts`: packs the package, installs it into an empty project, and uses it there as a
- * consumer would, on the oldest Node that is supported, on 24 and on the pinned one.
+ * consumer would, on the oldest supported Node, on 24 and on the pinned one.
  */
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -13,7 +13,7 @@ import { promisify } from 'node:util'
 import { environment, type Place, runEmbed, runStandalone } from './example-runs.ts'
 import { checkTypes, makeProject, pack } from './package-project.ts'
 
-/** A socket of `cellkeep/client/live` on the WebSocket of Node itself, as the account that the example made. */
+/** Opens a live client on Node's own WebSocket, as the account that the example created. */
 const liveProgram = `
 import { createLive } from 'cellkeep/client/live'
 const { URL: url } = process.env
@@ -34,7 +34,7 @@ const nodes = ['22.18.0', '24', process.versions.node]
 const work = await realpath(await mkdtemp(join(tmpdir(), 'ck-package-')))
 let count = 0
 try {
-  // The embedded database's user passes it where the check runs as root.
+  // If the check runs as root, the user of the embedded database must be able to enter.
   await chmod(work, 0o711)
   const root = join(work, 'project')
   await mkdir(root)
@@ -59,7 +59,7 @@ async function passes(what: string, check: () => Promise<void>): Promise<void> {
   console.log(`ok: ${what}`)
 }
 
-/** npm carries the bare programs: no install script, no other registry. */
+/** npm installs only programs: no install scripts, no other registry. */
 async function nodeBinary(version: string): Promise<string> {
   if (version === process.versions.node) return process.execPath
   const prefix = join(work, `node-${version}`)
@@ -74,7 +74,7 @@ async function nodeBinary(version: string): Promise<string> {
   return node
 }
 
-/** `cellkeep start` in an empty directory without a variable but the port, and the standalone example on it. */
+/** Runs `cellkeep start` in an empty directory with only the port set, and the standalone example on it. */
 async function useServer(place: Place): Promise<void> {
   const server = spawn(join(place.root, 'node_modules/.bin/cellkeep'), ['start'], {
     cwd: place.directory,

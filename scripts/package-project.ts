@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const run = promisify(execFile)
 
-/** Packs into a directory; the tarball holds what it should and nothing else. Resolves to its path. */
+/** Packs into a directory and checks the contents of the tarball. Resolves to its path. */
 export async function pack(directory: string): Promise<string> {
   await run('npm', ['run', 'build'], { cwd: root })
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', directory], { cwd: root })
@@ -24,7 +24,7 @@ export async function pack(directory: string): Promise<string> {
   return join(directory, packed.filename)
 }
 
-/** A consumer's project with the tarball installed, the examples importing it by its name, and type tests. */
+/** A consumer's project: the tarball installed, the examples importing it by name, and type tests. */
 export async function makeProject(project: string, tarball: string): Promise<void> {
   const { devDependencies, dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   const { typescript, '@types/node': types } = devDependencies
@@ -34,7 +34,7 @@ export async function makeProject(project: string, tarball: string): Promise<voi
     dependencies: { cellkeep: `file:${tarball}`, zod: dependencies.zod },
     devDependencies: { '@types/node': types, typescript },
   })
-  // Without a script of any package, as careful people install.
+  // Without install scripts, as careful users install.
   await run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: project })
   await copyExamples(project)
   await writeFile(join(project, 'types.ts'), inference)
@@ -80,7 +80,7 @@ async function copyExamples(project: string): Promise<void> {
 
 const writeJson = (path: string, value: object): Promise<void> => writeFile(path, JSON.stringify(value))
 
-/** What must compile for a consumer, and what must not. */
+/** Code that must compile for a consumer, and code that must not. */
 const inference = `
 import { type CellkeepError, createClient } from 'cellkeep/client'
 import { auditStream } from 'cellkeep/client/audit'

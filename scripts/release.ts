@@ -6,8 +6,8 @@ import { parseArgs } from 'node:util'
 
 /**
  * `npm run release -- 0.2.0`: moves the pending changes of the changelog under the version, sets it in the
- * manifest and the lock file, commits, tags, and packs without publishing. It pushes and publishes nothing: the
- * last line says how. Needs a clean tree on `main`.
+ * manifest and the lock file, commits, tags, and packs. It does not push or publish: its last line says how to.
+ * Needs a clean tree on `main`.
  */
 export function release(root: string, version: string, today: string): void {
   const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
@@ -42,7 +42,7 @@ export function withVersion(changelog: string, version: string, today: string): 
   return `${changelog.slice(0, at)}\n${pending}\n\n## ${version} (${today})\n${after}`
 }
 
-/** True while the changelog lists changes that no version has. Publishing is refused then. */
+/** Whether the changelog lists changes without a version. Publishing is refused then. */
 export const hasPending = (changelog: string): boolean => {
   const [, after] = changelog.split(`\n${pending}\n`)
   return after !== undefined && after.split(/^## /m, 1)[0]?.trim() !== ''

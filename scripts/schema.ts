@@ -1,6 +1,6 @@
 /**
- * `node scripts/schema.ts` writes migrations/schema.sql, the golden description of a fresh database: one
- * text on every supported PostgreSQL, executable, and the source of the columns that readiness expects.
+ * `node scripts/schema.ts` writes migrations/schema.sql, the schema of a fresh database. The text is the same
+ * on every supported PostgreSQL and executable; readiness takes the expected columns from it.
  */
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -10,8 +10,7 @@ import { migrate } from '../src/db/migrate.ts'
 export const schemaFile = fileURLToPath(new URL('../migrations/schema.sql', import.meta.url))
 
 /**
- * Tables, constraints, indexes and functions of the current schema as SQL, in an order that depends on
- * names only. Seeded rows are not part of it.
+ * Tables, constraints, indexes and functions of the current schema as SQL, ordered by name, without rows.
  */
 export async function describeSchema(client: pg.Client): Promise<string> {
   const tables = await client.query<{ text: string }>(tablesQuery)
@@ -30,7 +29,7 @@ export async function describeSchema(client: pg.Client): Promise<string> {
   ].join('\n\n')
 }
 
-// One line per column, two spaces in: src/db/expected-columns.ts reads them by that form.
+// One line per column, indented by two spaces: src/db/expected-columns.ts parses this form.
 const tablesQuery = `
   select format(E'create %stable %I (\\n%s\\n)%s;', case c.relpersistence when 'u' then 'unlogged ' else '' end, c.relname,
            string_agg('  ' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
@@ -55,7 +54,7 @@ const tablesQuery = `
    group by c.oid, c.relname, c.relpersistence, c.reloptions
    order by c.relname collate "C"`
 
-// Keys before the references to them. NOT NULL, a constraint of its own since 18, stands with the column.
+// Keys come before references to them. NOT NULL, a separate constraint since 18, is written with the column.
 const constraintsQuery = `
   select format('alter table %I add constraint %I %s;', c.relname, k.conname,
                 pg_get_constraintdef(k.oid, true)) as text

@@ -1,4 +1,4 @@
-/** The public names of the library. */
+/** The public API of the library. */
 export type { Actions } from './actions.ts'
 export type { ConfigOptions } from './config/config.ts'
 export { defineConfig } from './config/file.ts'

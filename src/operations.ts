@@ -35,7 +35,7 @@ import { createToken } from './tokens/token_create.ts'
 import { listTokens } from './tokens/token_list.ts'
 import { revokeToken } from './tokens/token_revoke.ts'
 
-/** Every operator call, in the order of the help. Adding one, with its command = its file, a line here, its test. */
+/** Every operation, in the order of the help. To add one and its command: its file, a line here, its test. */
 export const operations = {
   createAccount,
   listAccounts,
@@ -82,7 +82,7 @@ export const operations = {
 
 type Bound<F> = F extends (app: App, ...rest: infer R) => infer T ? (...rest: R) => T : never
 
-/** The operator calls of one service: `service.operations.createAccount({ … }, { via: 'my_job' })`. */
+/** The operations of one service: `service.operations.createAccount({ … }, { via: 'my_job' })`. */
 export type Operations = { readonly [K in keyof typeof operations]: Bound<(typeof operations)[K]> }
 
 export function bindOperations(app: App): Operations {

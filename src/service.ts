@@ -40,52 +40,52 @@ import type { CellHooks } from './registry/hooks.ts'
 import { createRegistry } from './registry/registry.ts'
 import { createSockets } from './websocket/websocket.ts'
 
-/** One running service: the same whether it is embedded, tested or served. */
+/** A running service: the same object embedded, under test and behind `cellkeep start`. */
 export type Service = {
-  /** Answers a web-standard request; `info.address` is the peer's. */
+  /** Handles a `Request`; `info.address` is the address of the peer. */
   fetch(request: Request, info: FetchInfo): Promise<Response>
-  /** Answers in the raw shape that `nodeListener` feeds. */
+  /** Handles a request in the plain shape that `nodeListener` makes. */
   handle(request: EdgeRequest): Promise<EdgeReply>
   /** For `server.on('upgrade', service.upgrade)`: a WebSocket, or a refusal as a full HTTP response. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** Calls a method in process, through the same guards as over HTTP; rejects with `ServiceError`. */
+  /** Calls a method in process, with the same guards as over HTTP; rejects with `ServiceError`. */
   call(
     method: string,
     params?: unknown,
     caller?: { headers?: Record<string, string>; ip?: string },
   ): Promise<unknown>
-  /** What operator commands do, without a credential and audited by `via` (contract 2, section 19). */
+  /** The operations behind the operator commands. They need no credential; audit rows name `via`. */
   readonly operations: Operations
-  /** One transaction for code of your own, which operator calls may join by `within`; rejects with what `work` threw. */
+  /** Runs your code in one transaction; operator calls join it through `within`. Rejects with what `work` throws. */
   transaction<T>(options: TransactionOptions, work: (tools: Work) => Promise<T>): Promise<T>
-  /** Applies pending migrations; the names applied. */
+  /** Applies pending migrations; resolves to their names. */
   migrate(): Promise<string[]>
-  /** From now on readiness, then every request, is refused with `shutting_down`. */
+  /** `leaving`: readiness answers `shutting_down`. `draining`: every request does. */
   leave(phase: 'leaving' | 'draining'): void
-  /** Resolves when no WebSocket is open, which `leave('draining')` brings about; on `cut` the rest is cut off. */
+  /** Resolves once all WebSockets are closed, as `leave('draining')` asks of them; `cut` drops the remaining ones. */
   socketsClosed(cut: AbortSignal): Promise<void>
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
-  /** For operator commands and tests, which call the verbs' own functions. */
+  /** For operator commands and tests that call the functions behind the methods. */
   readonly app: App
 }
 
 export type ServiceOptions = ConfigOptions & {
   log?: Log
-  /** Sees every SQL statement; for tests that count and for tracing. */
+  /** Called with the text of every SQL statement, for tracing and for tests that count statements. */
   onStatement?: (text: string) => void
   /** The daemon token that acts as the keeper, beside `daemon_token_file`; the test kit makes one. */
   daemon_token_state?: DaemonTokenState
   /**
-   * Compares every result with its declared output, and answers a broken one with `internal_error`: the default
-   * in development. Otherwise a sample is compared, and what is broken is logged once per method and counted.
+   * True: checks every result against its declared output; a mismatch is answered with `internal_error`. This is
+   * the default in development. False: checks a sample, and logs the first mismatch of each method.
    */
   check_outputs?: boolean
 }
 
 /**
- * Composes a service from options (the settings of docs/configuration.md in lower case without prefix,
- * and roles, hooks, actions). Needs `database_url` and `cookie_keys`; reads no environment.
+ * Creates a service from options: the settings of docs/configuration.md in lower case without the prefix, and
+ * roles, hooks and actions. Needs `database_url` and `cookie_keys`; reads no environment variables.
  */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { log, onStatement, daemon_token_state, check_outputs, ...settings } = options
@@ -94,7 +94,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   if (database_url === null)
     throw new StartError(
       'configuration',
-      'createService needs database_url; the embedded database comes with `cellkeep start`.',
+      'createService needs database_url; only `cellkeep start` runs an embedded database.',
       78,
     )
   return await composeService(parsed, {
@@ -107,33 +107,33 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   })
 }
 
-/** How long sockets that run something may delay the close of a service that nobody drained before. */
+/** How long `close()` waits for sockets with running calls when the service was not drained before. */
 const closeMs = 5_000
 
-/** What the configuration alone does not say. */
-export type Surroundings = {
+/** What a service needs besides its configuration. */
+export type Deps = {
   connection: pg.ClientConfig
   cookieKeys: readonly string[]
   log: Log
   onStatement?: (text: string) => void
   daemonToken?: DaemonTokenState
   checkOutputs?: boolean
-  /** Of the embedded database. */
+  /** The disk of the embedded database. */
   disk?: Disk
 }
 
-/** The composition root: configuration and database become a service, migrated and ready to answer. */
-export async function composeService(parsed: ParsedConfig, around: Surroundings): Promise<Service> {
-  const { connection, log } = around
+/** The composition root: makes a migrated service that is ready to answer. */
+export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<Service> {
+  const { connection, log } = deps
   for (const warning of parsed.warnings) log.warn(warning)
-  const composed = await composeApp(parsed, around, parsed.config.migrate)
+  const composed = await composeApp(parsed, deps, parsed.config.migrate)
   const { app } = composed
   await app.bootstrap.prepare()
   const phase: Phase = { now: 'serving' }
   const streams = createAuditStreams(app)
   const handle = createEdge(app, createReadiness(app.db, migrationNames(), { log }), phase, streams)
   const sockets = createSockets(app, handle)
-  // In the database they are cleared once, for all.
+  // A limiter store in the database is cleared once for all nodes.
   if (app.config.limit_store === 'memory')
     app.hub.listen(({ cleared }) => cleared && void app.limiters.clear('login_account', cleared))
   await composed.bus.listen({ signal: app.hub.receive, gap: app.hub.check })
@@ -180,14 +180,14 @@ export async function composeService(parsed: ParsedConfig, around: Surroundings)
   }
 }
 
-/** What a service and an operator command work with; nothing of it answers, or runs, by itself. */
+/** The parts that a service and an operator command share. It serves no requests and runs no periodic work. */
 export async function composeApp(
   parsed: ParsedConfig,
-  around: Surroundings,
+  deps: Deps,
   migrations: 'auto' | 'check',
 ): Promise<{ app: App; bus: Bus; close(): Promise<void> }> {
   const { config, declarations } = parsed
-  const { connection, log } = around
+  const { connection, log } = deps
   const registry = declaredIn(config.config, () => createRegistry(declarations))
   const own = (declarations.actions ?? {}) as Record<string, Action>
   const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
@@ -207,18 +207,18 @@ export async function composeApp(
     poolMax: config.database_pool_max,
     statementTimeoutMs: config.statement_timeout_ms,
     onError: (error, what) => log.error({ err: error }, what),
-    ...(around.onStatement && { onStatement: around.onStatement }),
+    ...(deps.onStatement && { onStatement: deps.onStatement }),
   })
-  const keyRing = createKeyRing(around.cookieKeys)
+  const keyRing = createKeyRing(deps.cookieKeys)
   const { memoryCost, timeCost, parallelism } = config.argon2
   const lastUsed = createLastUsed(db, log)
   const bus = createBus({ connection, log })
-  const daemon = createDaemonTokens({ state: around.daemonToken, path: config.daemon_token_file }, log)
+  const daemon = createDaemonTokens({ state: deps.daemonToken, path: config.daemon_token_file }, log)
   const app: App = {
     config,
     log,
     db,
-    disk: around.disk ?? unknownDisk,
+    disk: deps.disk ?? unknownDisk,
     registry,
     actions: wired,
     hooks: (declarations.hooks ?? {}) as CellHooks,
@@ -248,7 +248,7 @@ export async function composeApp(
     }),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
-    outputs: createOutputs(around.checkOutputs ?? config.env === 'development', log),
+    outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log),
     gate: new Gate({
       perCaller: config.max_caller_connections,
       reads: Math.ceil(config.database_pool_max / 2),
@@ -263,7 +263,7 @@ export async function composeApp(
   return { app, bus, close }
 }
 
-/** A broken declaration says which config file it stands in. */
+/** Adds the config file to the message when one of its declarations is invalid. */
 function declaredIn<T>(file: string | null, make: () => T): T {
   try {
     return make()

@@ -7,7 +7,7 @@ import { events } from '../src/events.ts'
 import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from './helpers/http.ts'
 
-/** Rules that every method keeps, whatever it does; a new method is held to them by being in the table. */
+/** Rules that hold for every method. A new method is tested as soon as it is in the table. */
 
 let test: TestService
 /** Passes every guard of the built-in methods, with one actor. */
@@ -27,7 +27,7 @@ const all = Object.entries(actions as Record<string, Action>).map(([method, acti
   method,
   input: action.input as z.ZodObject,
 }))
-/** The others end at the guard that asks for another credential, before their input is looked at. */
+/** The other methods are refused for their credential, before their input is checked. */
 const bySession = all.filter(({ auth }) => auth.credential_types?.includes('session') ?? true)
 const open = all.filter(({ auth }) => auth.account !== 'required')
 const guarded = all.filter(({ auth }) => auth.account === 'required')

@@ -10,7 +10,7 @@ import { bootstrapTest } from './helpers/bootstrap.ts'
 import { doEverything, mark } from './helpers/everything.ts'
 import { call, rpc } from './helpers/http.ts'
 
-/** What holds for every row that any method, route or operator call leaves (contract 3, sections 8.2, 8.3). */
+/** Rules for every audit row that a method, route or operation writes. */
 
 const bootstraps = bootstrapTest()
 let test: TestService
@@ -96,7 +96,7 @@ describe('after a run of everything that is audited', () => {
   })
 
   it('rows of operator calls say so, and rows of callers do not', () => {
-    // Without a caller are also routes that nobody is signed in to, and the sweep, which acts for the grantor.
+    // Routes used without signing in have no caller either, nor has the sweep, which acts for the grantor.
     const signedOut = new Set(['login', 'signup', 'bootstrap'])
     for (const row of rows) {
       const isCalled = row.account_id !== null || signedOut.has(row.event_type)

@@ -1,6 +1,6 @@
 /**
  * A process that uses an embedded database: `node embedded-child.ts <options as JSON>`. It prints one JSON
- * event per line, and leaves the database when its input ends, which also happens when the test dies.
+ * event per line. It releases the database when its input ends, as it does when the test dies.
  */
 import { once } from 'node:events'
 import { startEmbedded } from '../src/embedded/embedded.ts'

@@ -25,10 +25,10 @@ const script = fileURLToPath(new URL('./embedded-child.ts', import.meta.url))
 const run = promisify(execFile)
 export const isRoot = process.getuid?.() === 0
 
-/** A directory for data dirs; a database still running in it when the file ends is ended, and a failure. */
+/** A directory for data dirs. A database that still runs in it after the test file is stopped, and fails the file. */
 export async function testDirectory(): Promise<string> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), 'ck-test-')))
-  // The database's user passes it where the test runs as root.
+  // If the test runs as root, the user of the database must be able to enter.
   await chmod(dir, 0o711)
   afterAll(async () => {
     for (const close of open) await close()
@@ -45,13 +45,13 @@ export async function testDirectory(): Promise<string> {
   return dir
 }
 
-/** The version that the run is about; unset: the bundled one. */
+/** The PostgreSQL to test with, by default the bundled one. */
 const postgresBin = process.env.CELLKEEP_POSTGRES_BIN || undefined
 
-/** What a failed test left open; a serving process would start its database again when it is stopped. */
+/** Databases left open by failed tests; a serving process would restart its database when it is stopped. */
 const open = new Set<() => Promise<unknown>>()
 
-/** Uses a data dir in this process. */
+/** Opens a data dir in this process. */
 export async function start(dataDir: string, role: EmbeddedOptions['role'] = 'serve'): Promise<Embedded> {
   const embedded = await startEmbedded({ dataDir, role, postgresBin, log: silentLog })
   open.add(embedded.close)
@@ -60,7 +60,7 @@ export async function start(dataDir: string, role: EmbeddedOptions['role'] = 'se
 
 type ChildOptions = Partial<EmbeddedOptions> & { dataDir: string; uid?: number }
 
-/** Starts a process that uses a data dir, and waits until it does or has failed. */
+/** Starts a process that opens a data dir, and waits until it has or failed. */
 export async function startChild(options: ChildOptions) {
   const child = spawnChild(options)
   const first = await child.saw(({ event }) => event === 'ready' || event === 'failed')
@@ -87,7 +87,7 @@ export function spawnChild(options: ChildOptions) {
       notify()
     })
     .on('close', notify)
-  /** The first event that matches, of those printed and those to come. */
+  /** The first matching event, past or future. */
   const saw = (matches: (event: Event) => boolean): Promise<Event> =>
     new Promise((resolve, reject) => {
       const check = () => {
@@ -110,7 +110,7 @@ export function spawnChild(options: ChildOptions) {
     seen,
     saw,
     exited,
-    /** Lets it leave the database, which a process that used it must do with success. */
+    /** Makes it release the database; if it was using it, it must exit with success. */
     close: async () => {
       child.stdin.end()
       const code = await exited
@@ -120,7 +120,7 @@ export function spawnChild(options: ChildOptions) {
   }
 }
 
-/** Rows of one statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function query(connection: pg.ClientConfig, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(connection)
   client.on('error', () => {})
@@ -132,13 +132,13 @@ export async function query(connection: pg.ClientConfig, text: string): Promise<
   }
 }
 
-/** The server of a data dir and its children, as process numbers; empty where none runs. */
+/** The process ids of a data dir's server and its children; empty if it does not run. */
 export async function serverProcesses(dataDir: string): Promise<number[]> {
   const server = await postmasterPid(join(dataDir, 'db'))
   return server === undefined ? [] : [server, ...(await children(server))]
 }
 
-/** Those of the processes that are alive, dead ones that nobody buried left out. */
+/** Those of the processes that are alive; zombies don't count. */
 export async function alive(pids: number[]): Promise<number[]> {
   return (await processes()).filter(({ pid }) => pids.includes(pid)).map(({ pid }) => pid)
 }
@@ -156,5 +156,5 @@ async function processes(): Promise<{ pid: number; ppid: number }[]> {
     .map(([pid, ppid]) => ({ pid: Number(pid), ppid: Number(ppid) }))
 }
 
-/** A data dir with a database that was stopped properly, copied from one made once per file. */
+/** A data dir with a cleanly stopped database, copied from one made once per file. */
 export const copyDataDir = (from: string, to: string) => run('cp', ['-a', from, to])

@@ -4,12 +4,12 @@ import { cloneDatabase, sharedCluster } from '../src/testing/cluster.ts'
 
 export type FreshDatabase = {
   connection: pg.ClientConfig
-  /** A further connection; `drop` ends it. */
+  /** Opens another connection; `drop` closes it. */
   open(): Promise<pg.Client>
   drop(): Promise<void>
 }
 
-/** An empty database, for tests of what makes the schema. */
+/** An empty database, for tests of migrations. */
 export async function emptyDatabase(): Promise<FreshDatabase> {
   const cluster = await sharedCluster()
   const { connection, drop } = await cloneDatabase(cluster.connection, 'template0')
@@ -24,7 +24,7 @@ export async function migratedDatabase(): Promise<FreshDatabase> {
   return withClients(connection, drop)
 }
 
-/** An empty database made by `create database NAME <options>`, of other encoding or collation. */
+/** An empty database made by `create database NAME <options>`, such as another encoding or collation. */
 export async function emptyDatabaseWith(name: string, options: string): Promise<FreshDatabase> {
   const { connection } = await sharedCluster()
   await asAdmin(connection, `create database ${name} template template0 ${options}`)

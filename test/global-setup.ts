@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { migratedTemplate, startCluster, toUrl } from '../src/testing/cluster.ts'
 import { inMemory } from './memory.ts'
 
-/** One cluster for the whole run; the workers find it through their environment. */
+/** Starts one cluster for the whole run; the workers find it in their environment. */
 export default async function setup(): Promise<() => Promise<void>> {
   const cluster = await startCluster({ within: inMemory() })
   try {
@@ -12,7 +12,7 @@ export default async function setup(): Promise<() => Promise<void>> {
     throw error
   }
   process.env.CELLKEEP_TEST_DATABASE_URL = toUrl(cluster.connection)
-  // Half of what each of the many processes that tests start would use up is reading the sources.
+  // Tests start many processes, and each would spend half its time on compiling the sources.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
     new URL('../node_modules/.cache/compiled', import.meta.url),
   )

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 
-/** Imports point one way, types included: a reader follows them as the program does. */
+/** Imports point one way, types included: readers follow those too. */
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -25,7 +25,7 @@ function importsOf(from: string): Import[] {
   })
 }
 
-/** `{ type A, type B }`: nothing is left of it at run time. */
+/** `{ type A, type B }`: such an import is erased at run time. */
 function isAllTypes(clause: string): boolean {
   const names = /^\{([^}]*)\}$/
     .exec(clause)?.[1]
@@ -55,7 +55,7 @@ const features = [
   'tokens',
 ]
 
-/** From the ground up; a file belongs to the first pattern that matches. */
+/** The layers from the bottom up; a file belongs to the first pattern that matches. */
 const layers: [name: string, files: RegExp][] = [
   ['errors, log and wire', /^src\/(errors|(log|wire)\/.*)\.ts$/],
   [

@@ -1,13 +1,13 @@
 import { statfsSync } from 'node:fs'
 
-/** Files in memory, on Linux. */
+/** The file system in memory, on Linux. */
 const memory = '/dev/shm'
-/** Many times what all databases of a run take at once: a container may have 64 MB, or little memory at all. */
+/** Many times what all databases of a run need at once: a container may have only 64 MB. */
 const roomBytes = 4 * 2 ** 30
 
 /**
- * Where a throwaway cluster lies best; undefined: in the temporary directory. A copied database is 300 files, and
- * ext4 looks for an inode the longer the more of them were deleted of late: 70 to 300 ms of a core for each copy.
+ * The best place for a throwaway cluster; undefined means the temporary directory. A copied database has 300 files,
+ * and ext4 takes longer to find inodes the more were deleted recently: 70 to 300 ms of CPU time per copy.
  */
 export function inMemory(): string | undefined {
   try {

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { parseAst } from 'vitest/node'
 import { compileOrigins } from '../src/http/origin.ts'
 
-/** A regular expression that backtracks is a way to stop the event loop with one header. */
+/** With a regular expression that backtracks, one header can block the event loop. */
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const files = globSync('{src,bin}/**/*.{ts,js}', { cwd: root }).filter((file) => !file.endsWith('.test.ts'))
@@ -13,7 +13,7 @@ const files = globSync('{src,bin}/**/*.{ts,js}', { cwd: root }).filter((file) =>
 type Pattern = { source: string; flags: string }
 type Found = { literals: Pattern[]; constructed: string[] }
 
-/** Every regular expression literal of a file, and the arguments of every one made at run time. */
+/** Every regular expression literal of a file, and the source of every one constructed at run time. */
 function regexesOf(text: string): Found {
   const found: Found = { literals: [], constructed: [] }
   const visit = (node: unknown): void => {
@@ -32,7 +32,7 @@ function regexesOf(text: string): Found {
   return found
 }
 
-/** What takes more than linear time: two repeats that can take the same characters, or one begun anywhere. */
+/** The causes of more than linear time: two repeats that match the same characters, or one that may start anywhere. */
 const slow = ({ source, flags }: Pattern): string[] =>
   analyse({ source, flags }).reports.map((report) => `/${source}/${flags}: ${report.type}`)
 

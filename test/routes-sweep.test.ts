@@ -7,7 +7,7 @@ import { type TestAccount, type TestService, testService } from '../src/testing/
 import { type Reply, send } from './helpers/http.ts'
 import { tokenPlace } from './helpers/token-place.ts'
 
-/** Rules that every REST route keeps; a new route is held to them by being in the table. */
+/** Rules that hold for every REST route. A new route is tested as soon as it is in the table. */
 
 const bootstrap_token_path = await tokenPlace()
 let test: TestService

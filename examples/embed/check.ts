@@ -1,6 +1,6 @@
 /**
- * The application's own test, with `cellkeep/testing`: a service with its role, hook and method on a database
- * made for this run. Any test runner will do; this one is plain.
+ * The application's own test, with `cellkeep/testing`: a service with its role, hooks and method on a database
+ * made for this run. Any test runner will do; this one uses none.
  *
  *     node examples/embed/check.ts
  */
@@ -14,7 +14,7 @@ try {
   const reader = await test.account()
   const librarian = await test.account({ roles: ['librarian'] })
 
-  // What one call leaves in the audit log is part of the test: exactly these rows.
+  // The call must write exactly these audit rows.
   await scenario(test, () => reader.client.cell_create({ kind: 'book', data: { isbn: '0-201-03801-3' } }), {
     audit: [{ event_type: 'cell_create', actor_id: reader.actor_id }],
   })

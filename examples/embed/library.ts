@@ -1,4 +1,4 @@
-/** What this application adds to Cellkeep: a role, a rule about cells, and a method. */
+/** What this application adds to Cellkeep: a role, rules for cells, and a method. */
 import { z } from 'zod'
 // In a project of your own: import … from 'cellkeep'
 import { type Actions, CellDataIssues, type CellHooks, query, sql } from '../../src/index.ts'
@@ -6,7 +6,7 @@ import { type Actions, CellDataIssues, type CellHooks, query, sql } from '../../
 export const roles = [{ name: 'librarian', description: 'Sees the shelf list.', grant_paths: ['admin'] }]
 
 export const hooks: CellHooks = {
-  /** Only an admin publishes; everybody keeps private cells. */
+  /** Everyone may create private cells, but only admins public ones. */
   authorizeCreate: (caller, { visibility }) => visibility === 'private' || caller.is_admin,
   validateData(kind, data) {
     if (kind === 'book' && typeof data.isbn !== 'string')

@@ -1,5 +1,5 @@
 /**
- * An application with Cellkeep inside, on a PostgreSQL of its own:
+ * An application with Cellkeep inside, on its own PostgreSQL:
  *
  *     DATABASE_URL=postgres://… COOKIE_KEY=… node examples/embed/server.ts
  *
@@ -18,7 +18,7 @@ if (!DATABASE_URL || !COOKIE_KEY)
 const service = await createService({
   database_url: DATABASE_URL,
   cookie_keys: [COOKIE_KEY],
-  cookie_secure: false, // This example speaks plain http on the loopback.
+  cookie_secure: false, // This example uses plain http on the loopback address.
   bootstrap: 'live',
   bootstrap_token_path: TOKEN_FILE,
   log_level: 'warn',
@@ -37,7 +37,7 @@ const server = createServer(async (request, response) => {
 // The WebSocket, for `cellkeep/client/live`.
 server.on('upgrade', service.upgrade)
 
-/** The same guards as over HTTP, without a request: the visitor's cookie says who calls. */
+/** Calls in process with the same guards as over HTTP: the visitor's cookie identifies the caller. */
 async function visitor({ headers: { cookie } }: IncomingMessage): Promise<string> {
   try {
     const account = await service.call(

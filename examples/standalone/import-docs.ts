@@ -1,9 +1,9 @@
 /**
- * Imports the Markdown files of this repository into a running `npm start`, by the public API alone:
+ * Imports the Markdown files of this repository into a running `npm start`, using only the public API:
  *
  *     npm run example
  *
- * Run it as often as you like: what is there already is compared, not made twice. Arguments, all optional:
+ * You can run it again: existing cells are compared, not created twice. Arguments, all optional:
  * the address, a username and a password.
  */
 import assert from 'node:assert/strict'
@@ -22,7 +22,7 @@ await readBack(client, files)
 await changeOne(client)
 await deleteOne(client)
 
-/** The first run makes the first account, with the token that the server left in a file; later ones log in. */
+/** The first run creates the first account, with the token that the server wrote to a file; later runs log in. */
 async function signIn(client: Client): Promise<void> {
   try {
     const { account } = await client.account.status()
@@ -45,7 +45,7 @@ async function signIn(client: Client): Promise<void> {
 
 type Imported = { path: string; data: { label: string; text: string } }
 
-/** One public cell per file, found again by its path, which only an admin can write. */
+/** Stores one public cell per file. Its path, which only admins can set, identifies it in later runs. */
 async function importFiles(client: Client): Promise<Imported[]> {
   const files: Imported[] = []
   let made = 0
@@ -57,7 +57,7 @@ async function importFiles(client: Client): Promise<Imported[]> {
   for (const { path, data } of files) {
     const found = await client.try.cell_get({ path })
     if (!found.ok) {
-      // The reasons that this method lists are typed: a misspelt one does not compile.
+      // The reasons of this method are typed: a misspelled one does not compile.
       if (found.error.reason !== 'cell_not_found') throw found.error
       await client.cell_create({ kind: 'document', visibility: 'public', path, data })
       made += 1
@@ -70,7 +70,7 @@ async function importFiles(client: Client): Promise<Imported[]> {
   return files
 }
 
-/** Lists every page, as nobody in particular: public cells need no credential. */
+/** Lists every page without signing in: public cells need no credential. */
 async function readBack(client: Client, files: Imported[]): Promise<void> {
   const anyone = createClient({ url })
   const listed = []
@@ -92,7 +92,7 @@ async function readBack(client: Client, files: Imported[]): Promise<void> {
   for (const { path, version, data } of listed) console.log(`  ${path}, version ${version}: ${data.label}`)
 }
 
-/** A change that names the version it was made on is refused when somebody else was faster. */
+/** An update that names the version it is based on is refused if someone else was faster. */
 async function changeOne(client: Client): Promise<void> {
   const { cell } = await client.cell_get({ path: 'import/README.md' })
   const change = { cell_id: cell.id, expected_version: cell.version }

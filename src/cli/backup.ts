@@ -8,19 +8,19 @@ export const backup = command({
   name: 'backup',
   usage: 'FILE',
   args: 1,
-  summary: 'Write one consistent dump of everything into a new file, beside a running server.',
+  summary: 'Write one consistent dump of everything to a new file; the server may be running.',
   details:
-    'The file is for its owner only (mode 0600): it holds e-mails, hashes of passwords and all content. Not in it\nare the cookie keys; keep them apart from it. Without them a restored service is complete, but everybody\nhas to sign in again. Tables that an application keeps in the same database are its own to back up.',
+    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. It does not\nhold the cookie keys; keep those in another place. Without them a restored service is complete, but everyone\nhas to sign in again. Tables of your application in the same database are not included.',
   run: ({ args: [name = ''], out, io }) =>
     withDatabase(io, async ({ config, connection }) => {
       const file = resolve(io.cwd, name)
       const done = await writeBackup(connection, { file, version })
       const keys = config.cookie_keys
-        ? 'the variable CELLKEEP_COOKIE_KEYS'
+        ? 'the value of CELLKEEP_COOKIE_KEYS'
         : join(config.data_dir, 'cookie_keys')
       out.result(
         { file, ...done },
-        `${done.rows} rows of ${done.tables} tables are in ${file} (${done.bytes} bytes). The cookie keys are not: keep ${keys} too.`,
+        `Wrote ${done.rows} rows of ${done.tables} tables to ${file} (${done.bytes} bytes). It does not hold the cookie keys: keep ${keys} too.`,
       )
     }),
 })

@@ -7,10 +7,10 @@ import { operations } from '../operations.ts'
 import type { CommandIo } from './io.ts'
 import { askPassword } from './password.ts'
 
-/** What the words of one call name, as far as it was looked up. */
+/** What the arguments of one call refer to, as far as it was looked up. */
 export type Choice = Said & { io: CommandIo; holder?: ListedActor }
 
-/** Looks up what a command names by other words than the input of its operation. */
+/** Turns the arguments of a command into the ids that its operation takes. */
 export const chosen = (from: From, app: App, said: Choice): Promise<string> => choices[from](app, said)
 
 const choices: Record<From, (app: App, said: Choice) => Promise<string>> = {
@@ -47,7 +47,7 @@ async function accountOf(app: App, said: Choice): Promise<AccountEntry> {
   return entry
 }
 
-/** The actor named by id, else the only one; of a deleted account, among those deleted with it. */
+/** The actor with the given id, otherwise the only one. For a deleted account: of those deleted with it. */
 function actorOf({ actors }: AccountEntry, { words }: Choice): string {
   const named = words['--actor']
   if (named === undefined && actors.length > 1)

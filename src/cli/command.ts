@@ -5,17 +5,17 @@ import { createOutput, type Output } from './output.ts'
 
 /** One operator command, or a group of them such as `account`. */
 export type Command = {
-  /** The word after `cellkeep`, or after that of its group. */
+  /** The word after `cellkeep` or after the name of the group. */
   name: string
-  /** Everything after `cellkeep`, as the help prints it. */
+  /** Everything after `cellkeep`, as printed by the help. */
   usage: string
   /** One line of help. */
   summary: string
-  /** The rest of its help: what to know, and examples. */
+  /** More help: what to know, and examples. */
   details?: string
   /** The commands of a group. */
   commands?: readonly Command[]
-  /** Resolves to the exit code; a StartError or ServiceError it rejects with is printed by `execute`. */
+  /** Resolves to the exit code. `execute` prints the StartError or ServiceError it rejects with. */
   run(args: readonly string[], io: CommandIo): Promise<number>
 }
 
@@ -24,7 +24,7 @@ type ValuesOf<O extends Options> = ReturnType<
   typeof parseArgs<{ options: O; allowPositionals: true; strict: true }>
 >['values']
 
-/** The arguments of one call, read by its declaration. */
+/** The parsed arguments of one call. */
 export type Call<O extends Options = Options> = {
   args: readonly string[]
   options: ValuesOf<O>
@@ -34,26 +34,26 @@ export type Call<O extends Options = Options> = {
 
 type Declaration<O extends Options> = {
   name: string
-  /** What follows the words of the command. */
+  /** The arguments after the name of the command. */
   usage?: string
   summary: string
   details?: string
   options?: O
-  /** How many arguments besides options; infinite: it counts them itself. Default none. */
+  /** The number of arguments besides options, by default none. Infinity: `run` counts them. */
   args?: number
-  /** A number is the exit code, anything else 0. Throws `WrongUsage` where arguments contradict each other. */
+  /** Resolves to the exit code, or to anything else for 0. Throws `WrongUsage` for contradictory arguments. */
   run(call: Call<O>): Promise<unknown>
 }
 
-/** Arguments that make no sense; the usage lines follow the message. Exit code 2. */
+/** Invalid arguments: the message and the usage are printed, the exit code is 2. */
 export class WrongUsage extends Error {}
 
-/** Declares a command of a group, which says what `WrongUsage` it throws. Every one takes `--json`. */
+/** Declares a command of a group; the group prints its `WrongUsage`. Every command takes `--json`. */
 export function subcommand<const O extends Options = Record<never, never>>(
   group: string,
   spec: Declaration<O>,
 ): Command {
-  const { name, summary, details, args: most = 0 } = spec
+  const { name, summary, details, args: expected = 0 } = spec
   const options = { ...(spec.options ?? {}), json: { type: 'boolean' } } as const
   return {
     name,
@@ -62,9 +62,9 @@ export function subcommand<const O extends Options = Record<never, never>>(
     ...(details && { details }),
     run: async (args, io) => {
       const read = parsed(args, options)
-      if (Number.isFinite(most)) {
-        if (read.positionals.length < most) throw new WrongUsage('Something is missing.')
-        if (read.positionals.length > most) throw new WrongUsage('That is one argument too many.')
+      if (Number.isFinite(expected)) {
+        if (read.positionals.length < expected) throw new WrongUsage('An argument is missing.')
+        if (read.positionals.length > expected) throw new WrongUsage('Too many arguments.')
       }
       const { json, ...values } = read.values as { json?: boolean }
       const out = createOutput(io, json === true)
@@ -83,17 +83,17 @@ function parsed<O extends Options>(args: readonly string[], options: O) {
     const [, unknown] = /^Unknown option '([^']+)'/.exec(message) ?? []
     if (unknown === undefined) throw new WrongUsage(message)
     const names = Object.keys(options).map((name) => `--${name}`)
-    throw new WrongUsage(`There is no option ${unknown} here${perhaps(unknown, names)}`)
+    throw new WrongUsage(`Unknown option ${unknown}${perhaps(unknown, names)}`)
   }
 }
 
-/** Ends a sentence about a name that is unknown. */
+/** Ends a sentence about an unknown name, with the closest known one if there is one. */
 export function perhaps(name: string, names: readonly string[]): string {
   const near = closest(name, names) ?? names.find((one) => one.startsWith(name) && name.length > 2)
   return near === undefined ? '.' : `; did you mean ${near}?`
 }
 
-/** A group: its first argument says which of its commands runs; a flag tells those with the same word apart. */
+/** A group: the first argument selects the command; flags tell commands with the same word apart. */
 export function group(spec: {
   name: string
   summary: string
@@ -111,7 +111,7 @@ export function group(spec: {
         (one) => flagsOf(one).length > 0 && flagsOf(one).every((flag) => args.includes(flag)),
       )
       const form = flagged ?? forms.find((one) => flagsOf(one).length === 0)
-      if (form) return await saidWrong(forms, io, () => form.run(args, io))
+      if (form) return await withUsage(forms, io, () => form.run(args, io))
       if (word !== '') io.stderr.write(`There is no command "${name} ${word}"${perhaps(word, words)}\n\n`)
       return wrongUsage(commands, io)
     },
@@ -121,16 +121,17 @@ export function group(spec: {
 export const wordOf = ({ name }: Command): string => name.split(' ')[0] ?? ''
 const flagsOf = ({ name }: Command): string[] => name.split(' ').slice(1)
 
-/** A command that stands alone, declared like one of a group. */
+/** A command outside a group, declared like one in a group. */
 export const command = <const O extends Options = Record<never, never>>(spec: Declaration<O>): Command =>
   alone(subcommand('', spec))
 
 export const alone = (one: Command): Command => ({
   ...one,
-  run: (args, io) => saidWrong([one], io, () => one.run(args, io)),
+  run: (args, io) => withUsage([one], io, () => one.run(args, io)),
 })
 
-async function saidWrong(
+/** Runs a command; prints its `WrongUsage` with the usage of these commands. */
+async function withUsage(
   forms: readonly Command[],
   io: CommandIo,
   run: () => Promise<number>,
@@ -144,7 +145,7 @@ async function saidWrong(
   }
 }
 
-/** Says how commands are written; the exit code of wrong usage. */
+/** Prints the usage of commands and returns the exit code of wrong usage. */
 export function wrongUsage(
   commands: Pick<Command, 'usage'> | readonly Pick<Command, 'usage'>[],
   io: CommandIo,

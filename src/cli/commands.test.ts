@@ -28,7 +28,7 @@ afterAll(async () => {
   await rm(cwd, { recursive: true })
 })
 
-/** Runs a command that is to succeed; its JSON lines. */
+/** Runs a command that must succeed; resolves to its JSON lines. */
 const json = async (args: string[], input?: string): Promise<Record<string, unknown>[]> => {
   const { code, stdout, stderr } = await cellkeep([...args, '--json'], input)
   expect([code, stderr]).toEqual([0, ''])
@@ -39,7 +39,7 @@ const json = async (args: string[], input?: string): Promise<Record<string, unkn
         .split('\n')
         .map((line) => JSON.parse(line))
 }
-/** A command that is to be refused; its reason for scripts, once people were told in a sentence. */
+/** Runs a command that must be refused, with a sentence for people; resolves to the reason of its JSON. */
 const refused = async (args: string[], input?: string): Promise<string> => {
   const { code, stdout, stderr } = await cellkeep(args, input)
   expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^[A-Z][^_]*[.:]\n/)])
@@ -222,7 +222,7 @@ describe('an account with several actors', () => {
       const { code, stderr } = await cellkeep(command)
       expect(code).toBe(1)
       expect(stderr.split('\n')).toEqual([
-        'The account has several actors. Say which one is meant:',
+        'The account has several actors. Choose one:',
         `  --actor ${ada.actor_id}  ${ada.username}`,
         `  --actor ${second}  Second\\u202e`,
         '',
@@ -284,7 +284,7 @@ describe('what is said', () => {
     )
     expect(await told(['account', 'create', '--username', '1x'], 'short')).toBe(
       [
-        'That cannot be done as it was typed:',
+        'The arguments are not valid:',
         '  --username: Too small or too short.',
         '  password: Too small or too short.',
         '',
@@ -315,7 +315,7 @@ describe('what is said', () => {
     expect(await wrong('acount', 'show')).toMatch(/"acount"; did you mean account\?/)
     expect(await wrong('account', 'shwo')).toMatch(/"account shwo"; did you mean show\?/)
     expect(await wrong('account', 'list', '--deletd')).toMatch(
-      /option --deletd here; did you mean --deleted\?/,
+      /Unknown option --deletd; did you mean --deleted\?/,
     )
     expect(await wrong('help', 'account', 'lst')).toMatch(/did you mean list\?/)
     expect(await wrong('audit', 'export', '--since-seq', 'x')).toMatch(/--since-seq takes a whole number/)

@@ -6,7 +6,7 @@ import { aligned } from './output.ts'
 export const config: Command = {
   name: 'config',
   usage: 'config [--json]',
-  summary: 'Print every setting with its value in force and where it comes from; check them as `start` does.',
+  summary: 'Print every setting, its value and where it comes from; check them as `start` does.',
   async run(args, io) {
     const json = args[0] === '--json'
     if (args.length > (json ? 1 : 0)) return wrongUsage(config, io)

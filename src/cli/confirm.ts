@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import { StartError } from '../errors.ts'
 import type { CommandIo } from './io.ts'
 
-/** Asks a person at a terminal whether to go on; scripts are not asked. */
+/** Asks for confirmation at a terminal; scripts are not asked. */
 export async function confirmed({ stdin, stderr }: CommandIo, warning: string): Promise<void> {
   if (!stdin.isTTY) return
   stderr.write(`${warning} Go on? (yes/no) `)

@@ -8,7 +8,7 @@ import { group, subcommand } from './command.ts'
 const rotate = subcommand('daemon-token', {
   name: 'rotate',
   usage: '[--only]',
-  summary: 'Write a fresh token to CELLKEEP_DAEMON_TOKEN_FILE, and print where it is.',
+  summary: 'Write a new token to CELLKEEP_DAEMON_TOKEN_FILE, and print its path.',
   options: { only: { type: 'boolean' } },
   run: async ({ options, out, io }) => {
     const { config } = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
@@ -16,7 +16,7 @@ const rotate = subcommand('daemon-token', {
     if (path === null)
       throw new StartError(
         'daemon_token_off',
-        'No daemon token file is configured: set CELLKEEP_DAEMON_TOKEN_FILE, here and for the server.',
+        'No daemon token file is configured. Set CELLKEEP_DAEMON_TOKEN_FILE for this command and for the server.',
         1,
       )
     const old = await readDaemonTokenFile(path)
@@ -37,10 +37,10 @@ const rotate = subcommand('daemon-token', {
 
 export const daemonToken = group({
   name: 'daemon-token',
-  summary: 'The token by which a script acts as the keeper, which is what purging by RPC takes.',
+  summary: 'The token for scripts that act as the keeper, as purging an account by RPC requires.',
   details:
-    'There is none until CELLKEEP_DAEMON_TOKEN_FILE names a file. The first line of it goes in the header\n' +
-    'X-Daemon-Token. A running server takes a fresh token at once; the one before holds until the next\n' +
-    'rotation, or ends now with --only.',
+    'There is none until CELLKEEP_DAEMON_TOKEN_FILE names a file. Send its first line in the header\n' +
+    'X-Daemon-Token. A running server accepts a new token at once; the previous one stays valid until the\n' +
+    'next rotation, or ends at once with --only.',
   commands: [rotate],
 })

@@ -15,7 +15,7 @@ type About = { summary: string; details?: string }
 
 const ref = 'REF is an account by its id, username or e-mail.'
 
-/** The first words of all commands, in the groups that the help shows. What an operation declares is filled in. */
+/** The first words of all commands, by section of the help. Commands that operations declare are filled in. */
 const sections: Record<string, Record<string, Command | About | null>> = {
   'Run it': {
     start,
@@ -23,51 +23,51 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     keys,
     doctor,
     audit: {
-      summary: 'What happened: every sign-in, change and refusal that is recorded.',
+      summary: 'The audit log: sign-ins, changes and recorded refusals.',
       details:
-        'One JSON object per line. `seq` rises without telling how many rows there are; standard error ends with the\nlast one, and --since-seq with it goes on from there without a gap or a repeat.\n\nExamples:\n  cellkeep audit export --since-seq 0\n  cellkeep audit export --event-type login --outcome failure\n  cellkeep audit export --out audit.jsonl',
+        'One JSON object per line. `seq` increases, but does not count the rows; the last line of standard error holds\nthe last `seq`. Pass it to --since-seq to continue from there, without a gap or a repeat.\n\nExamples:\n  cellkeep audit export --since-seq 0\n  cellkeep audit export --event-type login --outcome failure\n  cellkeep audit export --out audit.jsonl',
     },
   },
   People: {
     account: {
-      summary: 'Make, show, change, delete and purge accounts.',
+      summary: 'Create, show, change, delete and purge accounts.',
       details: `${ref}\n\nExamples:\n  cellkeep account create --username ada --email ada@example.org\n  cellkeep account show ada@example.org\n  pass show ada | cellkeep account set-password ada\n  cellkeep account purge ada --confirm`,
     },
     actor: {
-      summary: 'The actors of an account: whom it acts as, and who holds roles.',
+      summary: 'The actors of an account, which hold its roles and own its cells.',
       details: `${ref} ACTOR is the id that \`actor list\` shows.\n\nExample:\n  cellkeep actor add ada --name "Ada, accounting"`,
     },
     invite: {
-      summary: 'Invite people, who then sign up by themselves.',
+      summary: 'Invite people to sign up.',
       details:
-        'Nothing is sent and there is no code: tell the person to sign up with the invited e-mail or username.\n\nExample:\n  cellkeep invite create --email grace@example.org',
+        'No message is sent and there is no code: tell the person to sign up with the invited e-mail or username.\n\nExample:\n  cellkeep invite create --email grace@example.org',
     },
     settings: {
       summary: 'Who may sign up. (`cellkeep config` shows the configuration of the server.)',
       details: 'Example:\n  cellkeep settings set open_signup true',
     },
   },
-  'What they may': {
+  'Roles and credentials': {
     role: {
-      summary: 'Give roles and take them; `account show` lists them.',
-      details: `${ref} --actor names one of its actors where it has several.\nRoles other than \`admin\` are declared in the config file; \`keeper\` moves by \`keeper transfer\` only.\n\nExamples:\n  cellkeep role assign ada admin\n  cellkeep role revoke ada admin`,
+      summary: 'Grant and revoke roles; `account show` lists them.',
+      details: `${ref} Use --actor if it has several actors.\nRoles other than \`admin\` are declared in the config file; only \`keeper transfer\` moves \`keeper\`.\n\nExamples:\n  cellkeep role assign ada admin\n  cellkeep role revoke ada admin`,
     },
     keeper: {
-      summary: 'The keeper, who owns the installation and cannot be deleted; make it somebody else.',
+      summary: 'Transfer the keeper role: the keeper owns the installation and cannot be deleted.',
       details:
-        'The bootstrap makes the keeper, and nothing but this command moves it.\n\nExample:\n  cellkeep keeper transfer grace',
+        'The bootstrap creates the keeper. Only this command transfers the role.\n\nExample:\n  cellkeep keeper transfer grace',
     },
     session: {
-      summary: 'Who is signed in; end sessions.',
-      details: `${ref} A session that ended is refused at its next request, on\nevery server.\n\nExamples:\n  cellkeep session list ada\n  cellkeep session revoke-all ada`,
+      summary: 'List and end sessions.',
+      details: `${ref} An ended session is refused at its next request, on\nevery server.\n\nExamples:\n  cellkeep session list ada\n  cellkeep session revoke-all ada`,
     },
     token: {
-      summary: 'The API tokens of scripts: make, list and end them.',
-      details: `${ref} A secret is shown once, when its token is made.\n\nExamples:\n  cellkeep token create ada --scope cell_get,cell_list --days 90\n  cellkeep token list ada\n  cellkeep token revoke tok_x3Ff0aQ_9Zk2`,
+      summary: 'Create, list and revoke API tokens for scripts.',
+      details: `${ref} A secret is shown only once, when its token is created.\n\nExamples:\n  cellkeep token create ada --scope cell_get,cell_list --days 90\n  cellkeep token list ada\n  cellkeep token revoke tok_x3Ff0aQ_9Zk2`,
     },
     'bootstrap-token': {
-      summary: 'The one-time token that makes the first account.',
-      details: 'Its file is readable by its owner only; a running server takes the new token at once.',
+      summary: 'The one-time token that creates the first account.',
+      details: 'Only its owner can read its file; a running server accepts the new token at once.',
     },
     'daemon-token': daemonToken,
   },
@@ -80,7 +80,7 @@ const declared = Object.values(operations as unknown as Record<string, Operation
     : [],
 )
 
-/** One command alone, or the group of all whose first word it is. */
+/** The command of this name, or the group of all commands that begin with this word. */
 function filled(word: string, about: Command | About | null): Command {
   if (about && 'run' in about) return about
   const commands = declared.filter((one) => one.word === word).map(({ command }) => command)
@@ -97,7 +97,7 @@ const known = new Set(Object.values(sections).flatMap((words) => Object.keys(wor
 const others = declared.filter(({ word }) => !known.has(word)).map(({ word }) => [word, null] as const)
 if (others.length > 0) sections.More = Object.fromEntries(others)
 
-/** By the titles of the help. */
+/** By section of the help. */
 export const groups: Readonly<Record<string, readonly Command[]>> = Object.fromEntries(
   Object.entries(sections).map(([title, words]) => [
     title,

@@ -3,7 +3,7 @@ import { commands, groups } from './groups.ts'
 import type { CommandIo } from './io.ts'
 import { aligned } from './output.ts'
 
-/** `help`, `help COMMAND`, `help COMMAND WORD`: how the product is run, learnt from the shell alone. */
+/** `help`, `help COMMAND`, `help COMMAND WORD`: enough to run the product without other documents. */
 export function help([name, word]: readonly string[], io: CommandIo): number {
   if (name === undefined) {
     io.stdout.write(overview())
@@ -38,30 +38,30 @@ function overview(): string {
     const rows = commands.map(({ name, summary }) => [`  ${name.padEnd(16)}`, summary])
     return `${title}\n${aligned(rows)}`
   })
-  return `Cellkeep keeps accounts, their roles, their content and one audit log, in one service.
+  return `Cellkeep: accounts, roles, content and one audit log in one service.
 
-Usage: cellkeep COMMAND ...        \`cellkeep help COMMAND\` explains one and shows examples.
+Usage: cellkeep COMMAND ...        \`cellkeep help COMMAND\` explains a command and shows examples.
 
 ${sections.join('\n')}
 First steps
-  cellkeep start                                     a server with a database of its own, on 127.0.0.1:4040
-  cellkeep account create --username ada --keeper    the first account, beside it in another shell
-  cellkeep invite create --email grace@example.org   who signs up with this address may
-  cellkeep account show grace@example.org            who she is, what she may do
-  cellkeep doctor                                    what is wrong here, and what to do about it
+  cellkeep start                                     a server with its own database, on 127.0.0.1:4040
+  cellkeep account create --username ada --keeper    the first account, from another shell
+  cellkeep invite create --email grace@example.org   lets this address sign up
+  cellkeep account show grace@example.org            an account, its actors and roles
+  cellkeep doctor                                    problems of this installation, and how to fix them
 
 People and scripts
-  An account signs in, with sessions (browsers) and API tokens (scripts), and acts through its actors, one
+  An account signs in with sessions (browsers) or API tokens (scripts) and acts through its actors: one,
   unless you add more. Actors hold roles: \`admin\` manages accounts, the one \`keeper\` cannot be deleted,
-  others are your application's own. Whatever changes is in the audit log; what a command does has \`via: cli\` there.
+  others belong to your application. The audit log records every change; those of commands have \`via: cli\`.
 
 How commands work
   They read the same configuration as the server (CELLKEEP_* variables and cellkeep.config.{ts,mjs,js,json} in
-  the working directory; \`cellkeep config\` shows it), and work beside a running server as well as without.
-  --json          one JSON object per line, for scripts; a refusal too, with its reason
-  --yes           goes on without asking, where a terminal is asked before something that cannot be taken back
-  passwords       are asked for, or read from standard input; never from arguments or variables
-  exit codes      0 done, 1 refused (standard error says why), 2 wrong usage, 3 no database or not its
-                  schema, 78 wrong configuration
+  the working directory; \`cellkeep config\` shows it), and work whether or not the server runs.
+  --json          one JSON object per line, for scripts; refusals too, with their reason
+  --yes           skips the confirmation that a terminal is asked for before irreversible changes
+  passwords       are prompted for, or read from standard input; never from arguments or variables
+  exit codes      0 done, 1 refused (standard error says why), 2 wrong usage, 3 no database or not the
+                  schema of this version, 78 invalid configuration
 `
 }

@@ -1,6 +1,6 @@
 import type { Environment } from '../config/config.ts'
 
-/** What a command may touch of its process. */
+/** The parts of the process that a command may use. */
 export type CommandIo = {
   stdin: NodeJS.ReadableStream & { isTTY?: boolean }
   stdout: { write(text: string): unknown }

@@ -5,14 +5,14 @@ import { finished } from 'node:stream/promises'
 import { StartError } from '../errors.ts'
 import type { CommandIo } from './io.ts'
 
-/** Writes rows as JSON lines to standard output or a new file; standard error ends with what they were. */
+/** Writes rows as JSON lines to standard output or a new file, and then a summary to standard error. */
 export async function writeLines(
   rows: AsyncIterable<unknown>,
   summary: (last: unknown) => Record<string, unknown>,
   out: unknown,
   io: CommandIo,
 ): Promise<void> {
-  const target = typeof out === 'string' ? await file(resolve(io.cwd, out)) : standard(io.stdout)
+  const target = typeof out === 'string' ? await file(resolve(io.cwd, out)) : toStdout(io.stdout)
   let count = 0
   let last: unknown
   try {
@@ -29,17 +29,17 @@ export async function writeLines(
 
 type Target = { write(line: string): unknown; end(): unknown }
 
-const standard = (stdout: CommandIo['stdout']): Target => ({
+const toStdout = (stdout: CommandIo['stdout']): Target => ({
   write: (line) => stdout.write(line),
   end: () => undefined,
 })
 
-/** A new file for its owner only; waits where the disk is slower than the database. */
+/** Creates a file for its owner only. Writes wait for the disk if it is slower than the database. */
 async function file(path: string): Promise<Target> {
   const stream = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   await once(stream, 'open').catch((error: NodeJS.ErrnoException) => {
-    const why = error.code === 'EEXIST' ? 'it exists already; choose another name' : error.code
-    throw new StartError('cannot_write', `${path} cannot be made: ${why}.`, 1, { cause: error })
+    const why = error.code === 'EEXIST' ? 'the file exists already; choose another name' : error.code
+    throw new StartError('cannot_write', `${path} cannot be created: ${why}.`, 1, { cause: error })
   })
   return {
     write: async (line) => {

@@ -10,7 +10,7 @@ let cwd: string
 let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
 beforeAll(async () => {
   cwd = await mkdtemp(join(tmpdir(), 'ck-main-'))
-  // Nothing here may come so far as to look for it.
+  // No test here may get as far as connecting to it.
   cellkeep = shell({ CELLKEEP_DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }, cwd)
 })
 afterAll(() => rm(cwd, { recursive: true }))
@@ -48,7 +48,7 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
   it.each([
     [['account', 'create'], /--username.*\nUsage: cellkeep account create --username NAME/],
     [['account', 'show'], /missing.*\nUsage: cellkeep account show REF/],
-    [['account', 'show', 'a', 'b'], /too many/],
+    [['account', 'show', 'a', 'b'], /Too many/],
     [['account', 'show', 'a', '--nothing'], /--nothing/],
     [['account', 'set-email', 'a'], /--none/],
     [['account', 'set-email', 'a', 'b@c.d', '--none'], /--none/],

@@ -6,17 +6,17 @@ import type { CommandIo } from './io.ts'
 import { refusalText } from './refusal.ts'
 import { version } from './version.ts'
 
-/** The command line of the product: sets the exit code, never ends the process by itself. */
+/** The command line: sets the exit code and never exits the process itself. */
 export async function run(argv: readonly string[]): Promise<void> {
   const { stdin, stdout, stderr, env } = process
   let isCut = false
   stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-    // A reader that goes away, as `head` does, is no failure; a full disk is one.
+    // EPIPE means that the reader stopped, as `head` does, which is no failure. A full disk is.
     if (code === 'EPIPE' || isCut) return
     isCut = true
     stderr.write(`The output could not be written: ${message}\n`)
   })
-  // Without a listener, a reader of the messages that goes away would end a server.
+  // Without a listener, a broken pipe on standard error would end the server.
   stderr.on('error', () => {})
   const code = await execute(argv, { stdin, stdout, stderr, env, cwd: process.cwd() })
   process.exitCode = code || Number(isCut)
@@ -47,9 +47,9 @@ export async function execute([name = 'help', ...args]: readonly string[], io: C
       io.stderr.write(refusalText(error, args.includes('--json')))
       return error.data.reason === 'service_unavailable' ? 3 : 1
     }
-    // Not thrown on: whoever listens for uncaught exceptions by now would turn it into exit code 0.
+    // Not rethrown: a listener for uncaught exceptions would turn it into exit code 0.
     io.stderr.write(
-      `Cellkeep failed unexpectedly; this is a defect of it or of the config file.\n${stackOf(error)}\n`,
+      `Cellkeep failed unexpectedly. This is a bug in Cellkeep or in the config file.\n${stackOf(error)}\n`,
     )
     return 1
   }

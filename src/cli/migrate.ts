@@ -6,7 +6,7 @@ export const migrate = command({
   name: 'migrate',
   usage: '[--check]',
   summary:
-    'Bring the database to the schema of this version; --check only says whether it is (exit code 3: no).',
+    'Migrate the database to the schema of this version; --check only tells whether it is (exit code 3: no).',
   options: { check: { type: 'boolean' } },
   run: ({ options: { check = false }, out, io }) =>
     withDatabase(

@@ -22,7 +22,7 @@ afterAll(async () => {
   await rm(cwd, { recursive: true })
 })
 
-/** A terminal on which the answers are typed; what it shows. */
+/** A terminal on which these answers are typed, and its output. */
 function terminal(...answers: string[]) {
   const stdin = Object.assign(new PassThrough(), { isTTY: true })
   for (const answer of answers) stdin.write(`${answer}\n`)

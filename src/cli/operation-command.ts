@@ -13,7 +13,7 @@ import { cli, withService } from './with-service.ts'
 type Input = Record<string, unknown>
 type Run = (app: App, input: Input, operator: typeof cli) => Promise<unknown>
 
-/** The command of an operation: words become its input, its result becomes text. */
+/** The command of an operation: its arguments become the input, the result becomes text. */
 export function operationCommand(operation: Operation & { command: AnyCommand }): Command {
   const { command, doc, input, errors } = operation
   const given = Object.entries(command.args ?? {}).map(([key, source]) =>
@@ -41,11 +41,11 @@ export function operationCommand(operation: Operation & { command: AnyCommand })
 async function run(operation: Run & Operation, given: readonly Argument[], call: Call): Promise<void> {
   const command = operation.command as AnyCommand
   const words = wordsOf(given, call.args, call.options)
-  // What the words spell out is judged before anything is opened.
-  const spelt = spelledOut(given, words)
+  // Arguments are parsed before the database is opened, so that a typo fails at once.
+  const literal = literalsOf(given, words)
   await withService(call.io, async ({ app }) => {
     const said: Choice = { who: '', words, io: call.io }
-    const input: Input = { ...spelt }
+    const input: Input = { ...literal }
     for (const { key, source, isRequired } of given) {
       if (typeof source !== 'object' || !('from' in source)) continue
       if (isRequired || words.REF !== undefined) input[key] = await chosen(source.from, app, said)
@@ -59,7 +59,8 @@ async function run(operation: Run & Operation, given: readonly Argument[], call:
   })
 }
 
-function spelledOut(given: readonly Argument[], words: Choice['words']): Input {
+/** The keys of the input that follow from the arguments alone, without a look-up. */
+function literalsOf(given: readonly Argument[], words: Choice['words']): Input {
   const input: Input = {}
   for (const argument of given) {
     const { key, source } = argument
@@ -78,7 +79,7 @@ function parsed(parse: () => unknown): unknown {
   }
 }
 
-/** Rows in pages or at once, a stream of lines, or one result with its phrase. */
+/** Prints a table (paged or whole), a stream of lines, or one result with its phrase. */
 async function show(
   operation: Run & Operation,
   app: App,
@@ -110,7 +111,7 @@ async function show(
 const rowsOf = (result: unknown): readonly Row[] =>
   Array.isArray(result) ? result : (Object.values(result as object).find(Array.isArray) ?? [])
 
-/** Issues name the words that were typed instead of the keys of the input. */
+/** Makes issues name the arguments as typed instead of the keys of the input. */
 function inWords(error: unknown, given: readonly Argument[]): unknown {
   if (!(error instanceof ServiceError) || !Array.isArray(error.data.issues)) return error
   const issues = error.data.issues.map((issue: { path: (string | number)[] }) => {

@@ -2,11 +2,11 @@ import type { Cell, Columns, Phrase } from '../core/operation.ts'
 import { printable } from '../log/text.ts'
 import type { CommandIo } from './io.ts'
 
-/** What a command says on standard output: text for eyes, or with `--json` one JSON object per line. */
+/** Standard output of a command: text for people, or with `--json` one JSON object per line. */
 export type Output = {
   readonly json: boolean
   result(result: Record<string, unknown>, phrase: Phrase): void
-  /** Rows as they come, page by page; `none` is said where there is none. */
+  /** Prints rows page by page as they arrive, or `none` if there are no rows. */
   table(
     pages: AsyncIterable<readonly Row[]> | readonly Row[],
     columns: Columns<Row>,
@@ -48,7 +48,7 @@ export function createOutput({ stdout }: Pick<CommandIo, 'stdout'>, json: boolea
   }
 }
 
-/** Columns as wide as their longest cell, at least `widths`; the last one is not padded. */
+/** Pads columns to their longest cell, and at least to `widths`. */
 export function aligned(rows: readonly (readonly string[])[], widths?: readonly number[]): string {
   const wide = columnWidths(rows, widths)
   return rows
@@ -62,13 +62,13 @@ export function aligned(rows: readonly (readonly string[])[], widths?: readonly 
     .join('')
 }
 
-/** A value of unusual length takes its line alone. */
+/** Longer values don't widen their column. */
 const widest = 64
 
-function columnWidths(rows: readonly (readonly string[])[], least: readonly number[] = []): number[] {
+function columnWidths(rows: readonly (readonly string[])[], min: readonly number[] = []): number[] {
   return (rows[0] ?? []).map((_, column) =>
     Math.max(
-      least[column] ?? 0,
+      min[column] ?? 0,
       ...rows.map((row) => row[column]?.length ?? 0).filter((length) => length <= widest),
     ),
   )
@@ -76,7 +76,7 @@ function columnWidths(rows: readonly (readonly string[])[], least: readonly numb
 
 const shown = (cell: Cell): string => (cell === null || cell === '' ? '-' : printable(String(cell)))
 
-/** Every page of an operator call that answers in pages. */
+/** Every page of a paginated operation. */
 export async function* pagesOf<T>(
   read: (cursor: string | null) => Promise<{ rows: readonly T[]; next_cursor: string | null }>,
 ): AsyncIterable<readonly T[]> {

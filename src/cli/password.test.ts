@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import type { CommandIo } from './io.ts'
 import { askPassword } from './password.ts'
 
-/** A terminal: what is typed, and all that it shows. */
+/** A terminal: its input, and everything it shows. */
 function terminal() {
   const typed = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => typed })
   let screen = ''

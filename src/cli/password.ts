@@ -4,24 +4,24 @@ import { StartError } from '../errors.ts'
 import { WrongUsage } from './command.ts'
 import type { CommandIo } from './io.ts'
 
-/** More than any password may have; whatever sends more was not meant to be one. */
+/** More than any password may have; longer input was not meant to be a password. */
 const bytesMax = 4096
 
 /**
- * A new password: asked for twice on a terminal, which shows nothing of it; else all of standard input, up to
- * a newline at its end. It comes from nowhere else: arguments and variables are for everybody to see.
+ * Reads a new password: at a terminal by two prompts without echo, otherwise all of standard input without a
+ * trailing newline. Arguments and environment variables are no source: other users can see them.
  */
 export async function askPassword(io: CommandIo, whose: string): Promise<string> {
   if (!io.stdin.isTTY) {
     const password = (await readAll(io.stdin)).replace(/\r?\n$/, '')
     if (password === '')
-      throw new WrongUsage('The password is read from standard input, and nothing came: pipe it in.')
+      throw new WrongUsage('The password is read from standard input, which was empty: pipe it in.')
     return password
   }
   for (;;) {
     const first = await askHidden(io, `New password for ${whose}: `)
     if ((await askHidden(io, 'The same again: ')) === first) return first
-    io.stderr.write('They differ; once more.\n')
+    io.stderr.write('They differ; try again.\n')
   }
 }
 
@@ -31,13 +31,13 @@ async function readAll(stdin: NodeJS.ReadableStream): Promise<string> {
   for await (const part of stdin) {
     const bytes = Buffer.from(part)
     length += bytes.length
-    if (length > bytesMax) throw new WrongUsage('What came on standard input is too long for a password.')
+    if (length > bytesMax) throw new WrongUsage('The text on standard input is too long for a password.')
     parts.push(bytes)
   }
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** One line from the terminal. Readline edits it, and writes the echo into the void. */
+/** Reads one line from the terminal. Readline handles editing; its echo is discarded. */
 function askHidden({ stdin, stderr }: CommandIo, prompt: string): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: stdin, output: nowhere, terminal: true })

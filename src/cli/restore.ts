@@ -7,9 +7,9 @@ export const restore = command({
   name: 'restore',
   usage: 'FILE',
   args: 1,
-  summary: 'Load a backup into a database that holds no account yet, and bring it to this version’s schema.',
+  summary: 'Load a backup into a database without accounts, and migrate it to the schema of this version.',
   details:
-    'All or nothing. Sessions and tokens that were revoked after the backup was made are alive again in it; end\nthem before serving:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone',
+    'It restores everything or nothing. Sessions and tokens revoked after the backup was made are valid again; end\nthem before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone',
   run: ({ args: [name = ''], out, io }) =>
     withDatabase(
       io,
@@ -17,7 +17,7 @@ export const restore = command({
         const done = await restoreBackup(connection, resolve(io.cwd, name))
         out.result(
           done,
-          `${done.rows} rows are back, as of ${done.created_at}.\nSessions and tokens that were revoked since are alive again: before you serve, run\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone`,
+          `Restored ${done.rows} rows, as of ${done.created_at}.\nSessions and tokens revoked since then are valid again. Before you start the server, run\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone`,
         )
       },
       { makes: true },

@@ -14,11 +14,11 @@ import { type Command, wrongUsage } from './command.ts'
 import type { CommandIo } from './io.ts'
 import { version } from './version.ts'
 
-/** `cellkeep start`: the server, until a signal ends it (contract 1, sections 15.5 and 16). */
+/** `cellkeep start`: runs the server until a signal stops it. */
 export const start: Command = {
   name: 'start',
   usage: 'start',
-  summary: 'Runs the server, on an embedded PostgreSQL unless CELLKEEP_DATABASE_URL names one.',
+  summary: 'Run the server, on an embedded PostgreSQL unless CELLKEEP_DATABASE_URL names another.',
   async run(args, io) {
     if (args.length > 0) return wrongUsage(start, io)
     const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
@@ -45,7 +45,7 @@ export const start: Command = {
         'started',
       )
       const message = await startMessage(service, serving)
-      // On a terminal the message comes last, where it is seen.
+      // The log goes out first, so that the message is the last thing on a terminal.
       await out.flush(logLimitMs)
       io.stderr.write(message)
       const exitCode = await stopped.signal
@@ -58,20 +58,20 @@ export const start: Command = {
       log.info('stopped')
       return isAnswered && isClosed ? exitCode : 1
     } catch (error) {
-      // Ctrl-C also reaches the programs that a first start runs; their end is no failure to report.
+      // Ctrl-C also stops the programs that a first start runs; that is no failure to report.
       if (stopped.isAsked() && error instanceof StartError) return 0
       throw error
     } finally {
       await stack.unwind()
       await out.flush(logLimitMs)
       out.mute()
-      // Whatever a config file or a request that was cut left behind must not keep the process.
+      // Timers or sockets left by a config file or a cut request must not keep the process alive.
       setTimeout(() => process.exit(), lingerMs).unref()
     }
   },
 }
 
-/** The embedded database, where no other is named; its data dir may be another than the configured one. */
+/** Starts the embedded database unless another is configured. Its data dir may differ from the configured one. */
 async function openDataDir(
   parsed: ParsedConfig,
   log: Log,
@@ -93,7 +93,7 @@ async function openDataDir(
   return { parsed: withDataDir(parsed, embedded.dataDir), embedded }
 }
 
-/** Resolves at SIGTERM, SIGINT or SIGHUP with exit code 0, or with 75 when the data dir was lost; a second signal ends at once. */
+/** Resolves to exit code 0 on SIGTERM, SIGINT or SIGHUP, or to 75 if the data dir was lost. A second signal exits at once. */
 function stopSignal(log: Log, out: Output) {
   const { promise, resolve } = Promise.withResolvers<number>()
   let asked = false
@@ -104,12 +104,12 @@ function stopSignal(log: Log, out: Output) {
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
-  // The terminal was closed, which must not leave a database behind.
+  // The terminal was closed: stop properly, so that no database keeps running.
   process.on('SIGHUP', () => {
     if (process.stdout.isTTY) out.mute()
     onSignal()
   })
-  // A request must never end the process, whatever it finds.
+  // A bug in the handling of a request must not end the process.
   process.on('unhandledRejection', (error) => log.error({ err: error }, 'a rejection was handled nowhere'))
   process.on('uncaughtException', (error) => log.error({ err: error }, 'an exception was caught nowhere'))
   return {
@@ -122,17 +122,17 @@ function stopSignal(log: Log, out: Output) {
   }
 }
 
-/** How long the reader of the log is waited for, who may have stopped reading. */
+/** How long to wait for the reader of the log, which may have stopped reading. */
 const logLimitMs = 1000
 
-/** How long a stopped process may take to end by itself. */
+/** How long a stopped process may take to exit by itself. */
 const lingerMs = 200
 
 type Step = { name: string; run: () => Promise<void>; mustEnd: boolean }
 
-/** Last in, first out; a failing step is logged and the rest still runs. */
+/** Runs its steps last in, first out. A failing step is logged; the others still run. */
 class CleanupStack {
-  /** Once it aborts, steps that need not end are left behind. */
+  /** Once it aborts, steps without `mustEnd` are no longer awaited. */
   limit: AbortSignal | undefined
   readonly #steps: Step[] = []
   readonly #log: Log
@@ -142,7 +142,7 @@ class CleanupStack {
   add(name: string, run: () => Promise<void>, { mustEnd = false } = {}): void {
     this.#steps.push({ name, run, mustEnd })
   }
-  /** False when a step was left behind; the next call finds nothing to do. */
+  /** False if a step was not awaited to its end. A second call does nothing. */
   async unwind(): Promise<boolean> {
     let isComplete = true
     for (let step = this.#steps.pop(); step; step = this.#steps.pop()) {
@@ -167,7 +167,7 @@ async function startMessage({ app }: Service, { url }: Serving): Promise<string>
   if ((await bootstrap.availability()) === true) {
     lines.push(
       '',
-      `  There is no account yet. The token in ${bootstrap.path} makes the first one:`,
+      `  There is no account yet. Create the first one with the token in ${bootstrap.path}:`,
       '',
       `    curl ${url}${config.account_path}/bootstrap -c cookies.txt -H 'Content-Type: application/json' \\`,
       `      -d "{\\"token\\": \\"$(cat '${bootstrap.path}')\\", \\"username\\": \\"ada\\", \\"password\\": \\"choose a long one\\"}"`,
@@ -176,7 +176,7 @@ async function startMessage({ app }: Service, { url }: Serving): Promise<string>
   if (config.cookie_secure && isLoopbackHost(config.host))
     lines.push(
       '',
-      '  A browser that stores no Secure cookie over plain http needs CELLKEEP_COOKIE_SECURE=false.',
+      '  For browsers that reject Secure cookies over plain http, set CELLKEEP_COOKIE_SECURE=false.',
     )
   return `${lines.join('\n')}\n\n`
 }

@@ -2,10 +2,10 @@ import type { z } from 'zod'
 import type { Source, Words } from '../core/operation.ts'
 import { WrongUsage } from './command.ts'
 
-/** One word of a usage text: an option, a value by its place, or a word that must stand there as it is. */
+/** One word of a usage text: an option, a positional value, or a literal word. */
 type Part = { name: string; takes: 'nothing' | 'value' | 'place'; choices?: readonly string[] }
 
-/** What one key of an input takes from the command line. */
+/** How one key of an input is written on the command line. */
 export type Argument = {
   key: string
   source: Exclude<Source, string> | string
@@ -34,7 +34,7 @@ export function argumentOf(key: string, source: Source, schema: z.ZodType): Argu
   return { key, source, schema, isRequired, segments, parts: segments.flatMap(partsOf) }
 }
 
-/** The rest of a usage line, places before options. */
+/** The arguments of a usage line, positional ones before options. */
 export function usageOf(given: readonly Argument[]): string {
   const texts = given.flatMap(({ segments, isRequired }) =>
     segments.map((text) => {
@@ -56,7 +56,7 @@ export const optionsOf = (parts: readonly Part[]) =>
       ]),
   )
 
-/** The words by their names; those that stand by place, in their order. */
+/** Arguments by name: options, and positional ones in their order. */
 export function wordsOf(
   given: readonly Argument[],
   positionals: readonly string[],
@@ -69,7 +69,7 @@ export function wordsOf(
       .filter(({ takes }) => takes === 'place')
       .map((part) => ({ ...part, isNeeded: isRequired && !segments.some((text) => text.includes(' | ')) })),
   )
-  if (positionals.length > places.length) throw new WrongUsage('That is one argument too many.')
+  if (positionals.length > places.length) throw new WrongUsage('Too many arguments.')
   for (const [index, { name, isNeeded, choices }] of places.entries()) {
     const value = positionals[index]
     if (value === undefined && isNeeded) throw new WrongUsage(`${name} is missing.`)
@@ -80,7 +80,7 @@ export function wordsOf(
   return words
 }
 
-/** The value of a key whose source is a usage text. */
+/** The value of a key that is declared by a usage text. */
 export function valueFrom({ schema, isRequired, parts, segments }: Argument, words: Words): unknown {
   const given = parts.filter(({ name }) => words[name] !== undefined)
   const [text = ''] = segments

@@ -12,15 +12,14 @@ import { textLines } from '../log/text.ts'
 import { composeApp } from '../service.ts'
 import type { CommandIo } from './io.ts'
 
-/** Stands in the audit rows of every command. */
+/** Named in the audit rows of every command. */
 export const cli: Operator = { via: 'cli' }
 
 export type Opened = { parsed: ParsedConfig; config: Config; connection: pg.ClientConfig; log: Log }
 
 /**
- * Runs a command on the configured database. An embedded one is joined where it runs and started where it
- * does not; the last to leave stops it, also when a signal ends the command. Where
- * there is none yet it is only made for a command that says `makes`.
+ * Runs a command on the configured database. An embedded one is used as it runs, or started; its last user
+ * stops it, also if a signal ends the command. If it does not exist yet, only a command with `makes` creates it.
  */
 export async function withDatabase<T>(
   io: CommandIo,
@@ -42,7 +41,7 @@ export async function withDatabase<T>(
   if (!makes && (await existingDataDir(place)) === undefined)
     throw new StartError(
       'no_database',
-      `There is no database in ${data_dir} yet: \`cellkeep start\` makes one. For another place set CELLKEEP_DATA_DIR, for a PostgreSQL server CELLKEEP_DATABASE_URL.`,
+      `There is no database in ${data_dir} yet: \`cellkeep start\` creates one. To use another directory set CELLKEEP_DATA_DIR; to use a PostgreSQL server set CELLKEEP_DATABASE_URL.`,
       3,
     )
   const opening = startEmbedded({
@@ -66,14 +65,14 @@ export async function withDatabase<T>(
 export type CommandService = { app: App }
 
 /**
- * Runs a command with everything a service has but without serving. A schema that is not the one of this
- * version ends it with exit code 3, and nothing is written.
+ * Runs a command with all parts of a service, without serving requests. If the schema is not that of this
+ * version, the command fails with exit code 3 and writes nothing.
  */
 export const withService = <T>(io: CommandIo, work: (service: CommandService) => Promise<T>): Promise<T> =>
   withDatabase(io, async ({ parsed, connection, log }) => {
-    // Commands check no cookie: the ring only signs the cursors that pages of this process are asked with.
-    const around = { connection, cookieKeys: [newCookieKey()], log }
-    const { app, close } = await composeApp(parsed, around, 'check')
+    // Commands check no cookies: the key only signs the pagination cursors of this process.
+    const deps = { connection, cookieKeys: [newCookieKey()], log }
+    const { app, close } = await composeApp(parsed, deps, 'check')
     try {
       return await work({ app })
     } finally {
@@ -81,7 +80,7 @@ export const withService = <T>(io: CommandIo, work: (service: CommandService) =>
     }
   })
 
-/** A signal must not leave the database running without anybody who would stop it. */
+/** Stops the database when a signal ends the command; otherwise it would keep running without a user. */
 function closeOnSignal(close: () => Promise<void>): () => void {
   const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
   let isClosing = false

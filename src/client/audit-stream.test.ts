@@ -7,7 +7,7 @@ import { exportAudit } from '../audit-log/audit_export.ts'
 import { type TestService, testService } from '../testing/index.ts'
 import { type AuditStreamItem, auditStream } from './audit-stream.ts'
 
-// A client that lost its connection waits a random part of seconds, which is here a small one.
+// A client waits a random time before it reconnects; keep it short here.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0.02))
 afterEach(() => void vi.restoreAllMocks())
 

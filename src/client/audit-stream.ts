@@ -1,12 +1,12 @@
 import type { AuditEvent } from '../audit/entry.ts'
 
-/** What the service says when it ends a stream for good; `too_many_streams`: newer ones of the credential took its place. */
+/** Why the service closed a stream for good; `too_many_streams`: the same credential opened newer ones. */
 export type AuditStreamEnd = 'revoked' | 'expired' | 'role_lost' | 'too_many_streams'
 
-/** The stream ended and does not come back by itself: its close reason, or the reason of a refused request. */
+/** The stream ended and does not reconnect. `reason` is its close reason, or that of the refused request. */
 export class AuditStreamError extends Error {
   readonly reason: AuditStreamEnd | (string & {})
-  /** Of a refused request; null where an open stream was ended. */
+  /** The HTTP status of a refused request; null when an open stream was closed. */
   readonly status: number | null
 
   constructor(reason: AuditStreamEnd | (string & {}), status: number | null) {
@@ -17,40 +17,40 @@ export class AuditStreamError extends Error {
   }
 }
 
-/** `event`: a row of the log. `gap`: rows after `after` are gone by retention; the stream goes on after `resumed_after`. */
+/** `event`: a row of the log. `gap`: retention removed rows after `after`; the stream continues after `resumed_after`. */
 export type AuditStreamItem =
   | { type: 'event'; seq: number; method: string; params: AuditEvent }
   | { type: 'gap'; after: number; resumed_after: number }
 
 export type AuditStreamOptions = {
-  /** Where the service is, such as `http://localhost:4040`. */
+  /** The base URL of the service, such as `http://localhost:4040`. */
   url: string
   path?: string
-  /** Sent with every request, such as `{ authorization: 'Bearer secret_svc_token_…' }`. A browser sends its cookie. */
+  /** Headers of every request, such as `{ authorization: 'Bearer secret_svc_token_…' }`. A browser adds its cookie. */
   headers?: Record<string, string>
-  /** The actor that reads, for an account with several. */
+  /** The acting actor, for an account with several. */
   acting?: string
-  /** The `seq` of the last row that is known already; left out: from now on. */
+  /** The `seq` of the last row already read; without it the stream starts with new rows. */
   after?: number
-  /** Ends the iteration, which then throws the reason of the signal. */
+  /** Ends the iteration, which throws the reason of the signal. */
   signal?: AbortSignal
   fetch?: typeof globalThis.fetch
 }
 
-/** The service says something every 15 s; a connection that is silent for longer is dead. */
+/** The service sends something every 15 s; a connection that is silent for this long is dead. */
 const silenceMs = 45_000
 const longestWaitMs = 30_000
 
 /**
- * The audit log as it grows: `for await (const item of auditStream({ url, after }))`. Each row comes once and in
- * rising `seq`, over as many connections as it takes: lost ones, `shutdown` and `slow_consumer` are connected
- * anew behind the last row that was handed out, after a pause with jitter. What would fail again throws
- * `AuditStreamError`. Leaving the loop closes the connection.
+ * Follows the audit log: `for await (const item of auditStream({ url, after }))`. Each row comes once, in rising
+ * `seq`. After a lost connection, `shutdown` or `slow_consumer` it pauses with jitter and reconnects after the
+ * last row it yielded. An error that a retry cannot fix throws `AuditStreamError`. Leaving the loop closes the
+ * connection.
  */
 export async function* auditStream(options: AuditStreamOptions): AsyncGenerator<AuditStreamItem, never> {
   const { signal } = options
-  // Without a position the first connection asks for one that lies in the future: the answer names the newest
-  // row, so that a connection lost before the first event loses nothing either.
+  // Without `after` the first request asks for a position in the future. The service answers with the newest row,
+  // so a reconnect loses no rows even if the connection drops before the first event.
   let isPlaced = options.after !== undefined
   let after = options.after ?? Number.MAX_SAFE_INTEGER
   const pause = { ms: 3_000, failures: 0 }
@@ -75,7 +75,7 @@ export async function* auditStream(options: AuditStreamOptions): AsyncGenerator<
 
 type Block = { event: string; id: string; data: string }
 
-/** The blocks of one connection; returns when another is worth trying. */
+/** Yields the blocks of one connection; returns when reconnecting may help. */
 async function* blocks(
   {
     url,
@@ -117,7 +117,7 @@ async function* blocks(
         yield block
         if (block.event === 'close') return ended(JSON.parse(block.data).reason)
       }
-      // Not while the reader of the blocks is at work: it may take as long as it likes.
+      // The timer is off while the consumer handles a block: it may take as long as it likes.
       silence = setTimeout(abort, silenceMs)
     }
   } finally {

@@ -5,7 +5,7 @@ import type { Route } from '../core/route.ts'
 import type { Reason } from '../errors.ts'
 import type { Routes } from '../routes.ts'
 
-/** Reasons that any call may end with, besides those its method lists. */
+/** Reasons that any call may fail with, besides those that its method lists. */
 export type CommonReason = Extract<
   Reason,
   | 'invalid_params'
@@ -23,7 +23,7 @@ export type CommonReason = Extract<
   | 'internal_error'
 >
 
-/** A refused call. `reason` is what to switch on; `data` is what the catalogue lists beside it. */
+/** A refused call. Switch on `reason`; `data` holds the fields that docs/errors.md lists for it. */
 export class CellkeepError<R extends string = string> extends Error {
   readonly reason: R
   readonly status: number
@@ -55,20 +55,20 @@ type AccountCalls = {
     : never
 }
 
-/** `client.cell_get({ id })` rejects with `CellkeepError`; `client.try.cell_get({ id })` never does for a refusal. */
+/** `client.cell_get({ id })` rejects with `CellkeepError`; `client.try.cell_get({ id })` returns it as a value. */
 export type Client<A = Actions> = Methods<A> & {
-  /** The same methods, with the refusal as a value and its reasons typed. */
+  /** The same methods; they return a refusal as a value, with its reasons typed. */
   try: Tries<A>
   /** The REST routes: login, logout, password, status, verify, bootstrap, signup. */
   account: AccountCalls
 }
 
 export type ClientOptions = {
-  /** Where the service is, such as `http://localhost:4040`. */
+  /** The base URL of the service, such as `http://localhost:4040`. */
   url: string
   rpcPath?: string
   accountPath?: string
-  /** Sent with every request. */
+  /** Headers of every request. */
   headers?: Record<string, string>
   fetch?: typeof globalThis.fetch
 }
@@ -76,13 +76,13 @@ export type ClientOptions = {
 const absent = new Set(['then', 'toJSON'])
 
 type GetRoutes = { [N in keyof Routes]: Routes[N]['method'] extends 'GET' ? N : never }[keyof Routes]
-/** The routes asked with GET: the compiler holds this to what `routes` declares. */
+/** The GET routes; the compiler checks the list against `routes`. */
 const gets: Record<GetRoutes, 1> = { status: 1, verify: 1 }
 
 /**
  * A client typed by the declarations of the methods: `createClient({ url })`, or
- * `createClient<Actions & typeof mine>({ url })` with a consumer's own. In a browser the cookie is the
- * browser's; elsewhere the client keeps it.
+ * `createClient<Actions & typeof mine>({ url })` with methods of your own. A browser keeps the session cookie;
+ * elsewhere the client does.
  */
 export function createClient<A = Actions>(options: ClientOptions): Client<A> {
   const {
@@ -142,10 +142,10 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
   return table(call, { try: table(attempt), account: table(rest) }) as Client<A>
 }
 
-/** Every name that `own` lacks is a method, which `run` calls. */
+/** A proxy of `own` on which every other name is a method that calls `run`. */
 export const table = (run: (name: string, input?: unknown) => unknown, own: object = {}): object =>
   new Proxy(own, {
-    // Absent: an awaited client is no promise, and JSON.stringify of one calls nothing.
+    // `then` and `toJSON` stay undefined, so that `await` and JSON.stringify call no method.
     get: (target, name) => {
       if (Object.hasOwn(target, name)) return Reflect.get(target, name)
       return typeof name === 'string' && !absent.has(name) ? (input?: unknown) => run(name, input) : undefined

@@ -111,7 +111,7 @@ describe('a live client', () => {
   })
 })
 
-/** A line to the service that the test can cut and mend. */
+/** A proxy to the service that the test can cut and restore. */
 async function line() {
   const { port } = new URL(test.url)
   const ends = new Set<NetSocket>()
@@ -149,7 +149,7 @@ describe('a line that breaks', () => {
     const live = liveOf({ url: wire.url })
     await live.account_verify()
     const lost = event(live, 'lost')
-    // Nothing that is sent behind the cut arrives; nobody may repeat it.
+    // What is sent after the cut never arrives, and must not be resent.
     wire.cut()
     const calls = await Promise.all([live.try.cell_create({ data: { at: 'the cut' } })])
     expect(calls).toMatchObject([{ ok: false, error: { reason: 'connection_lost' } }])

@@ -6,58 +6,58 @@ import { type Ending, endingOf, type Retry, waitOf } from './live-retry.ts'
 
 export type { Ending } from './live-retry.ts'
 
-/** Reasons of a call that only a socket has: the service's own, and those of a connection that was not there. */
+/** Reasons that only a call over a socket has: two from the service, two from the client. */
 export type LiveReason =
   | CommonReason
   | 'queue_overflow'
   | 'request_cancelled'
-  /** Sent, and the socket was lost before the reply: nobody knows whether it was carried out. */
+  /** The socket was lost after the call was sent and before its reply: it may or may not have been executed. */
   | 'connection_lost'
-  /** Not sent: there was no connection within `patienceMs`, or there will be none. */
+  /** Not sent: no connection within `patienceMs`, or the client is closed. */
   | 'not_connected'
 
-/** What a listener hears: the notifications of the account, and how the connection fares. */
+/** Events of a live client: the notifications of the account, and changes of the connection. */
 export type LiveEvents = {
   [M in NotificationMethod]: z.output<(typeof notifications)[M]>
 } & {
-  /** Connected, for the first time or again: notifications of the time before are lost, so read lists anew. */
+  /** Connected, or reconnected (`again`): notifications in between are lost, so reload lists. */
   open: { again: boolean }
-  /** Lost, and it tries again in `wait_ms`. */
+  /** The connection was lost; the next attempt is in `wait_ms`. */
   lost: { code: number; wait_ms: number }
-  /** Over: it does not connect again by itself. */
+  /** Closed for good: the client does not reconnect. */
   closed: Ending
 }
 
-/** Typed calls and notifications over one WebSocket that connects again by itself. */
+/** Typed calls and notifications over one WebSocket that reconnects by itself. */
 export type LiveClient<A = Actions> = Methods<A> & {
-  /** The same methods, with the refusal as a value and its reasons typed. */
+  /** The same methods; they return a refusal as a value, with its reasons typed. */
   try: Tries<A, LiveReason>
-  /** Calls `hear` at every such event until the answer is called. */
+  /** Calls `hear` on every such event; returns a function that removes the listener. */
   on<E extends keyof LiveEvents>(event: E, hear: (params: LiveEvents[E]) => void): () => void
-  /** Ends it for good; calls under way are rejected. */
+  /** Closes the client for good; pending calls are rejected. */
   close(): void
 }
 
 export type LiveOptions = {
-  /** Where the service is, such as `http://localhost:4040`. */
+  /** The base URL of the service, such as `http://localhost:4040`. */
   url: string
   wsPath?: string
   accountPath?: string
-  /** The actor of calls that name none. */
+  /** The acting actor of calls that name none. */
   acting?: string
-  /** Sent with the upgrade; browsers cannot, Node and `ws` can. */
+  /** Headers of the upgrade request. Node and `ws` support them, browsers don't. */
   headers?: Record<string, string>
-  /** The class to use; where there is no global one, that of `ws`. */
+  /** The WebSocket class, by default the global one. Where there is none, pass that of `ws`. */
   WebSocket?: new (
     url: string,
     options?: never,
   ) => Socket
   fetch?: typeof globalThis.fetch
-  /** How long a call waits for a connection; 10 s. */
+  /** How long a call waits for a connection; 10 s by default. */
   patienceMs?: number
 }
 
-/** What every WebSocket class has in common. */
+/** What all WebSocket classes have in common. */
 export type Socket = {
   onopen: ((event: never) => void) | null
   onmessage: ((event: never) => void) | null
@@ -70,7 +70,7 @@ export type Socket = {
 type Waiting = {
   method: string
   params: unknown
-  /** Of its patience. */
+  /** Runs out after `patienceMs`. */
   timer?: ReturnType<typeof setTimeout>
   settle(outcome: Outcome<unknown, string>): void
 }
@@ -82,13 +82,13 @@ type Reply = {
   error?: { data: { reason: string } }
 }
 
-/** A live server says something at least every 30 s; so much silence, and the connection is taken for dead. */
+/** How often the client sends a heartbeat. If nothing came since the last one, the connection counts as dead. */
 const beatMs = 25_000
 
 /**
  * Connects and stays connected: `const live = createLive({ url })`, `live.on('role_grant_offer_received',
- * ({ offer }) => …)`, `await live.cell_get({ id })`. A call whose connection is lost is rejected and never sent
- * again: only the caller knows whether it may happen twice.
+ * ({ offer }) => …)`, `await live.cell_get({ id })`. A call whose connection is lost is rejected, never
+ * resent: only the caller knows whether it may run twice.
  */
 export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
   const {
@@ -148,7 +148,7 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
     own.onclose = ({ code }: { code: number }) => lose(own, code)
   }
 
-  /** The connection is gone, or taken for gone; what happens next depends on the code. */
+  /** Handles a connection that is lost or counts as lost; the code decides whether to reconnect. */
   const lose = async (own: Socket, code: number): Promise<void> => {
     if (own !== socket) return
     socket = undefined
@@ -159,7 +159,7 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
     const lost = [...sent.values()]
     sent.clear()
     for (const one of lost) reject(one, 'connection_lost', { code })
-    // Browsers hide why an upgrade was refused; where the credential is not good, no retry helps.
+    // Browsers hide why an upgrade was refused. If the credential is invalid, no retry helps.
     const ending = endingOf(code) ?? (opened || (await isSignedIn()) ? undefined : 'signed_out')
     if (over) return
     if (ending) return end(ending)
@@ -177,7 +177,7 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
       })
       return answer.status !== 401
     } catch {
-      // Nobody there: the network is away, which says nothing of the credential.
+      // The network is down, which says nothing about the credential.
       return true
     }
   }
@@ -231,7 +231,7 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
   }
   connect()
   const page = globalThis as Partial<Pick<EventTarget, 'addEventListener' | 'removeEventListener'>>
-  // Back online: waiting any longer would be for nothing. Nothing of the kind exists outside browsers.
+  // Reconnect at once when the browser is back online; other runtimes have no such event.
   page.addEventListener?.('online', connect)
   const close = (): void => {
     page.removeEventListener?.('online', connect)

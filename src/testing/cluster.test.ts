@@ -71,7 +71,7 @@ test('a process that forgets its cluster ends, and the cluster with it', async (
 
 test('a cluster lies where it is told to, and leaves no directory when it is stopped', async () => {
   const within = await realpath(await mkdtemp(join(tmpdir(), 'ck-')))
-  // The database's user passes it where the test runs as root.
+  // If the test runs as root, the user of the database must be able to enter.
   await chmod(within, 0o711)
   onTestFinished(() => rmdir(within))
   const { connection, stop } = await startCluster({ within })

@@ -11,14 +11,14 @@ import { connectionTo, initDatabase, startPostgres } from '../embedded/postgres-
 import { temporaryDirectory } from '../embedded/socket.ts'
 import { databaseUser } from '../embedded/user.ts'
 
-/** A throwaway PostgreSQL: nothing of it survives its process. */
+/** A throwaway PostgreSQL, removed when the process ends. */
 export type TestCluster = {
-  /** The superuser in the database `postgres`. */
+  /** Connects to the database `postgres` as superuser. */
   connection: pg.ClientConfig
   stop(): Promise<void>
 }
 
-/** Nothing is kept, so nothing is flushed; statistics change no test's plan half-way. */
+/** No durability, since nothing is kept; no autovacuum, which would change plans in the middle of a test. */
 const throwaway = {
   fsync: 'off',
   synchronous_commit: 'off',
@@ -31,8 +31,8 @@ const throwaway = {
 }
 
 /**
- * Starts a cluster of its own, in a new directory `within` or under the temporary one; `CELLKEEP_POSTGRES_BIN`
- * chooses the version, `settings` stand above those of a throwaway. It ends with this process at the latest.
+ * Starts a cluster in a new directory below `within`, by default the temporary directory. `CELLKEEP_POSTGRES_BIN`
+ * chooses the version; `settings` override the defaults. It ends with this process at the latest.
  */
 export async function startCluster({
   within,
@@ -75,14 +75,14 @@ export async function startCluster({
     throw error
   }
   watchdog.unref()
-  // A pipe to a child is a socket, which alone would keep the process from ending.
+  // The pipe to the child is a socket, which would keep this process alive.
   ;(watchdog.stdin as unknown as Socket).unref()
   return { connection: connectionTo(dir, 'postgres'), stop }
 }
 
 /**
- * The cluster of this test run: the one that `CELLKEEP_TEST_DATABASE_URL` names (vitest's global setup sets it),
- * else one that this process starts at the first call.
+ * The cluster of this test run: that of `CELLKEEP_TEST_DATABASE_URL` if set (vitest's global setup does so),
+ * otherwise one that this process starts on the first call.
  */
 export async function sharedCluster(): Promise<{ connection: pg.ClientConfig; template: string }> {
   shared ??= open()
@@ -97,7 +97,7 @@ async function open() {
   return { connection, template: await migratedTemplate(connection) }
 }
 
-/** Copies a template into a database of a random name; many at once are fine. */
+/** Copies a template into a database with a random name; copies may run concurrently. */
 export async function cloneDatabase(
   connection: pg.ClientConfig,
   template: string,
@@ -112,8 +112,8 @@ export async function cloneDatabase(
 }
 
 /**
- * The database with every migration applied, made once per cluster and set of migrations. Nobody can connect to
- * it afterwards, so that copying it never finds it in use.
+ * The database with every migration applied, made once per cluster and set of migrations. It then refuses
+ * connections: PostgreSQL cannot copy a template that is in use.
  */
 export async function migratedTemplate(connection: pg.ClientConfig): Promise<string> {
   const template = `cellkeep_template_${await migrationsDigest()}`
@@ -129,14 +129,14 @@ export async function migratedTemplate(connection: pg.ClientConfig): Promise<str
   return template
 }
 
-/** The admin connection as the value of `CELLKEEP_TEST_DATABASE_URL`. */
+/** The admin connection in the form of `CELLKEEP_TEST_DATABASE_URL`. */
 export function toUrl({ host, port, user, database }: pg.ClientConfig): string {
   const url = new URL(`postgres://${user}@localhost/${database}`)
   url.search = new URLSearchParams({ host: host ?? '', port: String(port) }).toString()
   return url.href
 }
 
-/** Settings one by one, so that a copy of them with another `database` is another database. */
+/** Separate settings rather than a URL, so that a copy can override `database`. */
 function fromUrl(text: string): pg.ClientConfig {
   const url = new URL(text)
   const password = decodeURIComponent(url.password)
@@ -170,8 +170,8 @@ async function migrationsDigest(): Promise<string> {
 }
 
 /**
- * Waits for the end of its input, which is the end of this process however it came, then ends the server and
- * removes the directory. `-QUIT`: nothing is worth a checkpoint.
+ * Waits for the end of its input, which means that this process ended for whatever reason; then stops the server
+ * and removes the directory. `-QUIT` skips the checkpoint.
  */
 const watch = `
 cat >/dev/null

@@ -1,9 +1,9 @@
 import type { DaemonTokenState } from '../auth/daemon-token.ts'
 import { randomToken } from '../auth/secrets.ts'
 
-/** The state that validates daemon tokens, and the one producer of them (contract 2, section 7). */
+/** Makes daemon tokens for tests and holds the state that validates them. */
 export type TestDaemonToken = DaemonTokenState & {
-  /** A new current token; the one before stays valid, the one before that does not. */
+  /** Makes a new current token. The previous one stays valid, older ones do not. */
   rotate(): string
 }
 

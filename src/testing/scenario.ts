@@ -4,21 +4,21 @@ import { sql } from '../db/db.ts'
 import { type Notification, notifications } from '../notifications.ts'
 import type { TestService } from './service.ts'
 
-/** What one call is expected to do; whatever is left out must not happen. */
+/** What a call must do; it must not do anything else. */
 export type ScenarioExpectation = {
-  /** The refusal; left out: the call succeeds. */
+  /** The reason of the refusal; left out, the call must succeed. */
   reason?: string
-  /** The audit rows it leaves, in the order of writing. A row needs its type; other keys are compared when given. */
+  /** The audit rows it writes, in order. `event_type` is required; other keys are compared when given. */
   audit?: (Partial<AuditRow> & { event_type: string })[]
-  /** The notifications it sends, in order. One needs its method; the other keys are compared when given. */
+  /** The notifications it sends, in order. `method` is required; other keys are compared when given. */
   notify?: (Partial<Notification> & { method: string })[]
 }
 
 type Written = AuditRow & { written: number }
 
 /**
- * Runs one call and checks its outcome and exactly the audit rows it left, with metadata of the declared
- * shape; a row too many fails as much as a row too few. Resolves to the result of the call; a refusal has none.
+ * Runs one call and checks its outcome, its notifications and its audit rows, whose metadata must have the
+ * declared shape. An extra row fails like a missing one. Resolves to the result of the call, if it has one.
  */
 export function scenario<T>(
   test: Pick<TestService, 'service'>,
@@ -66,7 +66,7 @@ export async function scenario<T>(
   return result
 }
 
-/** Of a `CellkeepError` of the client, or of a `ServiceError` of `service.call`. */
+/** The reason of a client's `CellkeepError`, or of a `ServiceError` from `service.call`. */
 function reasonOf(error: unknown): string | undefined {
   const { reason, data } = error as { reason?: string; data?: { reason?: string } }
   return reason ?? data?.reason

@@ -11,7 +11,7 @@ import { startSession } from '../sessions/sessions.ts'
 import { cloneDatabase, sharedCluster, toUrl } from './cluster.ts'
 import { type TestDaemonToken, testDaemonToken } from './daemon-token.ts'
 
-/** Cheap hashing, no failure floor, a free port; everything else is as in production. */
+/** Cheap hashing, no minimum time for failures, a free port; everything else is as in production. */
 const testDefaults = {
   env: 'development',
   port: 0,
@@ -21,7 +21,7 @@ const testDefaults = {
   cookie_keys: ['test-key-test-key-test-key-test-key-1'],
 } as const
 
-/** With `database_url` it is one more node on that database, such as `databaseUrl` of another test service. */
+/** `database_url` makes it another node on that database, such as `databaseUrl` of another test service. */
 export type TestOptions = ServiceOptions
 
 export type TestAccount<A = Actions> = {
@@ -38,33 +38,33 @@ export type TestAccount<A = Actions> = {
 
 export type TestService<A = Actions> = {
   service: Service
-  /** Where it listens, on a free port of the loopback. */
+  /** Its URL, on a free port of the loopback address. */
   url: string
   databaseUrl: string
-  /** A client without a credential, or with the given cookie. */
+  /** A client with the given cookie, by default without a credential. */
   client(cookie?: string): Client<A>
-  /** What the service validates daemon tokens by; `rotate()` makes a new one and keeps the one before. */
+  /** The daemon tokens of the service; `rotate()` makes a new one and keeps the previous one valid. */
   daemonToken: TestDaemonToken
-  /** A client that presents the daemon token, the current one unless another is given. */
+  /** A client with the given daemon token, by default the current one. */
   daemonClient(token?: string): Client<A>
-  /** An account with one actor, signed in; `roles` are conferred globally. */
+  /** An account with one actor, signed in; `roles` are granted globally. */
   account(input?: {
     username?: string
     password?: string
     email?: string
     roles?: string[]
   }): Promise<TestAccount<A>>
-  /** One more actor on an account. */
+  /** Adds an actor to an account. */
   actor(account_id: string, name: string): Promise<string>
-  /** Confers a role, keeper included and whatever its grant paths, by the function behind `grantRole`. */
+  /** Grants any role, keeper included and whatever its grant paths, with the function behind `grantRole`. */
   roleGrant(grant: GrantInput): Promise<Conferred>
-  /** Gives a principal a level on a cell, by the function behind `cell_grant_create`. */
+  /** Shares a cell with a principal, with the function behind `cell_grant_create`. */
   cellGrant(cell_id: string, level: 'viewer' | 'editor', principal: Principal): Promise<CellGrant>
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Starts a service on a database of its own, cloned from a migrated template in some milliseconds. */
+/** Starts a service on its own database, a copy of a migrated template that takes milliseconds to make. */
 export async function testService<A = Actions>(options: TestOptions = {}): Promise<TestService<A>> {
   const { databaseUrl, drop } = await databaseOf(options)
   const daemonToken = testDaemonToken()
@@ -141,7 +141,7 @@ async function databaseOf({ database_url }: TestOptions) {
   return { databaseUrl: toUrl(connection), drop }
 }
 
-/** The metadata key of rows written without a request. */
+/** Named as `via` in the audit rows of what the kit does itself. */
 const via = 'testing'
 
 const operator = { via }

@@ -2,12 +2,12 @@ import { type AuditStreamItem, auditStream } from '../../src/client/audit-stream
 import { type Client, createClient } from '../../src/client/client.ts'
 import { createLive, type LiveClient, type LiveEvents } from '../../src/client/live.ts'
 
-/** What happened on a page, in order: notifications and the ways of the connection, or rows of the audit log. */
+/** What happened on a page, in order: notifications and connection events, or rows of the audit log. */
 export type Seen = { event: string; params: unknown }
 
 export type Page = {
   client: Client
-  /** Opens the socket; from then on `seen` has what it brings. */
+  /** Opens the socket; its events go to `seen`. */
   goLive(): LiveClient
   live?: LiveClient
   /** Follows the audit log. */
@@ -31,7 +31,7 @@ const events: (keyof LiveEvents)[] = [
   'role_grant_revoke',
 ]
 
-/** What each page of the story loads; the story calls it from outside, as buttons would. */
+/** The script of each page; the story calls it from outside, as buttons would. */
 window.openPage = (url) => {
   const seen: Seen[] = []
   const page: Page = {

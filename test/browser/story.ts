@@ -1,6 +1,6 @@
 /**
  * `npm run browser`: two people in two browsers exchange an offer, use the role, and lose it while connected; an
- * admin in a third one follows the audit log meanwhile, across a restart of the server.
+ * admin in a third browser follows the audit log meanwhile, across a restart of the server.
  */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
@@ -140,7 +140,7 @@ async function story(): Promise<void> {
   }
 }
 
-/** What a page has seen under this name, the nth of it; waits until it is there. */
+/** Waits for the nth event of this name that a page has seen. */
 async function saw(page: Page, event: string, nth = 1): Promise<unknown> {
   const found = await page.waitForFunction(
     ({ event, nth }) => window.page.seen.filter((one: Seen) => one.event === event)[nth - 1],
@@ -150,7 +150,7 @@ async function saw(page: Page, event: string, nth = 1): Promise<unknown> {
   return ((await found.jsonValue()) as Seen).params
 }
 
-/** An application of another origin, which loads the client as browsers do: bundled. */
+/** An application on another origin, which loads the bundled client. */
 async function serveSite(): Promise<{ origin: string; close(): void }> {
   const input = fileURLToPath(new URL('page.ts', import.meta.url))
   const { output } = await (await rolldown({ input, platform: 'browser' })).generate({ format: 'iife' })

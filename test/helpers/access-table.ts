@@ -3,8 +3,8 @@ import type { TestAccount, TestService } from '../../src/testing/index.ts'
 import { cellRow, closeRole, endRole, grantRow } from './cell-rows.ts'
 
 /**
- * Every kind of caller and every kind of cell, and who may do what by contract 4, section 4.1 as it reads: sets
- * and quantifiers over what is set up here, no SQL.
+ * Every kind of caller and every kind of cell, and who may do what (the tiers of docs/concepts.md), written as
+ * sets and quantifiers over the fixtures below, without SQL.
  */
 
 const [here, there] = [randomUUID(), randomUUID()]
@@ -42,7 +42,7 @@ export function allowed(caller: Caller, cell: Target) {
 
 export type AccessTable = { callers: Map<string, Caller>; targets: Map<string, Target> }
 
-/** Sets all of them up in a test service. */
+/** Creates them all in a test service. */
 export async function accessTable(test: TestService): Promise<AccessTable> {
   const callers = new Map<string, Caller>()
   const targets = new Map<string, Target>()
@@ -117,7 +117,7 @@ export async function accessTable(test: TestService): Promise<AccessTable> {
   return { callers, targets }
 }
 
-/** As rows: owners and deleted cells have grants that no method would give them. */
+/** Written as rows: owners and deleted cells get grants that no method would create. */
 async function grantAll(test: TestService, cell_id: string, grants: Grant[]): Promise<void> {
   for (const { level, to } of grants) {
     const [kind, scope, role] = to.split(':') as [string, string, string]
@@ -126,7 +126,7 @@ async function grantAll(test: TestService, cell_id: string, grants: Grant[]): Pr
   }
 }
 
-/** Runs the check for every caller and cell, and lists where it came out otherwise than the rule. */
+/** Runs the check for every caller and cell, and lists where its outcome differs from the rule. */
 export async function compare(
   { callers, targets }: AccessTable,
   check: (caller: Caller, cell: Target) => Promise<unknown>,
@@ -144,8 +144,8 @@ export async function compare(
   return wrong
 }
 
-/** The caller as a key of the input, where it has several actors. */
+/** The `acting` of the input, for a caller with several actors. */
 export const as = ({ acting }: Caller) => (acting === undefined ? {} : { acting })
-/** The outcome of a write that is allowed or not. */
+/** The expected outcome of a write. */
 export const write = (isAllowed: boolean, { actor_id }: Caller): string =>
   actor_id === null ? 'authentication_required' : isAllowed ? 'ok' : 'cell_not_found'

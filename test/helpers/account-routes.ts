@@ -1,16 +1,16 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { sessionIdOf } from '../../src/auth/secrets.ts'
 
-/** A reply as it came over the wire; fetch would join and hide headers. */
+/** A raw reply; fetch would join and hide headers. */
 export type Reply = {
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** The body parsed; null where it is empty. */
+  /** The parsed body; null if it is empty. */
   json: Record<string, unknown> | null
-  /** `name=value` of the one cookie that was set, ready to be sent back; undefined where none was. */
+  /** `name=value` of the one cookie that was set, ready to send back; undefined if none was. */
   cookie: string | undefined
-  /** Status, every header but `Date`, and body: what must be equal where callers shall see no difference. */
+  /** Status, body and all headers but `Date`: equal if callers must not see a difference. */
   bare: string
 }
 
@@ -67,7 +67,7 @@ export function send(test: { url: string }, route: string, options: SendOptions 
   })
 }
 
-/** A fresh client address, one per call. */
+/** A new client address for each call. */
 export const freshIp = (): string => `10.${(count >> 16) & 255}.${(count >> 8) & 255}.${count++ & 255}`
 let count = 1
 

@@ -17,8 +17,8 @@ type Columns = Partial<
 >
 
 /**
- * Writes so many rows by SQL, in one transaction and without numbers, as mutations leave them. A column is an
- * expression over `i`, counted from 1; those not given are null, or as of a success of the type `planted`.
+ * Inserts rows by SQL, in one transaction and without numbers, as mutations leave them. A column is an expression
+ * over `i`, which counts from 1. Other columns are null, or those of a success of the type `planted`.
  */
 export async function auditRows(
   { service }: Pick<TestService, 'service'>,

@@ -12,20 +12,20 @@ export type OpenStream = {
   headers: IncomingHttpHeaders
   /** Every byte of the body so far. */
   text(): string
-  /** The next block, without the blank line behind it; comments too. Rejects when the stream ends before. */
+  /** The next block or comment, without its blank line. Rejects if the stream ends first. */
   next(): Promise<string>
-  /** The next `count` events, gaps and closes; comments are passed over. */
+  /** The next `count` events, gaps and closes, without comments. */
   take(count: number): Promise<StreamBlock[]>
-  /** The rest of the blocks, once the service has ended the body. */
+  /** The remaining blocks, once the service has ended the body. */
   rest(): Promise<StreamBlock[]>
-  /** Stops and goes on reading from the connection. */
+  /** Pauses and resumes reading from the connection. */
   pause(): void
   resume(): void
   /** Cuts the connection. */
   leave(): void
 }
 
-/** Opens an audit stream on a connection of its own; a refusal is an answer like any other. */
+/** Opens an audit stream on its own connection; resolves for a refusal too. */
 export async function openStream(
   { url }: Pick<TestService, 'url'>,
   headers: OutgoingHttpHeaders,
@@ -100,14 +100,14 @@ function parse(text: string): StreamBlock | undefined {
   return { event: field('event') ?? 'message', id: Number(field('id') ?? -1), data: JSON.parse(data), text }
 }
 
-/** Writes rows of type `note` into the log, `bytes` of metadata each, without any signal. */
+/** Writes rows of type `note` with `bytes` of metadata each, without a signal to the nodes. */
 export const writeRows = ({ service }: Pick<TestService, 'service'>, count: number, bytes = 0) =>
   service.app.db.run(sql`
     insert into audit_log (event_type, outcome, metadata)
     select 'note', 'success', jsonb_build_object('n', i, 'text', repeat('x', ${bytes}::int))
     from generate_series(1, ${count}::int) i order by i`)
 
-/** Tells the node that rows were written, as a commit does. */
+/** Signals to the node that rows were written, as a commit does. */
 export const signalRows = ({ service }: Pick<TestService, 'service'>): void =>
   service.app.hub.publish({ notifications: [], closings: [], wroteAudit: true })
 

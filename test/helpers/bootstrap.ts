@@ -8,7 +8,7 @@ import { type SendOptions, send } from './account-routes.ts'
 
 type Options = Pick<TestOptions, 'bootstrap' | 'database_url'> & { path?: string }
 
-/** Services with an open bootstrap, each with a token file of its own unless told otherwise; ended after the file. */
+/** Services with an open bootstrap, by default with their own token file; closed after the test file. */
 export function bootstrapTest() {
   const ends: (() => Promise<unknown>)[] = []
   afterAll(async () => {

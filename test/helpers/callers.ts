@@ -14,7 +14,7 @@ export const clientWith = ({ url }: Pick<TestService, 'url'>, headers: Record<st
 
 export const bearer = (token: string): { authorization: string } => ({ authorization: `Bearer ${token}` })
 
-/** A fresh API token of the account, the header that carries it, and a client that uses it. */
+/** A new API token of the account, its header, and a client that uses it. */
 export async function tokenOf(
   test: Pick<TestService, 'url'>,
   account: TestAccount,
@@ -25,7 +25,7 @@ export async function tokenOf(
   return { ...made, headers, client: clientWith(test, headers) }
 }
 
-/** Tokens by SQL, so old: `ages` and `lives` as intervals, no life for an eternal one. */
+/** Inserts tokens by SQL with an age and a lifetime as intervals; null: the token never expires. */
 export async function plantTokens(
   { service }: Pick<TestService, 'service'>,
   { id }: TestAccount,
@@ -43,8 +43,8 @@ export async function plantTokens(
 }
 
 /**
- * The cookie of a session that lives, with another signature: whoever takes it for good has not checked it. The
- * first letter changes, since the last one holds bits that decode to nothing.
+ * The cookie of a live session with a wrong signature: code that accepts it does not check signatures. The first
+ * letter changes, since the last one has bits that are not decoded.
  */
 export function forgedCookie({ cookie }: Pick<TestAccount, 'cookie'>): string {
   const at = cookie.lastIndexOf('.') + 1

@@ -1,6 +1,6 @@
 import { createLog, type Log } from '../../src/log/log.ts'
 
-/** A log as in production whose lines stay in memory. */
+/** A log as in production that keeps its lines in memory. */
 export function capturedLog(): {
   log: Log
   /** Every line so far, parsed. */

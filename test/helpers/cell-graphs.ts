@@ -8,7 +8,7 @@ export type Graph = Record<string, string>
 /** An item is written `['a', 'b', '#1']`: `b` at position 1 of `a`. */
 export type Edge = [from: string, to: string, label: string]
 
-/** Makes cells of `created_by` whose data names them, `cells` overriding single rows, and edges as rows. */
+/** Inserts cells of `created_by` that hold their name as data, and their edges; `cells` overrides columns. */
 export async function graph(
   test: TestService,
   created_by: string,
@@ -26,8 +26,8 @@ export async function graph(
 }
 
 /**
- * The graph that the caller sees from a cell, as edges between names, each cell followed once; a cell met before
- * under another id shows as another number behind its name.
+ * The graph that the caller sees from a cell, as edges between names; each cell is followed once. Cells with the
+ * same name and different ids get different numbers after the name.
  */
 export async function seen({ client }: TestAccount, root: string): Promise<string[]> {
   const names = new Map<string, string>()
@@ -47,7 +47,7 @@ export async function seen({ client }: TestAccount, root: string): Promise<strin
   return edges.sort()
 }
 
-/** `count` cells of an actor below `root`, as items at positions of five digits; resolves to their ids. */
+/** Inserts `count` cells of an actor below `root`, as items at five-digit positions; resolves to their ids. */
 export async function children(
   { service }: TestService,
   root: string,
@@ -65,7 +65,7 @@ export async function children(
   return rows.map(({ id }) => id)
 }
 
-/** A chain of `count` cells below `root`, each an item of the one before. */
+/** Inserts a chain of `count` cells below `root`, each an item of the previous one. */
 export async function chain(
   { service }: TestService,
   root: string,

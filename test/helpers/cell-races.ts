@@ -29,7 +29,7 @@ const stored = async (world: TestService, id: string): Promise<Stored> =>
 const update = (world: TestService, by: TestAccount, cell_id: string, input: object) =>
   call(world, by, 'cell_update', { cell_id, ...input })
 
-/** The end of a right beside a write by it: nothing changes once the end was answered. */
+/** A right ends while a write uses it: after the reply to the end, nothing may change. */
 async function ending(
   world: TestService,
   { cell_id, ada, editor }: Shared,
@@ -48,7 +48,7 @@ async function ending(
   only(outcomes, ['ok', 'cell_not_found', 'cell_item_position_taken'])
   const last = await stored(world, cell_id)
   assert.deepEqual(last, answered, 'nothing changes after the answer')
-  // The end, which succeeds as well, stands for the version that the cell began with.
+  // The ending call succeeds too; it counts as the initial version of the cell.
   if (last.edges === 0) assert.equal(last.version, outcomes.filter((one) => one === 'ok').length)
   return outcomes.join(' / ')
 }
@@ -88,7 +88,7 @@ const rightsThatEnd: Record<string, Race> = Object.fromEntries(
   ),
 )
 
-/** Races of what is written into cells (contract 4, section 11). */
+/** Races of writes to cells. */
 export const cellRaces: Record<string, Race> = {
   ...rightsThatEnd,
 
@@ -222,7 +222,7 @@ export const cellRaces: Record<string, Race> = {
       call(world, ada, 'cell_delete', { cell_id: child }),
     ])
     only(outcomes, ['ok'])
-    // The whole tree as it was, or the root alone: never the child without what was below it.
+    // The whole tree as it was, or the root alone: never the child without its descendants.
     const made = (await rows(world, sql`select from cell`)).length - before.length
     assert.ok(made === 3 || made === 1, `${made} cells were made`)
     const edges = await rows(

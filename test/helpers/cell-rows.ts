@@ -16,7 +16,7 @@ export type CellRow = {
   deleted_at?: string | null
 }
 
-/** Writes a cell as a row, for states that no verb makes; resolves to its id. */
+/** Inserts a cell as a row, for states that no method produces; resolves to its id. */
 export async function cellRow({ service }: Test, row: CellRow = {}): Promise<string> {
   const { kind = null, visibility = 'private', path = null, data = {}, created_by = null } = row
   const written = await service.app.db.first<{ id: string }>(sql`
@@ -29,7 +29,7 @@ export async function cellRow({ service }: Test, row: CellRow = {}): Promise<str
   return (written as { id: string }).id
 }
 
-/** Many cells at once: `columns` are select items over `i`, which counts from 1. */
+/** Inserts many cells at once: `columns` are select items over `i`, which counts from 1. */
 export const cellRows = ({ service }: Test, count: number, columns: Record<string, Sql>): Promise<number> =>
   service.app.db.run(sql`
     insert into cell (data, data_bytes, ${sql.raw(Object.keys(columns).join(', '))})
@@ -43,18 +43,18 @@ export const itemRow = ({ service }: Test, parent_id: string, position: string, 
   service.app.db.run(sql`
     insert into cell_item (parent_id, position, child_id) values (${parent_id}, ${position}, ${child_id})`)
 
-/** Ends every grant that an actor has of a role, as a revoke does. */
+/** Ends every grant of a role to an actor, as a revoke does. */
 export const endRole = ({ service }: Test, actor_id: string, role: string) =>
   service.app.db.run(sql`
     update role_grant set revoked_at = now()
     where actor_id = ${actor_id} and role = ${role} and revoked_at is null`)
 
-/** Closed as one is that expired and was conferred anew; its expiry may be ahead again after a clock jumped back. */
+/** Closes a grant as if it had expired and been granted again; after a clock jumped back, its expiry may be in the future. */
 export const closeRole = ({ service }: Test, actor_id: string, role: string) =>
   service.app.db.run(sql`
     update role_grant set closed_at = now() where actor_id = ${actor_id} and role = ${role}`)
 
-/** A cell grant as a row: to owners and on deleted cells too, where no method gives one. */
+/** Inserts a cell grant as a row, also to owners and on deleted cells, where no method allows one. */
 export const grantRow = (
   { service }: Test,
   cell_id: string,
@@ -68,7 +68,7 @@ export const grantRow = (
     from cell where id = ${cell_id}::uuid`)
 }
 
-/** Takes a cell grant away from an actor, as a revoke does. */
+/** Removes a cell grant from an actor, as a revoke does. */
 export const endCellGrant = ({ service }: Test, cell_id: string, actor_id: string) =>
   service.app.db.run(sql`
     delete from cell_grant where cell_id = ${cell_id} and principal = 'a:' || ${actor_id}::uuid`)

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict'
 import { bootstrap, databaseOf, firstAccount, type ServerProcess, startServer } from './server-process.ts'
 
-/** What `kill -9` hits, while writes are under way. */
+/** The target of `kill -9` while writes are running. */
 export const victims = ['server', 'database', 'both'] as const
 export type Victim = (typeof victims)[number]
 
 export type Round = { acknowledged: number; refused: number; recoveredMs: number }
 
 const writers = 4
-/** Acknowledged writes before the blow, and after it where the server lives on. */
+/** The number of acknowledged writes before the kill, and after it if the server survives. */
 const writesEach = 40
 
 const settings = { CELLKEEP_LIMIT_CELL_CREATE: 'off', CELLKEEP_LIMIT_LOGIN_IP: 'off' }
 
 /**
- * One working directory with a server that is hit again and again. Each round writes, strikes in the middle
- * of it, brings the service back the way an operator's supervisor would, by starting it again and nothing
- * else, and asserts that every write acknowledged in this or an earlier round is there.
+ * One working directory with a server that is killed again and again. Each round writes, kills in the middle of it,
+ * just starts the service again as a supervisor would, and asserts that every write acknowledged in this or an
+ * earlier round is there.
  */
 export async function crashTest(cwd: string): Promise<{
   round(victim: Victim): Promise<Round>
@@ -60,7 +60,7 @@ export async function crashTest(cwd: string): Promise<{
   }
 }
 
-/** Resolves to the process that was the database. */
+/** Resolves to the process id of the killed database. */
 async function strike(server: ServerProcess, cwd: string, victim: Victim): Promise<number> {
   const database = await databaseOf(cwd)
   assert.ok(database !== undefined, 'the database runs')
@@ -69,7 +69,7 @@ async function strike(server: ServerProcess, cwd: string, victim: Victim): Promi
   return database
 }
 
-/** Clients that create cells as fast as they are answered, and go on where the service says 503. */
+/** Clients that create cells as fast as they get replies, and continue after a 503. */
 function startWriters({ client }: ServerProcess, acknowledged: string[]) {
   let refused = 0
   let stopped = false

@@ -4,11 +4,11 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 /** A proxy between a client and a service that cuts its connections when told to. */
 export type CuttingProxy = {
   readonly url: string
-  /** Ends every connection behind the bytes that came so far; how many. */
+  /** Closes every connection after the bytes received so far; returns how many. */
   cut(): number
-  /** Resolves when a connection made from now on has carried this text to its client. */
+  /** Resolves when a later connection has carried this text to its client. */
   carried(text: string): Promise<void>
-  /** Where connections lead from now on. */
+  /** Sets the target of later connections. */
   lead(to: string): void
   close(): Promise<void>
 }

@@ -20,7 +20,7 @@ import {
 
 const full = { scope: { kind: 'full' }, lifetime: { kind: 'eternal' } }
 
-/** Races of accounts, credentials and grants that end (contract 2, section 14; contract 3, section 7.2 R32). */
+/** Races of accounts, credentials and grants that end. */
 export const endingRaces: Record<string, Race> = {
   'two admins delete each other': async (world) => {
     const [ada, bob] = [await admin(world), await admin(world)]
@@ -28,7 +28,7 @@ export const endingRaces: Record<string, Race> = {
       call(world, ada, 'account_delete', { account_id: bob.id }),
       call(world, bob, 'account_delete', { account_id: ada.id }),
     ])
-    // Who is deleted before its own call is read is nobody.
+    // If the account is deleted before its own call is read, the caller is anonymous.
     return await oneEnds(world, outcomes, ['cannot_delete_last_admin', 'authentication_required'])
   },
 
@@ -148,7 +148,7 @@ export const endingRaces: Record<string, Race> = {
           and ${ada.id}::uuid in (account_id, target_account_id)
         order by written`,
     )
-    // Both write under the lock of the account, so the order of writing is that of the commits.
+    // Both write under the lock of the account, so rows are written in the order of the commits.
     assert.deepEqual(
       written.map(({ event_type }) => event_type),
       made === 'ok' ? ['token_create', 'session_revoke_all'] : ['session_revoke_all'],
@@ -214,7 +214,7 @@ export const endingRaces: Record<string, Race> = {
       'actor_not_found',
       'cell_not_found',
       'refused_by_constraint',
-      // A cell write and the purge of its own actor may deadlock twice (contract 3, section 7.1, lock 8).
+      // A cell write and the purge of its own actor may deadlock twice.
       'service_unavailable',
     ])
     assert.deepEqual(await leftOf(world, ada), [])

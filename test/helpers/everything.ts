@@ -3,7 +3,7 @@ import { type TestAccount, type TestService, testService } from '../../src/testi
 import { send, sessionIn } from './account-routes.ts'
 import type { bootstrapTest } from './bootstrap.ts'
 
-/** Stands in every name, address, message and secret that a caller of `doEverything` types. */
+/** Part of every name, address, message and secret that a caller of `doEverything` types. */
 export const mark = 'zq7x'
 
 const operator = { via: 'testing' }
@@ -14,7 +14,7 @@ const role = 'teacher'
 
 type Refused = { ok: boolean }
 
-/** A refusal that must be one, so that the run below does what it says. */
+/** Makes a call that must be refused, so that the run below does what it says. */
 async function refused(call: Promise<Refused | { status: number }>): Promise<void> {
   const answer = await call
   if ('ok' in answer ? answer.ok : answer.status < 400)
@@ -22,8 +22,8 @@ async function refused(call: Promise<Refused | { status: number }>): Promise<voi
 }
 
 /**
- * Uses every method, route and operator call that writes to the audit log, and draws every refusal that it
- * records, on a fresh database. Answers a service on it.
+ * Uses every method, route and operation that writes to the audit log, and provokes every refusal that is
+ * recorded there, on a new database. Resolves to a service on it.
  */
 export async function doEverything({ open }: ReturnType<typeof bootstrapTest>): Promise<TestService> {
   const first = await open()
@@ -162,7 +162,7 @@ async function cells({ client }: TestAccount, bob: TestAccount): Promise<void> {
   await client.cell_delete({ cell_id: b })
 }
 
-/** Last, as they end the sessions of those who did the rest. */
+/** Comes last, as it ends the sessions that did the rest. */
 async function endings(test: TestService, admin: TestAccount, carl: TestAccount): Promise<void> {
   const { operations } = test.service
   const of = { account_id: carl.id }

@@ -1,14 +1,14 @@
 import pg from 'pg'
 import type { TestAccount, TestService } from '../../src/testing/index.ts'
 
-/** A row as a follower hears it; the writers' own have the type `followed`. */
+/** A row as a follower reads it; those of the writers have the type `followed`. */
 export type Heard = { seq: number; event_type: string; metadata: Record<string, unknown> | null }
 
 export type Ear = {
   hear(row: Heard): void
-  /** The last writer has ended. */
+  /** True once the last writer has finished. */
   isOver(): boolean
-  /** So have they, and this follower has heard as many rows as they committed. */
+  /** True once the writers have finished and this follower has read as many rows as they committed. */
   isDone(): boolean
 }
 
@@ -18,15 +18,15 @@ export type Follower = { name: string; run(ear: Ear): Promise<void> }
 export type Followed = {
   name: string
   heard: number
-  /** What is wrong with what was heard; empty: every committed row once, in rising `seq`. */
+  /** The flaws of what was read; empty if it was every committed row once, in rising `seq`. */
   faults: string[]
 }
 
 export type FollowOptions = { rows: number; writers?: number; rowsPerTransaction?: number }
 
 /**
- * Transactions that commit in another order than they wrote in, or roll back, and followers beside them
- * (contract 3, section 8.6): all write, then the last one ends first, every fifth by a rollback.
+ * Transactions that commit in another order than they wrote in, or roll back, and followers beside them:
+ * all write, then the last one ends first; every fifth rolls back.
  */
 export async function follow(
   databaseUrl: string,
@@ -90,7 +90,7 @@ async function write(
 
 const faultsMax = 10
 
-/** Heard once each, in rising `seq`, and the rows of a transaction in the order of writing. */
+/** Each row must be read once, in rising `seq`, and the rows of a transaction in the order of writing. */
 export function faultsOf(heard: readonly Heard[], committed: ReadonlySet<string>): string[] {
   const faults: string[] = []
   const seen = new Map<string, number>()
@@ -113,7 +113,7 @@ export function faultsOf(heard: readonly Heard[], committed: ReadonlySet<string>
   return faults.slice(0, faultsMax)
 }
 
-/** Asks `audit_log_list` for what follows the last row it has seen. */
+/** Polls `audit_log_list` for rows after the last one it has seen. */
 export const listFollower = (admin: TestAccount): Follower => ({
   name: 'audit_log_list by since_seq',
   run: async ({ hear, isOver }) => {
@@ -128,7 +128,7 @@ export const listFollower = (admin: TestAccount): Follower => ({
   },
 })
 
-/** Exports again and again from the last row of the export before. */
+/** Exports repeatedly, each time from the last row of the previous export. */
 export const exportFollower = ({ service }: Pick<TestService, 'service'>): Follower => ({
   name: 'export by since_seq',
   run: async ({ hear, isOver }) => {

@@ -7,12 +7,12 @@ import { join } from 'node:path'
 export type Gate = {
   /** Resolves when a mutation has reached its hook and waits there. */
   entered: Promise<void>
-  /** Lets it go on. */
+  /** Lets it continue. */
   open(): void
   close(): void
 }
 
-/** A config file whose data hook asks this process for leave: mutations with `data.gate` stop inside their transaction. */
+/** A config file whose data hook waits for this process: mutations with `data.gate` stop inside their transaction. */
 export async function gatedConfig(cwd: string, extra = ''): Promise<Gate> {
   const waiting: ServerResponse[] = []
   const server = createServer((_request, response) => void waiting.push(response))

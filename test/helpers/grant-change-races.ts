@@ -6,7 +6,7 @@ import { active, by, type Came, type Contender, type GrantRace, oneOf, oneWins }
 import { holder } from './offers.ts'
 import { adminCount } from './race-tools.ts'
 
-/** Contract 3, section 7.2: races of grants that come and go without an offer. */
+/** Races of grants that are made and ended without an offer. */
 
 const missing = 'role_grant_not_found'
 const admin = (world: TestService): Promise<TestAccount & { role_grant_id: string }> => holder(world, 'admin')
@@ -14,7 +14,7 @@ const set = (world: TestService, account: TestAccount, enabled: boolean): Conten
   by(world, account, 'self_service_role_set', { role: 'guide', enabled })
 const assign = (world: TestService, from: TestAccount, to: TestAccount, more: object = {}): Contender =>
   by(world, from, 'role_grant_assign', { to_account_id: to.id, role: 'teacher', ...more })
-/** Over the wire, by an admin. */
+/** A call of an admin over HTTP. */
 const revokeBy = (
   world: TestService,
   from: TestAccount,
@@ -159,7 +159,7 @@ export const grantChangeRaces: Record<string, GrantRace> = {
         oneOf(came, 'ok / ok')
         const [enabled, disabled] = changed(came)
         const left = (await active(world, ada.actor_id, 'guide')).length
-        // A serial result: what was there, and one more or less for each that changed something.
+        // A serial result: the initial number, plus or minus one for each call that changed something.
         assert.equal(left, (held ? 1 : 0) + (enabled ? 1 : 0) - (disabled ? 1 : 0))
         assert.ok(enabled || disabled)
         return `${held ? 'held' : 'not held'}: enable ${enabled}, disable ${disabled}`
@@ -210,7 +210,7 @@ async function oneAdminLeft(world: TestService, came: Came[]): Promise<string> {
   const refusals = [
     'cannot_revoke_last_admin',
     'cannot_delete_last_admin',
-    // The other was quicker than the caller was read.
+    // The other call committed before this caller was read.
     'insufficient_permissions',
     'authentication_required',
   ]

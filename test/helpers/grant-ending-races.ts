@@ -14,7 +14,7 @@ import {
 } from './grant-race-tools.ts'
 import { holder, inRoom, lapse } from './offers.ts'
 
-/** Contract 3, section 7.2: races in which accounts, scopes and offers end beside what makes them. */
+/** Races in which accounts, scopes and offers end while a call still uses them. */
 
 const terminal = 'role_grant_offer_terminal'
 
@@ -24,7 +24,7 @@ export const offerEndingRaces: Record<string, GrantRace> = {
     return {
       contenders: [accept, by(world, bob, 'account_delete')],
       judge: async (came) => {
-        // Who is deleted before its own call is read is nobody.
+        // If the account is deleted before its own call is read, the caller is anonymous.
         const what = oneOf(came, 'ok / ok', 'account_vanished / ok', 'authentication_required / ok')
         await acceptedOr(world, offer_id, came[0] as { reason: string }, 'pending')
         return what
@@ -226,7 +226,7 @@ export const offerEndingRaces: Record<string, GrantRace> = {
   },
 }
 
-/** The offer was refreshed before it ended, or a fresh one came after it had. */
+/** The offer was refreshed before it ended, or a new one was made after it had. */
 async function refreshedOrFresh(
   world: TestService,
   came: Came[],

@@ -2,11 +2,11 @@ import type { TestAccount, TestService } from '../../src/testing/index.ts'
 import { by, type Contender, operator } from './grant-race-tools.ts'
 import { holder, inRoom } from './offers.ts'
 
-/** Who contends in the races of role grants, and with what. */
+/** The participants of role grant races, and what they hold. */
 
 type Holder = TestAccount & { role_grant_id: string }
 
-/** Ada holds a role and has offered it to bob; `more` goes into the offer. */
+/** Ada holds a role and has offered it to bob; `more` is added to the offer. */
 export async function offered(
   world: TestService,
   more: { role?: string; to_actor_id?: string } = {},

@@ -8,16 +8,16 @@ import { cloneDatabase, sharedCluster, toUrl } from '../../src/testing/cluster.t
 import { type TestAccount, type TestService, testService } from '../../src/testing/index.ts'
 import { registries } from './offers.ts'
 
-/** What the races of role grants and offers are made of (contract 3, section 7.2). */
+/** Shared parts of the races of role grants and offers. */
 
-/** What a contender came to: `ok` and its answer, or the reason of its refusal. */
+/** The outcome of a contender: `ok` and its result, or the reason of its refusal. */
 export type Came = { reason: string; answer: Record<string, unknown> }
 export type Contender = () => Promise<unknown>
 
-/** Who contends, and which outcomes are allowed; the judge answers what it was, for counting. */
+/** The contenders of a race and its allowed outcomes; `judge` returns the outcome, for counting. */
 export type Staged = {
   contenders: Contender[]
-  /** A pair of outcomes that is not allowed, or a state that does not follow from them, is thrown. */
+  /** Throws if the outcomes are not allowed, or if the stored state does not follow from them. */
   judge(came: Came[]): Promise<string> | string
 }
 export type GrantRace = (world: TestService) => Promise<Staged>
@@ -26,11 +26,11 @@ export const operator = { via: 'race' }
 
 export type GrantRaceWorld = {
   world: TestService
-  /** Ends it; how many deadlocks PostgreSQL had to resolve in all its races. */
+  /** Closes it; resolves to the number of deadlocks that PostgreSQL resolved in all its races. */
   close(): Promise<number>
 }
 
-/** A service in which nothing but the races themselves refuses anything. */
+/** A service without limits, so that only the races themselves cause refusals. */
 export async function grantRaceWorld(): Promise<GrantRaceWorld> {
   const cluster = await sharedCluster()
   const { connection, drop } = await cloneDatabase(cluster.connection, cluster.template)
@@ -51,7 +51,7 @@ export async function grantRaceWorld(): Promise<GrantRaceWorld> {
   return { world, close }
 }
 
-/** A backend reports what it met when it ends, so all others of the database must be gone. */
+/** A backend reports its statistics when it exits, so all others of the database must be gone. */
 async function deadlocksMet(connection: pg.ClientConfig): Promise<number> {
   const client = new pg.Client(connection)
   await client.connect()
@@ -73,7 +73,7 @@ export const by =
   () =>
     service.call(method, params, { headers: { cookie } })
 
-/** Stages a race in an empty database, runs it, and holds it to its own rules and to those of all. */
+/** Sets up a race in an empty database, runs it, and checks its own rules and the common ones. */
 export async function runGrantRace(world: TestService, race: GrantRace): Promise<string> {
   const { db, hub } = world.service.app
   for (const table of ['account', 'role_grant_offer', 'role_scope_destroyed', 'audit_log'])
@@ -90,7 +90,7 @@ export async function runGrantRace(world: TestService, race: GrantRace): Promise
   }
 }
 
-/** Milliseconds over which they start: at once, or so far apart that each of them comes first at times. */
+/** Milliseconds over which they start: at once, or so spread that each of them is sometimes first. */
 const spreads = [0, 5, 30]
 
 async function contend(contenders: readonly Contender[]): Promise<Came[]> {
@@ -108,14 +108,14 @@ async function contend(contenders: readonly Contender[]): Promise<Came[]> {
   )
 }
 
-/** The reasons are one of the allowed combinations, written `ok / role_grant_offer_terminal`. */
+/** Asserts that the outcomes are an allowed combination, such as `ok / role_grant_offer_terminal`. */
 export function oneOf(came: readonly Came[], ...allowed: string[]): string {
   const what = came.map(({ reason }) => reason).join(' / ')
   assert.ok(allowed.includes(what), `${what} is no allowed outcome`)
   return what
 }
 
-/** Exactly one of them succeeded, all others came to `refusal`. */
+/** Asserts that exactly one succeeded and all others failed with `refusal`. */
 export function oneWins(came: readonly Came[], refusal: string): string {
   const what = came.map(({ reason }) => reason)
   assert.equal(what.filter((reason) => reason === 'ok').length, 1, `exactly one succeeds: ${what}`)
@@ -128,7 +128,7 @@ export function oneWins(came: readonly Came[], refusal: string): string {
 
 export type OfferState = { offer_id: string; state: string; message: string | null; grant_id: string | null }
 
-/** Every offer that is on the books, with the state it is in. */
+/** Every stored offer with its state. */
 export const offerStates = ({ service }: TestService): Promise<OfferState[]> =>
   service.app.db.rows<OfferState>(sql`
     select offer_id, message, resulting_role_grant_id as grant_id,
@@ -141,7 +141,7 @@ export async function stateOf(world: TestService, offer_id: string): Promise<str
   return (await offerStates(world)).find((offer) => offer.offer_id === offer_id)?.state
 }
 
-/** Accept is one of the pair, and the offer says which of both came first. */
+/** Asserts that the offer is accepted if accept succeeded, and otherwise in the state `other`. */
 export const acceptedOr = async (
   world: TestService,
   offer_id: string,
@@ -161,7 +161,7 @@ export const active = async (
         and revoked_at is null and closed_at is null and (expires_at is null or expires_at > now())`)
   ).map(({ id }) => id)
 
-/** The end of an offer and the notification that tells of it. */
+/** The terminal state of an offer and its notification. */
 const ends: Record<string, { event: string; method?: string }> = {
   accepted: { event: 'role_grant_offer_accept', method: 'role_grant_offer_accepted' },
   declined: { event: 'role_grant_offer_decline', method: 'role_grant_offer_declined' },
@@ -171,8 +171,8 @@ const ends: Record<string, { event: string; method?: string }> = {
 }
 
 /**
- * What holds after every race: each stored change has exactly one audit row and one notification, nothing
- * else has, and no call was undone by an error.
+ * The rules after every race: each stored change has exactly one audit row and one notification, there are no
+ * others, and no call failed with an unexpected error.
  */
 async function checkBooks(world: TestService, sent: readonly Notification[]): Promise<void> {
   const { db } = world.service.app

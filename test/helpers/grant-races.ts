@@ -15,7 +15,7 @@ import {
 } from './grant-race-tools.ts'
 import { holder, inRoom } from './offers.ts'
 
-/** Contract 3, section 7.2: races in which an offer is accepted. */
+/** Races in which an offer is accepted. */
 
 const terminal = 'role_grant_offer_terminal'
 

@@ -3,12 +3,12 @@ import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'nod
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** What fetch would hide: the raw path, any verb, `Origin` and `Cookie`, headers sent twice. */
+/** What fetch would not allow: raw paths, any HTTP method, `Origin` and `Cookie`, repeated headers. */
 export type Sent = {
   method?: string
   path: string
   headers?: OutgoingHttpHeaders
-  /** A string goes with `Content-Length`, anything else as JSON. */
+  /** A string is sent as it is, with `Content-Length`; anything else as JSON. */
   body?: unknown
 }
 
@@ -16,11 +16,11 @@ export type Reply = {
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** The parsed body; undefined where there is none. */
+  /** The parsed body; undefined if there is none. */
   json: unknown
 }
 
-/** One request on a connection of its own. */
+/** One request on its own connection. */
 export async function send(url: string, sent: Sent): Promise<Reply> {
   const { method = 'GET', path, body } = sent
   const payload = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
@@ -30,7 +30,7 @@ export async function send(url: string, sent: Sent): Promise<Reply> {
     ...sent.headers,
   }
   const outgoing = request(url, { method, path, headers, agent: false })
-  // A refused body may be cut off half-way; the answer is what counts.
+  // The server may stop reading a refused body; only the response counts.
   outgoing.on('error', () => {})
   outgoing.end(payload)
   const [response] = await once(outgoing, 'response')
@@ -43,11 +43,11 @@ export async function send(url: string, sent: Sent): Promise<Reply> {
   }
 }
 
-/** `POST /api/rpc` with the text as it is, or a value as JSON. */
+/** `POST /api/rpc` with a string as it is, or a value as JSON. */
 export const rpc = (url: string, body: unknown, headers?: OutgoingHttpHeaders): Promise<Reply> =>
   send(url, { method: 'POST', path: '/api/rpc', body, ...(headers && { headers }) })
 
-/** A call as JSON-RPC asks for it. */
+/** A JSON-RPC request object. */
 export const call = (method: string, params?: unknown, id: unknown = 1) => ({
   jsonrpc: '2.0',
   id,
@@ -55,7 +55,7 @@ export const call = (method: string, params?: unknown, id: unknown = 1) => ({
   params,
 })
 
-/** A bare connection. */
+/** A raw connection. */
 export async function open(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -64,7 +64,7 @@ export async function open(url: string): Promise<Socket> {
   return socket
 }
 
-/** Writes bytes on a bare connection and resolves to all that came back when the server has ended it. */
+/** Writes bytes on a raw connection; resolves to everything received when the server has closed it. */
 export async function exchange(url: string, ...parts: (string | Buffer)[]): Promise<string> {
   const socket = await open(url)
   const closed = untilClosed(socket)
@@ -72,7 +72,7 @@ export async function exchange(url: string, ...parts: (string | Buffer)[]): Prom
   return await closed
 }
 
-/** Everything that the server sends until the connection is closed. */
+/** Everything the server sends until the connection is closed. */
 export async function untilClosed(socket: Socket): Promise<string> {
   let received = ''
   socket.setEncoding('latin1').on('data', (chunk) => {

@@ -15,7 +15,7 @@ const winners = (outcomes: readonly string[]): number => outcomes.filter((one) =
 const accounts = async (world: TestService): Promise<number> =>
   (await rows(world, sql`select from account`)).length
 
-/** Races of people who join and sign in (contract 1, section 9; contract 2, sections 5, 8, 9 and 12). */
+/** Races of people who join and sign in. */
 export const joiningRaces: Record<string, Race> = {
   'sessions are opened beyond the cap': async (world) => {
     const ada = await world.account()
@@ -32,7 +32,7 @@ export const joiningRaces: Record<string, Race> = {
       ada.client.account.password({ current_password: ada.password, new_password })
     const outcomes = await race([change('one new password'), change('another password')])
     assert.equal(winners(outcomes), 1, outcomes.join())
-    // Who comes when the session is gone already is nobody.
+    // If the session is already gone, the caller is anonymous.
     only(outcomes, ['ok', 'invalid_credentials', 'authentication_required'])
     assert.deepEqual(await credentials(world, ada), { sessions: 0, tokens: 0 })
     return outcomes.join(' / ')
@@ -128,7 +128,7 @@ export const joiningRaces: Record<string, Race> = {
   },
 }
 
-/** A service whose bootstrap is still open; its database and token file are its own. */
+/** A service whose bootstrap is still open, with its own database and token file. */
 export async function freshService() {
   const dir = await mkdtemp(join(tmpdir(), 'ck-race-'))
   const path = join(dir, 'bootstrap_token')

@@ -3,19 +3,19 @@ import { createMemoryLimiter } from '../../src/limits/memory-limiter.ts'
 import { createPostgresLimiter } from '../../src/limits/postgres-limiter.ts'
 import type { TestService } from '../../src/testing/index.ts'
 
-/** Both stores of limiters, for the tests of what they have in common. */
+/** Both limiter stores, for the tests of their common behaviour. */
 export const stores = ['memory', 'postgres'] as const
 export type Store = (typeof stores)[number]
 
 export type TestLimiter = {
   limiter: Limiter
-  /** The clock of the limiter, which only the test moves. */
+  /** The clock of the limiter; only the test moves it. */
   clock: { ms: number }
-  /** How many of so many charges are admitted. */
+  /** How many of this number of charges are admitted. */
   chargeAll(key: string, times: number): Promise<number>
 }
 
-/** A limiter with a slot never given up, whose buckets no other has. */
+/** A limiter with its own buckets whose slots never time out. */
 export function testLimiter(
   store: Store,
   { service }: Pick<TestService, 'service'>,
@@ -46,5 +46,5 @@ export async function take(limiter: Limiter, key: string): Promise<Held> {
 }
 
 export const refused = (retryAfter: number) => ({ ok: false, retryAfter })
-/** Where only attempts under way stand in the way. */
+/** The refusal when all slots are taken by running attempts. */
 export const pending = { ok: false, retryAfter: 1, isPending: true }

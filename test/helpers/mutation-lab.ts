@@ -9,7 +9,7 @@ import { call, reasonOf, rpc } from './http.ts'
 const auth = { account: 'required', actor: 'required' } as const
 export type LabContext = MutationContext<typeof auth, never>
 
-/** Named in the audit rows of the lab's mutation. */
+/** Recorded in the audit rows of the lab's mutation. */
 const cell_id = '11111111-1111-1111-1111-111111111111'
 export const successRow = { event_type: 'cell_update', outcome: 'success', metadata: { cell_id } }
 export const failureRow = { ...successRow, outcome: 'failure' }
@@ -74,7 +74,7 @@ export async function mutationLab() {
       lab.runs = 0
     },
     answer,
-    /** One call of `act`: its answer, and everything it left. */
+    /** Calls `act`; resolves to its outcome, rows and effects. */
     outcome: async (work: typeof lab.work) => {
       return {
         ...(await answer(work)),

@@ -2,7 +2,7 @@ import { sql } from '../../src/db/db.ts'
 import type { Notification } from '../../src/notifications.ts'
 import type { TestAccount, TestOptions, TestService } from '../../src/testing/index.ts'
 
-/** What the tests of role grants and offers register. */
+/** The roles and scope kinds of the tests of role grants and offers. */
 export const registries = {
   roles: [
     { name: 'teacher', grant_paths: ['admin', 'system'] },
@@ -34,16 +34,16 @@ export async function holder(
   return { ...account, role_grant_id }
 }
 
-/** Lets an offer lapse as time would. */
+/** Expires an offer. */
 export const lapse = ({ service }: Test, offer_id: string): Promise<unknown> =>
   service.app.db.run(sql`
     update role_grant_offer set expires_at = now() - interval '1 ms' where offer_id = ${offer_id}::uuid`)
 
-/** Lets a grant expire as time would. */
+/** Expires a grant. */
 export const expire = ({ service }: Test, role_grant_id: string): Promise<unknown> =>
   service.app.db.run(sql`update role_grant set expires_at = now() where id = ${role_grant_id}::uuid`)
 
-/** The actor, and the account, removed as their verbs would. */
+/** Deletes the actor and the account as their methods would. */
 export const removeActor = ({ service }: Test, actor_id: string): Promise<unknown> =>
   service.app.db.run(sql`update actor set deleted_at = now() where id = ${actor_id}::uuid`)
 
@@ -58,14 +58,14 @@ export type StoredGrant = {
   is_active: boolean
 }
 
-/** Every grant of an actor that is on the books, oldest first. */
+/** Every stored grant of an actor, oldest first. */
 export const grantsOf = ({ service }: Test, actor_id: string): Promise<StoredGrant[]> =>
   service.app.db.rows<StoredGrant>(sql`
     select id, role, granted_by, source_offer_id, revoked_by, revoked_reason, expires_at,
       revoked_at is null and closed_at is null and (expires_at is null or expires_at > now()) as is_active
     from role_grant where actor_id = ${actor_id}::uuid order by created_at, id`)
 
-/** What a call sends, whatever becomes of the call. */
+/** The notifications of a call, whether it succeeds or fails. */
 export async function heard(test: Test, act: () => Promise<unknown>): Promise<Notification[]> {
   const sent: Notification[] = []
   const deaf = test.service.app.hub.listen(({ notifications }) => sent.push(...notifications))

@@ -17,7 +17,7 @@ async function oneKeeper(world: TestService): Promise<void> {
   assert.equal(keepers.length, 1, 'exactly one keeper remains')
 }
 
-/** Races of operator commands with each other and with what people do (contract 2, section 19). */
+/** Races of operator commands with each other and with what people do. */
 export const operatorRaces: Record<string, Race> = {
   'an operator makes the account that a signup makes': async (world) => {
     await world.service.operations.setSettings({ open_signup: true }, operator)
@@ -137,7 +137,7 @@ export const operatorRaces: Record<string, Race> = {
       login(world, ada),
     ])
     only(outcomes, ['ok'])
-    // Rows are written under the lock of the account, so their order is that of the commits.
+    // Rows are written under the lock of the account, so in the order of the commits.
     const written = await rows<{ event_type: string }>(
       world,
       sql`select event_type from audit_log
@@ -178,7 +178,7 @@ export const operatorRaces: Record<string, Race> = {
     only(granted, ['ok', 'actor_not_found'])
     const grants = await rows(world, sql`select from role_grant where actor_id = ${actor_id}::uuid`)
     assert.equal(grants.length, ok(granted) > 0 ? 1 : 0, 'parallel calls make one grant')
-    // The only admin stays; who is removed first gets no role.
+    // The only admin stays; an account that is removed first gets no role.
     assert.equal(removed === 'ok', grants.length === 0)
     return `${ok(granted)} of 4 assigned, removal ${removed}`
   },

@@ -1,4 +1,4 @@
-/** `ok`, or the reason of the refusal; any other failure is thrown on. */
+/** `ok`, or the reason of the refusal; rethrows any other error. */
 export const reasonOf = (call: Promise<unknown>): Promise<string> =>
   call.then(
     () => 'ok',

@@ -14,21 +14,20 @@ type Node = {
   Plans?: Node[]
 }
 
-/** What a statement did to answer; the worse of the plan for its values and the generic one. */
+/** The work of a statement: the worse of its custom and its generic plan. */
 export type Work = {
-  /** Pages of tables and indexes that it looked at. */
+  /** Pages of tables and indexes that it read. */
   pages: number
-  /** Rows that scans of the table fetched, those included that a filter then dropped. */
+  /** Rows that scans fetched, including those that a filter then dropped. */
   rows: Record<string, number>
   /** Tables read from end to end. */
   scanned: string[]
-  /** Indexes that were looked into. */
+  /** Indexes that it used. */
   indexes: string[]
 }
 
 /**
- * Runs a call and looks at the plans of the last statement that it sent, as it was sent; not for writes,
- * which would be done again.
+ * Runs a call and explains the last statement that it sent. Not for writes: the statement is executed again.
  */
 export async function workOf(databaseUrl: string, call: () => Promise<unknown>): Promise<Work> {
   const { text, values } = await lastStatement(call)
@@ -54,7 +53,7 @@ export async function workOf(databaseUrl: string, call: () => Promise<unknown>):
   return work
 }
 
-/** Entries that a bitmap is made of count as rows of the table that it is for. */
+/** Entries of a bitmap count as rows of its table. */
 function count(node: Node, rows: Record<string, number>, work: Work, bitmapOf?: string): void {
   const { 'Node Type': type, 'Actual Loops': loops, 'Rows Removed by Filter': removed = 0 } = node
   const table = node['Relation Name'] ?? (type === 'Bitmap Index Scan' ? bitmapOf : undefined)

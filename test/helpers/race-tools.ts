@@ -4,12 +4,12 @@ import { type Sql, sql } from '../../src/db/db.ts'
 import { ServiceError } from '../../src/errors.ts'
 import type { TestAccount, TestService } from '../../src/testing/index.ts'
 
-/** What the races of `races.ts` are made of: contenders, their start, and what holds afterwards. */
+/** Shared parts of the races of `races.ts`: contenders, their start, and the rules afterwards. */
 
-/** What one run of a race came to, such as `ok / cannot_delete_last_admin`: for counting, not for judging. */
+/** The outcome of one run, such as `ok / cannot_delete_last_admin`: for counting, not for judging. */
 export type Outcome = string
 
-/** One run, from an empty database to its assertions; a broken promise of the contract is thrown. */
+/** One run, from an empty database to its assertions; throws if a rule is broken. */
 export type Race = (world: TestService) => Promise<Outcome>
 
 export const operator = { via: 'race' }
@@ -28,7 +28,7 @@ export const login =
   () =>
     world.client().account.login({ username, password })
 
-/** Revokes the one grant of an admin, which nobody else may have ended. */
+/** Revokes the only grant of an admin, which nobody else may have ended. */
 export const revoke =
   (world: TestService, { actor_id }: TestAccount): Contender =>
   async () => {
@@ -39,13 +39,13 @@ export const revoke =
     await world.service.operations.revokeRole({ actor_id, role_grant_id: grant?.id as string }, operator)
   }
 
-/** An offer by SQL: nothing but the reference to its recipient holds it back. */
+/** Inserts an offer by SQL: only the foreign key to its recipient can block it. */
 export const offer = (world: TestService, from: TestAccount, to: TestAccount): Promise<unknown> =>
   world.service.app.db.run(sql`
     insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, expires_at)
     select ${from.actor_id}::uuid, ${from.id}::uuid, ${to.id}::uuid, 'admin', now() + interval '1 day'`)
 
-/** Starts all in random order, a moment apart or at once; what each came to, `ok` or the reason. */
+/** Starts all in random order, at once or slightly apart; resolves to their outcomes, `ok` or the reason. */
 export async function race(contenders: readonly Contender[]): Promise<string[]> {
   const spread = Math.random() < 0.3 ? 0 : Math.random() * 6
   return await Promise.all(
@@ -61,7 +61,7 @@ export async function race(contenders: readonly Contender[]): Promise<string[]> 
   )
 }
 
-/** Only refusals are outcomes; whatever else is thrown is a failure of the service. */
+/** Only refusals are outcomes; any other error is a failure of the service. */
 function reasonOf(error: unknown): string {
   if (error instanceof ServiceError) return error.data.reason
   const { reason, code } = error as { reason?: string; code?: string }
@@ -111,7 +111,7 @@ export async function credentials(
   return counts as { sessions: number; tokens: number }
 }
 
-/** Every row that is an account's own. */
+/** Every row that belongs to an account. */
 export const leftOf = (world: TestService, { id, actor_id }: TestAccount): Promise<unknown[]> =>
   rows(
     world,

@@ -4,20 +4,20 @@ import pg from 'pg'
 /** The other side of a race: a connection of the test that holds locks until it commits. */
 export type Rival = {
   query: pg.Client['query']
-  /** Resolves once so many other connections of the database wait for a lock. */
+  /** Resolves once this many other connections of the database wait for a lock. */
   blocks(count: number): Promise<void>
   /** Begins a transaction with this statement. */
   begin(text: string, values?: unknown[]): Promise<void>
   commit(): Promise<void>
   /**
-   * Lets a call that waits for this transaction go on, by its commit, and answers as the call does. The call is
-   * awaited from the start: its refusal may come before this side has heard of its own commit.
+   * Commits, so that a call that waits for this transaction continues, and resolves as the call does. The call is
+   * awaited from the start: its refusal may arrive before the reply to the commit.
    */
   release<T>(call: Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
-/** Opens a rival on the database of a test service. */
+/** Opens a rival connection to the database of a test service. */
 export async function rival(databaseUrl: string): Promise<Rival> {
   const client = new pg.Client(databaseUrl)
   const observer = new pg.Client(databaseUrl)

@@ -5,10 +5,10 @@ import { joiningRaces } from './joining-races.ts'
 import { operatorRaces } from './operator-races.ts'
 import type { Outcome, Race } from './race-tools.ts'
 
-/** Every named race of accounts, credentials, grants and those who join (contract 2; contract 3, section 7.2). */
+/** Every named race of accounts, credentials, grants, signup and login. */
 export const races: Record<string, Race> = { ...endingRaces, ...joiningRaces, ...operatorRaces }
 
-/** A service in which nothing but the races themselves refuses anything. */
+/** A service without limits, so that only the races themselves cause refusals. */
 export const raceWorld = (): Promise<TestService> =>
   testService({
     max_actors: 4,
@@ -31,7 +31,7 @@ export const raceWorld = (): Promise<TestService> =>
 /** Empties the database and runs one race. */
 export async function runRace(world: TestService, race: Race): Promise<Outcome> {
   const { db } = world.service.app
-  // Not truncate: new files for every index would take longer than the race.
+  // Not truncate: creating new files for every index would take longer than the race.
   for (const table of ['account', 'role_grant_offer', 'cell', 'invite'])
     await db.run(sql`delete from ${sql.raw(table)}`)
   await db.run(sql`update app_settings set open_signup = false`)

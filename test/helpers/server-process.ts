@@ -12,10 +12,10 @@ const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
 
 const running = new Map<ChildProcess, string>()
 
-/** A parent for working directories; what still runs in one of them when it is removed is killed. */
+/** A parent for working directories. Processes that still run in one are killed before it is removed. */
 export async function workspace(): Promise<{ make(name: string): Promise<string>; remove(): Promise<void> }> {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'ck-run-')))
-  // The database's user passes it where the test runs as root.
+  // If the test runs as root, the user of the database must be able to enter.
   await chmod(root, 0o711)
   return {
     make: async (name) => {
@@ -47,9 +47,9 @@ export type ServerProcess = {
   stderr(): string
   /** Every line of standard output so far, parsed. */
   log(): Record<string, unknown>[]
-  /** The first line logged with this message, of those that stand there and those to come. */
+  /** The first line logged with this message, past or future. */
   logged(msg: string): Promise<Record<string, unknown>>
-  /** Sends the signal and waits for the end. */
+  /** Sends the signal and waits for the exit. */
   end(signal: NodeJS.Signals): Promise<Ended>
   signal(signal: NodeJS.Signals): void
   ended: Promise<Ended>
@@ -57,7 +57,7 @@ export type ServerProcess = {
 
 export type Environment = Record<string, string>
 
-/** Runs `cellkeep <args>` to its end; `input` is what it reads on standard input. */
+/** Runs `cellkeep <args>` until it exits, with `input` on standard input. */
 export async function runCellkeep(
   cwd: string,
   args: string[],
@@ -70,8 +70,8 @@ export async function runCellkeep(
 }
 
 /**
- * `cellkeep start` on a free port; rejects with what it printed when it ends before it listens. `shell` runs it as
- * `"$@"`, after it has set limits or turned output elsewhere.
+ * Runs `cellkeep start` on a free port; rejects with its output if it exits before it listens. `shell` is a script that
+ * runs it as `"$@"`, after it has set limits or redirected output.
  */
 export async function startServer(cwd: string, env: Environment = {}, shell = ''): Promise<ServerProcess> {
   const child = spawnCellkeep(cwd, ['start'], { CELLKEEP_PORT: '0', ...env }, 'ignore', shell)
@@ -94,10 +94,10 @@ export async function startServer(cwd: string, env: Environment = {}, shell = ''
   }
 }
 
-/** The first account, made with the token file as its owner would. */
+/** The first account, created with the token file as an operator would. */
 export const firstAccount = { username: 'ada', password: 'correct horse battery' } as const
 
-/** Makes it; the client is then signed in. */
+/** Creates it; the client is then signed in. */
 export async function bootstrap({ cwd, client }: ServerProcess): Promise<void> {
   const token = await readFile(join(cwd, '.cellkeep', 'bootstrap_token'), 'utf8')
   await client.account.bootstrap({ token: token.trim(), ...firstAccount })
@@ -161,7 +161,7 @@ function watch(child: ChildProcess) {
       check()
     })
   const listening = wait(() => /listens on (http:\S+)\n.*\n\n$/s.exec(stderr)?.[1])
-  // Nobody waits for it where the process is meant to end.
+  // Not awaited if the process is meant to exit.
   listening.catch(() => {})
   return {
     lines: () => lines,
@@ -172,6 +172,6 @@ function watch(child: ChildProcess) {
   }
 }
 
-/** The database of a working directory, as a process number. */
+/** The process id of the database in a working directory. */
 export const databaseOf = (cwd: string): Promise<number | undefined> =>
   postmasterPid(join(cwd, '.cellkeep', 'db'))

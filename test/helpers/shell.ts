@@ -4,7 +4,7 @@ import type { Environment } from '../../src/config/config.ts'
 
 export type Said = { code: number; stdout: string; stderr: string }
 
-/** Runs `cellkeep …` in this process, as in a shell with this environment, working directory and input. */
+/** Runs `cellkeep …` in this process, as a shell would with this environment, working directory and input. */
 export const shell =
   (env: Environment, cwd: string) =>
   async (args: readonly string[], input = ''): Promise<Said> => {

@@ -11,18 +11,18 @@ type Frame = {
   error?: { code: number; message: string; data: { reason: string; [key: string]: unknown } }
 }
 
-/** A real socket as a client without our own sees it. */
+/** A real socket, used without our client. */
 export type TestSocket = {
   ws: WebSocket
-  /** Resolves to the reply with this id; ids count up when none is given. */
+  /** Makes a call and resolves to its reply; by default ids count up. */
   call(method: string, params?: unknown, id?: string | number): Promise<Frame>
-  /** Sends it as it is, or a value as JSON. */
+  /** Sends a string as it is, or a value as JSON. */
   send(message: unknown): void
-  /** The next message that is no reply to `call`. */
+  /** The next message that is not a reply to `call`. */
   next(): Promise<Frame>
-  /** Messages of the kind that came so far and nobody has taken. */
+  /** Messages received so far that `next` has not returned. */
   waiting: Frame[]
-  /** Everything that happened, in its order: `reply`, the method of a notification, the close code. */
+  /** Everything that happened, in order: `reply`, the method of a notification, the close code. */
   order: (string | number)[]
   /** Resolves when the server or the client has closed it. */
   closed: Promise<{ code: number; reason: string }>
@@ -31,7 +31,7 @@ export type TestSocket = {
 
 export type Carrier = Record<string, string>
 
-/** Opens a socket; rejects with `RefusedUpgrade` where the server refuses. */
+/** Opens a socket; rejects with `RefusedUpgrade` if the server refuses. */
 export async function openSocket(url: string, headers: Carrier = {}, path = '/api/ws'): Promise<TestSocket> {
   const ws = new WebSocket(`${url.replace('http', 'ws')}${path}`, { headers, perMessageDeflate: false })
   const waiting: Frame[] = []
@@ -85,7 +85,7 @@ export async function openSocket(url: string, headers: Carrier = {}, path = '/ap
   }
 }
 
-/** The HTTP answer to an upgrade that was refused. */
+/** The HTTP response to a refused upgrade. */
 export class RefusedUpgrade extends Error {
   readonly reply: Reply
   constructor(reply: Reply) {
@@ -106,7 +106,7 @@ async function opened(ws: WebSocket): Promise<void> {
   await Promise.race([once(ws, 'open'), refused])
 }
 
-/** The refusal of an upgrade that must not succeed. */
+/** The response to an upgrade that must be refused. */
 export async function refusedUpgrade(url: string, headers: Carrier = {}, path?: string): Promise<Reply> {
   try {
     const socket = await openSocket(url, headers, path)

@@ -6,7 +6,7 @@ import { startCluster, toUrl } from '../../src/testing/cluster.ts'
 import { serverProcesses } from '../embedded.ts'
 import { inMemory } from '../memory.ts'
 
-/** A PostgreSQL of the test's own that it may stop, start again, and freeze. */
+/** A PostgreSQL that the test may stop, restart and freeze. */
 export async function stoppableCluster() {
   const cluster = await startCluster({ within: inMemory() })
   const dir = cluster.connection.host as string
@@ -15,7 +15,7 @@ export async function stoppableCluster() {
   }
   return {
     url: toUrl(cluster.connection),
-    /** Ends it as an operator would; connections are cut. */
+    /** Stops it as an operator would; connections are cut. */
     stop: () => stopPostgres(join(dir, 'db')),
     start: async () => {
       const user = await databaseUser('')
@@ -33,7 +33,7 @@ export async function stoppableCluster() {
       }
       await disconnect(await startPostgres(server))
     },
-    /** From now on it takes connections and bytes, and answers nothing. */
+    /** From now on it accepts connections and bytes, but answers nothing. */
     freeze: () => signal('SIGSTOP'),
     thaw: () => signal('SIGCONT'),
     remove: cluster.stop,

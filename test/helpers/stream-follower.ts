@@ -5,12 +5,12 @@ import type { Follower } from './followers.ts'
 
 export type StreamFollowing = {
   headers: Record<string, string>
-  /** How often its connection is cut, evenly over this many rows. */
+  /** How often its connection is cut, spread evenly over this many rows. */
   reconnects: number
   rows: number
 }
 
-/** Follows by the client of the audit stream, from the beginning of the log, over connections that are cut. */
+/** Follows the log from its beginning with the audit stream client, over connections that are cut. */
 export const streamFollower = (
   { url }: Pick<TestService, 'url'>,
   { headers, reconnects, rows }: StreamFollowing,
@@ -22,7 +22,7 @@ export const streamFollower = (
     run: async ({ hear, isDone }) => {
       const proxy = await cuttingProxy(url)
       const done = new AbortController()
-      // The last row may be heard before its writer knows that it was committed.
+      // The last row may be read before its writer knows that it was committed.
       const look = setInterval(() => {
         if (isDone()) done.abort(new Error('everything was heard'))
       }, 50)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 
-/** A path for a bootstrap token, in a directory that goes with the test file; to be called at its top level. */
+/** A path for a bootstrap token, in a directory that is removed after the test file; call it at top level. */
 export async function tokenPlace(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'ck-token-'))
   afterAll(() => rm(dir, { recursive: true, force: true }))

@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { query } from '../../src/core/action.ts'
 import type { AuthSpec } from '../../src/core/method.ts'
 
-/** Who the handler took the caller for. */
+/** The caller as the handler sees it. */
 export const Who = z.object({
   account: z.string().nullable(),
   actor: z.string().nullable(),
   roles: z.array(z.string()),
 })
 
-/** A method with these axes that answers with its caller; its only input is an integer `n`. */
+/** A method with these axes that returns its caller; its only input is an integer `n`. */
 export const who = <A extends AuthSpec>(auth: A) =>
   query({
     doc: 'Answers who the handler takes the caller for.',

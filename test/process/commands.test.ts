@@ -33,7 +33,7 @@ async function signIn(server: ServerProcess, username: string, password = secret
   return response.headers.getSetCookie()[0]?.split(';')[0] as string
 }
 
-// Each command is a process, which on a busy machine takes seconds to start.
+// Each command is a process, which takes seconds to start on a busy machine.
 const slow = { timeout: 60_000 }
 
 describe('beside a running server', slow, () => {
@@ -125,7 +125,7 @@ describe('without a server', slow, () => {
     })
     const ended = once(child, 'exit')
     await expect.poll(() => databaseOf(cwd), { timeout: 10_000 }).toBeDefined()
-    // Until then it may still be opening it, which a signal waits for.
+    // Before that it may still be opening the database, which a signal waits for.
     child.kill('SIGTERM')
     expect(await ended).toEqual([143, null])
     expect(await databaseOf(cwd)).toBeUndefined()

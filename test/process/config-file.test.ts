@@ -5,7 +5,7 @@ import { createClient } from '../../src/client/client.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { bootstrap, runCellkeep, startServer, workspace } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes what a busy machine gives them.
+// Each test starts processes and databases, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const space = await workspace()

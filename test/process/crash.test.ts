@@ -3,11 +3,11 @@ import { crashTest } from '../helpers/crash.ts'
 import { gatedConfig } from '../helpers/gate.ts'
 import { bootstrap, databaseOf, startServer, workspace } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes what a busy machine gives them.
+// Each test starts processes and databases, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-// One working directory, so that every round also finds what the rounds before it wrote. Ten rounds of each
-// kind: `npm run durability`.
+// One working directory, so that every round also checks the writes of earlier rounds. `npm run durability` runs ten
+// rounds of each kind.
 const space = await workspace()
 const crash = await crashTest(await space.make('crash'))
 afterAll(() => crash.end().finally(() => space.remove()))

@@ -21,7 +21,7 @@ const run = promisify(execFile)
 const mib = 1_048_576
 const mounted: string[] = []
 const places = await workspace()
-/** Mounting is the right of root, and not of root in every container. */
+/** Only root can mount, and not in every container. */
 const why = await mountSmallDisk('probe').then(
   () => undefined,
   (error: Error) => error.message,
@@ -40,7 +40,7 @@ async function mountSmallDisk(name: string): Promise<string> {
   return dir
 }
 
-/** A server on a disk of its own, which somebody else fills up. */
+/** A server on its own disk, which another program fills up. */
 async function onSmallDisk(name: string, env: Environment = {}) {
   const cwd = await mountSmallDisk(name)
   const server = await startServer(cwd, {
@@ -53,7 +53,7 @@ async function onSmallDisk(name: string, env: Environment = {}) {
   const ballast = join(cwd, 'ballast')
   return {
     server,
-    /** Leaves so many bytes, roughly: the database writes as well. */
+    /** Leaves roughly this many bytes free: the database writes too. */
     fill: async (left: number) => {
       const file = await open(ballast, 'a')
       try {
@@ -73,7 +73,7 @@ async function onSmallDisk(name: string, env: Environment = {}) {
   }
 }
 
-/** A cell that no compression makes small. */
+/** A cell that does not compress. */
 const create = ({ client }: ServerProcess) =>
   client.cell_create({ data: { a: randomBytes(100_000).toString('base64') }, visibility: 'public' })
 
@@ -127,7 +127,7 @@ it.skipIf(why !== undefined)(
     await fill(0)
     const reasons = new Set<string>()
     for (let count = 0; count < 60; count++) reasons.add(await reasonOf(create(server)))
-    // What fits into pages that are there is stored.
+    // What fits into existing pages is stored.
     reasons.delete('ok')
     expect([...reasons]).toEqual(['storage_full'])
     await readsGoOn(server, cell.id)
@@ -147,7 +147,7 @@ it.skipIf(why !== undefined)(
     const ended = new Promise<void>((resolve) => client.once('end', resolve))
     client.on('error', () => {})
     await client.connect()
-    // Uses up the log's last file; the server ends at the attempt to make another.
+    // Fills the last WAL file; PostgreSQL stops when it cannot create another.
     const write = async () => {
       for (;;) await client.query(`select pg_logical_emit_message(false, 'x', repeat('x', 1000000))`)
     }

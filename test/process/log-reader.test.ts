@@ -19,7 +19,7 @@ const space = await workspace()
 afterAll(() => space.remove())
 const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
 
-/** More than the output holds, and than a pipe does. */
+/** More than the output buffers, plus what a pipe holds. */
 const requests = 30_000
 
 /** A server whose log goes into a pipe that nobody reads yet. */
@@ -62,7 +62,7 @@ test('lines that nobody reads are held up to a limit; the reader who comes back 
   })
   await told.promise
   expect(seen + missing).toBeGreaterThanOrEqual(requests)
-  // The line of the look at /ready, too.
+  // The line of the request to /ready counts too.
   expect(seen + missing).toBeLessThanOrEqual(requests + 1)
   expect(missing).toBeGreaterThan(requests / 4)
   expect(JSON.parse(await ask(`${url}/ready`, new Agent()))).toEqual({ ready: true })
@@ -83,7 +83,7 @@ test('readers of the log and of the messages who go away end nothing', async () 
   const { child, url, reader } = await unreadServer('gone')
   closeSync(reader)
   child.stderr.destroy()
-  // So many that they are written at once.
+  // Enough to be written at once.
   await fillLog(url, 500)
   expect(await ask(`${url}/health`, new Agent())).toBe('{"status":"ok"}')
   child.kill('SIGTERM')

@@ -8,7 +8,7 @@ import { ownPostgres } from '../helpers/own-postgres.ts'
 import { type Environment, startServer, workspace } from '../helpers/server-process.ts'
 import { openSocket, outcomeOf } from '../helpers/sockets.ts'
 
-// Each test starts processes and databases, which takes what a busy machine gives them.
+// Each test starts processes and databases, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const space = await workspace()

@@ -6,7 +6,7 @@ import { gatedConfig } from '../helpers/gate.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { bootstrap, databaseOf, type Environment, startServer, workspace } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes what a busy machine gives them.
+// Each test starts processes and databases, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const space = await workspace()
@@ -36,7 +36,7 @@ test('at SIGTERM a running mutation is answered and kept with its audit row; lat
 
   server.signal('SIGTERM')
   await server.logged('stopping')
-  // On the connection that was open before, since no new one is accepted.
+  // On a connection that was open before: no new ones are accepted.
   const refused = await ask(`${server.url}/api/account/status`, agent)
   expect(refused).toEqual({ status: 503, connection: 'close', body: '{"error":"shutting_down"}' })
   await expect(openSocket(server.url)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
@@ -86,7 +86,7 @@ test('clients that never send the rest of a body, or read no answer, do not hold
   )
   await once(unread, 'readable')
   const head = 'POST /api/rpc HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n'
-  // The answer 100 shows that the request runs.
+  // The response 100 shows that the request is running.
   const socket = await openSocket(server.url, `${head}Expect: 100-continue\r\n\r\n{`)
   await once(socket, 'data')
   const answer = once(socket, 'data')

@@ -2,7 +2,7 @@ import { lossDays } from '../../audit/loss.ts'
 import { type Database, sql } from '../../db/db.ts'
 import type { Finding } from './finding.ts'
 
-/** Whether audit rows can be written now, and whether some could not be of late. */
+/** Checks whether audit rows can be written, and whether any were lost recently. */
 export async function auditFindings(db: Database): Promise<Finding[]> {
   const fault = await writeFault(db)
   const loss = await db.readOnly.first<Loss>(sql`
@@ -13,16 +13,16 @@ export async function auditFindings(db: Database): Promise<Finding[]> {
   if (fault !== undefined)
     findings.push({
       finding: 'audit_write_broken',
-      what: `Audit rows cannot be written: ${fault}. Everything else goes on, and leaves no trace.`,
+      what: `Audit rows cannot be written: ${fault}. Everything else works, but is not audited.`,
       remedy:
-        'Where somebody locks or rebuilds audit_log, wait. Where a function is missing or was changed, run ' +
-        '0003_audit.sql and then 0008_audit_emission.sql of the package’s migrations with psql; both may run again.',
+        'If someone is locking or rebuilding audit_log, wait. If a function is missing or was changed, run ' +
+        '0003_audit.sql and then 0008_audit_emission.sql of the package’s migrations with psql; running them again is safe.',
     })
   if (loss)
     findings.push({
       finding: 'audit_rows_lost',
       what: `${loss.lost_rows} audit rows could not be written from ${loss.since} to ${loss.last_at}, the last for: ${loss.cause}.`,
-      remedy: `The log of the service says which. This is told for ${lossDays} days, or until \`delete from audit_loss\`.`,
+      remedy: `The log of the service lists them. This finding stays for ${lossDays} days, or until \`delete from audit_loss\`.`,
     })
   return findings
 }
@@ -31,7 +31,7 @@ type Loss = { lost_rows: number; cause: string; since: string; last_at: string }
 
 const format = 'YYYY-MM-DD"T"HH24:MI:SS"Z"'
 
-/** Writes a row in a transaction that is undone, the way a mutation does; why it would be lost, or undefined. */
+/** Writes a row as a mutation does, in a transaction that rolls back. Resolves to why it failed, or undefined. */
 async function writeFault(db: Database): Promise<string | undefined> {
   const probe = JSON.stringify([{ event_type: 'login', outcome: 'failure' }])
   const undo = new Error('undone')

@@ -8,7 +8,7 @@ import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
 import type { Finding } from './finding.ts'
 
-/** What is wrong with the schema; where nothing is, with what the database says of who may do what. */
+/** Findings about the schema; if it is sound, about roles, the audit log and e-mails. */
 export async function databaseFindings(opened: Opened): Promise<Finding[]> {
   const steps = await stepFindings(opened)
   if (steps.length > 0) return steps
@@ -44,7 +44,7 @@ async function stepFindings({ connection }: Opened): Promise<Finding[]> {
       {
         finding: error.reason,
         what: pending ? what : error.message,
-        remedy: pending ? more.join(' ') : 'Nothing may run on this database before that is settled.',
+        remedy: pending ? more.join(' ') : 'Do not run Cellkeep on this database until this is resolved.',
       },
     ]
   }
@@ -63,7 +63,7 @@ async function driftFindings(db: Database): Promise<Finding[]> {
     {
       finding: state.reason,
       what: `The database lacks what this version needs: ${Array.isArray(missing) ? missing.join(', ') : 'it cannot be read'}.`,
-      remedy: 'Somebody changed the schema by hand: undo that, or restore a backup into an empty database.',
+      remedy: 'The schema was changed by hand: undo that, or restore a backup into an empty database.',
     },
   ]
 }
@@ -93,12 +93,12 @@ async function authorityFindings(db: Database, { config }: Opened): Promise<Find
       add(
         'bootstrap_token_unusable',
         `The bootstrap token at ${path} cannot be used: the file ${token.problem}.`,
-        `${token.remedy ?? 'Repair it.'} Where you did not make the file, delete it.`,
+        `${token.remedy ?? 'Repair it.'} If you did not make the file, delete it.`,
       )
     const usable = 'content' in token && config.bootstrap === 'live'
     const byToken = usable
       ? `Use the token in ${path}, as the start message shows`
-      : 'Run `cellkeep bootstrap-token reset` for a token'
+      : 'Run `cellkeep bootstrap-token reset` for a new token'
     add(
       'not_bootstrapped',
       'There is no account yet.',
@@ -109,31 +109,35 @@ async function authorityFindings(db: Database, { config }: Opened): Promise<Find
   if (bootstrapped && !('missing' in token))
     add(
       'bootstrap_token_left',
-      `The bootstrap happened, but its token file ${path} is still there.`,
+      `The bootstrap is done, but its token file ${path} still exists.`,
       `Delete it: \`rm ${path}\`.`,
     )
   if (keepers.length === 0)
     add(
       'no_keeper',
-      'Nobody is the keeper.',
+      'There is no keeper.',
       bootstrapped
-        ? 'Run `cellkeep keeper transfer REF`, with whom it shall be.'
+        ? 'Run `cellkeep keeper transfer REF` with the account of the new keeper.'
         : 'Run `cellkeep account create --username NAME --keeper`, or bootstrap with the token file.',
     )
   if (keepers.length > 1)
     add(
       'many_keepers',
       `There are ${keepers.length} keepers: ${keepers.join(', ')}.`,
-      'Run `cellkeep keeper transfer REF`; then that one is the only keeper.',
+      'Run `cellkeep keeper transfer REF`, which leaves that account as the only keeper.',
     )
   if (!admins)
-    add('no_admin', 'Nobody is an admin.', 'Run `cellkeep role assign REF admin`, with whom it shall be.')
+    add(
+      'no_admin',
+      'There is no admin.',
+      'Run `cellkeep role assign REF admin` with the account of the new admin.',
+    )
   return findings
 }
 
 const emailsShown = 20
 
-/** A key with a leading space is that of an e-mail which differs from another account's in case only. */
+/** A key with a leading space marks an e-mail that differs from another account's only in case. */
 async function emailFindings(db: Database): Promise<Finding[]> {
   const rows = await db.rows<{ username: string }>(sql`
     select username from account where email_key < '!' order by email_key limit ${sql.raw(emailsShown + 1)}`)
@@ -142,8 +146,8 @@ async function emailFindings(db: Database): Promise<Finding[]> {
   return [
     {
       finding: 'email_in_use',
-      what: `The e-mail of ${shown.join(', ')}${rows.length > emailsShown ? ' and others' : ''} is another account's but for upper and lower case; they sign in by username only.`,
-      remedy: 'Give each an e-mail of its own, or none: `cellkeep account set-email`.',
+      what: `The e-mail of ${shown.join(', ')}${rows.length > emailsShown ? ' and others' : ''} is another account's except for upper and lower case; the accounts named can sign in by username only.`,
+      remedy: 'Set another e-mail for each, or none: `cellkeep account set-email`.',
     },
   ]
 }

@@ -35,7 +35,7 @@ const doctor = (env: Environment = {}, args: string[] = []) =>
     cwd,
   )(['doctor', ...args])
 
-/** The findings, and that they decide the exit code. */
+/** The findings; checks that they decide the exit code. */
 async function found(env: Environment = {}): Promise<string[]> {
   const { code, stdout, stderr } = await doctor(env, ['--json'])
   const findings = stdout
@@ -59,7 +59,7 @@ it('each finding says what is wrong and what to do', async () => {
   const { stdout } = await doctor()
   await db(sql`update role_grant set revoked_at = null where role = 'keeper'`)
   expect(stdout).toBe(
-    'no_keeper\n  Nobody is the keeper.\n  → Run `cellkeep keeper transfer REF`, with whom it shall be.\n\n',
+    'no_keeper\n  There is no keeper.\n  → Run `cellkeep keeper transfer REF` with the account of the new keeper.\n\n',
   )
 })
 

@@ -10,9 +10,9 @@ import type { Finding } from './finding.ts'
 
 export const doctor = command({
   name: 'doctor',
-  summary: 'Look for what is wrong with this installation, and say what to do about it.',
+  summary: 'Check this installation for problems, and say how to fix them.',
   details:
-    'It looks at the configuration, the files of the data dir, the schema, and who holds keeper and admin; it\nchanges nothing. Exit code 0: nothing was found, 1: something was, 3: the database cannot be reached.',
+    'Checks the configuration, the files of the data dir, the schema, and who holds keeper and admin. It changes\nnothing. Exit code 0: no findings, 1: findings, 3: the database cannot be reached.',
   run: async ({ out, io }) => {
     let count = 0
     const report = (findings: readonly Finding[]): void => {
@@ -37,39 +37,39 @@ export const doctor = command({
   },
 })
 
-/** For what keeps the database from being looked at. */
+/** For errors that keep the database from being opened. */
 const remedies: Record<string, string> = {
   no_database: 'Run `cellkeep start`.',
   data_dir_unsafe:
-    'Then delete a `bootstrap_token` or `cookie_keys` in it that you did not make, and run this again.',
+    'Then delete any `bootstrap_token` or `cookie_keys` in it that you did not make, and run this again.',
 }
 
 function configFindings({ config, warnings }: ParsedConfig): Finding[] {
   const findings: Finding[] = warnings.map((warning) => ({
     finding: 'configuration',
     what: `${warning}.`,
-    remedy: '`cellkeep config` shows what is in force; correct or remove the setting.',
+    remedy: '`cellkeep config` shows the settings in force; correct or remove this one.',
   }))
   if (!config.cookie_secure)
     findings.push({
       finding: 'cookie_insecure',
-      what: 'Session cookies are sent without `Secure`, also over plain http.',
+      what: 'Session cookies are sent without `Secure`, so also over plain http.',
       remedy:
-        'Fit for trying it out on this machine; before anybody else uses it, set CELLKEEP_COOKIE_SECURE=true.',
+        'Fine for trying it out on this machine. Set CELLKEEP_COOKIE_SECURE=true before anyone else uses it.',
     })
   const plain = config.allowed_origins.filter(isPlainAndRemote)
   if (plain.length > 0)
     findings.push({
       finding: 'origin_without_tls',
-      what: `Pages are let in that come without encryption: ${plain.join(', ')}.`,
+      what: `CELLKEEP_ALLOWED_ORIGINS allows origins without encryption: ${plain.join(', ')}.`,
       remedy:
-        'List https:// origins only in CELLKEEP_ALLOWED_ORIGINS: a page on its way can be changed by others.',
+        'List only https:// origins there: anyone on the network path can change a page sent over http.',
     })
   if (config.env === 'development')
     findings.push({
       finding: 'development',
-      what: 'CELLKEEP_ENV is development, which permits weaker password hashing and tells callers more.',
-      remedy: 'Set CELLKEEP_ENV=production, except on the machine of a developer.',
+      what: 'CELLKEEP_ENV is development, which allows weaker password hashing and tells callers more.',
+      remedy: 'Set CELLKEEP_ENV=production, except on a developer’s machine.',
     })
   return findings
 }

@@ -10,7 +10,7 @@ import type { Finding } from './finding.ts'
 
 type Files = Pick<Config, 'data_dir' | 'cookie_keys' | 'database_url' | 'daemon_token_file' | 'disk_reserve'>
 
-/** What is wrong with the files of an installation and who may read them. */
+/** Findings about the files of an installation and who may read them. */
 export async function fileFindings(config: Files): Promise<Finding[]> {
   const { data_dir, cookie_keys, database_url, daemon_token_file } = config
   const findings = [...(await openToOthers(data_dir)), ...(await diskFindings(config))]
@@ -18,16 +18,16 @@ export async function fileFindings(config: Files): Promise<Finding[]> {
   if (user?.name === sharedUser)
     findings.push({
       finding: 'database_user_shared',
-      what: `The database belongs to ${sharedUser}, whom other daemons share: they can read and change all of it.`,
-      remedy: `Stop Cellkeep, make a user with \`useradd --system cellkeep\`, and run \`chown -R cellkeep: ${join(data_dir, 'db')} ${join(data_dir, 'socket')}\`.`,
+      what: `The database belongs to ${sharedUser}, a user shared with other daemons: they can read and change all of it.`,
+      remedy: `Stop Cellkeep, create a user with \`useradd --system cellkeep\`, and run \`chown -R cellkeep: ${join(data_dir, 'db')} ${join(data_dir, 'socket')}\`.`,
     })
-  // Keys that are given are used, whatever the file holds.
+  // Configured keys are used, whatever the file holds.
   const kept = cookie_keys ? undefined : await readPrivateFile(join(data_dir, 'cookie_keys'))
   if (kept && 'problem' in kept && !kept.missing)
     findings.push({
       finding: 'cookie_keys_unusable',
       what: `The cookie keys at ${join(data_dir, 'cookie_keys')} cannot be used: the file ${kept.problem}.`,
-      remedy: `${kept.remedy ?? 'Repair the file, with mode 0600.'} Moved away, the next start makes a new key, and every browser session ends.`,
+      remedy: `${kept.remedy ?? 'Repair the file, with mode 0600.'} If you move it away, the next start makes a new key, and every browser session ends.`,
     })
   const daemon = daemon_token_file === null ? undefined : await readDaemonTokenFile(daemon_token_file)
   if (daemon && 'problem' in daemon)
@@ -41,9 +41,9 @@ export async function fileFindings(config: Files): Promise<Finding[]> {
   if (keys.some(isWeak))
     findings.push({
       finding: 'cookie_key_weak',
-      what: 'A cookie key is made of few different characters; whoever guesses it signs cookies.',
+      what: 'A cookie key has few different characters; whoever guesses it can sign cookies.',
       remedy:
-        'Add one of `cellkeep keys generate` last on every server, then move it first, and drop the weak one.',
+        'Append a key from `cellkeep keys generate` on every server; then move it to the front and remove the weak one.',
     })
   return findings
 }
@@ -58,12 +58,12 @@ async function diskFindings({ database_url, data_dir, disk_reserve }: Files): Pr
     {
       finding: isFull ? 'disk_full' : 'disk_low',
       what: `The disk of ${data_dir} has ${mib(free)} left${isFull ? ': content is refused.' : `; below ${mib(reserve)} content is refused.`}`,
-      remedy: `Make room for ${mib(low)} or more: remove other files, enlarge the disk, or let old rows go with CELLKEEP_CELL_TOMBSTONE_RETENTION_DAYS and CELLKEEP_AUDIT_RETENTION_DAYS.`,
+      remedy: `Make room for ${mib(low)} or more: remove other files, enlarge the disk, or delete old rows sooner with CELLKEEP_CELL_TOMBSTONE_RETENTION_DAYS and CELLKEEP_AUDIT_RETENTION_DAYS.`,
     },
   ]
 }
 
-/** 32 random characters have about 25 different ones; a word that is repeated has its own few. */
+/** 32 random characters have about 25 different ones; a repeated word has only its few letters. */
 const isWeak = (key: string): boolean => new Set(key.trim()).size < 12
 
 async function openToOthers(dataDir: string): Promise<Finding[]> {
@@ -79,18 +79,18 @@ async function openToOthers(dataDir: string): Promise<Finding[]> {
         remedy: foreign.remedy,
       })
     const open = found.mode & 0o077
-    // A root process lets the database's own user pass, and nothing more.
+    // As root, the directory lets the database's own user pass through, and nothing more.
     if (open === 0 || (mayPass && found.uid === 0 && (open & 0o066) === 0)) return
     const right = mayPass && found.uid === 0 ? '711' : found.isDirectory() ? '700' : '600'
     findings.push({
       finding: 'open_to_others',
-      what: `${path} has mode ${(found.mode & 0o7777).toString(8).padStart(4, '0')}: others on this machine get in.`,
+      what: `${path} has mode ${(found.mode & 0o7777).toString(8).padStart(4, '0')}: other users of this machine have access.`,
       remedy: `Run \`chmod ${right} ${path}\`.`,
     })
   }
   await check(dataDir, true)
   const names = await readdir(dataDir).catch(() => [])
-  // `lib` holds links to the libraries of the database's programs only.
+  // `lib` holds only links to the libraries of the database's programs.
   for (const name of names.sort()) if (name !== 'lib') await check(join(dataDir, name), false)
   return findings
 }

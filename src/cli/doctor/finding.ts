@@ -1,2 +1,2 @@
-/** One thing that is wrong with an installation, and what to do about it. */
+/** A problem of an installation, and how to fix it. */
 export type Finding = { finding: string; what: string; remedy: string }
