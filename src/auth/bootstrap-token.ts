@@ -73,7 +73,7 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
     renew: async () => {
       await rm(path, { force: true })
       if (!(await createPrivateFile(path, `${randomToken()}\n`)))
-        throw new Error(`${path} was made by another process at the same moment; try again.`)
+        throw new Error(`Another process made ${path} at the same time; try again.`)
     },
     // Checks again, so that the warning ends when the operator deletes the file.
     warnings: () => (leftOver && existsSync(path) ? ['bootstrap_token_file_left'] : []),
@@ -100,6 +100,6 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
 const planted = (path: string, problem: string, remedy: string): StartError =>
   new StartError(
     'configuration',
-    `The bootstrap token at ${path} cannot be used: the file ${problem}. ${remedy} Where you did not make it, delete it: \`cellkeep bootstrap-token reset\` makes another.`,
+    `The bootstrap token at ${path} cannot be used: the file ${problem}. ${remedy} If you did not make it, delete it: \`cellkeep bootstrap-token reset\` makes a new one.`,
     78,
   )

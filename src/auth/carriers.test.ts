@@ -97,7 +97,7 @@ describe('of several carriers', () => {
     expect(row).toEqual({ last_used_at: null, last_used_ip: null })
   })
 
-  it('an invalid one does not change the answer without a credential', async () => {
+  it('an invalid one changes nothing in the answer to a request without a valid one', async () => {
     const bare = async (headers: Record<string, string>) => {
       const { status, text, headers: got } = await verify({ 'x-request-id': 'same', ...headers })
       const { date: _date, 'x-svc-auth-debug': _debug, ...rest } = got

@@ -40,7 +40,7 @@ export const newCookieKey = (): string => randomBytes(32).toString('base64url')
 const unusable = (path: string, problem: string, remedy = 'Repair it.'): StartError =>
   new StartError(
     'configuration',
-    `The cookie keys at ${path} cannot be used: the file ${problem}. ${remedy} Moved away, it makes room for a ` +
-      'new key; that ends every browser session.',
+    `The cookie keys at ${path} cannot be used: the file ${problem}. ${remedy} If you move it away, the next start ` +
+      'makes a new key, which ends every browser session.',
     78,
   )

@@ -43,7 +43,7 @@ const rotate = async (...args: string[]) => {
 describe('the daemon token file', () => {
   beforeEach(() => rm(path, { force: true }))
 
-  it('lets the keeper purge over the wire as soon as it exists, and already holds the token before', async () => {
+  it('lets the keeper purge over the wire as soon as it exists, and accepts the previous token too', async () => {
     expect(await whoIs('x'.repeat(43))).toBeNull()
     const first = await rotate()
     expect(await whoIs(first)).toBe(keeper.id)

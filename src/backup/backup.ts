@@ -35,8 +35,7 @@ export async function writeBackup(
     await client.query('begin isolation level repeatable read read only')
     const migrations = await recordedMigrations(client)
     const handle = await open(file, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-      const why =
-        error.code === 'EEXIST' ? 'it exists already, and a backup never overwrites a file' : error.message
+      const why = error.code === 'EEXIST' ? 'it exists already; choose another name' : error.message
       throw new StartError('backup_unwritable', `${file} cannot be written: ${why}.`, 1)
     })
     try {

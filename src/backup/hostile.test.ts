@@ -72,7 +72,7 @@ it.each<[string, (text: string[]) => string[], RegExp]>([
   ['a table that is a number', replaced('"table":"cell"', '"table":7'), /at line \d+: neither/],
   ['a line that is only null', (text) => text.toSpliced(3, 0, '#null'), /at line 4: neither/],
   ['a line that is only a number', (text) => text.toSpliced(3, 0, '#5'), /at line 4: neither/],
-  ['a column twice', replaced('"columns":["id"', '"columns":["id","id"'), /not the columns/],
+  ['a column twice', replaced('"columns":["id"', '"columns":["id","id"'), /do not match those of/],
   ['columns that are none', replaced(/"columns":\[[^\]]*\]/, '"columns":{"length":0}'), /neither/],
   ['another count', replaced(/"rows":\d+/, '"rows":1e300'), /neither|rows found/],
 ])(

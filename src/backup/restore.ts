@@ -50,7 +50,7 @@ function headerOf(line: string | undefined, file: string): Header {
   if (found.migrations.some((name, index) => name !== known[index]))
     throw refuse(
       'backup_of_newer_version',
-      `${file} was made by version ${found.version}, whose schema this version does not know: install that one or a later one.`,
+      `${file} was made by version ${found.version}, whose schema this version does not know: install that version or a later one.`,
     )
   return found
 }
@@ -113,7 +113,7 @@ async function requireEmpty(client: pg.Client, tables: readonly string[]): Promi
   if (rows[0].accounts || rows[0].cells)
     throw refuse(
       'database_not_empty',
-      'The database already holds accounts or cells, and a restore never merges: name an empty one.',
+      'The database already holds accounts or cells, and a restore never merges: use an empty database.',
     )
 }
 
@@ -183,7 +183,7 @@ async function insertInto(client: pg.Client, { table: name, columns }: TableStar
   const stored = await storedColumns(client, name)
   const isKnown = columns.every((column) => stored.includes(column))
   if (!isKnown || new Set(columns).size < columns.length)
-    throw new Error(`these are not the columns of ${name}`)
+    throw new Error(`the columns do not match those of ${name}`)
   const list = columns.map(quoted).join(', ')
   const table = quoted(name)
   return `insert into ${table} (${list}) overriding system value

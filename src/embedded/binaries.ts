@@ -47,7 +47,7 @@ export async function findBinaries(options: BinariesOptions): Promise<Binaries> 
     return found
   }
   throw missing(
-    `No PostgreSQL for the embedded database: ${tried.join(', ')} and none is on this machine; ${otherWays}`,
+    `No PostgreSQL for the embedded database: ${tried.join(', ')}, and none is installed on this machine; ${otherWays}`,
   )
 }
 
@@ -93,7 +93,7 @@ async function inspect(
   await access(initdb)
   const [{ stdout }] = await Promise.all([runProgram(postgres, env, user), runProgram(initdb, env, user)])
   const major = Number(/\(PostgreSQL\) (\d+)/.exec(stdout)?.[1])
-  if (!Number.isInteger(major)) throw new Error(`${postgres} is no PostgreSQL server`)
+  if (!Number.isInteger(major)) throw new Error(`${postgres} is not a PostgreSQL server`)
   return { postgres, initdb, major, env }
 }
 

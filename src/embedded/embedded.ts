@@ -49,7 +49,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   if (place.user?.name === sharedUser && options.role === 'serve')
     options.log.warn(
       { user: sharedUser },
-      'other daemons share the user of the database and may read it: name another by CELLKEEP_POSTGRES_USER',
+      'the database runs as a user shared with other daemons, which can read it: set CELLKEEP_POSTGRES_USER to another',
     )
   const closing = new AbortController()
   const session: Session = { place, options, closing: closing.signal, held: undefined }

@@ -37,7 +37,7 @@ export async function makeDatabase(place: Place, binaries: Binaries): Promise<vo
     if ((await databaseVersion(place.db)) === undefined)
       throw new StartError(
         'data_dir_unusable',
-        `${place.db} holds files, but no database: move it away, or name another CELLKEEP_DATA_DIR`,
+        `${place.db} holds files, but no database: move it away, or set another CELLKEEP_DATA_DIR`,
         78,
       )
   }

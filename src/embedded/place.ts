@@ -66,7 +66,7 @@ async function choosePlace(
     if (barrier !== undefined && !isUsed) {
       const dataDir = options.machineDir ?? '/var/lib/cellkeep'
       options.onNotice?.(
-        `The data directory is ${dataDir}: PostgreSQL runs as the user ${user.name}, who cannot pass ${barrier}`,
+        `The data directory is ${dataDir}: PostgreSQL runs as the user ${user.name}, who cannot enter ${barrier}`,
       )
       return choosePlace({ ...options, dataDir, dataDirIsDefault: false })
     }
@@ -105,7 +105,7 @@ async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Prom
   if (barrier === undefined) return dataDir
   throw unusable(
     dataDir,
-    `PostgreSQL runs as the user ${user.name}, who cannot pass ${barrier}; start Cellkeep as an ordinary user, or open the way with \`chmod o+x ${barrier}\``,
+    `PostgreSQL runs as the user ${user.name}, who cannot enter ${barrier}; start Cellkeep as an ordinary user, or allow it with \`chmod o+x ${barrier}\``,
   )
 }
 
@@ -119,6 +119,6 @@ const unsafeDataDir = (dataDir: string, { what, remedy }: Risk): StartError =>
 const unusable = (dataDir: string, why: string): StartError =>
   new StartError(
     'data_dir_unusable',
-    `The data directory ${dataDir} cannot be used: ${why}. CELLKEEP_DATA_DIR names another one`,
+    `The data directory ${dataDir} cannot be used: ${why}. To use another one, set CELLKEEP_DATA_DIR`,
     78,
   )

@@ -49,7 +49,7 @@ async function ensureDatabase(place: Place, binaries: Binaries, mayMake: boolean
   if (version === binaries.major) return
   throw new StartError(
     'database_version',
-    `${place.db} was made by PostgreSQL ${version}, and the programs at hand are PostgreSQL ${binaries.major}: back it up with the old version (\`cellkeep backup\`, with CELLKEEP_POSTGRES_BIN naming a PostgreSQL ${version}), move ${place.db} away, and restore the backup with the new one (\`cellkeep restore\`)`,
+    `${place.db} was made by PostgreSQL ${version}, but the installed programs are PostgreSQL ${binaries.major}: back it up with the old version (\`cellkeep backup\`, with CELLKEEP_POSTGRES_BIN naming a PostgreSQL ${version}), move ${place.db} away, and restore the backup with the new one (\`cellkeep restore\`)`,
     78,
   )
 }

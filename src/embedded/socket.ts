@@ -59,7 +59,7 @@ export async function temporaryDirectory(
     return made
   }
   throw new Error(
-    `The temporary directory ${tmpdir()} has too long a path for a socket, and so have all others`,
+    `No temporary directory is usable for the socket: paths such as ${tmpdir()} are too long or out of reach`,
   )
 }
 

@@ -20,7 +20,7 @@ export async function databaseUser(db: string, named?: string): Promise<Database
   if (named !== undefined && (asked === undefined || asked.uid === 0))
     throw new StartError(
       'no_database_user',
-      `CELLKEEP_POSTGRES_USER=${named} names no user of this machine that is not root: make one with \`useradd --system ${named}\`, or unset it`,
+      `CELLKEEP_POSTGRES_USER=${named} is not a user of this machine other than root: make one with \`useradd --system ${named}\`, or unset it`,
       78,
     )
   const user =

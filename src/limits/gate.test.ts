@@ -51,7 +51,7 @@ describe('the gate', () => {
     expect(await gate.run('a', async () => 'in')).toBe('in')
   })
 
-  it('admits nested work, but not promises that outlive the work', async () => {
+  it('admits nested work, but makes what outlives its work wait like anything else', async () => {
     const gate = new Gate({ perCaller: 1, reads: 5 })
     let late: (() => Promise<string>) | undefined
     const inner = await gate.run('a', async () => {

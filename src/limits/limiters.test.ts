@@ -17,7 +17,7 @@ async function admitted(tries: number, take: () => Promise<void>): Promise<numbe
   return count
 }
 
-describe('action limiters', () => {
+describe('RPC limiters', () => {
   it('are 1200 per account and 600 per address, each axis of a group on its own', async () => {
     const { take, takeIp } = limiters()
     expect(await admitted(700, () => takeIp('mine', ip))).toBe(600)
@@ -99,7 +99,7 @@ describe('the /48 around an IPv6 address', () => {
     expect(await admitted(50, () => takeIp('cell_read', at(subnet++)))).toBe(20)
   })
 
-  it('is not limited for a translator, through which all of IPv4 may come', async () => {
+  it('is no limit for a translator, through which all of IPv4 may come', async () => {
     const all = limiters({ limit_login_ip: '1/900' })
     expect(
       await outcomes(

@@ -10,7 +10,7 @@ import { createMemoryLimiter } from './memory-limiter.ts'
 import { createPostgresLimiter } from './postgres-limiter.ts'
 
 /**
- * REST limiters hold a slot while an attempt runs and charge it by its outcome; action limiters charge every
+ * REST limiters hold a slot while an attempt runs and charge it by its outcome; RPC limiters charge every
  * call that reaches them.
  */
 export const restLimiters = [
@@ -44,13 +44,13 @@ export type Limiters = {
   attempt<T>(charged: readonly string[], work: (hold: Hold) => Promise<T>): Promise<T>
   /** Forgets the charges of a key, after a success. */
   clear(limiter: RestLimiter, keys: readonly string[]): Promise<void>
-  /** Charges an action group for an account. */
+  /** Charges a group of RPC methods for an account. */
   take(group: string, account_id: string): Promise<void>
   /** Refuses an account that has spent its budget. */
   checkBudget(name: string, account_id: string): Promise<void>
   /** Charges a budget for work already done, even beyond what was left. */
   spend(name: string, account_id: string, count: number): Promise<void>
-  /** Charges an action group for a client address. */
+  /** Charges a group of RPC methods for a client address. */
   takeIp(group: string, ip: string): Promise<void>
 }
 
@@ -102,7 +102,7 @@ const memoryStore: LimiterStore = (_name, rule) => createMemoryLimiter(rule)
 export const limiterStore = ({ limit_store }: Config, db: Database, log: Log): LimiterStore =>
   limit_store === 'memory' ? memoryStore : (name, rule) => createPostgresLimiter({ db, log, name, ...rule })
 
-/** `rest`: slots held by attempts. The others separate the axes of an action group; /48s exist for both. */
+/** `rest`: slots held by attempts. The others separate the axes of a method group; /48s exist for both. */
 type Space = 'rest' | 'account' | 'ip' | 'rest /48' | 'ip /48'
 
 /** The limiter of a name, made on first use; null if it is switched off. */

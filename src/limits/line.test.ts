@@ -19,7 +19,7 @@ describe.each(stores)('attempts of one key at once, in the store %s', (store) =>
     const { limiter, clock } = testLimiter(store, service, { max, windowMs: 900_000 })
     return { limiter: withLines(limiter), clock }
   }
-  /** What so many attempts at once come to; `most` were under way together. */
+  /** The outcomes of this many concurrent attempts; `most`: how many ran at the same time. */
   const run = async (limiter: Limiter, count: number, isWrong: (i: number) => boolean) => {
     let underWay = 0
     let most = 0

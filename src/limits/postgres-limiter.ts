@@ -49,10 +49,7 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
     try {
       await db.run(charge ? sql`with gone as (${gone}) ${add}` : gone)
     } catch (error) {
-      log.error(
-        { err: error, limiter: name },
-        'a slot of a limiter could not be settled; it counts as a charge',
-      )
+      log.error({ err: error, limiter: name }, 'a limiter slot could not be settled; it counts as a charge')
     }
   }
 
