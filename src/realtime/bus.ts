@@ -42,76 +42,18 @@ const farewellMs = 2_000
 export function createBus({ connection, log }: { connection: pg.ClientConfig; log: Log }): Bus {
   const node = randomBytes(8).toString('hex')
   let heard: Heard | undefined
-  let client: Promise<pg.Client> | undefined
   let waiting: Signal | undefined
   let sending: Promise<void> | undefined
   let hurry: (() => void) | undefined
-  let reconnecting: Promise<void> | undefined
-  let ping: NodeJS.Timeout | undefined
   /** Aborted on close: no more rests, queued signals go at once. */
   const leaving = new AbortController()
   const ended = new AbortController()
 
-  const decode = signalDecoder(node, (signal) => {
+  const hear = signalDecoder(node, (signal) => {
     heard?.signal(signal)
     if (signal.gap) heard?.gap()
   })
-
-  /** The single connection, opened if there is none. */
-  const connected = (): Promise<pg.Client> => {
-    if (client) return client
-    const opened: Promise<pg.Client> = open(() => {
-      if (client !== opened) return
-      client = undefined
-      if (heard && !ended.signal.aborted) reconnecting ??= reconnect()
-    })
-    client = opened
-    return opened
-  }
-
-  async function open(onLost: () => void): Promise<pg.Client> {
-    const fresh = new pg.Client({
-      application_name: 'cellkeep bus',
-      ...connection,
-      pipeline: true,
-      keepAlive: true,
-      connectionTimeoutMillis: answerMs,
-      query_timeout: answerMs,
-      // Signals needn't be durable: they don't survive a server crash anyway.
-      options: '-c synchronous_commit=off -c idle_session_timeout=0',
-    })
-    fresh.on('error', onLost)
-    fresh.on('end', onLost)
-    fresh.on('notification', ({ payload }) => payload && decode(payload))
-    try {
-      await fresh.connect()
-      if (heard) await fresh.query(`listen ${channel}`)
-      return fresh
-    } catch (error) {
-      onLost()
-      void fresh.end().catch(() => {})
-      throw error
-    }
-  }
-
-  async function reconnect(): Promise<void> {
-    log.warn(
-      'the connection for signals between nodes is lost; live connections are checked every 30 s meanwhile',
-    )
-    for (let wait = retryMs.first; !ended.signal.aborted; wait = Math.min(2 * wait, retryMs.max)) {
-      await delay(wait * (0.5 + Math.random()), undefined, { signal: ended.signal }).catch(() => {})
-      if (ended.signal.aborted) break
-      const isBack = await connected().then(
-        () => true,
-        () => false,
-      )
-      if (!isBack) continue
-      log.info('the connection for signals between nodes is back')
-      heard?.gap()
-      break
-    }
-    reconnecting = undefined
-  }
+  const link = createLink({ connection, log, ended: ended.signal, hear })
 
   function start(): void {
     sending ??= flush().finally(() => {
@@ -124,11 +66,10 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
   /** Sends until the queue is empty. A failed batch is dropped: it may have arrived, and none may arrive twice. */
   async function flush(): Promise<void> {
     while (waiting) {
-      const ready = await connected().catch(() => undefined)
+      const ready = await link.connected().catch(() => undefined)
       if (!ready) {
-        if (!heard) return drop('the database cannot be reached')
-        reconnecting ??= reconnect()
-        await reconnecting
+        if (!link.isListening) return drop('the database cannot be reached')
+        await link.restored()
         if (ended.signal.aborted) return drop('the database was away when the process ended')
         continue
       }
@@ -159,6 +100,116 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     log.warn(`a signal to other nodes is lost, as ${why}; they find out within 30 s`)
   }
 
+  return {
+    send: (signal) => {
+      if (ended.signal.aborted || isEmpty(signal)) return
+      waiting = merged(waiting, signal)
+      if (isUrgent(signal)) hurry?.()
+      start()
+    },
+    listen: (by) => {
+      heard = by
+      return link.listen(() => by.gap())
+    },
+    close: async () => {
+      leaving.abort()
+      const limit = delay(farewellMs, undefined, { ref: false })
+      await Promise.race([sending, limit])
+      ended.abort()
+      await Promise.race([Promise.all([sending, link.reconnecting]), limit])
+      await Promise.race([link.disconnect(), limit])
+    },
+  }
+}
+
+type LinkOptions = {
+  connection: pg.ClientConfig
+  log: Log
+  /** Aborted when reconnecting must stop. */
+  ended: AbortSignal
+  /** Called with every notification. */
+  hear(payload: string): void
+}
+
+/** The single connection of a bus: opened on demand and, once it listens, reopened whenever it is lost. */
+type Link = {
+  connected(): Promise<pg.Client>
+  /** Resolves when a lost connection is back, or when `ended` is aborted. */
+  restored(): Promise<void>
+  /** Listens from now on; `gap` is called after every reconnection. */
+  listen(gap: () => void): Promise<void>
+  readonly isListening: boolean
+  /** The attempt to reconnect that is under way, if any. */
+  readonly reconnecting: Promise<void> | undefined
+  disconnect(): Promise<void>
+}
+
+function createLink({ connection, log, ended, hear }: LinkOptions): Link {
+  let onGap: (() => void) | undefined
+  let client: Promise<pg.Client> | undefined
+  let reconnecting: Promise<void> | undefined
+  let ping: NodeJS.Timeout | undefined
+
+  const connected = (): Promise<pg.Client> => {
+    if (client) return client
+    const opened: Promise<pg.Client> = open(() => {
+      if (client !== opened) return
+      client = undefined
+      if (onGap && !ended.aborted) void restored()
+    })
+    client = opened
+    return opened
+  }
+
+  async function open(onLost: () => void): Promise<pg.Client> {
+    const fresh = new pg.Client({
+      application_name: 'cellkeep bus',
+      ...connection,
+      pipeline: true,
+      keepAlive: true,
+      connectionTimeoutMillis: answerMs,
+      query_timeout: answerMs,
+      // Signals needn't be durable: they don't survive a server crash anyway.
+      options: '-c synchronous_commit=off -c idle_session_timeout=0',
+    })
+    fresh.on('error', onLost)
+    fresh.on('end', onLost)
+    fresh.on('notification', ({ payload }) => payload && hear(payload))
+    try {
+      await fresh.connect()
+      if (onGap) await fresh.query(`listen ${channel}`)
+      return fresh
+    } catch (error) {
+      onLost()
+      void fresh.end().catch(() => {})
+      throw error
+    }
+  }
+
+  const restored = (): Promise<void> => {
+    reconnecting ??= reconnect()
+    return reconnecting
+  }
+
+  async function reconnect(): Promise<void> {
+    log.warn(
+      'the connection for signals between nodes is lost; live connections are checked every 30 s meanwhile',
+    )
+    for (let wait = retryMs.first; !ended.aborted; wait = Math.min(2 * wait, retryMs.max)) {
+      await delay(wait * (0.5 + Math.random()), undefined, { signal: ended }).catch(() => {})
+      if (ended.aborted) break
+      const isBack = await connected().then(
+        () => true,
+        () => false,
+      )
+      if (!isBack) continue
+      log.info('the connection for signals between nodes is back')
+      onGap?.()
+      break
+    }
+    reconnecting = undefined
+  }
+
   function check(): void {
     void client
       ?.then(async (asked) => {
@@ -168,33 +219,28 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
   }
 
   return {
-    send: (signal) => {
-      if (ended.signal.aborted || isEmpty(signal)) return
-      waiting = merged(waiting, signal)
-      if (isUrgent(signal)) hurry?.()
-      start()
-    },
-    listen: async (by) => {
-      heard = by
+    connected,
+    restored,
+    listen: async (gap) => {
+      onGap = gap
       ping = setInterval(check, pingMs).unref()
       // A connection opened for sending doesn't listen.
       const before = client
       client = undefined
       await before?.then((sender) => sender.end()).catch(() => {})
-      await connected().catch(() => {
-        reconnecting ??= reconnect()
-      })
+      await connected().catch(() => void restored())
     },
-    close: async () => {
+    get isListening() {
+      return onGap !== undefined
+    },
+    get reconnecting() {
+      return reconnecting
+    },
+    disconnect: async () => {
       clearInterval(ping)
-      leaving.abort()
-      const limit = delay(farewellMs, undefined, { ref: false })
-      await Promise.race([sending, limit])
-      ended.abort()
-      await Promise.race([Promise.all([sending, reconnecting]), limit])
       const last = client
       client = undefined
-      await Promise.race([last?.then((one) => one.end()).catch(() => {}), limit])
+      await last?.then((one) => one.end()).catch(() => {})
     },
   }
 }
