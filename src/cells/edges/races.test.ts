@@ -128,7 +128,7 @@ describe('at one position', () => {
   })
 })
 
-it('two moves that swap their slots both fail, or one by the other having left: never by a deadlock', async () => {
+it('two moves that swap positions are both refused as taken, never by a deadlock', async () => {
   for (let round = 0; round < 20; round++) {
     const [a, b] = [`a${round}`, `b${round}`]
     await itemRow(test, parent, a, child)
