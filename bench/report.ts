@@ -45,7 +45,7 @@ export function report({ machine, settings, floor, workloads, login }: Run): str
   const parts = [
     '# Workloads against the floor',
     `Written by \`npm run bench\`. The floor is a bare \`node:http\` JSON echo that gets the requests of
-account_verify, on the same Node, in the same run; slices of ${settings.seconds} s take turns, medians of ${settings.rounds}.`,
+account_verify, on the same Node, in the same run; slices of ${settings.seconds} s alternate, medians of ${settings.rounds}.`,
     table(
       ['Workload', ...ratios, ...absolute],
       [...rows, [floor.name, '1', '1', '1', '', ...figures(floor)]],

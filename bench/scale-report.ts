@@ -47,7 +47,7 @@ export function scaleReport({ machine, sizes, rows, refusals, skipped }: ScaleRu
   return `${[
     `# ${sizes.large} cells against ${sizes.small}`,
     `Written by \`npm run bench:scale\`: medians in the large world ÷ medians in the small one, and
-the same of the 99th percentiles, which are judged from ${hiccupMs} ms on; the bar of lists is 3, beyond 1 M cells 5. First page of 50 rows, page 200 of 10 rows. In process, fsync off, data in memory.`,
+the same of the 99th percentiles, which count from ${hiccupMs} ms on. The bar of lists is 3, or 5 beyond 1 M cells. First page of 50 rows, page 200 of 10 rows. In process, fsync off, data in memory.`,
     '## Lists without a filter',
     table(
       ['Caller, order, page', 'ratio', 'p99 ratio', 'small ms', 'large ms', 'large p99 ms', 'rows'],

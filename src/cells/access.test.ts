@@ -35,7 +35,7 @@ afterAll(() => test.close())
 const compare = (...rule: Parameters<typeof compareAll> extends [AccessTable, ...infer R] ? R : never) =>
   compareAll(table, ...rule)
 
-it('the table holds every combination of tiers, so that a rule too strict or too lax shows', () => {
+it('the table has every combination of tiers, so that a rule too strict or too lax fails', () => {
   const tiers = [...callers.values()].flatMap((caller) =>
     [...targets.values()].map((cell) => Object.values(allowed(caller, cell)).join()),
   )

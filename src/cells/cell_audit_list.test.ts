@@ -73,7 +73,7 @@ describe('the timeline', () => {
     expect(events[0]).toMatchObject({ outcome: 'failure', actor_id: null })
   })
 
-  it('ends at the newest fifty', async () => {
+  it('has only the newest fifty', async () => {
     const cell_id = await made()
     for (let n = 1; n <= 51; n++) await ada.client.cell_update({ cell_id, data: { n } })
     const events = await timeline(cell_id)

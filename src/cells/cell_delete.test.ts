@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-it('leaves one audit row, and no second one for a second call', async () => {
+it('leaves one audit row; a second call leaves none', async () => {
   const cell_id = await cellRow(test, { created_by: ada.actor_id })
   const answer = await scenario(test, () => ada.client.cell_delete({ cell_id: cell_id.toUpperCase() }), {
     audit: [{ event_type: 'cell_delete', actor_id: ada.actor_id, account_id: ada.id, metadata: { cell_id } }],

@@ -79,7 +79,7 @@ describe('a change', () => {
     expect((await update(ada, cell_id, { data: { a: 1 } })).cell.updated_at).toBe(created_at)
   })
 
-  it('keeps the size that pages are measured by', async () => {
+  it('updates the size that page limits use', async () => {
     const cell_id = await shared()
     const data = { text: 'é😀', list: [1, 2.5] }
     await update(ada, cell_id, { data })
@@ -233,7 +233,7 @@ describe('visibility', () => {
 })
 
 describe('path', () => {
-  it('null from a non-admin is refused only where a path is stored', async () => {
+  it('null from a non-admin is refused only if a path is stored', async () => {
     const reason = 'cell_path_admin_only'
     const with_path = await cellRow(test, { created_by: ada.actor_id, path: 'kept' })
     const without = await cellRow(test, { created_by: ada.actor_id })
@@ -246,7 +246,7 @@ describe('path', () => {
 })
 
 describe('a system cell', () => {
-  it('is edited by admins only, whatever is granted on it', async () => {
+  it('can be edited by admins only, whatever its grants', async () => {
     const cell_id = await cellRow(test, { visibility: 'public' })
     await test.cellGrant(cell_id, 'editor', { actor_id: editor.actor_id })
     await scenario(test, () => update(editor, cell_id, { data: { a: 1 } }), { reason: 'cell_not_found' })

@@ -45,7 +45,7 @@ describe('when they run', () => {
     expect(seen).toEqual(['data note', 'create'])
   })
 
-  it('update runs the data hook alone, with the stored kind, and only where data is sent', async () => {
+  it('update runs only the data hook, with the stored kind, and only if data is sent', async () => {
     const { cell } = await ada.client.cell_create({ kind: 'note', data: { a: 1 } })
     const cell_id = cell.id
     seen.length = 0
@@ -58,7 +58,7 @@ describe('when they run', () => {
     expect(seen).toEqual(['data note', 'data note'])
   })
 
-  it('a refusal that comes before them spares them', async () => {
+  it('an earlier refusal skips them', async () => {
     const { cell } = await ada.client.cell_create({ data: {} })
     seen.length = 0
     await reasonOf(ada.client.cell_create({ data: {}, path: 'p' }))
@@ -179,7 +179,7 @@ describe('the data hook', () => {
 })
 
 describe('the create hook', () => {
-  it('learns who creates what, after the data hook', async () => {
+  it('gets the caller and the new cell, after the data hook', async () => {
     const calls: unknown[] = []
     hooks.validateData = (_kind, data) => ({ ...data, checked: true })
     hooks.authorizeCreate = (caller, input) => {

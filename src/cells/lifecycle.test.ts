@@ -112,7 +112,7 @@ describe('the owner', () => {
     expect(given.grant.actor_id).toBe(actor_id)
   })
 
-  it('of thousands of cells is purged while their editors write: no failure, no half state', async () => {
+  it('of thousands of cells, purged while their editors write: no failure, no partial state', async () => {
     const { owner, editor } = await household()
     const { db } = test.service.app
     await db.run(sql`

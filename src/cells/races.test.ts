@@ -11,6 +11,6 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-it.each(Object.entries(cellRaces))('%s: the promises hold in every order', async (_name, race) => {
+it.each(Object.entries(cellRaces))('%s: the guarantees hold in every order', async (_name, race) => {
   for (let round = 0; round < rounds; round++) expect(await runRace(world, race)).toBeTruthy()
 })

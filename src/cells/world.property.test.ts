@@ -10,6 +10,6 @@ beforeAll(async () => {
 afterAll(() => stage.close())
 
 /** `npm run bench:properties` runs two thousand of them. */
-it('after every operation, all methods agree with the rule of access and with each other', async () => {
+it('after every move, all methods agree with the access rule and with each other', async () => {
   await fc.assert(property(stage, 10), { numRuns: 10 })
 }, 120_000)

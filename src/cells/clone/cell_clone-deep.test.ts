@@ -104,7 +104,7 @@ describe('a deep clone', () => {
     })
   })
 
-  it('takes in what the caller may view by any right, and nothing hidden nor what lies behind that', async () => {
+  it('includes what the caller may view by any right, but neither hidden cells nor what is behind them', async () => {
     const ids = await graph(
       test,
       bob.actor_id,
@@ -146,7 +146,7 @@ describe('a deep clone', () => {
     expect((await ada.client.cell_get({ id: ids.b as string })).cell.data).toEqual({ name: 'b' })
   })
 
-  it('of a clone is possible, and its edges may be changed on their own', async () => {
+  it('of a clone is possible, and its edges can be changed independently', async () => {
     const { cell } = await copied([['a', 'b', 'f']])
     const { fields } = await ada.client.cell_get({ id: cell.id })
     await fieldRow(test, cell.id, 'more', fields[0]?.target_id as string)

@@ -131,7 +131,7 @@ describe('nothing is written', () => {
   })
 })
 
-describe('refusals that come before the hooks spare them', () => {
+describe('earlier refusals skip the hooks', () => {
   it('404, kind in the patch and limits', async () => {
     const ids = await pair()
     const hidden = await cellRow(test, { created_by: bob.actor_id })

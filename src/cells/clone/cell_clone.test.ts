@@ -90,7 +90,7 @@ describe('refused, with nothing written', () => {
   const refused = (source_id: string, more: Partial<Input>, reason: string, by = ada) =>
     scenario(test, () => clone(source_id, more, by), { reason })
 
-  it('of a cell that is hidden, deleted or missing, before the patch is looked at', async () => {
+  it('for a cell that is hidden, deleted or missing, before the patch is checked', async () => {
     const hidden = await cellRow(test, { created_by: bob.actor_id })
     const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
     for (const id of [hidden, deleted, randomUUID(), ada.actor_id])
@@ -104,7 +104,7 @@ describe('refused, with nothing written', () => {
     for (const kind of ['x', null]) await refused(source, { with_data_patch: { kind } }, 'cell_kind_in_data')
   })
 
-  it('where the merged data is too big, while each alone is not', async () => {
+  it('if the merged data is too big, although each part alone is not', async () => {
     const data = { a: 'x'.repeat(200_000) }
     const source = await cellRow(test, { created_by: ada.actor_id, data })
     const outcome = await ada.client.try.cell_clone({
@@ -118,7 +118,7 @@ describe('refused, with nothing written', () => {
     expect(await reasonOf(clone(source, { with_data_patch: { a: null, b: 'x'.repeat(100_000) } }))).toBe('ok')
   })
 
-  it('of wrong input', async () => {
+  it('for invalid input', async () => {
     const source = await cellRow(test, { created_by: ada.actor_id })
     for (const more of [{ deep: 1 }, { deep: null }, { with_data_patch: null }, { with_data_patch: [] }])
       await refused(source, more as never, 'invalid_params')

@@ -61,7 +61,7 @@ describe('lists', () => {
     expect(await compare(table, check, ({ view }, caller) => write(view, caller))).toEqual([])
   })
 
-  it('show edges to the cell and from it, in all four, to who views the cell', async () => {
+  it('all four show edges to and from the cell to whoever may view it', async () => {
     const check = async ({ client, ...caller }: Caller, { id }: Target) => {
       if (caller.actor_id === null) return 'authentication_required'
       const [forth, back, items, places] = await Promise.all([
@@ -83,7 +83,7 @@ describe('lists', () => {
   })
 })
 
-describe('the cell as the anchor of a write: who edits it', () => {
+describe('the cell as the anchor of a write: needs the edit tier', () => {
   it('cell_field_set', async () => {
     const check = send('cell_field_set', (_, { id }) => ({ source_id: id, name: fresh(), target_id: hub }))
     expect(await compare(table, check, ({ edit }, caller) => write(edit, caller))).toEqual([])
@@ -129,7 +129,7 @@ describe('the cell as the anchor of a write: who edits it', () => {
   })
 })
 
-describe('the cell as the far end of a write: who views it', () => {
+describe('the cell as the far cell of a write: needs the view tier', () => {
   it('cell_field_set', async () => {
     const check = send('cell_field_set', (caller, { id }) => ({
       source_id: own(caller),
@@ -158,7 +158,7 @@ describe('the cell as the far end of a write: who views it', () => {
     expect(await compare(table, check, ({ view }, caller) => write(view, caller))).toEqual([])
   })
 
-  it('deletion asks for no view, only that the far cell is live', async () => {
+  it('deletion needs no right to view, only that the far cell is live', async () => {
     const check = async ({ client, ...caller }: Caller, { id }: Target) => {
       if (caller.actor_id === null) return false
       const name = fresh()

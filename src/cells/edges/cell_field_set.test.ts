@@ -42,7 +42,7 @@ it('stores and returns the field, and leaves one audit row in both timelines', a
   expect(row?.cell_ids.toSorted()).toEqual([source_id, target_id].toSorted())
 })
 
-it('leaves both cells as they were: neither version nor the time of the last change moves', async () => {
+it('leaves both cells unchanged, version and updated_at included', async () => {
   const before = await ada.client.cell_list({ ids: [source_id, target_id] })
   await set('untouched')
   expect(await ada.client.cell_list({ ids: [source_id, target_id] })).toEqual(before)
@@ -107,7 +107,7 @@ describe('who may', () => {
     expect(reasons).toEqual(['ok', 'cell_not_found', 'cell_not_found'])
   })
 
-  it('an editor of a cell without an owner is none', async () => {
+  it('a grant of editor on a cell without an owner gives no right to edit', async () => {
     const system = await cellRow(test, { visibility: 'public' })
     await test.cellGrant(system, 'editor', { actor_id: ada.actor_id })
     expect(await reasonOf(set('f', target_id, system))).toBe('cell_not_found')
@@ -139,7 +139,7 @@ describe('who may', () => {
   })
 })
 
-it.each(['a', 'a_', `a${'b'.repeat(63)}`, 'a0_9z', 'constructor'])('the name %s is one', async (name) => {
+it.each(['a', 'a_', `a${'b'.repeat(63)}`, 'a0_9z', 'constructor'])('the name %s is valid', async (name) => {
   expect((await set(name)).field.name).toBe(name)
 })
 

@@ -85,7 +85,7 @@ describe('a position that is held', () => {
     }
   })
 
-  it('by an item whose child was deleted is taken over, with a time of its own', async () => {
+  it('by an item whose child was deleted is taken over, with a new timestamp', async () => {
     const { cell } = await ada.client.cell_create({ data: {} })
     await itemRow(test, parent_id, 'over', cell.id)
     await test.service.app.db.run(sql`
@@ -133,7 +133,7 @@ it('a hidden, deleted or missing cell on either side gets the same bytes, and no
   expect(await at('gone')).toBeUndefined()
 })
 
-it.each(['0', '00', 'a0Z9', 'x'.repeat(200), 'constructor'])('the position %s is one', async (position) => {
+it.each(['0', '00', 'a0Z9', 'x'.repeat(200), 'constructor'])('the position %s is valid', async (position) => {
   expect((await insert(position)).item.position).toBe(position)
   expect(await at(position)).toMatchObject({ child_id })
 })

@@ -55,7 +55,7 @@ describe('a flood of hidden edges', () => {
   it.each([
     ['that leave a cell', () => ({ parent_id: flooded })],
     ['that lead to a cell', () => ({ child_id: popular })],
-  ])('is walked %s in steps, whose cursors tell nothing', async (_how, input) => {
+  ])('is walked %s in steps, whose cursors reveal nothing', async (_how, input) => {
     const found: string[] = []
     let cursor: string | null = null
     let steps = 0

@@ -169,7 +169,7 @@ describe.each(kinds)('%s', (method, kind) => {
     expect(await keys(root)).toEqual(['foreign', 'own', 'seen', 'shared', 'system'])
   })
 
-  it('reverse: by time, then the cell they are of, then name or position', async () => {
+  it('reverse: by timestamp, then anchor, then name or position', async () => {
     const to = await cellRow(test, open)
     const [one, two] = [await cellRow(test, open), await cellRow(test, open)].sort() as [string, string]
     for (const [from, key, time] of [
@@ -191,7 +191,7 @@ describe.each(kinds)('%s', (method, kind) => {
     ])
   })
 
-  it('reverse: those of cells the caller sees; the other end has no say beyond being seen itself', async () => {
+  it('reverse: those whose anchor the caller may view; rights on the far cell matter only for viewing it', async () => {
     const to = await cellRow(test, open)
     for (const [key, id] of Object.entries(await cells())) await row(test, id, key, to)
     const keys = async (by: TestAccount) => (await list(by, { to })).map(keyOf).sort()
@@ -206,7 +206,7 @@ describe.each(kinds)('%s', (method, kind) => {
     expect((await list(bob, { to: id })).map(edgeOf)).toEqual([[id, 'me', id]])
   })
 
-  it('of a hidden or deleted cell: byte for byte as of a missing one', async () => {
+  it('of a hidden or deleted cell: the same bytes as for a missing one', async () => {
     const { foreign, deleted } = await cells()
     const bare = async (ends: Ends) => {
       const { status, headers, text } = await rpc(

@@ -81,7 +81,7 @@ describe.each(linking)('%s', (_method, call) => {
     await refused(call(editor), 'delete from cell_grant where cell_id = $1', [child])
   })
 
-  it('to a cell that is removed for good while the write waits for it: refused, no unexpected failure', async () => {
+  it('to a cell that is purged while the write waits for it: refused, no unexpected failure', async () => {
     await other.begin('delete from cell where id = $1', [child])
     const outcome = reasonOf(call(editor))
     await other.blocks(1)
@@ -128,7 +128,7 @@ describe.each([...linking, ...removing])('%s', (_method, call) => {
 })
 
 describe('an edge to a cell that is deleted at the same time', () => {
-  it('may be written, and is not there then: not listed, its position free, nothing to delete', async () => {
+  it('may be written, but does not exist then: not listed, its position free, nothing to delete', async () => {
     await other.begin('update cell set deleted_at = now() where id = $1', [child])
     const { client } = editor
     await client.cell_field_set({ source_id: parent, name: 'f', target_id: child })

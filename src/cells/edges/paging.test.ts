@@ -102,13 +102,13 @@ describe.each(lists)('%s', (_what, list) => {
     expect((await walk(list, id, 50)).sizes).toEqual(Array(10).fill(50))
   })
 
-  it('hidden edges make no page short and no cursor early or late', async () => {
+  it('hidden edges do not shorten pages or shift cursors', async () => {
     const id = await hub(300, 30)
     expect((await walk(list, id, 2)).sizes).toEqual([2, 2, 2, 2, 2])
     expect((await walk(list, id, 3)).sizes).toEqual([3, 3, 3, 1])
   })
 
-  it('a page has 100 edges unless told otherwise', async () => {
+  it('a page has 100 edges by default', async () => {
     const id = await hub(101)
     for (const input of [{}, { limit: null, cursor: null }]) {
       const { keys, next_cursor } = await list(id, input)
@@ -127,7 +127,7 @@ describe.each(lists)('%s', (_what, list) => {
     expect((await list(id, { cursor })).keys).toEqual(keys.slice(3))
   })
 
-  it('a cursor is no right: neither to edges hidden since, nor to those of a cell hidden since', async () => {
+  it('a cursor gives no access: neither to edges hidden since, nor to those of a cell hidden since', async () => {
     const id = await hub(5)
     const { next_cursor: cursor } = await list(id, { limit: 2 })
     const { db } = test.service.app
@@ -168,7 +168,7 @@ it('the longest positions and names fit into a cursor', async () => {
   }
 })
 
-it('by bytes, also in a database that compares text by a language', async ({ skip }) => {
+it('sorts by bytes even in a database with a linguistic collation', async ({ skip }) => {
   const made = await emptyDatabaseWith(
     `ck_icu_edges_${process.pid}`,
     `locale_provider icu icu_locale 'en-US' locale 'C' encoding 'UTF8'`,

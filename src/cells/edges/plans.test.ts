@@ -69,7 +69,7 @@ const lists: [string, (id: string, input: Input) => Promise<Page>][] = [
 ]
 
 describe.each(lists)('%s', (_what, list) => {
-  it('among 10 000 visible ones: a page is read, whichever it is', async () => {
+  it('among 10 000 visible ones: only one page is read, whichever it is', async () => {
     let cursor: string | null = null
     for (let page = 0; page < 3; page++) {
       const input: Input = { limit: 20, ...(cursor !== null && { cursor }) }

@@ -105,14 +105,14 @@ describe('at one position', () => {
     expect(await edges()).toHaveLength(2)
   })
 
-  it('of ten deletions one finds the item, and leaves the one audit row', async () => {
+  it('of ten deletions one finds the item and leaves an audit row', async () => {
     await plant()
     const answers = await Promise.all(Array.from({ length: 10 }, () => remove('a')))
     expect(answers.filter(({ deleted }) => deleted)).toHaveLength(1)
     expect(await counted('cell_item_delete')).toBe(1)
   })
 
-  it('an insert that waits for another finds the position taken, or free again if that one is undone', async () => {
+  it('an insert that waits for another finds the position taken, or free if that one rolls back', async () => {
     for (const end of ['commit', 'rollback']) {
       const position = end
       await other.begin('insert into cell_item (parent_id, position, child_id) values ($1, $2, $3)', [
@@ -128,7 +128,7 @@ describe('at one position', () => {
   })
 })
 
-it('two moves that swap their slots both fail, or one by the other having left: never by a deadlock', async () => {
+it('two moves that swap positions are both refused as taken, never by a deadlock', async () => {
   for (let round = 0; round < 20; round++) {
     const [a, b] = [`a${round}`, `b${round}`]
     await itemRow(test, parent, a, child)
@@ -139,7 +139,7 @@ it('two moves that swap their slots both fail, or one by the other having left: 
 })
 
 describe('at different keys of one cell no write waits for another transaction', () => {
-  it('inserts, sets and deletions go on while one of each is open; a move waits', async () => {
+  it('inserts, sets and deletions proceed while one of each is open; a move waits', async () => {
     await plant()
     await other.begin('select from cell where id = $1 for share', [parent])
     await other.query('insert into cell_item (parent_id, position, child_id) values ($1, $2, $3)', [
@@ -160,7 +160,7 @@ describe('at different keys of one cell no write waits for another transaction',
     expect(await moved).toBe('ok')
   })
 
-  it('a write of the data of either cell lets edges through to the far one only', async () => {
+  it('an open write of data blocks edges of that cell, but not edges to it', async () => {
     await other.begin('update cell set version = version + 1 where id = $1', [child])
     expect(await reasonOf(insert('far'))).toBe('ok')
     await other.commit()
@@ -172,7 +172,7 @@ describe('at different keys of one cell no write waits for another transaction',
   })
 })
 
-it('who may not edit the cell neither waits for a writer of it nor holds one up', async () => {
+it('a caller that may not edit the cell neither waits for its writers nor holds them up', async () => {
   await plant()
   await test.service.app.db.run(sql`update cell set visibility = 'public' where id = ${parent}`)
   const stranger = await test.account()
@@ -234,7 +234,7 @@ describe('the end of the right to a write', () => {
     expect(await edges()).toEqual(before)
   })
 
-  it('by deletion of the anchor: for everybody', async () => {
+  it('by deletion of the anchor: for every caller', async () => {
     await plant()
     const before = await edges()
     await other.begin('update cell set deleted_at = now() where id = $1', [parent])
@@ -245,7 +245,7 @@ describe('the end of the right to a write', () => {
     expect(await edges()).toEqual(before)
   })
 
-  it('comes after a write that holds the cell already: that one is kept', async () => {
+  it('comes after a write that already holds the lock of the cell: the write is kept', async () => {
     await other.begin('insert into cell_item (parent_id, position, child_id) values ($1, $2, $3)', [
       parent,
       'held',

@@ -24,7 +24,7 @@ const many = (cell_id: string, count: number) =>
     select id, 'viewer', 'role_' || n, created_at, timestamptz '2026-01-01' + n % 2 * interval '1 day'
     from cell, generate_series(1, ${count}::int) n where id = ${cell_id}`)
 
-it('gives every grant in full, oldest first, and none for a cell without', async () => {
+it('returns every grant in full, oldest first; an empty list without grants', async () => {
   const cell_id = await cell()
   expect(await scenario(test, () => ada.client.cell_grant_list({ cell_id }))).toEqual({
     grants: [],
@@ -59,7 +59,7 @@ it('those of soft-deleted actors too', async () => {
   expect((await ada.client.cell_grant_list({ cell_id })).grants).toEqual([grant])
 })
 
-it('pages through all of them once, by moment and id', async () => {
+it('pages through all of them once, by timestamp and id', async () => {
   const cell_id = await cell()
   await many(cell_id, 20)
   const seen: { id: string; created_at: string }[] = []
@@ -93,7 +93,7 @@ it('is 100 without a limit and 500 at most; a cursor is for its cell and actor',
     )
 })
 
-it('viewers, editors, strangers and everybody on a deleted cell: the same 404, byte for byte', async () => {
+it('viewers, editors, strangers, and every caller on a deleted cell: the same 404, byte for byte', async () => {
   const [cell_id, deleted] = [await cell({ visibility: 'public' }), await cell()]
   const editor = await test.account()
   await test.cellGrant(cell_id, 'viewer', { actor_id: bob.actor_id })

@@ -78,7 +78,7 @@ describe('the end of a right', () => {
     }
   })
 
-  it('a visibility change waits for no reader and ends the view of everybody else', async () => {
+  it('a visibility change waits for no reader and ends the view of all others', async () => {
     const cell_id = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
     await ada.client.cell_update({ cell_id, visibility: 'private' })
     expect(await reasonOf(editor.client.cell_clone({ source_id: cell_id }))).toBe('cell_not_found')

@@ -22,7 +22,7 @@ const ids = async (client: TestAccount['client'], input?: Input): Promise<string
 /** A kind that no other test uses, so that the tests of this file do not see each other's cells. */
 const ownKind = () => `kind ${randomUUID()}`
 
-it('answers cells and cursor, newest first, and leaves no audit row', async () => {
+it('returns cells and cursor, newest first, and leaves no audit row', async () => {
   const kind = ownKind()
   const first = await cellRow(test, { kind, created_by: ada.actor_id, created_at: '2026-01-01T00:00:00Z' })
   const second = await cellRow(test, { kind, created_by: ada.actor_id, created_at: '2026-01-02T00:00:00Z' })
@@ -146,7 +146,7 @@ it('kind is exact and case-sensitive', async () => {
 })
 
 describe('created_by', () => {
-  it('names anybody; what comes back is what the caller may see', async () => {
+  it('may name any actor; the list has what the caller may view', async () => {
     const kind = ownKind()
     const eve = await test.account()
     const open = await cellRow(test, { kind, visibility: 'public', created_by: eve.actor_id })
@@ -170,7 +170,7 @@ describe('created_by', () => {
 })
 
 describe('shared_with me', () => {
-  it('gives what a grant admits to, own cells left out, with the grants that do', async () => {
+  it('lists what a grant admits to, without own cells, with the admitting grants', async () => {
     const [me, other] = await Promise.all([test.account(), test.account()])
     const scope_id = randomUUID()
     await test.roleGrant({ actor_id: me.actor_id, role: 'team', scope_kind: 'org', scope_id })
@@ -266,7 +266,7 @@ describe('order', () => {
 })
 
 describe('the acting actor', () => {
-  it('alone counts: cells and grants of other actors of the account do not', async () => {
+  it('is the only one that counts: cells and grants of the account’s other actors do not', async () => {
     const both = await test.account()
     const second = await test.actor(both.id, 'second')
     const kind = ownKind()

@@ -88,7 +88,7 @@ const orders = (['created_at', 'updated_at'] as const).flatMap((order_by) =>
 )
 
 describe.each(['near', 'far'])('where granted cells are %s in the order of the list', (role) => {
-  it('the first pages hold what they must, in order, whatever the filter', async () => {
+  it('the first pages are correct and in order, whatever the filter', async () => {
     const { client } = role === 'near' ? holder : farHolder
     const { actor_id: created_by } = creator
     const ofCreator = prefixed.map((input) => ({ ...input, created_by }))
@@ -113,7 +113,7 @@ describe.each(['near', 'far'])('where granted cells are %s in the order of the l
   })
 })
 
-it('a page by last change, or of a kind, looks at far fewer cells than are granted', async () => {
+it('a page by last change, or of a kind, examines far fewer cells than are granted', async () => {
   for (const input of [
     { order_by: 'updated_at' },
     { kind: 'rare' },
@@ -129,7 +129,7 @@ it('a page by last change, or of a kind, looks at far fewer cells than are grant
   }
 })
 
-it('what is granted there shows as soon as it is, and no longer than it is', async () => {
+it('a granted cell shows from the grant until its end', async () => {
   const id = await cellRow(test, { created_at: '2099-01-01T00:00:00Z' })
   const first = async () => (await holder.client.cell_list({ order_by: 'updated_at', limit: 1 })).cells[0]?.id
   expect(await first()).not.toBe(id)

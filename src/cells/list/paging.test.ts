@@ -38,7 +38,7 @@ const stored = async (condition: Sql, order: Sql): Promise<string[]> =>
     )
   ).map(({ id }) => id)
 
-describe('10 000 cells of one moment', () => {
+describe('10 000 cells of one timestamp', () => {
   const kind = 'one moment'
   const ways = (['created_at', 'updated_at'] as const).flatMap((by) => [
     [by, 'desc'] as const,
@@ -62,7 +62,7 @@ describe('10 000 cells of one moment', () => {
 })
 
 describe('hidden cells', () => {
-  it('500 between two visible ones make no page short and no cursor early or late', async () => {
+  it('500 between two visible ones do not shorten pages or shift cursors', async () => {
     const kind = 'sparse'
     await cellRows(test, 20 * 501, {
       kind: sql`${kind}::text`,

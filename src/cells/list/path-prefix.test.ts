@@ -76,7 +76,7 @@ describe('path_prefix', () => {
     await test.service.app.db.run(sql`delete from cell`)
   })
 
-  it.each(['created_at', 'updated_at'] as const)('refuses order_by %s beside it', async (order_by) => {
+  it.each(['created_at', 'updated_at'] as const)('refuses order_by %s with it', async (order_by) => {
     for (const client of [test.client(), ada.client])
       expect(await client.try.cell_list({ path_prefix: 'a', order_by })).toMatchObject({
         error: {
@@ -142,7 +142,7 @@ describe('path_prefix', () => {
     await test.service.app.db.run(sql`delete from cell`)
   })
 
-  it('looks at no hidden cell under it, where nearly all cells are public', async () => {
+  it('examines no hidden cell under it if nearly all cells are public', async () => {
     const created_by = sql`${root.actor_id}::uuid`
     const rows = (count: number, visibility: string, prefix: string) =>
       cellRows(test, count, {
@@ -171,6 +171,6 @@ it.each([
   ['a\uffff', 'a\u{10000}'],
   ['a\u{10ffff}', 'b'],
   ['\u{10ffff}\u{10ffff}', undefined],
-])('the first text after all that begin with %j is %j', (prefix, after) => {
+])('the first text after all that start with %j is %j', (prefix, after) => {
   expect(afterPrefix(prefix)).toBe(after)
 })

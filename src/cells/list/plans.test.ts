@@ -160,13 +160,13 @@ describe('cell_list touches about a page of cells, in both orders, on the first 
     }
   })
 
-  it('an owner of few cells of a kind that is common among hidden ones: these few', async () => {
+  it('an owner of few cells of a kind that is common among hidden ones: only these few', async () => {
     const { cells, scanned } = await listWork(keeper, { kind: 'note', visibility: 'private' })
     expect(scanned).toEqual([])
     expect(cells).toBeLessThan(50)
   })
 
-  it('ids: these', async () => {
+  it('ids: only these', async () => {
     const { cells } = await stranger.client.cell_list({ limit: 100 })
     const ids = cells.map(({ id }) => id)
     const work = await workOf(test.databaseUrl, () => stranger.client.cell_list({ ids, kind: 'note' }))
