@@ -30,7 +30,7 @@ function restart(file: string | null): void {
   if (isLeaving || file?.endsWith('.test.ts')) return
   restarting ??= (async () => {
     await new Promise((resolve) => setTimeout(resolve, 100))
-    console.log(`\n${file ?? 'A file'} changed; starting anew\n`)
+    console.log(`\n${file ?? 'A file'} changed; restarting\n`)
     await stop()
     restarting = undefined
     if (!isLeaving) server = start()

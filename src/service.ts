@@ -56,7 +56,7 @@ export type Service = {
   ): Promise<unknown>
   /** The operations behind the operator commands. They need no credential; audit rows name `via`. */
   readonly operations: Operations
-  /** Runs your code in one transaction; operator calls join it through `within`. Rejects with what `work` throws. */
+  /** Runs your code in one transaction; operations join it through `within`. Rejects with what `work` throws. */
   transaction<T>(options: TransactionOptions, work: (tools: Work) => Promise<T>): Promise<T>
   /** Applies pending migrations; resolves to their names. */
   migrate(): Promise<string[]>

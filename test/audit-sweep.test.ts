@@ -95,7 +95,7 @@ describe('after a run of everything that is audited', () => {
     expect(test.service.app.audit.flaws + test.service.app.audit.failures).toBe(0)
   })
 
-  it('rows of operator calls say so, and rows of callers do not', () => {
+  it('rows of operations name `via`, and rows of callers do not', () => {
     // Routes used without signing in have no caller either, nor has the sweep, which acts for the grantor.
     const signedOut = new Set(['login', 'signup', 'bootstrap'])
     for (const row of rows) {
@@ -114,7 +114,7 @@ describe('after a run of everything that is audited', () => {
     expect(pairs).toEqual([])
   })
 
-  it('no name, address, message, reason, secret or typed text stands in any row, save the purged account’s', () => {
+  it('no row holds a name, address, message, reason, secret or typed text, except those of the purged account', () => {
     const telling = rows.filter((row) => JSON.stringify(row).includes(mark))
     expect(telling.map(({ event_type }) => event_type)).toEqual(['account_purge'])
   })

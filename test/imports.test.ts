@@ -97,16 +97,16 @@ describe('imports of src', () => {
     ).toEqual([])
   })
 
-  it('a verb is loaded by its table alone, never by another feature', () => {
+  it('only its table imports a method, never another feature', () => {
     const tables = ['src/actions.ts', 'src/routes.ts', 'src/operations.ts']
-    const verbs = new Set(
+    const methods = new Set(
       loaded
         .filter(({ from, to }) => tables.includes(from) && layers[layerOf(to)]?.[0] === 'features')
         .map(({ to }) => to),
     )
-    expect(verbs.size).toBeGreaterThan(10)
+    expect(methods.size).toBeGreaterThan(10)
     const strangers = loaded.filter(
-      ({ from, to }) => verbs.has(to) && !tables.includes(from) && dirname(from) !== dirname(to),
+      ({ from, to }) => methods.has(to) && !tables.includes(from) && dirname(from) !== dirname(to),
     )
     expect(strangers.map(shown)).toEqual([])
   })

@@ -211,7 +211,7 @@ describe('each command that changes something leaves exactly its row', () => {
 })
 
 describe('an account with several actors', () => {
-  it('is asked which one a role is for, and shows the choice', async () => {
+  it('has to be told which one a role is for, and lists them', async () => {
     const ada = await test.account()
     const second = await test.actor(ada.id, 'Second\u202e')
     for (const command of [
@@ -255,7 +255,7 @@ describe('an account with several actors', () => {
 })
 
 describe('what is said', () => {
-  it('tables stand in columns, names cannot steer the terminal, and a page goes on from the one before', async () => {
+  it('tables have columns, names cannot control the terminal, and pages keep the column widths', async () => {
     const ada = await test.account()
     await test.service.app.db.run(
       sql`update actor set name = 'evil' || chr(27) || '[2J' where id = ${ada.actor_id}::uuid`,
@@ -296,13 +296,13 @@ describe('what is said', () => {
     expect(JSON.parse(json.stderr)).toMatchObject({ issues: [{ path: ['username'] }] })
   })
 
-  it('a password that does not come is wrong usage', async () => {
+  it('an empty password input is wrong usage', async () => {
     const { code, stderr } = await cellkeep(['account', 'create', '--username', 'somebody'])
     expect(code).toBe(2)
     expect(stderr).toMatch(/standard input/)
   })
 
-  it('one is said as one', async () => {
+  it('a count of one is in the singular', async () => {
     const ada = await test.account()
     const { stdout } = await cellkeep(['session', 'revoke-all', ada.username])
     expect(stdout).toBe('1 session ended.\n')
@@ -310,7 +310,7 @@ describe('what is said', () => {
     expect(again.stdout).toBe('0 sessions ended.\n')
   })
 
-  it('a wrong word or option names the one that was meant, and nothing was looked up', async () => {
+  it('a misspelled word or option suggests the right one, and nothing was looked up', async () => {
     const wrong = async (...args: string[]) => (await cellkeep(args)).stderr
     expect(await wrong('acount', 'show')).toMatch(/"acount"; did you mean account\?/)
     expect(await wrong('account', 'shwo')).toMatch(/"account shwo"; did you mean show\?/)

@@ -25,7 +25,7 @@ const piped = (...chunks: (string | Buffer)[]): CommandIo => ({
   stdin: Readable.from(chunks),
 })
 
-it('a terminal is asked twice, edits the line, and shows nothing of it', async () => {
+it('a terminal is asked twice, supports editing, and shows nothing of the input', async () => {
   const { io, type, screen } = terminal()
   const asked = askPassword(io, 'ada')
   await type('correct hoX\u007frse\r', 'correct horse\r')
@@ -33,7 +33,7 @@ it('a terminal is asked twice, edits the line, and shows nothing of it', async (
   expect(screen()).toBe('New password for ada: \nThe same again: \n')
 })
 
-it('two that differ are asked for once more', async () => {
+it('two different inputs are asked for again', async () => {
   const { io, type, screen } = terminal()
   const asked = askPassword(io, 'ada')
   await type('one of them\r', 'the other\r', 'a third\r', 'a third\r')

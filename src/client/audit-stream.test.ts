@@ -90,7 +90,7 @@ describe('auditStream', () => {
     ])
   })
 
-  it('goes on at another node when one shuts down', async () => {
+  it('continues on another node when one shuts down', async () => {
     const { test, headers, proxy } = await started()
     const node = await testService({ audit_stream: true, database_url: test.databaseUrl })
     onTestFinished(() => node.close())

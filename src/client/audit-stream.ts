@@ -67,9 +67,9 @@ export async function* auditStream(options: AuditStreamOptions): AsyncGenerator<
       if (error instanceof AuditStreamError) throw error
     }
     signal?.throwIfAborted()
-    const most = Math.min(pause.ms * 2 ** pause.failures, longestWaitMs)
+    const maxWaitMs = Math.min(pause.ms * 2 ** pause.failures, longestWaitMs)
     pause.failures += 1
-    await sleep(Math.random() * most, signal)
+    await sleep(Math.random() * maxWaitMs, signal)
   }
 }
 

@@ -103,15 +103,15 @@ export const operatorRaces: Record<string, Race> = {
 
   'actors are added beyond the cap': async (world) => {
     const ada = await world.account()
-    const most = world.service.app.config.max_actors as number
+    const max = world.service.app.config.max_actors as number
     const outcomes = await race(
-      Array.from({ length: most + 3 }, (_, i) => () => {
+      Array.from({ length: max + 3 }, (_, i) => () => {
         return world.service.operations.addActor({ account_id: ada.id, name: `actor ${i}` }, operator)
       }),
     )
     only(outcomes, ['ok', 'actor_limit'])
-    assert.equal(ok(outcomes), most - 1)
-    return `${most} actors`
+    assert.equal(ok(outcomes), max - 1)
+    return `${max} actors`
   },
 
   'an operator sets the password while sessions are opened with the old one': async (world) => {

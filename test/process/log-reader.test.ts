@@ -79,7 +79,7 @@ test('SIGTERM stops a server whose log nobody reads', async () => {
   expect(await once(child, 'exit')).toEqual([0, null])
 })
 
-test('readers of the log and of the messages who go away end nothing', async () => {
+test('the server keeps running when the readers of its log and messages are gone', async () => {
   const { child, url, reader } = await unreadServer('gone')
   closeSync(reader)
   child.stderr.destroy()

@@ -9,7 +9,7 @@ import { startServer, workspace } from '../helpers/server-process.ts'
 const space = await workspace()
 afterAll(() => space.remove())
 
-test('at SIGTERM every audit stream is told, one whose client reads nothing too, and the server ends by itself', async () => {
+test('SIGTERM ends every audit stream, even if its client reads nothing, and the server exits', async () => {
   const { env } = await ownPostgres()
   const cwd = await space.make('streams')
   const server = await startServer(cwd, { ...env, CELLKEEP_SSE_PER_CREDENTIAL: '30' })

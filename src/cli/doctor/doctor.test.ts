@@ -138,7 +138,7 @@ describe('the audit log', () => {
     expect(await test.service.app.db.rows(sql`select from audit_log`)).toEqual(rows)
   })
 
-  it('somebody who locks it', async () => {
+  it('that another session locks', async () => {
     const other = await rival(test.databaseUrl)
     await other.begin('lock table audit_log in access exclusive mode')
     expect(await found()).toEqual(['audit_write_broken'])
@@ -161,7 +161,7 @@ describe('the audit log', () => {
 })
 
 describe('the schema', () => {
-  it('pending steps and drift, each instead of what could not be read then', async () => {
+  it('pending migrations and drift, each reported alone because nothing else can be read', async () => {
     const old = await testService()
     const at = { CELLKEEP_DATABASE_URL: old.databaseUrl }
     const run = old.service.app.db.run
