@@ -279,7 +279,7 @@ describe('what is said', () => {
       return stderr
     }
     expect(await told(['account', 'show', 'not-there'])).toBe(
-      'There is no such account, or not in the state asked for.\n' +
+      'There is no such account in the required state.\n' +
         '  `cellkeep account list --deleted` shows them all.\n',
     )
     expect(await told(['account', 'create', '--username', '1x'], 'short')).toBe(

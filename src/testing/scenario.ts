@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { AuditRow } from '../audit/audit.ts'
 import { sql } from '../db/db.ts'
 import { type Notification, notifications } from '../notifications.ts'
@@ -46,6 +47,7 @@ export async function scenario<T>(
     reason = reasonOf(error)
     if (reason === undefined) throw error
   } finally {
+    await arrival(sent, expected.notify?.length ?? 0)
     deaf()
   }
   assert.equal(reason, expected.reason, 'the reason of the refusal')
@@ -64,6 +66,11 @@ export async function scenario<T>(
   })
   checkNotifications(sent, expected.notify ?? [])
   return result
+}
+
+/** Waits until so many have arrived: those of another process, such as a command, come a moment after its end. */
+async function arrival(sent: readonly Notification[], count: number): Promise<void> {
+  for (let waits = 0; sent.length < count && waits < 500; waits++) await delay(10)
 }
 
 /** The reason of a client's `CellkeepError`, or of a `ServiceError` from `service.call`. */

@@ -61,7 +61,7 @@ describe('beside a running server', slow, () => {
     const again = await cellkeep(['bootstrap-token', 'reset'])
     expect([again.code, again.stderr]).toMatchObject([
       1,
-      expect.stringMatching(/^The one bootstrap has happened\./),
+      expect.stringMatching(/^Bootstrap works only once and has been done\./),
     ])
   })
 
@@ -86,7 +86,7 @@ describe('beside a running server', slow, () => {
     expect(await cellkeep(['account', 'purge', 'ada', '--confirm'])).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(
-        /^The account holds the role keeper\.\n {2}First `cellkeep keeper transfer/,
+        /^The account holds the role keeper\.\n {2}Run `cellkeep keeper transfer/,
       ),
     })
     expect((await cellkeep(['account', 'purge'])).code).toBe(2)
