@@ -44,7 +44,8 @@ describe('a release', () => {
   })
 
   it('is a commit and a tag on main', () => {
-    release(root, '0.2.0', '2026-03-04')
+    // To publish, even for show, asks the registry.
+    release(root, '0.2.0', '2026-03-04', ['pack', '--dry-run'])
     expect(git('log', '-1', '--format=%s').trim()).toBe('Release 0.2.0')
     expect(git('tag', '--points-at', 'HEAD').trim()).toBe('v0.2.0')
     expect(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version).toBe('0.2.0')

@@ -9,7 +9,12 @@ import { parseArgs } from 'node:util'
  * manifest and the lock file, commits, tags, and packs. It does not push or publish: its last line says how to.
  * Needs a clean tree on `main`.
  */
-export function release(root: string, version: string, today: string): void {
+export function release(
+  root: string,
+  version: string,
+  today: string,
+  dryRun = ['publish', '--dry-run'],
+): void {
   const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
   const npm = (...args: string[]): void => {
     execFileSync('npm', args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
@@ -24,7 +29,7 @@ export function release(root: string, version: string, today: string): void {
   git('commit', '--all', '--message', `Release ${version}`)
   git('tag', '--annotate', `v${version}`, '--message', `Cellkeep ${version}`)
   npm('run', 'build', '--if-present')
-  npm('publish', '--dry-run')
+  npm(...dryRun)
 }
 
 const pending = '## Pending'

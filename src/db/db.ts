@@ -41,15 +41,18 @@ export function openDatabase(options: DatabaseOptions): Database {
 }
 
 async function exclusively<T>(pool: Pool, name: string, work: () => Promise<T>): Promise<T | undefined> {
-  const client = await pool.connect()
+  const client = await pool.connectAlive()
   const lock = async (what: 'pg_try_advisory_lock' | 'pg_advisory_unlock'): Promise<boolean> =>
     (await pool.send(client, sql`select ${sql.raw(what)}(hashtextextended(${name}, 0)) as done`)).rows[0].done
-  let isHeld = false
+  let isClean = false
   try {
-    isHeld = await lock('pg_try_advisory_lock')
-    return isHeld ? await work() : undefined
+    const isHeld = await lock('pg_try_advisory_lock')
+    try {
+      return isHeld ? await work() : undefined
+    } finally {
+      isClean = !isHeld || (await lock('pg_advisory_unlock').catch(() => false))
+    }
   } finally {
-    const isClean = !isHeld || (await lock('pg_advisory_unlock').catch(() => false))
     client.release(!isClean)
   }
 }

@@ -37,6 +37,8 @@ export type DatabaseOptions = {
 export type Pool = {
   /** Rejects with `service_unavailable`. */
   connect(): Promise<pg.PoolClient>
+  /** A connection that has just answered, at the cost of a round trip. */
+  connectAlive(): Promise<pg.PoolClient>
   send(client: pg.PoolClient, query: Sql): Promise<pg.QueryResult>
   /** One statement that can only read. */
   read(query: Sql): Promise<pg.QueryResult>
@@ -77,6 +79,19 @@ export function openPool(options: DatabaseOptions): Pool {
       throw databaseRefusal(error) ?? withCause(refusal('service_unavailable'), error)
     }
   }
+  // An idle connection may have died without our having heard of it yet.
+  const connectAlive = async (): Promise<pg.PoolClient> => {
+    for (let tries = 0; ; tries++) {
+      const client = await connect()
+      try {
+        await client.query('select')
+        return client
+      } catch (error) {
+        client.release(true)
+        if (tries >= options.poolMax) throw databaseRefusal(error) ?? error
+      }
+    }
+  }
   const send: Pool['send'] = async (client, query) => {
     try {
       return await client.query(compiled(query))
@@ -111,6 +126,7 @@ export function openPool(options: DatabaseOptions): Pool {
   }
   return {
     connect,
+    connectAlive,
     send,
     read,
     write,
