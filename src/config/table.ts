@@ -56,8 +56,8 @@ const serving = {
     doc: 'Max size of a request body.',
   }),
   body_limit_anonymous: setting(whole(4096, 16_777_216, 'bytes'), {
-    default: 1_048_576,
-    doc: 'Max size of a request body without a valid credential, including logins; never more than `body_limit`. 65536 is enough for the built-in methods.',
+    default: 65_536,
+    doc: 'Max size of a request body without a valid credential, including logins; never more than `body_limit`.',
   }),
   arriving_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
     default: () => heapShare(32, 16_777_216),
