@@ -98,8 +98,12 @@ describe.each(lists)('%s', (_what, list) => {
 it('the bundle of a cell: 501 of its 10 000 edges of each kind', async () => {
   const work = await workOf(test.databaseUrl, () => bob.client.cell_get({ id: open }))
   expect(work.scanned.filter((table) => table !== 'role_grant')).toEqual([])
+  const { version } = await test.service.app.db.readOnly.one<{ version: number }>(
+    sql`select current_setting('server_version_num')::integer as version`,
+  )
   // PostgreSQL 15 reads one more, to see that there is any.
-  expect(work.rows.cell_field).toBeLessThanOrEqual(502)
-  expect(work.rows.cell_item).toBeLessThanOrEqual(502)
+  const examined = version < 160_000 ? 502 : 501
+  expect(work.rows.cell_field).toBeLessThanOrEqual(examined)
+  expect(work.rows.cell_item).toBeLessThanOrEqual(examined)
   expect(work.rows.cell).toBeLessThanOrEqual(2 * 501 + 1)
 })
