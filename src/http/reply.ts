@@ -17,16 +17,19 @@ export type EdgeRequest = {
   readonly address: string | undefined
   /** False: there is no body, or it is declared as empty. */
   readonly hasBody: boolean
-  /** The whole body; null as soon as it exceeds `limit` bytes, or the limit that `raise` returns. */
-  body(limit: number, raise?: RaiseLimit): Promise<Uint8Array | null>
+  /** The whole body; null as soon as it exceeds `limit` bytes. */
+  body(limit: number, isKnown: IsKnown): Promise<Uint8Array | null>
   /** The client asks for another protocol on this connection. */
   readonly isUpgrade?: boolean
   /** True when the client has left and reads no answer. */
   isGone(): boolean
 }
 
-/** Called once when a body exceeds the limit; resolves to the limit for this sender. */
-export type RaiseLimit = () => Promise<number>
+/** A longer body is read at once only if its sender has a valid credential. */
+export const smallBody = 65_536
+
+/** Asked once for a body that is not small: whether its sender has a valid credential. Rejects an invalid one. */
+export type IsKnown = () => boolean | Promise<boolean>
 
 export type EdgeReply = {
   status: number

@@ -4,7 +4,7 @@ import { guardCredential } from '../core/guards.ts'
 import { attemptOf, type Route } from '../core/route.ts'
 import { refusal } from '../errors.ts'
 import { badText, issue, mayHoldBadText, toIssues, tooDeep } from '../wire/issues.ts'
-import { bodyLimit, readJsonText } from './body.ts'
+import { readJsonText } from './body.ts'
 import type { RequestInfo } from './jsonrpc.ts'
 import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './reply.ts'
 
@@ -68,7 +68,7 @@ async function readInput(
   request: EdgeRequest,
   isKnown: boolean,
 ): Promise<unknown> {
-  const text = await readJsonText(request, bodyLimit(config, isKnown))
+  const text = await readJsonText(request, config.body_limit, () => isKnown)
   const value = text === null || tooDeep(text, nestingMax) ? undefined : parseJson(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refusal('invalid_json_body')
   const bad = mayHoldBadText(text as string) ? badText(value) : undefined
