@@ -10,6 +10,7 @@ import { routeList } from '../routes.ts'
 import { admitUpgrade } from '../websocket/upgrade.ts'
 import { bodyLimit, readJsonText } from './body.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
+import { home } from './home.ts'
 import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
 import { compileOrigins } from './origin.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, jsonReply } from './reply.ts'
@@ -179,6 +180,8 @@ function surfaceTable(
       checksOrigin: true,
       handle: (request, origin) => admitUpgrade(app, request, origin),
     })
+  if (config.home_page)
+    mount('/', { verbs: ['GET', 'HEAD'], exempt: true, handle: (request) => home(app, request) })
   const live: Surface = {
     verbs: ['GET', 'HEAD'],
     exempt: true,
