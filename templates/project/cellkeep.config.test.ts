@@ -13,7 +13,7 @@ after(() => service.close())
 test('a note needs a label', async () => {
   const { client } = await service.account()
   const made = await client.try.cell_create({ kind: 'note', data: {} })
-  assert.equal(made.ok || made.error.reason, 'invalid_params')
+  assert.equal(made.ok || made.error.reason, 'cell_data_invalid')
 })
 
 test('only curators count labels', async () => {
