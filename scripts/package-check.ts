@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
+import { runBlocks, writeBlocks } from './doc-blocks.ts'
 import { environment, type Place, runEmbed, runStandalone } from './example-runs.ts'
 import { checkTypes, makeProject, pack } from './package-project.ts'
 
@@ -40,10 +41,17 @@ try {
   await mkdir(root)
   const tarball = await pack(work)
   await makeProject(root, tarball)
+  await writeBlocks(root)
   await passes('types, the declarations of the package checked too', () => checkTypes(root))
   await passes('a project of `cellkeep new`: its tests, its types, its server', () =>
     useNewProject(root, tarball),
   )
+  await passes('the code blocks of the pages', async () => {
+    const directory = join(work, 'pages')
+    await mkdir(directory)
+    const place: Place = { root, node: process.execPath, directory }
+    await withServer(place, async (url) => console.log(`${await runBlocks(place, url)} blocks`))
+  })
   for (const version of nodes) {
     const node = await nodeBinary(version)
     const directory = join(work, `data-${version}`)
