@@ -1,6 +1,7 @@
 import { activeGrant } from '../auth/active-grant.ts'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import type { Scope } from '../roles/scope.ts'
 
 export type LockedAccount = {
   id: string
@@ -97,4 +98,23 @@ function subject(ending: Ending): Sql {
   if ('account_id' in ending) return sql`actor.account_id = ${ending.account_id}::uuid`
   if ('actor_id' in ending) return sql`actor.id = ${ending.actor_id}::uuid`
   return sql`g.id = ${ending.role_grant_id}::uuid`
+}
+
+/**
+ * Takes the scope lock, before any account lock. Whatever makes a grant or an offer at the scope takes it shared and
+ * `destroyScope` takes it exclusively, so that none is made while or after the scope is destroyed.
+ */
+export async function lockScope(
+  db: Queryable,
+  { scope_kind, scope_id }: Scope,
+  mode: 'shared' | 'exclusive' = 'shared',
+): Promise<void> {
+  if (scope_id === null) return
+  await db.run(sql`select ${scopeLock(sql`${scope_kind}::text`, sql`${scope_id}::text`, mode)}`)
+}
+
+/** The lock as an SQL expression, for a statement that reads the scope itself. */
+export const scopeLock = (kind: Sql, id: Sql, mode: 'shared' | 'exclusive' = 'shared'): Sql => {
+  const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock')
+  return sql`${lock}(hashtextextended('cellkeep scope ' || ${kind} || ' ' || ${id}, 0))`
 }

@@ -1,4 +1,4 @@
-import type { Carriers } from '../auth/carriers.ts'
+import type { Carriers } from '../auth/caller.ts'
 import type { Credential } from '../auth/identity.ts'
 
 /** What a socket is bound to from its upgrade to its close. */

@@ -1,6 +1,6 @@
 import { refusal, type ServiceError } from '../errors.ts'
 import { type Envelope, type Id, invalidRequest, isObject, parseText, readEnvelope } from '../http/jsonrpc.ts'
-import { issue, mayHoldBadText } from '../wire/issues.ts'
+import { issue } from '../wire/issues.ts'
 
 /** What one message of a client asks for. */
 export type Frame =
@@ -25,7 +25,7 @@ export function readFrame(text: string | null): Frame {
   }
   const envelope = readEnvelope(value)
   if ('refused' in envelope) return { kind: 'refused', id: envelope.id, error: envelope.refused }
-  return { kind: 'request', envelope, mayHoldBadText: mayHoldBadText(text as string) }
+  return { kind: 'request', envelope, mayHoldBadText: parsed.mayHold }
 }
 
 function cancelOf({ jsonrpc, method, params }: Record<string, unknown>): Frame {
