@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { lockScope } from '../accounts/locks.ts'
-import { lockLiveActor } from '../actors/lock.ts'
+import { lockLiveActor, lockScope } from '../accounts/locks.ts'
 import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
