@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { App } from '../core/app.ts'
-import { type EdgeReply, type EdgeRequest, jsonReply } from './reply.ts'
+import { type EdgeReply, type EdgeRequest, jsonReply } from './exchange.ts'
 
 const style = `
 :root { color-scheme: light dark; --line: #8884 }
