@@ -22,26 +22,28 @@ compdef _cellkeep cellkeep
 `,
 }
 
-export const completion: Command = command({
-  name: 'completion',
-  usage: 'bash|zsh|fish',
-  summary: 'Print a script that completes commands, options, methods and their inputs in a shell.',
-  details:
-    'Examples:\n  eval "$(cellkeep completion bash)"        in ~/.bashrc\n  eval "$(cellkeep completion zsh)"         in ~/.zshrc\n  cellkeep completion fish > ~/.config/fish/completions/cellkeep.fish',
-  args: Number.POSITIVE_INFINITY,
-  async run({ args: [shell = '', ...words], io }) {
-    if (shell === 'words') {
-      // Loaded late: the table of commands holds this one.
-      const { commands } = await import('./groups.ts')
-      io.stdout.write(
-        candidates(words, commands)
-          .map((one) => `${one}\n`)
-          .join(''),
-      )
-    } else if (Object.hasOwn(scripts, shell)) io.stdout.write(scripts[shell] as string)
-    else throw new WrongUsage('Name the shell: bash, zsh or fish.')
-  },
-})
+/** `commands` is called late: the table of commands holds this one. */
+export const completion = (commands: () => readonly Command[]): Command =>
+  command({
+    name: 'completion',
+    usage: 'bash|zsh|fish',
+    summary: 'Print a script that completes commands, options, methods and their inputs in a shell.',
+    details:
+      'Examples:\n  eval "$(cellkeep completion bash)"        in ~/.bashrc\n  eval "$(cellkeep completion zsh)"         in ~/.zshrc\n  cellkeep completion fish > ~/.config/fish/completions/cellkeep.fish',
+    args: Number.POSITIVE_INFINITY,
+    async run({ args: [shell = '', ...words], io }) {
+      if (shell === 'words') {
+        // Loaded late: the table of commands holds this one.
+        const { commands } = await import('./groups.ts')
+        io.stdout.write(
+          candidates(words, commands)
+            .map((one) => `${one}\n`)
+            .join(''),
+        )
+      } else if (Object.hasOwn(scripts, shell)) io.stdout.write(scripts[shell] as string)
+      else throw new WrongUsage('Name the shell: bash, zsh or fish.')
+    },
+  })
 
 /** What may stand in place of the last word, which is the beginning of it. */
 function candidates(words: readonly string[], commands: readonly Command[]): string[] {

@@ -77,7 +77,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     },
     'daemon-token': daemonToken,
   },
-  'Call a server': { login, logout, call, tail, completion },
+  'Call a server': { login, logout, call, tail, completion: completion(() => commands) },
   'The database': { migrate, backup, restore, cleanup: null },
 }
 
@@ -111,4 +111,4 @@ export const groups: Readonly<Record<string, readonly Command[]>> = Object.fromE
     Object.entries(words).map(([word, about]) => filled(word, about)),
   ]),
 )
-export const commands = Object.values(groups).flat()
+export const commands: readonly Command[] = Object.values(groups).flat()
