@@ -33,10 +33,8 @@ export const completion = (commands: () => readonly Command[]): Command =>
     args: Number.POSITIVE_INFINITY,
     async run({ args: [shell = '', ...words], io }) {
       if (shell === 'words') {
-        // Loaded late: the table of commands holds this one.
-        const { commands } = await import('./groups.ts')
         io.stdout.write(
-          candidates(words, commands)
+          candidates(words, commands())
             .map((one) => `${one}\n`)
             .join(''),
         )
