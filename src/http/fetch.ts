@@ -1,5 +1,5 @@
 import { refusal } from '../errors.ts'
-import { type EdgeReply, type EdgeRequest, type IsKnown, type StreamBody, smallBody } from './reply.ts'
+import { type EdgeReply, type EdgeRequest, type IsKnown, type StreamBody, smallBody } from './exchange.ts'
 
 /** What a fetch-style host knows besides the request. */
 export type FetchInfo = {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { refusal, type ServiceError } from '../errors.ts'
 import { createFairQueue } from '../limits/fair-queue.ts'
-import { type IsKnown, smallBody } from './reply.ts'
+import { type IsKnown, smallBody } from './exchange.ts'
 
 /** Large bodies of anonymous senders that are read at the same time; others wait, unread, for their turn. */
 const largeAtOnce = 4
