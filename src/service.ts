@@ -26,7 +26,7 @@ import { openDatabase } from './db/db.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
-import { StartError } from './errors.ts'
+import { createRefusal, StartError } from './errors.ts'
 import { createEdge, type Phase } from './http/edge.ts'
 import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import type { EdgeReply, EdgeRequest } from './http/reply.ts'
@@ -36,7 +36,6 @@ import { type Log, openLog } from './log/log.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
-import type { CellHooks } from './registry/hooks.ts'
 import { createRegistry } from './registry/registry.ts'
 import { createSockets } from './websocket/websocket.ts'
 
@@ -189,7 +188,7 @@ export async function composeApp(
   const { config, declarations } = parsed
   const { connection, log } = deps
   const registry = declaredIn(config.config, () => createRegistry(declarations))
-  const own = (declarations.actions ?? {}) as Record<string, Action>
+  const own = declarations.actions ?? {}
   const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
   if (twice)
     throw new StartError(
@@ -221,7 +220,7 @@ export async function composeApp(
     disk: deps.disk ?? unknownDisk,
     registry,
     actions: wired,
-    hooks: (declarations.hooks ?? {}) as CellHooks,
+    hooks: declarations.hooks ?? {},
     callers: createCallerReader(db, {
       daemon,
       onTokenUse: lastUsed.stamp,
@@ -248,6 +247,7 @@ export async function composeApp(
     }),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
+    fail: createRefusal(registry.reasons),
     outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log),
     gate: new Gate({
       perCaller: config.max_caller_connections,

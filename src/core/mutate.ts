@@ -1,6 +1,6 @@
 import { type Audit, type AuditRow, type Envelope, envelopeOf } from '../audit/audit.ts'
-import type { Queryable, Transaction } from '../db/db.ts'
-import { type Reason, refusal, ServiceError } from '../errors.ts'
+import { type Queryable, sql, type Transaction } from '../db/db.ts'
+import { type Reason, ServiceError } from '../errors.ts'
 import type { AttemptMetadata, EventType } from '../events.ts'
 import type { Notification, Notify } from '../notifications.ts'
 import { closingsOf } from '../realtime/closings.ts'
@@ -8,8 +8,6 @@ import type { App } from './app.ts'
 
 /** Builds a refusal with one of the reasons that a declaration lists: `throw fail('cell_not_found')`. */
 export type Fail<E extends Reason> = (reason: E, extra?: Record<string, unknown>) => ServiceError
-
-export const fail: Fail<Reason> = refusal
 
 /** The tools of a mutation; `db` is its transaction. */
 export type Work = {
@@ -94,27 +92,51 @@ async function run<T>(
   { rows, envelope, caller, origin }: Run,
   work: (tools: Work) => Promise<T>,
 ): Promise<{ result: T } | { refused: ServiceError }> {
-  const notifications: Notification[] = []
+  const sent: Notification[] = []
+  const toActors: [actor_id: string, Notification][] = []
   const audit: Audit = (event_type, metadata, own) => {
     rows.push({ event_type, outcome: 'success', ...envelopeOf(envelope, own), metadata })
   }
-  const notify: Notify = (account_id, method, params) => {
-    notifications.push({ account_id, method, params })
+  const notify: Notify = (to, method, params) => {
+    const checked = app.registry.notifications.sendable(method, params) as typeof params
+    const isAccount = typeof to === 'string'
+    const one: Notification = { account_id: isAccount ? to : nobody, method, params: checked }
+    sent.push(one)
+    if (!isAccount) toActors.push([to.actor_id, one])
   }
   tx.beforeCommit(
     () => app.audit.statement(rows, caller),
     (answer) => app.audit.settle(answer, rows),
   )
   tx.afterCommit(() => {
+    const notifications = sent.filter(({ account_id }) => account_id !== nobody)
     if (rows.length > 0 || notifications.length > 0)
       app.hub.publish({ notifications, closings: closingsOf(rows), wroteAudit: rows.length > 0, origin })
   })
+  let outcome: { result: T } | { refused: ServiceError }
   try {
-    return { result: await work({ db: tx, audit, notify, afterCommit: tx.afterCommit }) }
+    outcome = { result: await work({ db: tx, audit, notify, afterCommit: tx.afterCommit }) }
   } catch (error) {
-    if (error instanceof ServiceError && error.commits) return { refused: error }
-    throw error
+    if (!(error instanceof ServiceError) || !error.commits) throw error
+    outcome = { refused: error }
   }
+  if (toActors.length > 0) await addressAccounts(tx, toActors)
+  return outcome
+}
+
+/** The account of an actor that does not exist. */
+const nobody = ''
+
+/** Sockets are of accounts, so a notification to an actor goes to its account. */
+async function addressAccounts(
+  db: Queryable,
+  toActors: readonly (readonly [actor_id: string, Notification])[],
+): Promise<void> {
+  const ids = [...new Set(toActors.map(([id]) => id))]
+  const rows = await db.rows<{ id: string; account_id: string }>(sql`
+    select id, account_id from actor where id = any(${ids}::uuid[])`)
+  const accounts = new Map(rows.map(({ id, account_id }) => [id, account_id]))
+  for (const [id, one] of toActors) one.account_id = accounts.get(id.toLowerCase()) ?? nobody
 }
 
 /**

@@ -87,7 +87,7 @@ const broken: [rule: string, action: Action, names: RegExp][] = [
   ['a missing axis', withAuth({ account: 'required' }), /auth\.actor must be one of/],
   ['a misspelled guard', withAuth({ ...required, role: ['admin'] }), /auth\.role is unknown/],
   ['roles that are no list', withAuth({ ...required, roles: 'admin' }), /auth\.roles must be a list/],
-  ['no axes at all', withAuth(undefined), /auth must say/],
+  ['no axes at all', withAuth(undefined), /auth must be an object that says account and actor/],
   ['an unknown limit', declared({ rate_limit: 'acount' }), /rate_limit must be one of/],
   ['side effects without a transaction', declared({ side_effects: true }), /mutation\(\)/],
   ['a transaction without side effects', declared({ event: 'login' }), /query\(\)/],
