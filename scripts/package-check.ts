@@ -1,6 +1,6 @@
 /**
  * `node scripts/package-check.ts`: packs the package, installs it into an empty project, and uses it there as a
- * consumer would, on the oldest supported Node, on 24 and on the pinned one.
+ * consumer would, on the oldest supported Node, on 24 and on the pinned one. With `--types` it only compiles.
  */
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { environment, type Place, runEmbed, runStandalone } from './example-runs.ts'
-import { checkTypes, makeProject, pack } from './package-project.ts'
+import { checkTypes, compilers, makeProject, pack } from './package-project.ts'
 
 /** Opens a live client on Node's own WebSocket, as the account that the example created. */
 const liveProgram = `
@@ -39,7 +39,11 @@ try {
   const root = join(work, 'project')
   await mkdir(root)
   await makeProject(root, await pack(work))
-  await passes('types, the declarations of the package checked too', () => checkTypes(root))
+  for (const compiler of compilers)
+    await passes(`types by ${compiler}, the declarations of the package checked too`, () =>
+      checkTypes(root, compiler),
+    )
+  if (process.argv.includes('--types')) nodes.length = 0
   for (const version of nodes) {
     const node = await nodeBinary(version)
     const directory = join(work, `data-${version}`)

@@ -32,11 +32,12 @@ export async function makeProject(project: string, tarball: string): Promise<voi
     private: true,
     type: 'module',
     dependencies: { cellkeep: `file:${tarball}`, zod: dependencies.zod },
-    devDependencies: { '@types/node': types, typescript },
+    devDependencies: { '@types/node': types, typescript, [oldest]: `npm:typescript@${oldestVersion}` },
   })
   // Without install scripts, as careful users install.
   await run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: project })
   await copyExamples(project)
+  await cp(join(root, 'test/consumer'), join(project, 'consumer'), { recursive: true })
   await writeFile(join(project, 'types.ts'), inference)
   await writeJson(join(project, 'tsconfig.json'), {
     compilerOptions: {
@@ -44,6 +45,7 @@ export async function makeProject(project: string, tarball: string): Promise<voi
       module: 'nodenext',
       strict: true,
       exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
       noEmit: true,
       skipLibCheck: false,
       allowImportingTsExtensions: true,
@@ -52,9 +54,14 @@ export async function makeProject(project: string, tarball: string): Promise<voi
   })
 }
 
-export async function checkTypes(project: string): Promise<void> {
-  const compiler = join(project, 'node_modules/typescript/bin/tsc')
-  await run(process.execPath, [compiler, '-p', project], { cwd: project }).catch(({ stdout }) =>
+/** The oldest supported compiler, under a name of its own. */
+const oldest = 'typescript-oldest'
+const oldestVersion = '~5.9.0'
+export const compilers = ['typescript', oldest]
+
+export async function checkTypes(project: string, compiler: string): Promise<void> {
+  const tsc = join(project, 'node_modules', compiler, 'bin/tsc')
+  await run(process.execPath, [tsc, '-p', project], { cwd: project }).catch(({ stdout }) =>
     assert.fail(stdout),
   )
 }
@@ -80,7 +87,7 @@ async function copyExamples(project: string): Promise<void> {
 
 const writeJson = (path: string, value: object): Promise<void> => writeFile(path, JSON.stringify(value))
 
-/** Code that must compile for a consumer, and code that must not. */
+/** Calls that must compile for a consumer, and calls that must not; `test/consumer` does the same for declarations. */
 const inference = `
 import { type CellkeepError, createClient } from 'cellkeep/client'
 import { auditStream } from 'cellkeep/client/audit'
