@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
 import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,8 +21,20 @@ export async function pack(directory: string): Promise<string> {
     paths.filter((path) => path.includes('.test.')),
     [],
   )
+  assert.deepEqual(await untyped(), [], 'no `any` in the declarations')
   console.log(`${packed.filename}: ${paths.length} files, ${packed.size} bytes`)
   return join(directory, packed.filename)
+}
+
+/** The lines of the built declarations that say `any`, comments and texts aside. */
+async function untyped(): Promise<string[]> {
+  const files = globSync('dist/**/*.d.ts', { cwd: root })
+  const found = files.map(async (file) => {
+    const text = (await readFile(join(root, file), 'utf8')).replace(/\/\*[\s\S]*?\*\/|'[^'\n]*'/g, '')
+    return text.split('\n').flatMap((line) => (/\bany\b/.test(line) ? [`${file}: ${line.trim()}`] : []))
+  })
+  assert.ok(found.length > 100, 'the package was built')
+  return (await Promise.all(found)).flat()
 }
 
 /** A consumer's project: the tarball installed, the examples importing it by name, and type tests. */

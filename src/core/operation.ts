@@ -96,8 +96,12 @@ export type Command<In = Record<string, unknown>, O = unknown> = {
   lines?(last: StreamedOf<O> | undefined): Record<string, unknown>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: one table holds commands of any input and result.
-export type AnyCommand = Command<any, any>
+/** A command of whatever input and result, as the CLI runs it. */
+export type AnyCommand = Omit<Command, 'table' | 'phrase' | 'lines'> & {
+  table?: { columns: Columns<Record<string, unknown>>; none: string }
+  phrase?(result: unknown, said: Said): Phrase
+  lines?(last: unknown): Record<string, unknown>
+}
 
 /** What `phrase` gets besides the input. */
 export type Said = {
