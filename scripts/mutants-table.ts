@@ -10,7 +10,7 @@ export type Group = {
 export const groups: Group[] = [
   {
     file: 'src/core/guards.ts',
-    tests: ['src/core/guards.test.ts'],
+    tests: ['src/core/guards.test.ts', 'src/core/scoped-roles.test.ts'],
     mutants: [
       [`auth.account === 'required') throw`, `auth.account === 'optional') throw`],
       ['types && !types.includes(caller.credential.type)', 'false'],

@@ -92,24 +92,24 @@ async function run<T>(
   { rows, envelope, caller, origin }: Run,
   work: (tools: Work) => Promise<T>,
 ): Promise<{ result: T } | { refused: ServiceError }> {
-  const sent: Notification[] = []
-  const toActors: [actor_id: string, Notification][] = []
+  const notifications: Notification[] = []
+  let toActors: [actor_id: string, Notification][] | undefined
   const audit: Audit = (event_type, metadata, own) => {
     rows.push({ event_type, outcome: 'success', ...envelopeOf(envelope, own), metadata })
   }
   const notify: Notify = (to, method, params) => {
     const checked = app.registry.notifications.sendable(method, params) as typeof params
-    const isAccount = typeof to === 'string'
-    const one: Notification = { account_id: isAccount ? to : nobody, method, params: checked }
-    sent.push(one)
-    if (!isAccount) toActors.push([to.actor_id, one])
+    const one = { account_id: typeof to === 'string' ? to : '', method, params: checked }
+    notifications.push(one)
+    if (typeof to === 'string') return
+    toActors ??= []
+    toActors.push([to.actor_id, one])
   }
   tx.beforeCommit(
     () => app.audit.statement(rows, caller),
     (answer) => app.audit.settle(answer, rows),
   )
   tx.afterCommit(() => {
-    const notifications = sent.filter(({ account_id }) => account_id !== nobody)
     if (rows.length > 0 || notifications.length > 0)
       app.hub.publish({ notifications, closings: closingsOf(rows), wroteAudit: rows.length > 0, origin })
   })
@@ -120,23 +120,25 @@ async function run<T>(
     if (!(error instanceof ServiceError) || !error.commits) throw error
     outcome = { refused: error }
   }
-  if (toActors.length > 0) await addressAccounts(tx, toActors)
+  if (toActors) await addressAccounts(tx, toActors, notifications)
   return outcome
 }
 
-/** The account of an actor that does not exist. */
-const nobody = ''
-
-/** Sockets are of accounts, so a notification to an actor goes to its account. */
+/** Sockets are of accounts, so a notification to an actor goes to its account; without one it is dropped. */
 async function addressAccounts(
   db: Queryable,
   toActors: readonly (readonly [actor_id: string, Notification])[],
+  notifications: Notification[],
 ): Promise<void> {
   const ids = [...new Set(toActors.map(([id]) => id))]
   const rows = await db.rows<{ id: string; account_id: string }>(sql`
     select id, account_id from actor where id = any(${ids}::uuid[])`)
   const accounts = new Map(rows.map(({ id, account_id }) => [id, account_id]))
-  for (const [id, one] of toActors) one.account_id = accounts.get(id.toLowerCase()) ?? nobody
+  for (const [id, one] of toActors) {
+    const account_id = accounts.get(id.toLowerCase())
+    if (account_id) one.account_id = account_id
+    else notifications.splice(notifications.indexOf(one), 1)
+  }
 }
 
 /**
