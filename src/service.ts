@@ -69,16 +69,16 @@ export type Service = {
 }
 
 export type ServiceOptions = ConfigOptions & {
-  log?: Log
+  log?: Log | undefined
   /** Called with the text of every SQL statement, for tracing and for tests that count statements. */
-  onStatement?: (text: string) => void
+  onStatement?: ((text: string) => void) | undefined
   /** The daemon token that acts as the keeper, beside `daemon_token_file`; the test kit makes one. */
-  daemon_token_state?: DaemonTokenState
+  daemon_token_state?: DaemonTokenState | undefined
   /**
    * True: checks every result against its declared output; a mismatch is answered with `internal_error`. This is
    * the default in development. False: checks a sample, and logs the first mismatch of each method.
    */
-  check_outputs?: boolean
+  check_outputs?: boolean | undefined
 }
 
 /**

@@ -102,12 +102,14 @@ describe('a role that is asked for in the scope of the input', () => {
     const ask = (account: TestAccount<Wiki>, params: unknown) =>
       rpc(test.url, call('page_review', params), { cookie: account.cookie })
     const elsewhere = await holder('reviewer', { scope_kind: 'workspace', scope_id: randomUUID() })
+    const ofAnotherRole = await holder('keeper_of_pages')
     const refused = {
       reason: 'insufficient_permissions',
       required_roles: ['admin', 'reviewer'],
     }
     for (const params of [{}, { workspace_id: 1 }, { workspace_id, x: 1 }, { workspace_id }]) {
-      expect(dataOf(await ask(stranger, params))).toEqual(refused)
+      for (const account of [stranger, ofAnotherRole])
+        expect(dataOf(await ask(account, params))).toEqual(refused)
       const isValid = JSON.stringify(params) === JSON.stringify({ workspace_id })
       expect(reasonOf(await ask(elsewhere, params))).toBe(isValid ? refused.reason : 'invalid_params')
     }

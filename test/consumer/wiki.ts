@@ -102,6 +102,8 @@ export async function start(log: Log): Promise<Service> {
   const service = await createService({
     ...config,
     log,
+    onStatement: undefined,
+    check_outputs: undefined,
     database_url: process.env.DATABASE_URL,
     hooks: { ...hooks, validateData: (kind, data) => ({ ...data, of: kind satisfies string | null }) },
     actions: {
@@ -115,10 +117,13 @@ export async function start(log: Log): Promise<Service> {
       }),
     },
   })
-  await service.transaction({ event: 'page_open', via: 'wiki' }, async ({ audit, notify }) => {
-    audit('page_open', null)
-    notify('id', 'page_changed', { page_id: 'x' })
-  })
+  await service.transaction(
+    { event: 'page_open', via: 'wiki', actor_id: undefined, snapshot: undefined },
+    async ({ audit, notify }) => {
+      audit('page_open', null)
+      notify('id', 'page_changed', { page_id: 'x' })
+    },
+  )
   return service
 }
 
