@@ -29,7 +29,7 @@ import { z } from 'zod'
 const page_id = z.uuid()
 export const audit_events = { page_lock: z.strictObject({ page_id }), page_open: null }
 export const reasons = { page_locked: { status: 409, message: 'Somebody edits this page.' } }
-export const notifications = { page_changed: z.strictObject({ page_id, by: z.string().optional() }) }
+export const notifications = { draft_changed: z.strictObject({ page_id, by: z.string().optional() }) }
 
 declare module 'cellkeep' {
   interface ConsumerEvents extends EventsOf<typeof audit_events> {}
@@ -68,8 +68,8 @@ export const page_lock = mutation({
     if (!row) throw fail('cell_not_found')
     if (row.owner !== actor.id) throw recorded('page_lock', fail('page_locked', { why }), { page_id })
     audit('page_lock', { page_id })
-    notify(account.id, 'page_changed', { page_id, by: actor.name })
-    notify({ actor_id: row.owner }, 'page_changed', { page_id })
+    notify(account.id, 'draft_changed', { page_id, by: actor.name })
+    notify({ actor_id: row.owner }, 'draft_changed', { page_id })
     return { ok: true as const }
   },
 })
@@ -121,7 +121,7 @@ export async function start(log: Log): Promise<Service> {
     { event: 'page_open', via: 'wiki', actor_id: undefined, snapshot: undefined },
     async ({ audit, notify }) => {
       audit('page_open', null)
-      notify('id', 'page_changed', { page_id: 'x' })
+      notify('id', 'draft_changed', { page_id: 'x' })
     },
   )
   return service
@@ -138,7 +138,7 @@ export async function use(
   const { events } = await client.audit_log_list({})
   const [first]: readonly AuditEvent[] = events
   const live = createLive<Wiki>({ url })
-  live.on('page_changed', ({ page_id, by }) => console.log(page_id, by ?? 'nobody', cell.id, first?.seq))
+  live.on('draft_changed', ({ page_id, by }) => console.log(page_id, by ?? 'nobody', cell.id, first?.seq))
   const elsewhere = createLive<Wiki, { page_moved: { to: string } }>({ url })
   elsewhere.on('page_moved', ({ to }) => console.log(to))
   return await client.page_lock({ ...locked, acting: 'x' })
@@ -150,5 +150,5 @@ console.log(listed)
 export async function check(): Promise<void> {
   await using test = await testService<Wiki>({ ...config })
   const { client } = await test.account({ roles: ['reviewer'] })
-  await scenario(test, () => client.page_count(), { audit: [], notify: [{ method: 'page_changed' }] })
+  await scenario(test, () => client.page_count(), { audit: [], notify: [{ method: 'draft_changed' }] })
 }

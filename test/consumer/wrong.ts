@@ -25,7 +25,7 @@ defineConfig({ actions: { mine: { doc: 'x' } } })
 // @ts-expect-error a reason without a status
 defineConfig({ reasons: { page_locked: { message: 'x' } } })
 // @ts-expect-error a notification without a schema
-defineConfig({ notifications: { page_changed: null } })
+defineConfig({ notifications: { draft_changed: null } })
 // @ts-expect-error metadata that is no schema
 defineConfig({ audit_events: { page_lock: {} } })
 // @ts-expect-error a hook asks for more than it is given
@@ -67,9 +67,9 @@ mutation({
     // @ts-expect-error metadata of another event
     audit('page_lock', { page: 'x' })
     // @ts-expect-error an unknown notification
-    notify('id', 'page_chnged', {})
+    notify('id', 'draft_chnged', {})
     // @ts-expect-error params of another notification
-    notify('id', 'page_changed', { id: 'x' })
+    notify('id', 'draft_changed', { id: 'x' })
     return null
   },
 })
