@@ -60,7 +60,7 @@ async function runBatch(
         length + discarded < batchAnswerMax
           ? await answer(app, origin, entry, mayHold)
           : notCarriedOut(origin, entry)
-      replies.push(`${replies.length === 0 ? '[' : ','}${answered.text}`)
+      replies.push(replies.length === 0 ? '[' : ',', answered.text)
       length += answered.text.length
       unsent.bytes += answered.text.length
       discarded += answered.discarded ?? 0
@@ -130,7 +130,7 @@ export async function run(
 ): Promise<Answer> {
   origin.trace.rpc_method = app.actions.has(method) ? method : 'unknown'
   try {
-    const text = await dispatch(app, { method, params, ...how, ...origin }, toText)
+    const text = await dispatch(app, { method, params, ...how, ...origin }, (result) => toText(id, result))
     // A mutation has been carried out by now, so its result is sent whatever its size.
     if (
       text.length > smallAnswer &&
@@ -138,16 +138,17 @@ export async function run(
       !app.actions.get(method)?.side_effects
     )
       return { ...refused(origin, id, refusal('busy', { retry_after: 1 })), discarded: text.length }
-    return { status: 200, text: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${text}}` }
+    return { status: 200, text }
   } catch (error) {
     return refused(origin, id, asServiceError(error, app.log, origin.request_id))
   }
 }
 
-function toText(result: unknown): string {
-  const text = JSON.stringify(result)
-  if (text === undefined) throw new Error('the handler returned a value that JSON cannot represent')
-  return text
+/** In one piece: a large result put together from several would be copied again when it is sent. */
+function toText(id: Id, result: unknown): string {
+  if (result === undefined || typeof result === 'function' || typeof result === 'symbol')
+    throw new Error('the handler returned a value that JSON cannot represent')
+  return JSON.stringify({ jsonrpc: '2.0', id, result })
 }
 
 /** Checks the envelope: object, `jsonrpc`, `id`, `method`, `params`, in that order. A valid id is echoed. */
