@@ -104,7 +104,7 @@ const database = {
   }),
   postgres_bin: setting(orUnset(path('a directory with postgres and initdb')), {
     default: null,
-    shown: 'the bundled binaries, else installed ones (15 or newer)',
+    shown: 'the bundled binaries, else those of `/usr/lib/postgresql/<15 to 18>/bin` or the `PATH`',
     doc: 'PostgreSQL binaries for the embedded database.',
   }),
   disk_reserve: setting(orOff(whole(1_048_576, 1_000_000_000_000, 'bytes')), {
