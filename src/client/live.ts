@@ -1,8 +1,20 @@
 import type { z } from 'zod'
 import type { Actions } from '../actions.ts'
 import type { NotificationMethod, notifications } from '../notifications.ts'
-import { CellkeepError, type CommonReason, type Methods, type Outcome, type Tries, table } from './client.ts'
-import { type Ending, endingOf, type Retry, waitOf } from './live-retry.ts'
+import {
+  CellkeepError,
+  type CommonReason,
+  type ConnectionOptions,
+  connectionOf,
+  type Linked,
+  link,
+  type Methods,
+  type Outcome,
+  orThrow,
+  type Tries,
+  table,
+} from './client.ts'
+import { type Ending, endingOf, type Retry, refusalOf, waitOf } from './live-retry.ts'
 
 export type { Ending } from './live-retry.ts'
 
@@ -29,33 +41,27 @@ export type LiveEvents = {
 }
 
 /** Typed calls and notifications over one WebSocket that reconnects by itself. */
-export type LiveClient<A = Actions> = Methods<A> & {
+export type LiveClient<A = Actions> = Methods<A, []> & {
   /** The same methods; they return a refusal as a value, with its reasons typed. */
-  try: Tries<A, LiveReason>
+  try: Tries<A, LiveReason, []>
   /** Calls `hear` on every such event; returns a function that removes the listener. */
   on<E extends keyof LiveEvents>(event: E, hear: (params: LiveEvents[E]) => void): () => void
   /** Closes the client for good; pending calls are rejected. */
   close(): void
 }
 
-export type LiveOptions = {
-  /** The base URL of the service, such as `http://localhost:4040`. */
-  url: string
-  wsPath?: string
-  accountPath?: string
+export type LiveSettings = {
+  wsPath?: string | undefined
   /** The acting actor of calls that name none. */
-  acting?: string
-  /** Headers of the upgrade request. Node and `ws` support them, browsers don't. */
-  headers?: Record<string, string>
+  acting?: string | undefined
   /** The WebSocket class, by default the global one. Where there is none, pass that of `ws`. */
-  WebSocket?: new (
-    url: string,
-    options?: never,
-  ) => Socket
-  fetch?: typeof globalThis.fetch
+  WebSocket?: (new (url: string, options?: never) => Socket) | undefined
   /** How long a call waits for a connection; 10 s by default. */
-  patienceMs?: number
+  patienceMs?: number | undefined
 }
+
+/** For a live client without another client; its credential, if not the browser's cookie, is in `headers` or `token`. */
+export type LiveOptions = LiveSettings & ConnectionOptions
 
 /** What all WebSocket classes have in common. */
 export type Socket = {
@@ -86,21 +92,19 @@ type Reply = {
 const beatMs = 25_000
 
 /**
- * Connects and stays connected: `const live = createLive({ url })`, `live.on('role_grant_offer_received',
- * ({ offer }) => …)`, `await live.cell_get({ id })`. A call whose connection is lost is rejected, never
- * resent: only the caller knows whether it may run twice.
+ * Connects and stays connected, with the credential of a client: `const live = createLive(client)`,
+ * `live.on('role_grant_offer_received', ({ offer }) => …)`, `await live.cell_get({ id })`. A call whose connection is
+ * lost is rejected, never resent: only the caller knows whether it may run twice.
  */
-export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
-  const {
-    url,
-    wsPath = '/api/ws',
-    accountPath = '/api/account',
-    acting,
-    headers,
-    patienceMs = 10_000,
-  } = options
-  const Class = (options.WebSocket ?? globalThis.WebSocket) as new (url: string, options?: object) => Socket
-  const address = `${url.replace(/^http/, 'ws')}${wsPath}${acting === undefined ? '' : `?acting=${acting}`}`
+export function createLive<A = Actions>(
+  client: Linked<A> | LiveOptions,
+  settings: LiveSettings = link in client ? {} : client,
+): LiveClient<A> {
+  const to = connectionOf(client)
+  const { wsPath = '/api/ws', acting, patienceMs = 10_000, ...given } = settings
+  const Class = (given.WebSocket ?? globalThis.WebSocket) as new (url: string, options?: object) => Socket
+  const query = acting === undefined ? '' : `?acting=${encodeURIComponent(acting)}`
+  const address = to.url.replace(/^http/, 'ws') + wsPath + query
   const listeners = new Map<string, Set<(params: never) => void>>()
   const sent = new Map<number, Waiting>()
   let unsent: Waiting[] = []
@@ -116,15 +120,25 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
   const emit = (event: string, params: unknown): void => {
     for (const hear of listeners.get(event) ?? []) hear(params as never)
   }
-  const reject = ({ settle, timer }: Waiting, reason: string, data: object): void => {
+  const reject = ({ method, settle, timer }: Waiting, reason: string, data: object): void => {
     clearTimeout(timer)
-    settle({ ok: false, error: new CellkeepError(reason, 0, { reason, ...data }) })
+    settle({ ok: false, error: new CellkeepError(method, reason, 0, { reason, ...data }) })
   }
 
+  const open = (): Socket => {
+    const headers = to.headers()
+    if (!Object.keys(headers).length) return new Class(address)
+    try {
+      return new Class(address, { headers })
+    } catch {
+      // Browsers take no headers there; they send their own cookie.
+      return new Class(address)
+    }
+  }
   const connect = (): void => {
     clearTimeout(timer)
     if (over || socket) return
-    const own = headers ? new Class(address, { headers }) : new Class(address)
+    const own = open()
     socket = own
     own.onopen = () => {
       if (own !== socket) return own.close()
@@ -159,27 +173,13 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
     const lost = [...sent.values()]
     sent.clear()
     for (const one of lost) reject(one, 'connection_lost', { code })
-    // Browsers hide why an upgrade was refused. If the credential is invalid, no retry helps.
-    const ending = endingOf(code) ?? (opened || (await isSignedIn()) ? undefined : 'signed_out')
+    const ending = endingOf(code) ?? (opened ? undefined : await refusalOf(to, wsPath, query))
     if (over) return
     if (ending) return end(ending)
     const wait_ms = waitOf(code, retry)
     retry.failures += 1
     timer = setTimeout(connect, wait_ms)
     emit('lost', { code, wait_ms })
-  }
-  const isSignedIn = async (): Promise<boolean> => {
-    try {
-      const fetch = options.fetch ?? globalThis.fetch
-      const answer = await fetch(`${url}${accountPath}/status`, {
-        credentials: 'include',
-        ...(headers && { headers }),
-      })
-      return answer.status !== 401
-    } catch {
-      // The network is down, which says nothing about the credential.
-      return true
-    }
   }
   const end = (ending: Ending): void => {
     over = ending
@@ -205,7 +205,8 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
     if (method !== undefined) return void emit(method, params)
     const one = sent.get(id as number)
     sent.delete(id as number)
-    if (error) one?.settle({ ok: false, error: new CellkeepError(error.data.reason, 0, error.data) })
+    if (error && one)
+      one.settle({ ok: false, error: new CellkeepError(one.method, error.data.reason, 0, error.data) })
     else one?.settle({ ok: true, result })
   }
   const attempt = (method: string, params?: unknown): Promise<Outcome<unknown, string>> =>
@@ -219,11 +220,6 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
         reject(one, 'not_connected', {})
       }, patienceMs)
     })
-  const call = async (method: string, params?: unknown): Promise<unknown> => {
-    const outcome = await attempt(method, params)
-    if (outcome.ok) return outcome.result
-    throw outcome.error
-  }
   const on = (event: string, hear: (params: never) => void): (() => void) => {
     const all = listeners.get(event) ?? new Set()
     listeners.set(event, all.add(hear))
@@ -237,5 +233,5 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
     page.removeEventListener?.('online', connect)
     if (!over) end('closed')
   }
-  return table(call, { try: table(attempt), on, close }) as LiveClient<A>
+  return table(orThrow(attempt), { try: table(attempt), on, close }) as LiveClient<A>
 }
