@@ -188,8 +188,8 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
   const cookies = new Map<string, string>()
   let isWarned = false
   const keep = (cookie: string): void => {
-    const [pair = '', name = ''] = /^([^=]*)=[^;]*/.exec(cookie) ?? []
-    if (jar) pair === `${name}=` ? cookies.delete(name) : cookies.set(name, pair)
+    const [pair, name = '', value] = /^([^=;]+)=([^;]*)/.exec(cookie) ?? []
+    if (jar && pair) value ? cookies.set(name, pair) : cookies.delete(name)
     else if (!isWarned && /svc_session=\w/.test(cookie)) {
       isWarned = true
       console.warn('cellkeep: login not kept; see jar and forRequest in docs/client.md')
@@ -235,7 +235,7 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
     outcomeOf(method, await ask(method, params, signalOf(call)))
   const rest: Attempt = async (name, body, call) => {
     const path = `${accountPath}/${name}`
-    const answer = await send(Object.hasOwn(gets, name) ? 'GET' : 'POST', path, body, signalOf(call))
+    const answer = await send(name in gets ? 'GET' : 'POST', path, body, signalOf(call))
     const isDone = answer.status < 300 && answer.reply !== undefined
     return isDone ? { ok: true, result: answer.reply } : outcomeOf(name, answer)
   }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { batch } from './batch.ts'
 import { createClient } from './client.ts'
 import { forRequest } from './request.ts'
 
@@ -22,7 +23,7 @@ const nobody = 'authentication_required'
 
 describe('forRequest', () => {
   it('serves visitors at once from one client, each as whoever they are', async () => {
-    const client = createClient({ url: test.url, jar: true })
+    const client = createClient({ url: test.url, jar: true, use: [batch()] })
     // A server that greets by name and signs in, as a framework for pages would.
     const pages = createServer(async (request, response) => {
       const visitor = forRequest(client, request)
@@ -50,7 +51,7 @@ describe('forRequest', () => {
       expect.stringMatching(/^svc_session=\w/),
       expect.stringMatching(/^svc_session=\w/),
     ])
-    const visits = Array.from({ length: 20 }, (_, at) => visit(cookies[at % 2]))
+    const visits = Array.from({ length: 20 }, (_, at) => visit(`theme; ${cookies[at % 2]}`))
     expect((await Promise.all(visits)).map(([text]) => text)).toEqual(
       visits.map((_, at) => both[at % 2]?.username),
     )

@@ -28,13 +28,15 @@ export const retry =
     let answer = await next(method, params, signal)
     if (!reads.test(method)) return answer
     const query = new URLSearchParams({ method, id: '1', params: JSON.stringify(params ?? null) })
-    for (let failures = 0; failures < times && isTemporary(answer); failures++) {
+    for (let failures = 0; failures < times && isTemporary(answer) && !signal?.aborted; failures++) {
       const waitMs = waitOf(answer, failures)
       if (!(waitMs <= waitMaxMs)) break
+      let timer: ReturnType<typeof setTimeout> | undefined
       await new Promise((resolve) => {
-        setTimeout(resolve, waitMs)
+        timer = setTimeout(resolve, waitMs)
         signal?.addEventListener('abort', resolve)
       })
+      clearTimeout(timer)
       if (signal?.aborted) break
       answer = await send('GET', `${rpcPath}?${query}`, undefined, signal)
     }
