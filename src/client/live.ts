@@ -88,6 +88,71 @@ type Reply = {
   error?: { data: { reason: string } }
 }
 
+/** The calls of a live client over all its connections. */
+function createCalls(patienceMs: number) {
+  const sent = new Map<unknown, Waiting>()
+  let unsent: Waiting[] = []
+  let write: ((text: string) => void) | undefined
+  let over: Ending | undefined
+  let count = 0
+
+  const reject = ({ method, settle, timer }: Waiting, reason: string, data: object): void => {
+    clearTimeout(timer)
+    settle({ ok: false, error: new CellkeepError(method, reason, 0, { reason, ...data }) })
+  }
+  const put = (one: Waiting): void => {
+    clearTimeout(one.timer)
+    const id = ++count
+    sent.set(id, one)
+    write?.(JSON.stringify({ jsonrpc: '2.0', id, method: one.method, params: one.params }))
+  }
+  const attempt = (method: string, params?: unknown): Promise<Outcome<unknown, string>> =>
+    new Promise((settle) => {
+      const one: Waiting = { method, params, settle }
+      if (over) return reject(one, 'not_connected', { ending: over })
+      if (write) return put(one)
+      unsent.push(one)
+      one.timer = setTimeout(() => {
+        unsent = unsent.filter((other) => other !== one)
+        reject(one, 'not_connected', {})
+      }, patienceMs)
+    })
+  const opened = (to: (text: string) => void): void => {
+    write = to
+    for (const one of unsent.splice(0)) put(one)
+  }
+  const lost = (data: object): void => {
+    write = undefined
+    const all = [...sent.values()]
+    sent.clear()
+    for (const one of all) reject(one, 'connection_lost', data)
+  }
+  const ended = (ending: Ending): void => {
+    over = ending
+    for (const one of unsent.splice(0)) reject(one, 'not_connected', { ending })
+    lost({ ending })
+  }
+  const answered = ({ id, result, error }: Reply): void => {
+    const one = sent.get(id)
+    sent.delete(id)
+    if (error && one)
+      one.settle({ ok: false, error: new CellkeepError(one.method, error.data.reason, 0, error.data) })
+    else one?.settle({ ok: true, result })
+  }
+  return { attempt, opened, lost, ended, answered }
+}
+
+/** A socket with these headers; browsers take none, and send their own cookie. */
+function openSocket(Class: SocketClass, address: string, headers: Record<string, string>): Socket {
+  if (!Object.keys(headers).length) return new Class(address)
+  try {
+    return new Class(address, { headers })
+  } catch {
+    return new Class(address)
+  }
+}
+type SocketClass = new (url: string, options?: object) => Socket
+
 /** How often the client sends a heartbeat. If nothing came since the last one, the connection counts as dead. */
 const beatMs = 25_000
 
@@ -102,12 +167,11 @@ export function createLive<A = Actions>(
 ): LiveClient<A> {
   const to = connectionOf(client)
   const { wsPath = '/api/ws', acting, patienceMs = 10_000, ...given } = settings
-  const Class = (given.WebSocket ?? globalThis.WebSocket) as new (url: string, options?: object) => Socket
+  const Class = (given.WebSocket ?? globalThis.WebSocket) as SocketClass
   const query = acting === undefined ? '' : `?acting=${encodeURIComponent(acting)}`
   const address = to.url.replace(/^http/, 'ws') + wsPath + query
   const listeners = new Map<string, Set<(params: never) => void>>()
-  const sent = new Map<number, Waiting>()
-  let unsent: Waiting[] = []
+  const calls = createCalls(patienceMs)
   let socket: Socket | undefined
   let isOpen = false
   let wasOpen = false
@@ -115,30 +179,14 @@ export function createLive<A = Actions>(
   let retry: Retry = { failures: 0 }
   let timer: ReturnType<typeof setTimeout> | undefined
   let beat: ReturnType<typeof setInterval> | undefined
-  let count = 0
 
   const emit = (event: string, params: unknown): void => {
     for (const hear of listeners.get(event) ?? []) hear(params as never)
   }
-  const reject = ({ method, settle, timer }: Waiting, reason: string, data: object): void => {
-    clearTimeout(timer)
-    settle({ ok: false, error: new CellkeepError(method, reason, 0, { reason, ...data }) })
-  }
-
-  const open = (): Socket => {
-    const headers = to.headers()
-    if (!Object.keys(headers).length) return new Class(address)
-    try {
-      return new Class(address, { headers })
-    } catch {
-      // Browsers take no headers there; they send their own cookie.
-      return new Class(address)
-    }
-  }
   const connect = (): void => {
     clearTimeout(timer)
     if (over || socket) return
-    const own = open()
+    const own = openSocket(Class, address, to.headers())
     socket = own
     own.onopen = () => {
       if (own !== socket) return own.close()
@@ -147,14 +195,16 @@ export function createLive<A = Actions>(
       let heard = true
       own.onmessage = ({ data }: { data: unknown }) => {
         heard = true
-        receive(JSON.parse(String(data)))
+        const message: Reply = JSON.parse(String(data))
+        if (message.method !== undefined) emit(message.method, message.params)
+        else calls.answered(message)
       }
       beat = setInterval(() => {
         if (!heard) return lose(own, 4000)
         heard = false
         own.send(`{"jsonrpc":"2.0","id":"beat","method":"heartbeat"}`)
       }, beatMs)
-      for (const one of unsent.splice(0)) put(one)
+      calls.opened((text) => own.send(text))
       emit('open', { again: wasOpen })
       wasOpen = true
     }
@@ -170,11 +220,9 @@ export function createLive<A = Actions>(
     const opened = isOpen
     isOpen = false
     own.close()
-    const lost = [...sent.values()]
-    sent.clear()
-    for (const one of lost) reject(one, 'connection_lost', { code })
+    calls.lost({ code })
     const ending = endingOf(code) ?? (opened ? undefined : await refusalOf(to, wsPath, query))
-    if (over) return
+    if (over || socket) return
     if (ending) return end(ending)
     const wait_ms = waitOf(code, retry)
     retry.failures += 1
@@ -185,41 +233,14 @@ export function createLive<A = Actions>(
     over = ending
     clearTimeout(timer)
     clearInterval(beat)
-    for (const one of unsent.splice(0)) reject(one, 'not_connected', { ending })
     const last = socket
     socket = undefined
     isOpen = false
-    for (const one of sent.values()) reject(one, 'connection_lost', { ending })
-    sent.clear()
+    calls.ended(ending)
     last?.close(1000)
     emit('closed', ending)
   }
 
-  const put = (one: Waiting): void => {
-    clearTimeout(one.timer)
-    const id = ++count
-    sent.set(id, one)
-    socket?.send(JSON.stringify({ jsonrpc: '2.0', id, method: one.method, params: one.params }))
-  }
-  const receive = ({ id, method, params, result, error }: Reply): void => {
-    if (method !== undefined) return void emit(method, params)
-    const one = sent.get(id as number)
-    sent.delete(id as number)
-    if (error && one)
-      one.settle({ ok: false, error: new CellkeepError(one.method, error.data.reason, 0, error.data) })
-    else one?.settle({ ok: true, result })
-  }
-  const attempt = (method: string, params?: unknown): Promise<Outcome<unknown, string>> =>
-    new Promise((resolve) => {
-      const one: Waiting = { method, params, settle: resolve }
-      if (over) return reject(one, 'not_connected', { ending: over })
-      if (isOpen) return put(one)
-      unsent.push(one)
-      one.timer = setTimeout(() => {
-        unsent = unsent.filter((other) => other !== one)
-        reject(one, 'not_connected', {})
-      }, patienceMs)
-    })
   const on = (event: string, hear: (params: never) => void): (() => void) => {
     const all = listeners.get(event) ?? new Set()
     listeners.set(event, all.add(hear))
@@ -233,5 +254,5 @@ export function createLive<A = Actions>(
     page.removeEventListener?.('online', connect)
     if (!over) end('closed')
   }
-  return table(orThrow(attempt), { try: table(attempt), on, close }) as LiveClient<A>
+  return table(orThrow(calls.attempt), { try: table(calls.attempt), on, close }) as LiveClient<A>
 }
