@@ -18,6 +18,7 @@ import {
   jsonReply,
   readJsonText,
 } from './exchange.ts'
+import { home } from './home.ts'
 import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
 import { compileOrigins } from './origin.ts'
 import { runRoute } from './rest.ts'
@@ -194,6 +195,8 @@ function surfaceTable(
       checksOrigin: true,
       handle: (request, origin) => admitUpgrade(app, request, origin),
     })
+  if (config.home_page)
+    mount('/', { verbs: ['GET', 'HEAD'], exempt: true, handle: (request) => home(app, request) })
   const live: Surface = {
     verbs: ['GET', 'HEAD'],
     exempt: true,
