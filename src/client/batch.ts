@@ -2,8 +2,9 @@ import type { Answer, Layer } from './client.ts'
 
 /** The most calls that the service takes at once. */
 const batchMax = 50
-/** The HTTP statuses of the codes -32001, -32002 and so on. */
+/** The HTTP statuses of the codes -32001, -32002 and so on, then of those around -32600. */
 const statuses = [401, 403, 404, 409, 422, 429, 503, 504, 429, 499]
+const others: Record<number, number> = { [-32600]: 400, [-32601]: 404, [-32602]: 400, [-32700]: 400 }
 
 type Call = {
   method: string
@@ -49,7 +50,8 @@ export const batch =
     return ask
   }
 
-const statusOf = ({ error }: Entry): number => (error ? (statuses[-32001 - error.code] ?? 400) : 200)
+const statusOf = ({ error }: Entry): number =>
+  error ? (statuses[-32001 - error.code] ?? others[error.code] ?? 500) : 200
 const toEntry = ({ method, params }: Call, id: number) => ({ jsonrpc: '2.0', id, method, params })
 
 /** Settles calls that are aborted, and aborts the request once all of them are. */

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { page, type ReverseProxy, reverseProxy } from '../../test/helpers/reverse-proxy.ts'
 import { actions } from '../actions.ts'
 import { query } from '../core/action.ts'
+import { codeStatus } from '../errors.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { batch } from './batch.ts'
 import { type Client, createClient, type Layer } from './client.ts'
@@ -126,6 +127,18 @@ describe('batch', () => {
     expect(seen).toHaveLength(1)
     await client.account_verify()
     expect(JSON.parse(seen[1]?.body ?? '')).not.toBeInstanceOf(Array)
+  })
+
+  it('gives each refusal the status that its code has by itself', async () => {
+    const { client, answer } = await clientBehind([batch()])
+    const codes = [
+      ...[-32700, -32600, -32601, -32602, -32603],
+      ...Array.from({ length: 10 }, (_, at) => -32001 - at),
+    ]
+    const errors = codes.map((code, id) => ({ id, error: { code, data: { reason: 'refused' } } }))
+    answer(page(200, JSON.stringify(errors)))
+    const outcomes = await Promise.all(codes.map(() => client.try.cell_list()))
+    expect(outcomes.map((outcome) => !outcome.ok && outcome.error.status)).toEqual(codes.map(codeStatus))
   })
 
   it('splits what is more than 50 calls, or too large together', async () => {
