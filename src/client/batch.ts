@@ -12,7 +12,7 @@ type Call = {
   signal: AbortSignal | undefined
   settle(answer: Answer | Promise<Answer>): void
 }
-type Entry = { error?: { code: number; data: { reason: string } } }
+type Entry = { error?: { code: number; data?: { reason: string } } }
 
 /**
  * Sends the calls of one turn of the event loop as one request, or as several if there are more than 50 or they are
@@ -43,7 +43,7 @@ export const batch =
         const reply: Entry | undefined = Array.isArray(answer.reply) ? answer.reply[at] : undefined
         if (!reply) settle(answer)
         // The answers before it filled the batch; it was not carried out.
-        else if (reply.error?.data.reason === 'batch_answer_too_large') settle(ask(method, params, signal))
+        else if (reply.error?.data?.reason === 'batch_answer_too_large') settle(ask(method, params, signal))
         else settle({ status: statusOf(reply), text: '', reply })
       }
     }
