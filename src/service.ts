@@ -254,6 +254,7 @@ export async function composeApp(
       reads: Math.ceil(config.database_pool_max / 2),
     }),
     bootstrap: createBootstrap(config, db, log),
+    documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
   }
   const close = async (): Promise<void> => {

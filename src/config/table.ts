@@ -182,6 +182,10 @@ const features = {
     library: false,
     doc: 'The methods `app_settings_*`.',
   }),
+  openrpc: setting(oneOf('public', 'off'), {
+    default: 'public',
+    doc: 'The descriptions of this service for machines: `rpc.discover`, `/api/openrpc.json` and `/api/openapi.json`.',
+  }),
   bootstrap: setting(oneOf('live', 'disabled'), {
     default: 'live',
     library: 'disabled',
@@ -296,6 +300,7 @@ const limits = {
     'Size of clones per account: each cell counts 1, as do each 16 KiB of data and each 32 edges.',
   ),
   limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
+  limit_discovery: allowance(600, 900, 'Reads of the descriptions for machines per IP.'),
   max_connections: setting(whole(1, 1_000_000), {
     default: 10_000,
     doc: 'Max sockets plus streams per process.',

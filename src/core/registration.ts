@@ -25,7 +25,9 @@ export function wireActions(
       throw new StartError('invalid_action', `Action ${method}: ${rule}`, 78)
     }
     if (badText(method)) refuse('no caller can send a name with U+0000 or half a letter; rename it.')
-    if (method.startsWith('rpc.')) refuse('method names starting with "rpc." are reserved; rename it.')
+    // A consumer's method of this name has been refused as taken before.
+    if (method.startsWith('rpc.') && method !== 'rpc.discover')
+      refuse('method names starting with "rpc." are reserved; rename it.')
     if (typeof action !== 'object' || action === null) refuse('declare it with query() or mutation().')
     if (action.handler === undefined) continue
     checkKind(action, refuse)

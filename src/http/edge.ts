@@ -10,6 +10,7 @@ import { routeList } from '../routes.ts'
 import { admitUpgrade } from '../websocket/upgrade.ts'
 import { bodyLimit, readJsonText } from './body.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
+import { documentPaths, sendDocument } from './documents.ts'
 import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
 import { compileOrigins } from './origin.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, jsonReply } from './reply.ts'
@@ -179,6 +180,12 @@ function surfaceTable(
       checksOrigin: true,
       handle: (request, origin) => admitUpgrade(app, request, origin),
     })
+  if (config.openrpc === 'public')
+    for (const [path, make] of Object.entries(documentPaths))
+      mount(path, {
+        verbs: ['GET', 'HEAD'],
+        handle: (request, origin) => sendDocument(app, make, request, origin),
+      })
   const live: Surface = {
     verbs: ['GET', 'HEAD'],
     exempt: true,

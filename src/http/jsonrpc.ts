@@ -2,6 +2,7 @@ import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { type Call, dispatch } from '../core/dispatch.ts'
 import { codeMessage, refusal, ServiceError } from '../errors.ts'
+import { Document } from '../wire/document.ts'
 import { type Issue, issue, mayHoldBadText, tooDeep } from '../wire/issues.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './reply.ts'
 import { smallAnswer, unsent } from './unsent.ts'
@@ -132,7 +133,7 @@ export async function run(
 }
 
 function toText(result: unknown): string {
-  const text = JSON.stringify(result)
+  const text = result instanceof Document ? result.text : JSON.stringify(result)
   if (text === undefined) throw new Error('the handler returned a value that JSON cannot represent')
   return text
 }

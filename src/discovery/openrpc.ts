@@ -1,0 +1,100 @@
+import { z } from 'zod'
+import { query } from '../core/action.ts'
+import type { App } from '../core/app.ts'
+import { catalogue, codeStatus, type Entry, type Reason } from '../errors.ts'
+import { notifications } from '../notifications.ts'
+import { Document } from '../wire/document.ts'
+import { version } from '../wire/version.ts'
+import examples from './examples.json' with { type: 'json' }
+import { Schemas } from './json-schema.ts'
+import { describeMethods, type MethodDescription } from './methods.ts'
+
+const OpenRpc = z.looseObject({
+  openrpc: z.literal('1.3.2'),
+  info: z.looseObject({ title: z.string(), version: z.string() }),
+  methods: z.array(z.looseObject({ name: z.string() })),
+})
+
+export const discover = query({
+  doc: 'This service as an OpenRPC document: every method with its input, output, reasons, access, limiters and an example. It is the same for every caller.',
+  auth: { account: 'none', actor: 'none' },
+  rate_limit: 'ip',
+  rate_limit_group: 'discovery',
+  enabled: ({ openrpc }) => openrpc === 'public',
+  output: OpenRpc,
+  handler: async (_input, { app }) => openRpc(app) as unknown as z.output<typeof OpenRpc>,
+})
+
+/** Made on first use: it takes some 50 ms, and many services are never asked. */
+export function openRpc(app: App): Document {
+  const made = app.documents.get('openrpc') ?? new Document(contentOf(app))
+  app.documents.set('openrpc', made)
+  return made
+}
+
+function contentOf(app: App) {
+  const schemas = new Schemas('draft-7')
+  const described = describeMethods(app, schemas)
+  const reasons = [...new Set(described.flatMap((method) => method.reasons))].sort()
+  return {
+    openrpc: '1.3.2' as const,
+    info: {
+      title: 'Cellkeep',
+      version,
+      description:
+        'Accounts, sessions, role grants, cells and an audit log. Clients switch on `error.data.reason`, and ignore keys of results that they do not know.',
+    },
+    methods: described.map(methodObject),
+    components: {
+      errors: Object.fromEntries(reasons.map((reason) => [reason, errorObject(reason)])),
+      schemas: schemas.shapes,
+    },
+    'x-http-status': Object.fromEntries(reasons.map((reason) => [reason, statusOf(reason)])),
+    'x-notifications': Object.entries(notifications).map(([name, params]) => ({
+      name,
+      params: schemas.of(params, 'output'),
+    })),
+  }
+}
+
+function methodObject({ name, summary, description, auth, reasons, ...described }: MethodDescription) {
+  return {
+    name,
+    summary,
+    description,
+    paramStructure: 'by-name',
+    params: Object.entries(described.input.properties ?? {}).map(([key, schema]) => ({
+      name: key,
+      ...(schema.description && { description: schema.description }),
+      required: described.input.required?.includes(key) ?? false,
+      schema,
+    })),
+    result: { name: 'result', schema: described.output },
+    errors: reasons.map((reason) => ({ $ref: `#/components/errors/${reason}` })),
+    ...exampleOf(name),
+    'x-auth': auth,
+    'x-side-effects': described.side_effects,
+    'x-rate-limit': described.rate_limit,
+    'x-error-reasons': reasons,
+  }
+}
+
+function errorObject(reason: string) {
+  const { code, doc } = catalogue[reason as Reason]
+  return { code, message: doc, data: { reason } }
+}
+
+function statusOf(reason: string): number {
+  const { code, status = codeStatus(code) } = catalogue[reason as Reason] as Entry
+  return status
+}
+
+const recorded: Readonly<Record<string, { params: Record<string, unknown>; result: unknown }>> =
+  examples.methods
+
+function exampleOf(name: string) {
+  const example = Object.hasOwn(recorded, name) ? recorded[name] : undefined
+  if (!example) return {}
+  const params = Object.entries(example.params).map(([key, value]) => ({ name: key, value }))
+  return { examples: [{ name, params, result: { name: 'result', value: example.result } }] }
+}
