@@ -198,7 +198,7 @@ export async function composeApp(
       78,
     )
   const wired = declaredIn(config.config, () =>
-    wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config),
+    wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config, ['rpc.discover']),
   )
 
   await migrate(connection, { mode: migrations, log })

@@ -1,5 +1,3 @@
-import { z } from 'zod'
-import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { catalogue, codeStatus, type Entry, type Reason } from '../errors.ts'
 import { notifications } from '../notifications.ts'
@@ -8,22 +6,6 @@ import { version } from '../wire/version.ts'
 import examples from './examples.json' with { type: 'json' }
 import { Schemas } from './json-schema.ts'
 import { describeMethods, type MethodDescription } from './methods.ts'
-
-const OpenRpc = z.looseObject({
-  openrpc: z.literal('1.3.2'),
-  info: z.looseObject({ title: z.string(), version: z.string() }),
-  methods: z.array(z.looseObject({ name: z.string() })),
-})
-
-export const discover = query({
-  doc: 'This service as an OpenRPC document: every method with its input, output, reasons, access, limiters and an example. It is the same for every caller.',
-  auth: { account: 'none', actor: 'none' },
-  rate_limit: 'ip',
-  rate_limit_group: 'discovery',
-  enabled: ({ openrpc }) => openrpc === 'public',
-  output: OpenRpc,
-  handler: async (_input, { app }) => openRpc(app) as unknown as z.output<typeof OpenRpc>,
-})
 
 /** Made on first use: it takes some 50 ms, and many services are never asked. */
 export function openRpc(app: App): Document {

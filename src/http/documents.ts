@@ -31,4 +31,4 @@ export async function sendDocument(
 }
 
 const isKnown = (sent: string | undefined, etag: string): boolean =>
-  sent !== undefined && sent.split(',').some((one) => ['*', etag, `W/${etag}`].includes(one.trim()))
+  (sent?.split(',') ?? []).some((one) => ['*', etag, `W/${etag}`].includes(one.trim()))
