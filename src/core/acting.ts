@@ -14,7 +14,13 @@ export function resolveActor(auth: AuthSpec, caller: Caller | null, acting: unkn
   const named = acting === undefined ? undefined : Uuid.safeParse(acting)
   if (named && !named.success)
     throw refusal('invalid_params', {
-      issues: [issue(['acting'], typeof acting === 'string' ? 'invalid_format' : 'invalid_type')],
+      issues: [
+        issue(
+          ['acting'],
+          typeof acting === 'string' ? 'invalid_format' : 'invalid_type',
+          'The id of an actor of the account is required.',
+        ),
+      ],
     })
   if (!caller) return null
   const candidates = caller.candidates ?? []

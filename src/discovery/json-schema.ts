@@ -9,33 +9,8 @@ import { PendingOffer } from '../offers/offers.ts'
 import { RoleGrantSummary } from '../roles/grants.ts'
 import { TokenEntry } from '../tokens/tokens.ts'
 import { Offer } from '../wire/offer.ts'
+import type { JsonSchema } from '../wire/type-text.ts'
 import { Uuid } from '../wire/types.ts'
-
-/** The part of JSON Schema that our schemas use. */
-export type JsonSchema = {
-  $ref?: string
-  type?: string | string[]
-  description?: string
-  format?: string
-  pattern?: string
-  const?: unknown
-  enum?: unknown[]
-  anyOf?: JsonSchema[]
-  oneOf?: JsonSchema[]
-  allOf?: JsonSchema[]
-  items?: JsonSchema
-  properties?: Record<string, JsonSchema>
-  propertyNames?: JsonSchema
-  required?: string[]
-  additionalProperties?: JsonSchema | boolean
-  minimum?: number
-  maximum?: number
-  minLength?: number
-  maxLength?: number
-  minItems?: number
-  maxItems?: number
-  default?: unknown
-}
 
 /** Shapes that are written once, under `#/components/schemas/`, and referred to by name. */
 const named = new Map<z.core.$ZodType, string>(

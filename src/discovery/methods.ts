@@ -1,7 +1,8 @@
 import type { App } from '../core/app.ts'
 import type { AuthSpec, WiredAction } from '../core/method.ts'
 import type { Reason } from '../errors.ts'
-import { type JsonSchema, Schemas } from './json-schema.ts'
+import type { JsonSchema } from '../wire/type-text.ts'
+import { Schemas } from './json-schema.ts'
 
 /** What a client has to know of a method. */
 export type MethodDescription = {

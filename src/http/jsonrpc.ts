@@ -1,3 +1,4 @@
+import { closest } from '../config/closest.ts'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { type Call, dispatch } from '../core/dispatch.ts'
@@ -128,8 +129,18 @@ export async function run(
       throw refusal('busy', { retry_after: 1 })
     return { status: 200, text: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${text}}` }
   } catch (error) {
-    return refused(origin, id, asServiceError(error, app.log, origin.request_id))
+    const known = asServiceError(error, app.log, origin.request_id)
+    return refused(origin, id, known, known.code === -32601 ? notFoundMessage(app, method) : undefined)
   }
+}
+
+const longestName = 64
+
+/** Names a method of this service that is spelt alike, unless it keeps its methods to itself. */
+function notFoundMessage({ actions, config }: App, method: string): string | undefined {
+  if (config.openrpc === 'off' || method.length > longestName) return undefined
+  const meant = closest(method, [...actions.keys()])
+  return meant && `There is no such method; did you mean ${meant}?`
 }
 
 function toText(result: unknown): string {
@@ -177,9 +188,10 @@ export function refused(
   origin: Pick<RequestInfo, 'trace'>,
   id: Id,
   { code, status, data }: ServiceError,
+  message: string = codeMessage(code),
 ): Answer {
   origin.trace.reason = data.reason
-  const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: codeMessage(code), data } })
+  const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
   return { status, text, headers: retryAfter(data) }
 }
 

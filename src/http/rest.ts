@@ -4,6 +4,7 @@ import { guardCredential } from '../core/guards.ts'
 import { attemptOf, type Route } from '../core/route.ts'
 import { refusal } from '../errors.ts'
 import { badText, issue, mayHoldBadText, toIssues, tooDeep } from '../wire/issues.ts'
+import { withRules } from '../wire/rules.ts'
 import { bodyLimit, readJsonText } from './body.ts'
 import type { RequestInfo } from './jsonrpc.ts'
 import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './reply.ts'
@@ -73,7 +74,7 @@ async function readInput(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refusal('invalid_json_body')
   const bad = mayHoldBadText(text as string) ? badText(value) : undefined
   if (bad) throw refusal('invalid_request_body', { issues: [issue(bad, 'invalid_format')] })
-  const parsed = (route.input as NonNullable<Route['input']>).safeParse(value)
+  const parsed = (route.input as NonNullable<Route['input']>).safeParse(value, withRules)
   if (!parsed.success) throw refusal('invalid_request_body', { issues: toIssues(parsed.error) })
   return parsed.data
 }
