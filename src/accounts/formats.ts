@@ -17,7 +17,6 @@ export const Username = z
   .max(39, { abort: true })
   .regex(worded(/^[A-Za-z][A-Za-z0-9_-]{1,37}[A-Za-z0-9]$/, usernameRule), { abort: true })
   .toLowerCase()
-  .describe(usernameRule)
 
 /** Username or e-mail as typed at login, turned into the key of `identifierOf`. */
 export const UsernameProvided = z

@@ -9,6 +9,7 @@ import { PendingOffer } from '../offers/offers.ts'
 import { RoleGrantSummary } from '../roles/grants.ts'
 import { TokenEntry } from '../tokens/tokens.ts'
 import { Offer } from '../wire/offer.ts'
+import { wordsOf } from '../wire/rules.ts'
 import type { JsonSchema } from '../wire/type-text.ts'
 import { Uuid } from '../wire/types.ts'
 
@@ -62,6 +63,8 @@ export class Schemas {
     }
     if (Math.abs(schema.minimum ?? 0) === Number.MAX_SAFE_INTEGER) delete schema.minimum
     if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
+    const rule = schema.pattern === undefined ? undefined : wordsOf(schema.pattern)
+    if (rule !== undefined) schema.description ??= rule
     if (io === 'output') {
       // Later versions may answer with more keys.
       if (schema.additionalProperties === false) delete schema.additionalProperties

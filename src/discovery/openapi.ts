@@ -106,7 +106,8 @@ export function reasonsOfRoute({ auth, input, rate_limit, anyQuery, errors = [] 
     'timeout',
     'internal_error',
   ]
-  return [...new Set([...found.filter((reason) => !!reason), ...errors])] as Reason[]
+  const onRest = (reason: Reason): Reason => (reason === 'rate_limited' ? 'rate_limit_exceeded' : reason)
+  return [...new Set([...found.filter((reason) => !!reason), ...errors.map(onRest)])] as Reason[]
 }
 
 /** One answer per status; its body names the reason. */

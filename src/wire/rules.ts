@@ -14,6 +14,10 @@ export function worded(pattern: RegExp, rule: string): RegExp {
   return pattern
 }
 
+/** The words for the pattern of a JSON schema. */
+export const wordsOf = (source: string): string | undefined =>
+  patternRules.get(`/${source}/`) ?? patternRules.get(`/${source}/u`)
+
 /** Undefined: there is nothing more to say than the code does. */
 export function ruleOf(found: z.core.$ZodIssue): string | undefined {
   switch (found.code) {

@@ -66,6 +66,7 @@ export const Limit = (max: number, defaultLimit: number) =>
   Int(1, max)
     .nullish()
     .transform((limit) => limit ?? defaultLimit)
+    .describe(`${defaultLimit} if left out.`)
 
 /** The longest cursor, in characters. */
 export const cursorLengthMax = 512
@@ -83,10 +84,11 @@ export const CursorText = (
     .refine((value) => value === null || (typeof value === 'string' && cursorText.test(value)), {
       params: { code: 'invalid_cursor' },
     })
-    .meta({ type: ['string', 'null'], pattern: cursorPattern }) as z.ZodType as z.ZodType<
-    string | null,
-    string | null
-  >
+    .meta({
+      type: ['string', 'null'],
+      pattern: cursorPattern,
+      description: 'The `next_cursor` of the page before, with the same filters.',
+    }) as z.ZodType as z.ZodType<string | null, string | null>
 ).optional()
 
 const rfc3339 = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i

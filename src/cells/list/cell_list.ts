@@ -22,7 +22,7 @@ const input = z.strictObject({
   shared_with: z.literal('me').optional(),
   order_by: z.enum(['created_at', 'updated_at']).optional(),
   order_direction: z.enum(['asc', 'desc']).optional(),
-  limit: Int(1, limitMax).nullish(),
+  limit: Int(1, limitMax).nullish().describe(`The number of \`ids\`, else ${limitDefault}, if left out.`),
   cursor: CursorText,
 })
 
