@@ -109,7 +109,7 @@ class Generator:
             return literal(schema["enum"])
         options = schema.get("anyOf") or schema.get("oneOf")
         if options:
-            return " | ".join(self.type_of(option, f"{name}{nth}") for nth, option in enumerate(options, 1))
+            return " | ".join(self.type_of(one, name + suffix(one, nth)) for nth, one in enumerate(options, 1))
         kind = schema.get("type")
         if isinstance(kind, list):
             return " | ".join(self.type_of({**schema, "type": one}, name) for one in kind)
@@ -165,6 +165,12 @@ def typed_dict(name: str, fields: dict[str, str]) -> str:
 
 def pascal(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.replace(".", "_").split("_"))
+
+
+def suffix(option: Schema, nth: int) -> str:
+    """What tells an option from the others: its kind, if it has one."""
+    kind = option.get("properties", {}).get("kind", {}).get("const")
+    return pascal(kind) if isinstance(kind, str) else str(nth)
 
 
 def argument(name: str) -> str:
