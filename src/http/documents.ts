@@ -5,8 +5,8 @@ import { refusal } from '../errors.ts'
 import { routeList } from '../routes.ts'
 import type { Document } from '../wire/document.ts'
 import { issue } from '../wire/issues.ts'
+import { type EdgeReply, type EdgeRequest, jsonReply } from './exchange.ts'
 import type { RequestInfo } from './jsonrpc.ts'
-import { type EdgeReply, type EdgeRequest, jsonReply } from './reply.ts'
 
 /** The paths of the descriptions for machines. They share one limiter with `rpc.discover`. */
 export const documentPaths: Readonly<Record<string, (app: App) => Document>> = {
