@@ -1,4 +1,5 @@
 import { actions } from '../src/actions.ts'
+import { AuditEvent } from '../src/audit/entry.ts'
 import { resolveOptions } from '../src/config/config.ts'
 import type { Action, AuthSpec, WiredAction } from '../src/core/method.ts'
 import { wireActions } from '../src/core/registration.ts'
@@ -21,6 +22,7 @@ export function apiPage(): string {
   const sent = Object.entries(notifications).map(
     ([name, params]) => `${name}  ${typeText(schemas.of(params, 'output'))}`,
   )
+  schemas.of(AuditEvent, 'output')
   const shapes = Object.entries(schemas.shapes)
     .filter(([name]) => name !== 'Uuid')
     .sort()

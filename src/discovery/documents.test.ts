@@ -112,6 +112,7 @@ describe('the OpenRPC document', () => {
       expect([paramStructure, summary]).toEqual(['by-name', expect.stringMatching(/\.$/)])
     }
     expect(openRpc['x-notifications']).toHaveLength(6)
+    expect(openRpc.components.schemas).toHaveProperty('AuditEvent')
   })
 
   it('resolves every reference', () => {

@@ -1,3 +1,4 @@
+import { AuditEvent } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
 import { catalogue, codeStatus, type Entry, type Reason } from '../errors.ts'
 import { notifications } from '../notifications.ts'
@@ -36,6 +37,7 @@ function contentOf(app: App) {
       name,
       params: schemas.of(params, 'output'),
     })),
+    'x-audit-event': schemas.of(AuditEvent, 'output'),
   }
 }
 

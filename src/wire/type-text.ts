@@ -44,8 +44,7 @@ export function typeText(schema: JsonSchema): string {
   if (typeof additionalProperties === 'object') return `{ [key: string]: ${typeText(additionalProperties)} }`
   if (type === 'integer') return `integer${range(schema.minimum, schema.maximum)}`
   if (type === 'string') return stringText(schema)
-  // Free-form data has no schema: any JSON object.
-  return type ?? 'object'
+  return type ?? 'unknown'
 }
 
 function stringText({ format, minLength, maxLength }: JsonSchema): string {
