@@ -6,7 +6,7 @@ import { wireActions } from '../src/core/registration.ts'
 import { type Route, rateLimitOf } from '../src/core/route.ts'
 import examples from '../src/discovery/examples.json' with { type: 'json' }
 import { Schemas } from '../src/discovery/json-schema.ts'
-import { catalogue, codeStatus, type Entry, type Reason } from '../src/errors.ts'
+import { type BuiltinReason, catalogue, codeStatus, type Entry, type Reason } from '../src/errors.ts'
 import { notifications } from '../src/notifications.ts'
 import { createRegistry } from '../src/registry/registry.ts'
 import { routeList } from '../src/routes.ts'
@@ -110,11 +110,17 @@ function access({ account, actor, roles, credential_types }: AuthSpec): string {
   const parts = [
     who,
     actor === 'required' && 'Acts as an actor.',
-    roles && `Role: ${roles.join(' or ')}.`,
+    roles && `Role: ${roles.map(asked).join(' or ')}.`,
     credential_types && `By ${credential_types.join(' or ')} only.`,
   ]
   return parts.filter(Boolean).join(' ')
 }
+
+/** A role, and where it must be held if not everywhere. */
+const asked = (role: NonNullable<AuthSpec['roles']>[number]): string =>
+  typeof role === 'string'
+    ? role
+    : `${role.role} (global, or in the ${role.scope_kind ?? 'scope'} that the input names)`
 
 function limited({ method, rate_limit, rate_limit_group = method, budget, auth }: WiredAction): string {
   if (!rate_limit) return ''
@@ -154,7 +160,7 @@ function rules({ properties = {} }: JsonSchema): string[] {
 
 function reasons(listed: readonly Reason[] = []): string[] {
   const all = listed.map((reason) => {
-    const { code: number, status = codeStatus(number) }: Entry = catalogue[reason]
+    const { code: number, status = codeStatus(number) }: Entry = catalogue[reason as BuiltinReason]
     return `\`${reason}\` (${status})`
   })
   return all.length === 0 ? [] : [`Reasons: ${all.join(', ')}.\n`]
@@ -195,7 +201,7 @@ How types are written:
 | \`Time\` | sent: RFC 3339 with \`Z\` or an offset, \`2026-01-02T04:04:05+01:00\`; answered: UTC with milliseconds, \`2026-01-02T03:04:05.678Z\` |
 | \`string(3..39)\` | a string of 3 to 39 characters; no string holds U+0000 |
 | \`integer(1..200)\` | a whole number from 1 to 200 |
-| \`T[](1..50)\` | a list of 1 to 50 entries |
+| \`Uuid[]\`, then \`(1..50)\` | a list, of 1 to 50 entries |
 | \`key?\`, \`= x\` | may be left out; its default |
 | \`A \\| B\` | either |
 `

@@ -26,7 +26,7 @@ type Method = {
   result: Descriptor
   errors: { $ref: string }[]
   examples?: { params: { name: string; value: unknown }[]; result: { value: unknown } }[]
-  'x-auth': { account: string; actor: string; roles?: string[] }
+  'x-auth': { account: string; actor: string; roles?: (string | { role: string })[] }
   'x-side-effects': boolean
   'x-error-reasons': string[]
 }
@@ -46,6 +46,8 @@ type OpenApi = {
   components: { schemas: Record<string, object> }
 }
 
+const nameOf = (asked: string | { role: string }): string => (typeof asked === 'string' ? asked : asked.role)
+
 let test: TestService
 let account: TestAccount
 let openRpc: OpenRpc
@@ -56,7 +58,29 @@ beforeAll(async () => {
     self_service_roles: [],
     bootstrap: 'live',
     bootstrap_token_path: '/nowhere/token',
+    roles: [{ name: 'editor', grant_paths: ['admin'] }],
+    scope_kinds: [{ name: 'workspace' }],
+    reasons: { page_locked: { status: 409, message: 'Somebody else edits the page.' } },
+    notifications: { page_changed: z.strictObject({ page_id: z.string() }) },
     actions: {
+      wiki_page_lock: query({
+        doc: 'Who has locked a page.',
+        auth: {
+          account: 'required',
+          actor: 'required',
+          roles: [
+            {
+              role: 'editor',
+              scope_kind: 'workspace',
+              in: ({ workspace_id }: { workspace_id: string }) => workspace_id,
+            },
+          ],
+        },
+        input: z.strictObject({ workspace_id: z.string() }),
+        output: z.object({}),
+        errors: ['page_locked'],
+        handler: async () => ({}),
+      }),
       wiki_page_count: query({
         doc: 'How many pages there are.',
         auth: { account: 'none', actor: 'none' },
@@ -111,8 +135,23 @@ describe('the OpenRPC document', () => {
       for (const { schema } of [...params, result]) expect(schema).toBeTypeOf('object')
       expect([paramStructure, summary]).toEqual(['by-name', expect.stringMatching(/\.$/)])
     }
-    expect(openRpc['x-notifications']).toHaveLength(6)
+    expect(openRpc['x-notifications']).toHaveLength(7)
     expect(openRpc.components.schemas).toHaveProperty('AuditEvent')
+  })
+
+  it('describes what a consumer declares: reasons, notifications, roles in a scope', () => {
+    const lock = openRpc.methods.find(({ name }) => name === 'wiki_page_lock')
+    expect(lock?.['x-auth'].roles).toEqual([{ role: 'editor', scope_kind: 'workspace' }])
+    expect(lock?.errors).toContainEqual({ $ref: '#/components/errors/page_locked' })
+    expect(openRpc.components.errors.page_locked).toEqual({
+      code: -32004,
+      message: 'Somebody else edits the page.',
+      data: { reason: 'page_locked' },
+    })
+    expect(openRpc['x-notifications'].at(-1)).toMatchObject({
+      name: 'page_changed',
+      params: { properties: { page_id: { type: 'string' } } },
+    })
   })
 
   it('resolves every reference', () => {
@@ -140,7 +179,10 @@ describe('the OpenRPC document', () => {
         const plain = await test.account()
         const refused = await rpc(test.url, call(name), { cookie: plain.cookie })
         if (reasonOf(refused) !== 'credential_type_required')
-          expect(dataOf(refused)).toEqual({ reason: 'insufficient_permissions', required_roles: roles })
+          expect(dataOf(refused)).toEqual({
+            reason: 'insufficient_permissions',
+            required_roles: roles.map(nameOf),
+          })
       }
     }
   })
@@ -148,7 +190,7 @@ describe('the OpenRPC document', () => {
   it('has an example of every built-in method that fits its schemas, recorded from this code', async () => {
     const check = fits(openRpc)
     for (const { name, params, result, examples } of openRpc.methods) {
-      if (['rpc.discover', 'wiki_page_count'].includes(name)) continue
+      if (name === 'rpc.discover' || name.startsWith('wiki_')) continue
       const [example] = examples ?? []
       expect([name, example]).toEqual([name, expect.anything()])
       for (const { name: key, value } of example?.params ?? []) {

@@ -1,6 +1,6 @@
 import type { App } from '../core/app.ts'
 import { type Route, rateLimitOf } from '../core/route.ts'
-import { catalogue, codeStatus, type Entry, type Reason } from '../errors.ts'
+import { type BuiltinReason, catalogue, codeStatus, type Entry, type Reason } from '../errors.ts'
 import { Document } from '../wire/document.ts'
 import { version } from '../wire/version.ts'
 import examples from './examples.json' with { type: 'json' }
@@ -114,14 +114,16 @@ export function reasonsOfRoute({ auth, input, rate_limit, anyQuery, errors = [] 
 function refusals(reasons: readonly Reason[]) {
   const byStatus = new Map<number, Reason[]>()
   for (const reason of reasons) {
-    const { code, status = codeStatus(code) }: Entry = catalogue[reason]
+    const { code, status = codeStatus(code) }: Entry = catalogue[reason as BuiltinReason]
     byStatus.set(status, [...(byStatus.get(status) ?? []), reason])
   }
   return Object.fromEntries(
     [...byStatus].map(([status, same]) => [
       status,
       {
-        description: same.map((reason) => `\`${reason}\`: ${catalogue[reason].doc}`).join('\n'),
+        description: same
+          .map((reason) => `\`${reason}\`: ${catalogue[reason as BuiltinReason].doc}`)
+          .join('\n'),
         content: {
           'application/json': {
             schema: { type: 'object', required: ['error'], properties: { error: { enum: same } } },

@@ -1,7 +1,6 @@
 import { AuditEvent } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
-import { catalogue, codeStatus, type Entry, type Reason } from '../errors.ts'
-import { notifications } from '../notifications.ts'
+import { type BuiltinReason, catalogue, type Reason } from '../errors.ts'
 import { Document } from '../wire/document.ts'
 import { version } from '../wire/version.ts'
 import examples from './examples.json' with { type: 'json' }
@@ -29,11 +28,11 @@ function contentOf(app: App) {
     },
     methods: described.map(methodObject),
     components: {
-      errors: Object.fromEntries(reasons.map((reason) => [reason, errorObject(reason)])),
+      errors: Object.fromEntries(reasons.map((reason) => [reason, errorObject(app, reason as Reason)])),
       schemas: schemas.shapes,
     },
-    'x-http-status': Object.fromEntries(reasons.map((reason) => [reason, statusOf(reason)])),
-    'x-notifications': Object.entries(notifications).map(([name, params]) => ({
+    'x-http-status': Object.fromEntries(reasons.map((reason) => [reason, app.fail(reason as Reason).status])),
+    'x-notifications': [...app.registry.notifications.schemas].map(([name, params]) => ({
       name,
       params: schemas.of(params, 'output'),
     })),
@@ -63,14 +62,10 @@ function methodObject({ name, summary, description, auth, reasons, ...described 
   }
 }
 
-function errorObject(reason: string) {
-  const { code, doc } = catalogue[reason as Reason]
-  return { code, message: doc, data: { reason } }
-}
-
-function statusOf(reason: string): number {
-  const { code, status = codeStatus(code) } = catalogue[reason as Reason] as Entry
-  return status
+/** A consumer's reason has its text in the refusal itself. */
+function errorObject({ fail }: App, reason: Reason) {
+  const { code, text } = fail(reason)
+  return { code, message: text ?? catalogue[reason as BuiltinReason].doc, data: { reason } }
 }
 
 const recorded: Readonly<Record<string, { params: Record<string, unknown>; result: unknown }>> =

@@ -1,8 +1,8 @@
-import { closest } from '../config/closest.ts'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { type Call, dispatch } from '../core/dispatch.ts'
 import { codeMessage, refusal, ServiceError } from '../errors.ts'
+import { closest } from '../wire/closest.ts'
 import { Document } from '../wire/document.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './exchange.ts'
@@ -194,8 +194,8 @@ const idOfText = (text: string): string | number =>
 export function refused(
   origin: Pick<RequestInfo, 'trace'>,
   id: Id,
-  { code, status, data }: ServiceError,
-  message: string = codeMessage(code),
+  { code, status, data, text: own }: ServiceError,
+  message: string = own ?? codeMessage(code),
 ): Answer {
   origin.trace.reason = data.reason
   const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
