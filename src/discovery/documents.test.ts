@@ -199,6 +199,7 @@ describe('the OpenRPC document', () => {
       }
       expect([name, check(result.schema, example?.result.value)]).toEqual([name, undefined])
     }
+    // Stale: npm run examples:record
     expect(await recordExamples()).toBe(await readFile(examplesFile, 'utf8'))
   })
 
