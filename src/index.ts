@@ -1,5 +1,7 @@
 /** The public API of the library. */
 export type { Actions } from './actions.ts'
+export type { Cell } from './cells/cells.ts'
+export { type CellReader, type CellTier, type CellWriter, cells, visibleCells } from './cells/own-methods.ts'
 export type { ConfigOptions } from './config/config.ts'
 export { defineConfig } from './config/file.ts'
 export { mutation, query } from './core/action.ts'
