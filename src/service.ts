@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type pg from 'pg'
 import { actions } from './actions.ts'
 import { createAuditWriter } from './audit/write.ts'
 import { createAuditStreams } from './audit-stream/audit-stream.ts'
@@ -22,7 +21,9 @@ import type { Work } from './core/mutate.ts'
 import { createOutputs } from './core/outputs.ts'
 import { wireActions } from './core/registration.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
+import type { Connection } from './db/connection.ts'
 import { openDatabase } from './db/db.ts'
+import { locate } from './db/locate.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
@@ -112,7 +113,7 @@ const closeMs = 5_000
 
 /** What a service needs besides its configuration. */
 export type Deps = {
-  connection: pg.ClientConfig
+  connection: Connection
   cookieKeys: readonly string[]
   log: Log
   onStatement?: (text: string) => void
@@ -124,9 +125,10 @@ export type Deps = {
 
 /** The composition root: makes a migrated service that is ready to answer. */
 export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<Service> {
-  const { connection, log } = deps
+  const { log } = deps
+  const connection = await locate(deps.connection, parsed.config.database_schema)
   for (const warning of parsed.warnings) log.warn(warning)
-  const composed = await composeApp(parsed, deps, parsed.config.migrate)
+  const composed = await composeApp(parsed, { ...deps, connection }, parsed.config.migrate)
   const { app } = composed
   await app.bootstrap.prepare()
   const phase: Phase = { now: 'serving' }

@@ -3,6 +3,7 @@ import type { Actions } from '../actions.ts'
 import { type CellGrant, type Principal, upsertCellGrant } from '../cells/grants/grants.ts'
 import { type Client, createClient } from '../client/client.ts'
 import { operate } from '../core/operate.ts'
+import { defaultSchema } from '../db/locate.ts'
 import { createNodeServer } from '../http/node.ts'
 import { silentLog } from '../log/log.ts'
 import { type Conferred, conferGrant, type GrantInput } from '../roles/grants.ts'
@@ -138,7 +139,7 @@ async function databaseOf({ database_url }: TestOptions) {
   if (database_url) return { databaseUrl: database_url, drop: async () => {} }
   const cluster = await sharedCluster()
   const { connection, drop } = await cloneDatabase(cluster.connection, cluster.template)
-  return { databaseUrl: toUrl(connection), drop }
+  return { databaseUrl: toUrl({ ...connection, schema: defaultSchema }), drop }
 }
 
 /** Named as `via` in the audit rows of what the kit does itself. */
