@@ -11,10 +11,17 @@ export type { Operator } from './core/operate.ts'
 export type { TransactionOptions } from './core/transaction.ts'
 export { sql } from './db/sql.ts'
 export { ServiceError, StartError } from './errors.ts'
-export { nodeListener } from './http/node.ts'
+export { createServer, nodeListener, type ServerOptions } from './http/node.ts'
+export type { Log, LogLine } from './log/log.ts'
 export type { Operations } from './operations.ts'
 export type * from './registry/consumer-events.ts'
 export type { AuthorizeOffer, OfferQuestion } from './registry/hooks.ts'
 export { CellDataIssues, type CellHooks } from './registry/hooks.ts'
-export { createService, type Service, type ServiceOptions } from './service.ts'
+export {
+  type CallOptions,
+  createService,
+  type MethodEntry,
+  type Service,
+  type ServiceOptions,
+} from './service.ts'
 export type { Offer } from './wire/offer.ts'

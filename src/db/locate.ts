@@ -9,7 +9,8 @@ export const defaultSchema = 'cellkeep'
  * The connection with the schema of the service's tables: the one that is set, else that in which they are already,
  * else the default. Versions without this setting put them where the search path led, mostly into `public`.
  */
-export async function locate(connection: pg.ClientConfig, wanted: string | null): Promise<Connection> {
+export async function locate(connection: Connection, wanted: string | null): Promise<Connection> {
+  if (connection.schema !== undefined) return connection
   if (wanted !== null) return { ...connection, schema: wanted }
   const client = await connect(connection)
   try {
