@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { rival } from '../../test/helpers/race.ts'
-import { batched } from '../db/batch.ts'
 import { sql } from '../db/db.ts'
+import { batched } from '../db/point.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 let test: TestService

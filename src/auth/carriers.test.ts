@@ -3,7 +3,7 @@ import { bearer, daemonHeaders, tokenOf } from '../../test/helpers/callers.ts'
 import { call, exchange, type Reply, rpc, send } from '../../test/helpers/http.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { readCarriers } from './carriers.ts'
+import { readCarriers } from './caller.ts'
 
 const origin = 'http://localhost:5173'
 const statements: string[] = []

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { cellRow, endRole } from '../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
-import type { CellData } from '../registry/hooks.ts'
-import { CellDataIssues } from '../registry/hooks.ts'
+import { type CellData, CellDataIssues } from '../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 /** Runs inside the call, before the insert, if the data requests it. */

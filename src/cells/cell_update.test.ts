@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
-import type { CellData } from '../registry/hooks.ts'
-import { CellDataIssues } from '../registry/hooks.ts'
+import { type CellData, CellDataIssues } from '../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 let test: TestService

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { auditRows } from '../../test/helpers/audit-rows.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
-import { numberRows } from '../audit/number.ts'
+import { numberRows } from '../audit/entry.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 

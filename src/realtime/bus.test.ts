@@ -6,7 +6,7 @@ import { runCellkeep, workspace } from '../../test/helpers/server-process.ts'
 import { openSocket, outcomeOf, refusedUpgrade } from '../../test/helpers/sockets.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import type { Committed } from './connection.ts'
+import type { Committed } from './committed.ts'
 
 let near: TestService
 let far: TestService

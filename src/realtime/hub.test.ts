@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import type { Committed, Connection } from './connection.ts'
+import type { Committed } from './committed.ts'
+import type { Connection } from './connection.ts'
 
 let statements: string[] = []
 let test: TestService
