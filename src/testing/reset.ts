@@ -14,7 +14,15 @@ export async function resetService(app: App): Promise<void> {
   await Promise.all([app.lastUsed.flush(), app.audit.flush()])
   const tables = [...expectedColumns().keys()].filter((table) => !kept.includes(table))
   await db.transaction(async (tx) => {
-    await tx.run(sql`truncate ${sql.raw(tables.join(', '))} cascade`)
+    const owned = await tx.rows<{ name: string }>(sql`
+      select distinct conrelid::regclass::text as name from pg_constraint
+      where contype = 'f' and confrelid = any(${tables}::regclass[]) and conrelid <> all (${tables}::regclass[])`)
+    if (owned.length > 0)
+      await tx.run(sql`truncate ${sql.raw(owned.map(({ name }) => name).join(', '))} cascade`)
+    // Much faster than truncate, which makes new files for every table and index.
+    await tx.run(
+      sql`with ${sql.raw(tables.map((table) => `${table}_gone as (delete from ${table})`).join(', '))} select`,
+    )
     for (const table of single) await tx.run(sql`insert into ${sql.raw(table)} (id) values (1)`)
   })
   const fresh: { -readonly [K in 'limiters']: App[K] } = app
