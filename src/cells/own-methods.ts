@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import type { MutationContext, QueryContext } from '../core/action.ts'
 import type { Action, OutputOf } from '../core/method.ts'
-import { fail } from '../core/mutate.ts'
 import type { Queryable, ReadOnly, Sql } from '../db/db.ts'
 import { sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
@@ -51,7 +50,7 @@ function own<X extends Action, C extends CellReader>(action: Action): Own<X, C> 
     const parsed = action.input.safeParse(input)
     if (!parsed.success) throw refusal('invalid_params', { issues: toIssues(parsed.error) })
     const { db } = context
-    const inner = { ...context, fail, db: 'point' in db ? db : { ...db, point: db.rows } } as never
+    const inner = { ...context, fail: refusal, db: 'point' in db ? db : { ...db, point: db.rows } } as never
     const refined = action.refine ? action.refine(parsed.data as never, inner) : parsed.data
     return (await action.handler(refined as never, inner)) as OutputOf<X>
   }
