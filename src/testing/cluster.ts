@@ -169,7 +169,7 @@ async function asAdmin(
 }
 
 async function migrationsDigest(): Promise<string> {
-  const hash = createHash('sha256')
+  const hash = createHash('sha256').update(defaultSchema)
   for (const name of migrationNames())
     hash.update(name).update(await readFile(join(migrationsDirectory, `${name}.sql`)))
   return hash.digest('hex').slice(0, 12)
