@@ -9,9 +9,8 @@ import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
 import { createDaemonTokens, type DaemonTokenState } from './auth/daemon-token.ts'
 import { createLastUsed } from './auth/last-used.ts'
 import { createPasswords } from './auth/password.ts'
-import { openBacking } from './backing.ts'
 import { startCleanup } from './cleanup/cleanup.ts'
-import { type ConfigOptions, type ParsedConfig, resolveOptions } from './config/config.ts'
+import type { ParsedConfig } from './config/config.ts'
 import type { App } from './core/app.ts'
 import { asServiceError } from './core/boundary.ts'
 import { createCursors } from './core/cursor.ts'
@@ -27,17 +26,16 @@ import { locate } from './db/locate.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
-import { type Reason, StartError } from './errors.ts'
+import { createRefusal, type Reason, StartError } from './errors.ts'
 import { createEdge, type Phase } from './http/edge.ts'
 import type { EdgeReply, EdgeRequest } from './http/exchange.ts'
 import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { Gate } from './limits/gate.ts'
 import { createLimiters, limiterStore } from './limits/limiters.ts'
-import { type Log, openLog } from './log/log.ts'
+import type { Log } from './log/log.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
-import type { CellHooks } from './registry/hooks.ts'
 import { createRegistry } from './registry/registry.ts'
 import { createSockets } from './websocket/websocket.ts'
 
@@ -101,66 +99,6 @@ export type Service<A = Actions> = {
   [Symbol.asyncDispose](): Promise<void>
   /** For operator commands and tests that call the functions behind the methods. */
   readonly app: App
-}
-
-export type ServiceOptions = ConfigOptions & {
-  log?: Log
-  /** Called with the text of every SQL statement, for tracing and for tests that count statements. */
-  onStatement?: (text: string) => void
-  /** The daemon token that acts as the keeper, beside `daemon_token_file`; the test kit makes one. */
-  daemon_token_state?: DaemonTokenState
-  /**
-   * True: checks every result against its declared output; a mismatch is answered with `internal_error`. This is
-   * the default in development. False: checks a sample, and logs the first mismatch of each method.
-   */
-  check_outputs?: boolean
-}
-
-/**
- * Creates a service from options: the settings of docs/configuration.md in lower case without the prefix, and
- * roles, hooks and actions. Needs `database_url` and `cookie_keys`, or `data_dir`, where it runs an embedded
- * PostgreSQL and keeps the keys. Reads no environment variables.
- */
-export async function createService<A extends Record<string, unknown> = Record<never, never>>(
-  options: ServiceOptions & { actions?: A | undefined },
-): Promise<Service<Actions & A>> {
-  const { log: own, onStatement, daemon_token_state, check_outputs, ...settings } = options
-  const loaded = resolveOptions(settings)
-  if (loaded.config.database_url === null && loaded.sources.data_dir === 'default')
-    throw new StartError(
-      'configuration',
-      'createService needs database_url, or data_dir for an embedded PostgreSQL.',
-      78,
-    )
-  const log = own ?? openLog(loaded.config.log_level).log
-  let service: Service | undefined
-  const { parsed, close, ...backing } = await openBacking(loaded, {
-    log,
-    onNotice: (text) => log.warn(text),
-    onLost: (error) => {
-      log.error({ err: error }, 'another process has taken over the data dir: every request is refused')
-      service?.leave('draining')
-    },
-  })
-  try {
-    service = await composeService(parsed, {
-      ...backing,
-      log,
-      ...(onStatement && { onStatement }),
-      ...(daemon_token_state && { daemonToken: daemon_token_state }),
-      ...(check_outputs !== undefined && { checkOutputs: check_outputs }),
-    })
-  } catch (error) {
-    await close()
-    throw error
-  }
-  const closeService = service.close
-  let closed: Promise<void> | undefined
-  const closeAll = (): Promise<void> => {
-    closed ??= closeService().finally(close)
-    return closed
-  }
-  return { ...service, close: closeAll, [Symbol.asyncDispose]: closeAll } as Service<Actions & A>
 }
 
 /** How long `close()` waits for sockets with running calls when the service was not drained before. */
@@ -261,7 +199,7 @@ export async function composeApp(
   const { config, declarations } = parsed
   const { log } = deps
   const registry = declaredIn(config.config, () => createRegistry(declarations))
-  const own = (declarations.actions ?? {}) as Record<string, Action>
+  const own = declarations.actions ?? {}
   const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
   if (twice)
     throw new StartError(
@@ -294,7 +232,7 @@ export async function composeApp(
     disk: deps.disk ?? unknownDisk,
     registry,
     actions: wired,
-    hooks: (declarations.hooks ?? {}) as CellHooks,
+    hooks: declarations.hooks ?? {},
     callers: createCallerReader(db, {
       daemon,
       onTokenUse: lastUsed.stamp,
@@ -321,6 +259,7 @@ export async function composeApp(
     }),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
+    fail: createRefusal(registry.reasons),
     outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log),
     gate: new Gate({
       perCaller: config.max_caller_connections,

@@ -60,7 +60,7 @@ const layers: [name: string, files: RegExp][] = [
   ['errors, log and wire', /^src\/(errors|(log|wire)\/.*)\.ts$/],
   [
     'what is declared: events, registries, settings',
-    /^src\/(events|notifications|(registry|config)\/.*|audit\/audit|auth\/identity)\.ts$/,
+    /^src\/(events|notifications|(registry|config)\/.*|audit\/audit|auth\/identity|core\/method)\.ts$/,
   ],
   ['files and database', /^src\/(files|db|embedded)\//],
   ['what a service consists of', /^src\/(auth|audit|limits|realtime)\//],
@@ -68,7 +68,7 @@ const layers: [name: string, files: RegExp][] = [
   ['features', new RegExp(`^src/(${features.join('|')})/`)],
   ['tables', /^src\/(actions|routes|operations)\.ts$/],
   ['surfaces', /^src\/(http\/(?!listen\.ts|node\.ts)|websocket\/|audit-stream\/)/],
-  ['service', /^src\/(service|backing)\.ts$/],
+  ['service', /^src\/(service|create-service|backing)\.ts$/],
   ['entries', /^src\/(http\/(listen|node)|index|cli\/.*|testing\/.*|client\/.*)\.ts$/],
 ]
 const featureOf = (file: string): string | undefined => file.split('/')[1]

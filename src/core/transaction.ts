@@ -10,7 +10,7 @@ export type TransactionOptions = Partial<
   /** The registered audit event that a failed transaction is recorded as. */
   event: EventType
   /** All statements see one snapshot of the database. */
-  snapshot?: boolean
+  snapshot?: boolean | undefined
 }
 
 /**
