@@ -285,8 +285,8 @@ describe('what is said', () => {
     expect(await told(['account', 'create', '--username', '1x'], 'short')).toBe(
       [
         'The arguments are not valid:',
-        '  --username: Too small or too short.',
-        '  password: Too small or too short.',
+        '  --username: At least 3 characters.',
+        '  password: At least 12 characters.',
         '',
       ].join('\n'),
     )

@@ -185,6 +185,10 @@ const features = {
     library: false,
     doc: 'The methods `app_settings_*`.',
   }),
+  openrpc: setting(oneOf('public', 'off'), {
+    default: 'public',
+    doc: 'The descriptions of this service for machines: `rpc.discover`, `/api/openrpc.json` and `/api/openapi.json`.',
+  }),
   bootstrap: setting(oneOf('live', 'disabled'), {
     default: 'live',
     library: 'disabled',

@@ -10,6 +10,7 @@ import { logWarnings } from '../log/log.ts'
 import { routeList } from '../routes.ts'
 import { admitUpgrade } from '../websocket/upgrade.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
+import { documentPaths, sendDocument } from './documents.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, jsonReply, readJsonText } from './exchange.ts'
 import { home } from './home.ts'
 import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
@@ -187,6 +188,12 @@ function surfaceTable(
       checksOrigin: true,
       handle: (request, origin) => admitUpgrade(app, request, origin),
     })
+  if (config.openrpc === 'public')
+    for (const [path, make] of Object.entries(documentPaths))
+      mount(path, {
+        verbs: ['GET', 'HEAD'],
+        handle: (request, origin) => sendDocument(app, make, request, origin),
+      })
   if (config.home_page)
     mount('/', { verbs: ['GET', 'HEAD'], exempt: true, handle: (request) => home(app, request) })
   const live: Surface = {

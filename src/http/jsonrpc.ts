@@ -2,6 +2,8 @@ import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { type Call, dispatch } from '../core/dispatch.ts'
 import { codeMessage, refusal, ServiceError } from '../errors.ts'
+import { closest } from '../wire/closest.ts'
+import { Document } from '../wire/document.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './exchange.ts'
 import { smallAnswer, unsent } from './unsent.ts'
@@ -140,12 +142,23 @@ export async function run(
       return { ...refused(origin, id, refusal('busy', { retry_after: 1 })), discarded: text.length }
     return { status: 200, text }
   } catch (error) {
-    return refused(origin, id, asServiceError(error, app.log, origin.request_id))
+    const known = asServiceError(error, app.log, origin.request_id)
+    return refused(origin, id, known, known.code === -32601 ? notFoundMessage(app, method) : undefined)
   }
+}
+
+const longestName = 64
+
+/** Names a method of this service that is spelt alike, unless it keeps its methods to itself. */
+function notFoundMessage({ actions, config }: App, method: string): string | undefined {
+  if (config.openrpc === 'off' || method.length > longestName) return undefined
+  const meant = closest(method, [...actions.keys()])
+  return meant && `There is no such method; did you mean ${meant}?`
 }
 
 /** In one piece: a large result put together from several would be copied again when it is sent. */
 function toText(id: Id, result: unknown): string {
+  if (result instanceof Document) return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result.text}}`
   if (result === undefined || typeof result === 'function' || typeof result === 'symbol')
     throw new Error('the handler returned a value that JSON cannot represent')
   return JSON.stringify({ jsonrpc: '2.0', id, result })
@@ -193,13 +206,10 @@ export function refused(
   origin: Pick<RequestInfo, 'trace'>,
   id: Id,
   { code, status, data, text: own }: ServiceError,
+  message: string = own ?? codeMessage(code),
 ): Answer {
   origin.trace.reason = data.reason
-  const text = JSON.stringify({
-    jsonrpc: '2.0',
-    id,
-    error: { code, message: own ?? codeMessage(code), data },
-  })
+  const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
   return { status, text, headers: retryAfter(data) }
 }
 

@@ -4,6 +4,7 @@ import { guardCredential } from '../core/guards.ts'
 import { attemptOf, type Route } from '../core/route.ts'
 import { refusal } from '../errors.ts'
 import { badText, issue, toIssues } from '../wire/issues.ts'
+import { withRules } from '../wire/rules.ts'
 import {
   type EdgeReply,
   type EdgeRequest,
@@ -77,7 +78,7 @@ async function readInput(
   if (!('value' in sent) || !isObject(sent.value)) throw refusal('invalid_json_body')
   const bad = sent.mayHold ? badText(sent.value) : undefined
   if (bad) throw refusal('invalid_request_body', { issues: [issue(bad, 'invalid_format')] })
-  const parsed = (route.input as NonNullable<Route['input']>).safeParse(sent.value)
+  const parsed = (route.input as NonNullable<Route['input']>).safeParse(sent.value, withRules)
   if (!parsed.success) throw refusal('invalid_request_body', { issues: toIssues(parsed.error) })
   return parsed.data
 }

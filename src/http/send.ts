@@ -15,7 +15,7 @@ export function send(
     return void stream(connection, request, response, reply, body)
   if (response.destroyed) return
   const length = lengthOf(body)
-  if (status !== 204) headers['content-length'] = String(length)
+  if (status !== 204 && status !== 304) headers['content-length'] = String(length)
   connection.handOver(response, length)
   if (!reply.close && !isLongUnread(request)) {
     response.writeHead(status, headers)
