@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { graph, seen } from '../../../test/helpers/cell-graphs.ts'
 import { fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob, root] = await Promise.all([
-    test.account({ roles: ['team'] }),
-    test.account(),
-    test.account({ roles: ['admin'] }),
-  ])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob, root] = await Promise.all([
+  test.account({ roles: ['team'] }),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 type Input = Parameters<TestAccount['client']['cell_clone']>[0]
 const clone = (source_id: string | undefined, more: Partial<Input> = {}, by = ada) =>

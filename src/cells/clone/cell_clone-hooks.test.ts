@@ -1,35 +1,33 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test as it } from 'vitest'
+import { afterEach, describe, expect, test as it } from 'vitest'
 import { graph } from '../../../test/helpers/cell-graphs.ts'
 import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { CellDataIssues, type CellHooks } from '../../registry/hooks.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
 /** The hooks of the running test; the service calls whatever is set here. */
 let hooks: CellHooks = {}
 const seen: string[] = []
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    hooks: {
-      validateData(kind: string | null, data: Record<string, unknown>) {
-        seen.push(`data ${kind} ${data.name}`)
-        return hooks.validateData ? hooks.validateData(kind, data) : data
-      },
-      authorizeCreate(caller: never, input: never) {
-        const { operation, kind } = input as { operation: string; kind: string }
-        seen.push(`${operation} ${kind}`)
-        return hooks.authorizeCreate ? hooks.authorizeCreate(caller, input) : true
-      },
+const test = await serviceForFile({
+  hooks: {
+    validateData(kind: string | null, data: Record<string, unknown>) {
+      seen.push(`data ${kind} ${data.name}`)
+      return hooks.validateData ? hooks.validateData(kind, data) : data
     },
-  })
-  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
+    authorizeCreate(caller: never, input: never) {
+      const { operation, kind } = input as { operation: string; kind: string }
+      seen.push(`${operation} ${kind}`)
+      return hooks.authorizeCreate ? hooks.authorizeCreate(caller, input) : true
+    },
+  },
 })
-afterAll(() => test.close())
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 afterEach(() => {
   hooks = {}
   seen.length = 0

@@ -1,30 +1,28 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test as it } from 'vitest'
+import { afterEach, describe, expect, test as it } from 'vitest'
 import { graph, seen } from '../../../test/helpers/cell-graphs.ts'
 import { cellRow, endCellGrant, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { rival } from '../../../test/helpers/race.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario } from '../../testing/index.ts'
 
 /** Runs inside the call, between the walk and the copy, if the root requests it. */
 let meanwhile: () => Promise<unknown> = async () => {}
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    hooks: {
-      async validateData(_kind: string | null, data: Record<string, unknown>) {
-        if (data.name === 'a') await meanwhile()
-        return data
-      },
+const test = await serviceForFile({
+  hooks: {
+    async validateData(_kind: string | null, data: Record<string, unknown>) {
+      if (data.name === 'a') await meanwhile()
+      return data
     },
-  })
-  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
+  },
 })
-afterAll(() => test.close())
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 afterEach(() => {
   meanwhile = async () => {}
 })

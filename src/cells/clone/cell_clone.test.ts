@@ -1,23 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { graph } from '../../../test/helpers/cell-graphs.ts'
 import { cellRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
+import { scenario, type TestAccount, testService } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob, root] = await Promise.all([
-    test.account({ roles: ['team'] }),
-    test.account(),
-    test.account({ roles: ['admin'] }),
-  ])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob, root] = await Promise.all([
+  test.account({ roles: ['team'] }),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 type Input = Parameters<TestAccount['client']['cell_clone']>[0]
 const clone = (source_id: string | undefined, more: Partial<Input> = {}, by = ada) =>

@@ -1,46 +1,37 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
 /** A hundred thousand items of one account, from a public cell to a hidden one or the other way round. */
 const many = 100_000
 /** How many edges one call may examine, plus one row per relation to detect that there are more. */
 const examinedMax = 2 * 12_000 + 10
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let flooded: string
-let popular: string
-let seen: string
-beforeAll(async () => {
-  test = await testService({ limit_cell_read: 'off' })
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-  const open = { visibility: 'public', created_by: ada.actor_id } as const
-  ;[flooded, popular, seen] = [
-    await cellRow(test, open),
-    await cellRow(test, open),
-    await cellRow(test, open),
-  ]
-  const hidden = await cellRow(test, { created_by: ada.actor_id })
-  for (const [parent, child] of [
-    [flooded, hidden],
-    [hidden, popular],
-  ])
-    for (let from = 0; from < many; from += 10_000)
-      await test.service.app.db.run(sql`
-        insert into cell_item (parent_id, position, child_id, created_at)
-        select ${parent}::uuid, 'secret' || lpad(i::text, 6, '0'), ${child}::uuid, '2026-01-01'
-        from generate_series(${from + 1}::int, ${from + 10_000}::int) i`)
-  // With few cells, a plan would read the whole table.
-  await cellRows(test, 2000, { kind: sql`'other'` })
-  await itemRow(test, flooded, 'z', seen)
-  await itemRow(test, seen, 'z', popular)
-  for (const table of ['cell', 'cell_item']) await test.service.app.db.run(sql`analyze ${sql.raw(table)}`)
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ limit_cell_read: 'off' })
+const [ada, bob] = await Promise.all([test.account(), test.account()])
+const open = { visibility: 'public', created_by: ada.actor_id } as const
+const [flooded, popular, seen] = [
+  await cellRow(test, open),
+  await cellRow(test, open),
+  await cellRow(test, open),
+]
+const hidden = await cellRow(test, { created_by: ada.actor_id })
+for (const [parent, child] of [
+  [flooded, hidden],
+  [hidden, popular],
+])
+  for (let from = 0; from < many; from += 10_000)
+    await test.service.app.db.run(sql`
+      insert into cell_item (parent_id, position, child_id, created_at)
+      select ${parent}::uuid, 'secret' || lpad(i::text, 6, '0'), ${child}::uuid, '2026-01-01'
+      from generate_series(${from + 1}::int, ${from + 10_000}::int) i`)
+// With few cells, a plan would read the whole table.
+await cellRows(test, 2000, { kind: sql`'other'` })
+await itemRow(test, flooded, 'z', seen)
+await itemRow(test, seen, 'z', popular)
+for (const table of ['cell', 'cell_item']) await test.service.app.db.run(sql`analyze ${sql.raw(table)}`)
 
 describe('a flood of hidden edges', () => {
   it('is not examined to the end by cell_get, which says that there are more', async () => {
