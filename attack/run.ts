@@ -8,13 +8,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
+import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { bootstrap, type ServerProcess, startServer, workspace } from '../test/helpers/server-process.ts'
 
 const [seconds = '25', ...only] = process.argv.slice(2)
 const max = { memory: 400, health: 250 }
 
-const space = await workspace()
+const space = await workspace(tmpdir())
 try {
   const server = await startServer(await space.make('attack'), {
     // As SECURITY.md recommends for a heap of this size.

@@ -11,6 +11,7 @@ import { afterAll } from 'vitest'
 import { type Embedded, type EmbeddedOptions, startEmbedded } from '../src/embedded/embedded.ts'
 import { postmasterPid, stopPostgres } from '../src/embedded/postgres-process.ts'
 import { silentLog } from '../src/log/log.ts'
+import { inMemory } from './memory.ts'
 
 export type Event = {
   event: 'ready' | 'failed' | 'log' | 'notice' | 'lost'
@@ -27,7 +28,7 @@ export const isRoot = process.getuid?.() === 0
 
 /** A directory for data dirs. A database that still runs in it after the test file is stopped, and fails the file. */
 export async function testDirectory(): Promise<string> {
-  const dir = await realpath(await mkdtemp(join(tmpdir(), 'ck-test-')))
+  const dir = await realpath(await mkdtemp(join(inMemory() ?? tmpdir(), 'ck-test-')))
   // If the test runs as root, the user of the database must be able to enter.
   await chmod(dir, 0o711)
   afterAll(async () => {
