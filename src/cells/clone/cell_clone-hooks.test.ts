@@ -36,7 +36,7 @@ afterEach(() => {
 type Input = Parameters<TestAccount['client']['cell_clone']>[0]
 /** A visible root `a` of kind `top` with the child `b` of kind `leaf`. */
 const pair = () =>
-  graph(test, bob.actor_id, [['a', 'b', '#1']], {
+  graph(test, bob.actor_id, ['a #1 b'], {
     a: { kind: 'top', visibility: 'public', data: { name: 'a', n: 1 } },
     b: { kind: 'leaf', visibility: 'public', data: { name: 'b' } },
   })

@@ -33,11 +33,7 @@ const tree = () =>
   graph(
     test,
     bob.actor_id,
-    [
-      ['a', 'b', '#1'],
-      ['a', 'c', 'field'],
-      ['b', 'c', '#1'],
-    ],
+    ['a #1 b', 'a field c', 'b #1 c'],
     Object.fromEntries(['a', 'b', 'c'].map((name) => [name, { visibility: 'public' as const }])),
   )
 
@@ -69,7 +65,7 @@ describe('a clone is one snapshot, whatever changes while it runs', () => {
   })
 
   it('the right to view, as of that snapshot', async () => {
-    const ids = await graph(test, bob.actor_id, [['a', 'b', '#1']])
+    const ids = await graph(test, bob.actor_id, ['a #1 b'])
     for (const id of Object.values(ids)) await test.cellGrant(id, 'viewer', { actor_id: ada.actor_id })
     meanwhile = () => endCellGrant(test, ids.b as string, ada.actor_id)
     expect((await clone(ids.a)).cloned_count).toBe(2)
@@ -81,11 +77,7 @@ it('if a role expires while it runs, cells that only this role admits to are lef
   const ids = await graph(
     test,
     bob.actor_id,
-    [
-      ['a', 'b', '#1'],
-      ['b', 'c', '#1'],
-      ['a', 'd', '#2'],
-    ],
+    ['a #1 b', 'b #1 c', 'a #2 d'],
     Object.fromEntries(['a', 'c', 'd'].map((name) => [name, { visibility: 'public' as const }])),
   )
   await test.cellGrant(ids.b as string, 'viewer', { role: 'guest', scope_id: null })
