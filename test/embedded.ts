@@ -139,7 +139,7 @@ export async function serverProcesses(dataDir: string): Promise<number[]> {
   return server === undefined ? [] : [server, ...(await children(server))]
 }
 
-/** Those of the processes that are alive; zombies don't count. */
+/** Those of the processes that are alive; zombies and those that are exiting don't count. */
 export async function alive(pids: number[]): Promise<number[]> {
   return (await processes()).filter(({ pid }) => pids.includes(pid)).map(({ pid }) => pid)
 }
@@ -148,13 +148,16 @@ const children = async (parent: number) =>
   (await processes()).filter(({ ppid }) => ppid === parent).map(({ pid }) => pid)
 
 async function processes(): Promise<{ pid: number; ppid: number }[]> {
-  const { stdout } = await run('ps', ['-A', '-o', 'pid=', '-o', 'ppid=', '-o', 'stat='])
-  return stdout
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, , state]) => !state?.startsWith('Z'))
-    .map(([pid, ppid]) => ({ pid: Number(pid), ppid: Number(ppid) }))
+  const { stdout } = await run('ps', ['-A', '-o', 'pid=', '-o', 'ppid=', '-o', 'stat=', '-o', 'vsz='])
+  return (
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      // Without memory it is past its end already, and only the kernel still has work with it.
+      .filter(([, , state, size]) => !state?.startsWith('Z') && size !== '0')
+      .map(([pid, ppid]) => ({ pid: Number(pid), ppid: Number(ppid) }))
+  )
 }
 
 /** A data dir with a cleanly stopped database, copied from one made once per file. */
