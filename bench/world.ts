@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
-import { createKeyRing, createSessionCookie } from '../src/auth/cookie.ts'
-import { randomToken, sessionIdOf } from '../src/auth/secrets.ts'
+import { createKeyRing, createSessionCookie, sessionIdOf } from '../src/auth/cookie.ts'
+import { randomToken } from '../src/auth/secrets.ts'
 import { insertAudit, insertEdges, insertShapes, type ShapeName } from './world-relations.ts'
 
 /**

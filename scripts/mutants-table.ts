@@ -32,7 +32,7 @@ export const groups: Group[] = [
     ],
   },
   {
-    file: 'src/core/acting.ts',
+    file: 'src/core/guards.ts',
     tests: ['src/core/acting.test.ts', 'src/core/guards.test.ts'],
     mutants: [
       [`if (auth.actor === 'none') return null`, ''],
@@ -163,7 +163,7 @@ export const groups: Group[] = [
     ],
   },
   {
-    file: 'src/auth/carriers.ts',
+    file: 'src/auth/caller.ts',
     tests: ['src/auth/carriers.test.ts', 'src/auth/daemon-token.test.ts'],
     mutants: [
       [`header('origin') !== undefined || header('referer') !== undefined`, `header('origin') !== undefined`],

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
+import { runBlocks, writeBlocks } from './doc-blocks.ts'
 import { environment, type Place, runEmbed, runStandalone } from './example-runs.ts'
 import { checkTypes, makeProject, pack } from './package-project.ts'
 
@@ -38,8 +39,19 @@ try {
   await chmod(work, 0o711)
   const root = join(work, 'project')
   await mkdir(root)
-  await makeProject(root, await pack(work))
+  const tarball = await pack(work)
+  await makeProject(root, tarball)
+  await writeBlocks(root)
   await passes('types, the declarations of the package checked too', () => checkTypes(root))
+  await passes('a project of `cellkeep new`: its tests, its types, its server', () =>
+    useNewProject(root, tarball),
+  )
+  await passes('the code blocks of the pages', async () => {
+    const directory = join(work, 'pages')
+    await mkdir(directory)
+    const place: Place = { root, node: process.execPath, directory }
+    await withServer(place, async (url) => console.log(`${await runBlocks(place, url)} blocks`))
+  })
   for (const version of nodes) {
     const node = await nodeBinary(version)
     const directory = join(work, `data-${version}`)
@@ -59,6 +71,28 @@ async function passes(what: string, check: () => Promise<void>): Promise<void> {
   console.log(`ok: ${what}`)
 }
 
+/** Makes a project as a new user would, but with this package in place of the published one. */
+async function useNewProject(root: string, tarball: string): Promise<void> {
+  const run = promisify(execFile)
+  const path = join(work, 'notes')
+  const cellkeep = join(root, 'node_modules/.bin/cellkeep')
+  const { stdout } = await run(cellkeep, ['new', path], { cwd: root })
+  assert.match(stdout, /npm install/)
+  const options = ['--no-audit', '--no-fund', '--ignore-scripts']
+  await run('npm', ['install', ...options, `cellkeep@file:${tarball}`], { cwd: path })
+  for (const script of ['test', 'types'])
+    await run('npm', ['run', script], { cwd: path }).catch(({ stdout }) => assert.fail(stdout))
+  const place: Place = { root: path, node: process.execPath, directory: path }
+  await withServer(place, async (url) => {
+    const answer = await fetch(`${url}/api/rpc`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'note_labels' }),
+    })
+    assert.equal(answer.status, 401)
+  })
+}
+
 /** npm installs only programs: no install scripts, no other registry. */
 async function nodeBinary(version: string): Promise<string> {
   if (version === process.versions.node) return process.execPath
@@ -74,8 +108,21 @@ async function nodeBinary(version: string): Promise<string> {
   return node
 }
 
-/** Runs `cellkeep start` in an empty directory with only the port set, and the standalone example on it. */
+/** Runs the standalone example and a live client on `cellkeep start` in an empty directory. */
 async function useServer(place: Place): Promise<void> {
+  await withServer(place, async (url) => {
+    const printed = await runStandalone(place, url, join(place.directory, '.cellkeep', 'bootstrap_token'))
+    assert.match(printed, /^Deleted cell/m)
+    const { stdout } = await promisify(execFile)(place.node, ['--input-type=module', '-e', liveProgram], {
+      cwd: place.root,
+      env: { ...environment(place), URL: url },
+    })
+    assert.match(stdout, /^ada by socket$/m)
+  })
+}
+
+/** Runs `cellkeep start` in the directory with only the port set. */
+async function withServer(place: Place, work: (url: string) => Promise<void>): Promise<void> {
   const server = spawn(join(place.root, 'node_modules/.bin/cellkeep'), ['start'], {
     cwd: place.directory,
     env: { ...environment(place), CELLKEEP_PORT: '0' },
@@ -85,13 +132,7 @@ async function useServer(place: Place): Promise<void> {
   try {
     const [line] = await once(createInterface({ input: server.stderr }), 'line')
     const [url] = /http:\S+/.exec(line) ?? assert.fail(line)
-    const printed = await runStandalone(place, url, join(place.directory, '.cellkeep', 'bootstrap_token'))
-    assert.match(printed, /^Deleted cell/m)
-    const { stdout } = await promisify(execFile)(place.node, ['--input-type=module', '-e', liveProgram], {
-      cwd: place.root,
-      env: { ...environment(place), URL: url },
-    })
-    assert.match(stdout, /^ada by socket$/m)
+    await work(url)
   } finally {
     server.kill('SIGTERM')
   }

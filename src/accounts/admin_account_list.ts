@@ -7,8 +7,7 @@ import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { pendingOffers } from '../offers/offers.ts'
 import { type AdminAccount, adminAccountColumns } from './accounts.ts'
-import { AccountEntry } from './entry.ts'
-import { accountColumns } from './view.ts'
+import { AccountEntry, accountColumns } from './view.ts'
 
 export const admin_account_list = query({
   doc: 'All accounts, oldest first, each with its actors, their active grants and its pending offers.',

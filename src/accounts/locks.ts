@@ -1,6 +1,7 @@
 import { activeGrant } from '../auth/active-grant.ts'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import type { Scope } from '../roles/scope.ts'
 
 export type LockedAccount = {
   id: string
@@ -97,4 +98,44 @@ function subject(ending: Ending): Sql {
   if ('account_id' in ending) return sql`actor.account_id = ${ending.account_id}::uuid`
   if ('actor_id' in ending) return sql`actor.id = ${ending.actor_id}::uuid`
   return sql`g.id = ${ending.role_grant_id}::uuid`
+}
+
+/**
+ * Takes the scope lock, before any account lock. Whatever makes a grant or an offer at the scope takes it shared and
+ * `destroyScope` takes it exclusively, so that none is made while or after the scope is destroyed.
+ */
+export async function lockScope(
+  db: Queryable,
+  { scope_kind, scope_id }: Scope,
+  mode: 'shared' | 'exclusive' = 'shared',
+): Promise<void> {
+  if (scope_id === null) return
+  await db.run(sql`select ${scopeLock(sql`${scope_kind}::text`, sql`${scope_id}::text`, mode)}`)
+}
+
+/** The lock as an SQL expression, for a statement that reads the scope itself. */
+export const scopeLock = (kind: Sql, id: Sql, mode: 'shared' | 'exclusive' = 'shared'): Sql => {
+  const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock')
+  return sql`${lock}(hashtextextended('cellkeep scope ' || ${kind} || ' ' || ${id}, 0))`
+}
+
+/**
+ * Locks the account of a live actor, in one statement with the accounts in `others`, and returns its id. Actors
+ * are removed only under that lock, so the actor stays live until the commit. Refuses with `actor_not_found`.
+ */
+export async function lockLiveActor(
+  db: Queryable,
+  actor_id: string,
+  fail: Fail<'actor_not_found'>,
+  others: readonly string[] = [],
+): Promise<string> {
+  // An actor never changes its account, so no lock is needed to read it.
+  const owner = await db.first<{ account_id: string }>(sql`
+    select account_id from actor where id = ${actor_id}::uuid`)
+  if (!owner) throw fail('actor_not_found')
+  const { account_id } = owner
+  const account = (await lockAccounts(db, [account_id, ...others])).get(account_id)
+  const isLive = await db.first(sql`select 1 from actor where id = ${actor_id}::uuid and deleted_at is null`)
+  if (!isLive || !account || account.deleted_at !== null) throw fail('actor_not_found')
+  return account_id
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { callerEnvelope } from '../audit/audit.ts'
 import { verificationsMax } from '../auth/password.ts'
-import { mutate } from '../core/mutate.ts'
+import { callerEnvelope, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'

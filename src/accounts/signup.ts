@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { callerEnvelope } from '../audit/audit.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
-import { mutate, recorded } from '../core/mutate.ts'
+import { callerEnvelope, mutate, recorded } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { brokenConstraint } from '../db/failure.ts'
 import { refusal, ServiceError } from '../errors.ts'

@@ -5,7 +5,7 @@ import { lockLiveAccount } from '../accounts/locks.ts'
 import { account, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
-import { type ActorEntry, actorColumns, countLive, targetOf } from './entry.ts'
+import { type ActorEntry, actorColumns, countLive, targetOf } from './actors.ts'
 
 /** Refused once the account has `max_actors` live actors. */
 export const addActor = operation({

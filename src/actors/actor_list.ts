@@ -5,7 +5,7 @@ import { account, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import type { RoleGrantSummary } from '../roles/grants.ts'
 import { Uuid } from '../wire/types.ts'
-import { type ActorEntry, actorColumns } from './entry.ts'
+import { type ActorEntry, actorColumns } from './actors.ts'
 
 /** An actor with its active grants. Those of a removed actor have no effect, but can still be revoked. */
 export type ListedActor = ActorEntry & { role_grants: z.output<typeof RoleGrantSummary>[] }

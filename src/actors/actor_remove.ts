@@ -1,11 +1,10 @@
 import { z } from 'zod'
 import { actorMetadata } from '../accounts/ending.ts'
-import { refuseEnding, takeGuardLock } from '../accounts/locks.ts'
+import { lockLiveActor, refuseEnding, takeGuardLock } from '../accounts/locks.ts'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
-import { countLive, targetOf } from './entry.ts'
-import { lockLiveActor } from './lock.ts'
+import { countLive, targetOf } from './actors.ts'
 
 /** Its grants stay stored without effect. Sessions and tokens belong to the account and stay valid. */
 export const removeActor = operation({

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { actorMetadata } from '../accounts/ending.ts'
 import { ActorName, foldName } from '../accounts/formats.ts'
+import { lockLiveActor } from '../accounts/locks.ts'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
-import { type ActorEntry, actorColumns, targetOf } from './entry.ts'
-import { lockLiveActor } from './lock.ts'
+import { type ActorEntry, actorColumns, targetOf } from './actors.ts'
 
 /** The name is the only part of an actor that can change. */
 export const renameActor = operation({

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { type AuditEvent, auditColumns, EventType } from '../audit/entry.ts'
-import { numberRows } from '../audit/number.ts'
+import { type AuditEvent, auditColumns, EventType, numberRows } from '../audit/entry.ts'
 import { operation } from '../core/operation.ts'
 import { type Database, sql } from '../db/db.ts'
 import { Int, Uuid } from '../wire/types.ts'

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { AuditEvent, auditColumns } from '../audit/entry.ts'
-import { numberRows } from '../audit/number.ts'
+import { AuditEvent, auditColumns, numberRows } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
 import { closePage, openPage, type Page, pageInput, pageSize } from '../core/page.ts'
 import { type Database, sql } from '../db/db.ts'

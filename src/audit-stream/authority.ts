@@ -1,7 +1,6 @@
 import type { Credential } from '../auth/identity.ts'
-import { resolveActor } from '../core/acting.ts'
 import type { App } from '../core/app.ts'
-import { guardCredential, guardRole } from '../core/guards.ts'
+import { guardCredential, guardRole, resolveActor } from '../core/guards.ts'
 import type { AuthSpec } from '../core/method.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'

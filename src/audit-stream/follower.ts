@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { StreamBody } from '../http/reply.ts'
-import { verdictOf } from '../realtime/closings.ts'
-import type { Committed, Connection } from '../realtime/connection.ts'
+import type { StreamBody } from '../http/exchange.ts'
+import { type Committed, verdictOf } from '../realtime/committed.ts'
+import type { Connection } from '../realtime/connection.ts'
 import { at } from '../realtime/long-timer.ts'
 import { type Authority, lossOf } from './authority.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Sink, StreamBody } from '../http/reply.ts'
+import type { Sink, StreamBody } from '../http/exchange.ts'
 import type { Blocks } from './blocks.ts'
 
 /** How much a client may leave unread before it is too slow. */

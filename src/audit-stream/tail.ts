@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type AuditEvent, auditColumns } from '../audit/entry.ts'
-import { numberRows } from '../audit/number.ts'
+import { type AuditEvent, auditColumns, numberRows } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
 import { type Database, sql } from '../db/db.ts'
 import { type Blocks, eventBlocks } from './blocks.ts'

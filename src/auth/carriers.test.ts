@@ -4,7 +4,7 @@ import { call, exchange, type Reply, rpc, send } from '../../test/helpers/http.t
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { testService } from '../testing/index.ts'
-import { readCarriers } from './carriers.ts'
+import { readCarriers } from './caller.ts'
 
 const origin = 'http://localhost:5173'
 const statements: string[] = []

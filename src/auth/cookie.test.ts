@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createKeyRing, createSessionCookie } from './cookie.ts'
-import { randomToken, sessionIdOf } from './secrets.ts'
+import { createKeyRing, createSessionCookie, sessionIdOf } from './cookie.ts'
+import { randomToken } from './secrets.ts'
 
 const oldKey = 'old-key-old-key-old-key-old-key-1'
 const newKey = 'new-key-new-key-new-key-new-key-2'

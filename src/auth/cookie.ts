@@ -1,5 +1,4 @@
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
-import { sessionIdOf } from './secrets.ts'
+import { createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto'
 
 /** Signs with the first key of a ring and verifies with all of them; never reveals a key. */
 export interface Mac {
@@ -68,6 +67,9 @@ export interface SessionCookie {
   /** Reads the Cookie header of a request; the first cookie of this name counts. */
   read(cookieHeader: string | undefined): CookieReading
 }
+
+/** The id under which a session is stored; the token itself is not stored. */
+export const sessionIdOf = (token: string): string => hash('sha256', token)
 
 /** Session lifetime and cookie Max-Age in seconds: 30 days, never extended. */
 export const sessionLifetimeSeconds = 2_592_000

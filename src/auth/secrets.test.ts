@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { equalText, randomToken, sessionIdOf, sha256Hex } from './secrets.ts'
+import { sessionIdOf } from './cookie.ts'
+import { equalText, randomToken, sha256Hex } from './secrets.ts'
 
 test('a token is 32 bytes as 43 base64url characters, never the same twice', () => {
   const tokens = Array.from({ length: 1000 }, randomToken)

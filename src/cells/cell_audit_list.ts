@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { numberRows } from '../audit/number.ts'
+import { numberRows } from '../audit/entry.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'

@@ -3,8 +3,7 @@ import { cellRow, endRole } from '../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import type { CellData } from '../registry/hooks.ts'
-import { CellDataIssues } from '../registry/hooks.ts'
+import { type CellData, CellDataIssues } from '../registry/hooks.ts'
 import { scenario, type TestAccount, testService } from '../testing/index.ts'
 
 /** Runs inside the call, before the insert, if the data requests it. */

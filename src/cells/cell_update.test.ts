@@ -3,8 +3,7 @@ import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import type { CellData } from '../registry/hooks.ts'
-import { CellDataIssues } from '../registry/hooks.ts'
+import { type CellData, CellDataIssues } from '../registry/hooks.ts'
 import { scenario, type TestAccount } from '../testing/index.ts'
 
 const test = await serviceForFile({

@@ -1,10 +1,8 @@
-import { numberRows } from '../audit/number.ts'
+import { numberRows } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
-import { removeAuditRows } from './audit.ts'
-import { expireOffers } from './offers.ts'
-import { removeTombstones, tombstoneBatch } from './tombstones.ts'
+import { expireOffers, removeAuditRows, removeTombstones, tombstoneBatch } from './steps.ts'
 
 export type Cleaned = {
   /** False if another cleanup was running; this call did nothing then. */

@@ -1,4 +1,4 @@
-import type { AccountEntry } from '../accounts/entry.ts'
+import type { AccountEntry } from '../accounts/view.ts'
 import type { ListedActor } from '../actors/actor_list.ts'
 import type { App } from '../core/app.ts'
 import type { From, Said } from '../core/operation.ts'

@@ -2,12 +2,17 @@ import type { AnyCommand, Operation } from '../core/operation.ts'
 import { operations } from '../operations.ts'
 import { backup } from './backup.ts'
 import { alone, type Command, group } from './command.ts'
+import { completion } from './completion.ts'
 import { config } from './config.ts'
 import { daemonToken } from './daemon-token.ts'
 import { doctor } from './doctor/doctor.ts'
 import { keys } from './keys.ts'
 import { migrate } from './migrate.ts'
+import { newProject } from './new.ts'
 import { operationCommand } from './operation-command.ts'
+import { call } from './remote/call.ts'
+import { login, logout } from './remote/login.ts'
+import { tail } from './remote/tail.ts'
 import { restore } from './restore.ts'
 import { start } from './start.ts'
 
@@ -19,6 +24,7 @@ const ref = 'REF is an account by its id, username or e-mail.'
 const sections: Record<string, Record<string, Command | About | null>> = {
   'Run it': {
     start,
+    new: newProject,
     config,
     keys,
     doctor,
@@ -71,6 +77,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     },
     'daemon-token': daemonToken,
   },
+  'Call a server': { login, logout, call, tail, completion: completion(() => commands) },
   'The database': { migrate, backup, restore, cleanup: null },
 }
 
@@ -104,4 +111,4 @@ export const groups: Readonly<Record<string, readonly Command[]>> = Object.fromE
     Object.entries(words).map(([word, about]) => filled(word, about)),
   ]),
 )
-export const commands = Object.values(groups).flat()
+export const commands: readonly Command[] = Object.values(groups).flat()

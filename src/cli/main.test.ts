@@ -27,6 +27,8 @@ describe('help', () => {
       const own = await cellkeep(['help', name])
       expect([own.code, own.stdout]).toEqual([0, expect.stringContaining(`cellkeep ${name}`)])
       expect(await cellkeep([name, '--help'])).toEqual(own)
+      // Only a group has words of its own.
+      if (own.stdout.includes('\nUsage: ')) continue
       for (const [, word = ''] of own.stdout.matchAll(
         new RegExp(`^ {2}cellkeep ${name} ([a-z-]+)(?= |$)`, 'gm'),
       ))

@@ -12,26 +12,31 @@ const bytesMax = 4096
  * trailing newline. Arguments and environment variables are no source: other users can see them.
  */
 export async function askPassword(io: CommandIo, whose: string): Promise<string> {
-  if (!io.stdin.isTTY) {
-    const password = (await readAll(io.stdin)).replace(/\r?\n$/, '')
-    if (password === '')
-      throw new WrongUsage('The password is read from standard input, which was empty: pipe it in.')
-    return password
-  }
   for (;;) {
-    const first = await askHidden(io, `New password for ${whose}: `)
+    const first = await readPassword(io, `New password for ${whose}: `)
+    if (!io.stdin.isTTY) return first
     if ((await askHidden(io, 'The same again: ')) === first) return first
     io.stderr.write('They differ; try again.\n')
   }
 }
 
-async function readAll(stdin: NodeJS.ReadableStream): Promise<string> {
+/** Reads a password once: at a terminal without echo, otherwise all of standard input. */
+export async function readPassword(io: CommandIo, prompt: string): Promise<string> {
+  if (io.stdin.isTTY) return await askHidden(io, prompt)
+  const password = (await readAll(io, bytesMax, 'a password')).replace(/\r?\n$/, '')
+  if (password === '')
+    throw new WrongUsage('The password is read from standard input, which was empty: pipe it in.')
+  return password
+}
+
+/** All of standard input; `max` bounds its bytes, `what` names it in the refusal. */
+export async function readAll({ stdin }: CommandIo, max: number, what: string): Promise<string> {
   const parts: Buffer[] = []
   let length = 0
   for await (const part of stdin) {
     const bytes = Buffer.from(part)
     length += bytes.length
-    if (length > bytesMax) throw new WrongUsage('The text on standard input is too long for a password.')
+    if (length > max) throw new WrongUsage(`The text on standard input is too long for ${what}.`)
     parts.push(bytes)
   }
   return Buffer.concat(parts).toString('utf8')

@@ -83,6 +83,9 @@ export const envName = (key: string): string => `${prefix}${key.toUpperCase()}`
 
 const prefix = 'CELLKEEP_'
 
+/** Variables of commands that call a server; they are no settings of one. */
+const forCommands = ['CELLKEEP_URL', 'CELLKEEP_TOKEN']
+
 /** What the sources read so far say; a later source overrides an earlier one. */
 type Reading = {
   cwd: string
@@ -148,7 +151,7 @@ function readEnvironment(reading: Reading, env: Environment): void {
   }
   const names = keys.map(envName)
   const secrets = keys.filter((key) => 'secret' in settings[key]).map((key) => `${envName(key)}_FILE`)
-  const known = new Set([...names, ...secrets])
+  const known = new Set([...names, ...secrets, ...forCommands])
   for (const name of Object.keys(env)) {
     if (!name.startsWith(prefix) || known.has(name) || !env[name]) continue
     const isFile = names.includes(name.replace(/_FILE$/, ''))

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { isatty } from 'node:tty'
 import { getHeapStatistics } from 'node:v8'
 import { checkNetwork, isLoopbackHost } from './ip.ts'
 import {
@@ -90,7 +91,8 @@ const serving = {
     doc: 'Lowest level that is logged.',
   }),
   log_format: setting(oneOf('json', 'text'), {
-    default: 'json',
+    default: () => (isatty(1) ? 'text' : 'json'),
+    shown: '`text` on a terminal, otherwise `json`',
     doc: 'JSON lines for machines, text for people.',
   }),
 }
@@ -176,6 +178,11 @@ const features = {
     doc: 'Path of the audit stream.',
   }),
   ws: setting(flag(), { default: true, doc: 'The WebSocket.' }),
+  home_page: setting(flag(), {
+    default: true,
+    library: false,
+    doc: 'A page at `/` that says what runs here; JSON for programs.',
+  }),
   audit_stream: setting(flag(), { default: true, library: false, doc: 'The audit stream.' }),
   app_settings: setting(flag(), {
     default: true,

@@ -14,8 +14,8 @@ import type { Hub } from '../realtime/hub.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Cursors } from './cursor.ts'
+import type { Outputs } from './guards.ts'
 import type { WiredAction } from './method.ts'
-import type { Outputs } from './outputs.ts'
 
 /** The parts of one running service. `createService` builds it once; every handler receives it. */
 export type App = {

@@ -1,15 +1,14 @@
-import { callerEnvelope } from '../audit/audit.ts'
-import type { Caller } from '../auth/caller.ts'
-import type { Carriers } from '../auth/carriers.ts'
+import type { Caller, Carriers } from '../auth/caller.ts'
+import type { ReadOnly } from '../db/db.ts'
+import type { Sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
-import { GatedReads } from '../limits/gate.ts'
+import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
-import { resolveActor } from './acting.ts'
 import type { App } from './app.ts'
-import { guardCredential, guardRole } from './guards.ts'
+import { guardCredential, guardRole, resolveActor } from './guards.ts'
 import type { WiredAction } from './method.ts'
-import { fail, mutate } from './mutate.ts'
+import { callerEnvelope, fail, mutate } from './mutate.ts'
 
 /** One RPC call from any transport: HTTP POST or GET, a batch entry, a WebSocket message, `service.call`. */
 export type Call = {
@@ -140,4 +139,28 @@ async function charge(app: App, action: WiredAction, call: Call, caller: Caller 
   if (axis !== 'account' && !(auth.account === 'optional' && caller))
     await app.limiters.takeIp(group, call.ip)
   if (axis !== 'ip' && caller) await app.limiters.take(group, caller.account.id)
+}
+
+/** The reads of a query: those that take a pooled connection pass the gate; point reads don't take one. */
+class GatedReads implements ReadOnly {
+  readonly #db: ReadOnly
+  readonly #gate: Gate
+  readonly #caller: () => string
+  constructor(db: ReadOnly, gate: Gate, caller: () => string) {
+    this.#db = db
+    this.#gate = gate
+    this.#caller = caller
+  }
+  rows<T>(query: Sql): Promise<T[]> {
+    return this.#gate.read(this.#caller(), () => this.#db.rows<T>(query))
+  }
+  first<T>(query: Sql): Promise<T | undefined> {
+    return this.#gate.read(this.#caller(), () => this.#db.first<T>(query))
+  }
+  one<T>(query: Sql): Promise<T> {
+    return this.#gate.read(this.#caller(), () => this.#db.one<T>(query))
+  }
+  point<T>(query: Sql): Promise<T[]> {
+    return this.#db.point<T>(query)
+  }
 }

@@ -1,9 +1,9 @@
-import { type Audit, type AuditRow, type Envelope, envelopeOf } from '../audit/audit.ts'
+import type { Audit, AuditRow, Envelope } from '../audit/audit.ts'
 import type { Queryable, Transaction } from '../db/db.ts'
 import { type Reason, refusal, ServiceError } from '../errors.ts'
 import type { AttemptMetadata, EventType } from '../events.ts'
 import type { Notification, Notify } from '../notifications.ts'
-import { closingsOf } from '../realtime/closings.ts'
+import { closingsOf } from '../realtime/committed.ts'
 import type { App } from './app.ts'
 
 /** Builds a refusal with one of the reasons that a declaration lists: `throw fail('cell_not_found')`. */
@@ -155,3 +155,40 @@ const isUnexpected = (error: unknown): boolean =>
   !(error instanceof ServiceError) ||
   error.data.reason === 'timeout' ||
   error.data.reason === 'service_unavailable'
+
+/** The envelope of a request: the caller, without a target. */
+export const callerEnvelope = (
+  caller: { account: { id: string } | null; actor?: { id: string } | null },
+  ip: string | null,
+): Envelope => ({
+  actor_id: caller.actor?.id ?? null,
+  account_id: caller.account?.id ?? null,
+  target_actor_id: null,
+  target_account_id: null,
+  ip,
+})
+
+const pairs = [
+  ['actor_id', 'account_id'],
+  ['target_actor_id', 'target_account_id'],
+] as const
+
+/**
+ * The request's envelope, overridden by what the event names. If an event names only one id of a pair and it differs
+ * from the request's, the other id becomes null: the request's would belong to someone else.
+ */
+export function envelopeOf<T extends Partial<Envelope>>(
+  envelope: Envelope,
+  own: T | undefined,
+): Envelope & T {
+  if (!own) return envelope as Envelope & T
+  const merged = { ...envelope, ...own }
+  for (const [actor, account] of pairs)
+    for (const [named, other] of [
+      [actor, account],
+      [account, actor],
+    ] as const)
+      if (own[named] && own[other] === undefined && own[named] !== envelope[named])
+        (merged as Envelope)[other] = null
+  return merged
+}

@@ -1,8 +1,8 @@
-import { type Audit, type Envelope, envelopeOf } from '../audit/audit.ts'
+import type { Audit, Envelope } from '../audit/audit.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
-import { mutate, type Work } from './mutate.ts'
+import { envelopeOf, mutate, type Work } from './mutate.ts'
 
 /**
  * Who acts when there is no request: an operator command, or a library call of the consumer, which may name the

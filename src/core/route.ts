@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Carriers } from '../auth/carriers.ts'
+import type { Carriers } from '../auth/caller.ts'
 import type { Config } from '../config/config.ts'
 import type { Reason } from '../errors.ts'
 import type { Hold, Limiters, RestLimiter } from '../limits/limiters.ts'

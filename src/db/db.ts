@@ -28,7 +28,7 @@ export interface Database extends Queryable, ReadOnly {
 
 export function openDatabase(options: DatabaseOptions): Database {
   const pool = openPool(options)
-  const point = async <T>(query: Sql) => (await pool.point(query)) as T[]
+  const { point } = pool
   const { rows, first, one } = queryable(pool.read)
   return {
     ...queryable(pool.write),

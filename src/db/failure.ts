@@ -65,3 +65,14 @@ export function withCause(refused: ServiceError, cause: unknown): ServiceError {
   refused.cause = cause
   return refused
 }
+
+/** What a failed statement rejects with: a refusal, or the error itself without the values it quotes. */
+export const refused = (error: unknown): unknown => databaseRefusal(withoutValues(error)) ?? error
+
+/** Explains SQLSTATE 25006 to the author of the method. */
+export const explainReadOnly = (error: unknown): never => {
+  if (!(error instanceof pg.DatabaseError) || error.code !== '25006') throw error
+  throw new Error('A query cannot write: declare the method with mutation() instead of query().', {
+    cause: error,
+  })
+}

@@ -1,11 +1,9 @@
 import pg from 'pg'
 import { refusal } from '../errors.ts'
-import { databaseRefusal, withCause, withoutValues } from './failure.ts'
-import { pipelinedReader } from './pipeline.ts'
+import { databaseRefusal, explainReadOnly, refused, withCause } from './failure.ts'
+import { pipelinedReader } from './point.ts'
 import { Receiving } from './receiving.ts'
-import { compile, type Sql } from './sql.ts'
-import { isWornOut, noteOpened } from './statement-names.ts'
-import { timeTypes } from './types.ts'
+import { compile, isWornOut, noteOpened, type Sql, timeTypes } from './sql.ts'
 
 /** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
 export const transactionLimitMs = 30_000
@@ -45,7 +43,7 @@ export type Pool = {
   /** One statement that may write. */
   write(query: Sql): Promise<pg.QueryResult>
   /** One short statement that can only read, on a shared connection. */
-  point(query: Sql): Promise<unknown[]>
+  point<T>(query: Sql): Promise<T[]>
   onError: DatabaseOptions['onError']
   close(): Promise<void>
 }
@@ -65,7 +63,7 @@ export function openPool(options: DatabaseOptions): Pool {
     receiving.watch(client)
     client.on('error', () => {})
   })
-  const reader = pipelinedReader(settings, onError)
+  const reader = pipelinedReader(settings, options)
 
   const compiled = (query: Sql) => {
     const statement = compile(query)
@@ -96,7 +94,7 @@ export function openPool(options: DatabaseOptions): Pool {
     try {
       return await client.query(compiled(query))
     } catch (error) {
-      return rethrow(error)
+      throw refused(error)
     } finally {
       receiving.done(client)
     }
@@ -130,7 +128,7 @@ export function openPool(options: DatabaseOptions): Pool {
     send,
     read,
     write,
-    point: (query) => reader.query(compiled(query)).catch(rethrow).catch(explainReadOnly),
+    point: reader.point,
     onError,
     close: async () => {
       await Promise.all([pool.end(), reader.close()])
@@ -148,18 +146,6 @@ const settingsOf = ({ connection, statementTimeoutMs }: DatabaseOptions): pg.Cli
   query_timeout: statementTimeoutMs + silenceMs,
   options: `-c TimeZone=UTC ${planning} -c default_transaction_read_only=on -c statement_timeout=${statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs}`,
 })
-
-const rethrow = (error: unknown): never => {
-  throw databaseRefusal(withoutValues(error)) ?? error
-}
-
-/** Explains SQLSTATE 25006 to the author of the method. */
-const explainReadOnly = (error: unknown): never => {
-  if (!(error instanceof pg.DatabaseError) || error.code !== '25006') throw error
-  throw new Error('A query cannot write: declare the method with mutation() instead of query().', {
-    cause: error,
-  })
-}
 
 const isLost = (error: unknown): boolean =>
   typeof error === 'object' &&

@@ -1,4 +1,4 @@
-import { statementName } from './statement-names.ts'
+import pg from 'pg'
 
 /** A composable SQL template: values become parameters, nested fragments are spliced in. */
 
@@ -47,4 +47,65 @@ export function compile(query: Sql): { name: string; text: string; values: unkno
   let text = chunks[0] as string
   for (let i = 1; i < chunks.length; i++) text += `$${i}${chunks[i]}`
   return { name: statementName(text), text, values: [...values] }
+}
+
+/**
+ * Names for prepared statements: a connection parses and plans each named text once. Every text gets a name.
+ * The process keeps this many; beyond that the clock algorithm evicts a text that was not used since the hand
+ * last passed it. So a flood of rare texts never evicts the common ones.
+ */
+const namesMax = 300
+
+type Named = { text: string; name: string; isUsed: boolean }
+
+const named = new Map<string, Named>()
+const ring: Named[] = []
+let hand = 0
+let given = 0
+
+export function statementName(text: string): string {
+  const known = named.get(text)
+  if (known) {
+    known.isUsed = true
+    return known.name
+  }
+  const made = { text, name: `s${++given}`, isUsed: false }
+  named.set(text, made)
+  if (ring.length < namesMax) ring.push(made)
+  else {
+    for (let one = ring[hand] as Named; one.isUsed; one = ring[hand] as Named) {
+      one.isUsed = false
+      hand = (hand + 1) % namesMax
+    }
+    named.delete((ring[hand] as Named).text)
+    ring[hand] = made
+    hand = (hand + 1) % namesMax
+  }
+  return made.name
+}
+
+/** For each connection, how many names had been assigned when it was opened. */
+const openedAt = new WeakMap<object, number>()
+
+export const noteOpened = (client: object): void => void openedAt.set(client, given)
+
+/**
+ * True if so many names were assigned since the connection was opened that it may hold twice `namesMax`
+ * statements. The unused ones would take memory of the database for as long as the connection lives.
+ */
+export const isWornOut = (client: object): boolean => given - (openedAt.get(client) ?? given) > namesMax
+
+/** Turns PostgreSQL's `2026-01-02 03:04:05.6+00` into the wire form `2026-01-02T03:04:05.600Z`. */
+export function isoTimestamp(text: string): string {
+  const fraction = text.slice(19, -3) || '.'
+  return `${text.slice(0, 10)}T${text.slice(11, 19)}${fraction.slice(0, 4).padEnd(4, '0')}Z`
+}
+
+/** Type parsers for all connections; with them a selected row is already the wire object. */
+export const timeTypes: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') => {
+    if (oid === pg.types.builtins.TIMESTAMPTZ) return isoTimestamp
+    if (oid === pg.types.builtins.INT8) return Number
+    return pg.types.getTypeParser(oid, format)
+  },
 }

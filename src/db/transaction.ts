@@ -4,8 +4,7 @@ import type pg from 'pg'
 import { refusal, ServiceError } from '../errors.ts'
 import { databaseRefusal, isConflict, isInAborted, isUnsent, withCause, withoutValues } from './failure.ts'
 import { type Pool, type Queryable, queryable, transactionLimitMs } from './pool.ts'
-import type { Sql } from './sql.ts'
-import { isWornOut } from './statement-names.ts'
+import { isWornOut, type Sql } from './sql.ts'
 
 /** Mean pause before a transaction is retried after a conflict. */
 const conflictPauseMs = 10

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { isIPv4 } from 'node:net'
 import type { AuditStreams } from '../audit-stream/audit-stream.ts'
-import { readCarriers } from '../auth/carriers.ts'
+import { readCarriers } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import type { Readiness } from '../db/ready.ts'
@@ -8,11 +9,18 @@ import { type Reason, refusal, StartError } from '../errors.ts'
 import { logWarnings } from '../log/log.ts'
 import { routeList } from '../routes.ts'
 import { admitUpgrade } from '../websocket/upgrade.ts'
-import { bodyLimit, readJsonText } from './body.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
+import {
+  bodyLimit,
+  type EdgeReply,
+  type EdgeRequest,
+  flatReply,
+  jsonReply,
+  readJsonText,
+} from './exchange.ts'
+import { home } from './home.ts'
 import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
 import { compileOrigins } from './origin.ts'
-import { type EdgeReply, type EdgeRequest, flatReply, jsonReply } from './reply.ts'
 import { runRoute } from './rest.ts'
 
 /** `serving` → `leaving` (only readiness answers 503) → `draining` (every request gets 503). */
@@ -39,6 +47,14 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
   const warnIgnored = (): void => {
     if (!warned) app.log.warn('X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES')
     warned = true
+  }
+
+  const addressOf = (request: EdgeRequest): string => {
+    const { address } = request
+    const forwarded = request.header('x-forwarded-for')
+    // An IPv4 address has one form only.
+    if (forwarded === undefined && isIPv4(address ?? '')) return address as string
+    return clientIp(address, forwarded, proxies, warnIgnored)
   }
 
   /** An error it throws becomes the flat body of its reason. */
@@ -86,7 +102,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     let ip = ''
     let reply: EdgeReply
     try {
-      ip = clientIp(request.address, request.header('x-forwarded-for'), proxies, warnIgnored)
+      ip = addressOf(request)
       reply = await answer(request, sent, { carriers, ip, request_id, trace })
     } catch (error) {
       const { status, data } = asServiceError(error, app.log, request_id)
@@ -179,6 +195,8 @@ function surfaceTable(
       checksOrigin: true,
       handle: (request, origin) => admitUpgrade(app, request, origin),
     })
+  if (config.home_page)
+    mount('/', { verbs: ['GET', 'HEAD'], exempt: true, handle: (request) => home(app, request) })
   const live: Surface = {
     verbs: ['GET', 'HEAD'],
     exempt: true,

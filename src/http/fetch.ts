@@ -1,5 +1,5 @@
 import { refusal } from '../errors.ts'
-import type { EdgeReply, EdgeRequest, RaiseLimit, StreamBody } from './reply.ts'
+import type { EdgeReply, EdgeRequest, RaiseLimit, StreamBody } from './exchange.ts'
 
 /** What a fetch-style host knows besides the request. */
 export type FetchInfo = {

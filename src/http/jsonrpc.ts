@@ -2,8 +2,8 @@ import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { type Call, dispatch } from '../core/dispatch.ts'
 import { codeMessage, refusal, ServiceError } from '../errors.ts'
-import { type Issue, issue, mayHoldBadText, tooDeep } from '../wire/issues.ts'
-import { type EdgeReply, jsonReply, retryAfter } from './reply.ts'
+import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
+import { type EdgeReply, jsonReply, retryAfter } from './exchange.ts'
 import { smallAnswer, unsent } from './unsent.ts'
 
 /** JSON-RPC 2.0: one envelope validator for POST, batch, GET and WebSocket. */
@@ -30,11 +30,11 @@ export async function rpcPost(
 ): Promise<EdgeReply> {
   const parsed = parseText(text)
   if (parsed instanceof ServiceError) return toReply(refused(origin, null, parsed))
-  const mayHold = mayHoldBadText(text as string)
-  if (!Array.isArray(parsed.value)) return toReply(await answer(app, origin, parsed.value, mayHold))
-  if (parsed.value.length === 0) return toReply(refused(origin, null, invalidRequest('empty_batch')))
-  if (parsed.value.length > batchMax) return toReply(refused(origin, null, invalidRequest('batch_too_large')))
-  return jsonReply(200, await runBatch(app, origin, parsed.value, mayHold, isGone))
+  const { value, mayHold } = parsed
+  if (!Array.isArray(value)) return toReply(await answer(app, origin, value, mayHold))
+  if (value.length === 0) return toReply(refused(origin, null, invalidRequest('empty_batch')))
+  if (value.length > batchMax) return toReply(refused(origin, null, invalidRequest('batch_too_large')))
+  return jsonReply(200, await runBatch(app, origin, value, mayHold, isGone))
 }
 
 /** The array of replies as text; in parts if it is large. */
@@ -123,7 +123,11 @@ export async function run(
   try {
     const text = await dispatch(app, { method, params, ...how, ...origin }, toText)
     // A mutation has been carried out by now, so its result is sent whatever its size.
-    if (unsent.isOver(text.length, app.config) && !app.actions.get(method)?.side_effects)
+    if (
+      text.length > smallAnswer &&
+      unsent.isOver(text.length, app.config) &&
+      !app.actions.get(method)?.side_effects
+    )
       throw refusal('busy', { retry_after: 1 })
     return { status: 200, text: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${text}}` }
   } catch (error) {
@@ -149,11 +153,14 @@ export function readEnvelope(value: unknown): Envelope | { id: Id; refused: Serv
   return { id, method, params }
 }
 
-export function parseText(text: string | null): { value: unknown } | ServiceError {
+/** Parses a message; `mayHold` is false if no string in it can fail `badText`. */
+export function parseText(text: string | null): { value: unknown; mayHold: boolean } | ServiceError {
   if (text === null) return refusal('parse_error')
   try {
     const value: unknown = JSON.parse(text)
-    return tooDeep(text, nestingMax) ? invalidRequest('too_deep') : { value }
+    if (tooDeep(text, nestingMax)) return invalidRequest('too_deep')
+    // Few texts have such an escape at all.
+    return { value, mayHold: text.includes('\\u') && mayHoldBadText(text) }
   } catch {
     return refusal('parse_error')
   }
@@ -183,3 +190,26 @@ export function refused(
 }
 
 const toReply = ({ status, text, headers }: Answer): EdgeReply => jsonReply(status, text, headers)
+
+/** True when arrays and objects of this valid JSON text nest deeper than `max` levels. */
+export function tooDeep(rawJson: string, max: number): boolean {
+  // Each level takes two characters, so most bodies are too short to nest that deep.
+  if (rawJson.length <= 2 * max) return false
+  let depth = 0
+  let inString = false
+  for (let i = 0; i < rawJson.length; i++) {
+    const unit = rawJson.charCodeAt(i)
+    if (inString) {
+      if (unit === backslash) i++
+      else if (unit === quote) inString = false
+    } else if (unit === quote) inString = true
+    else if (unit === openBracket || unit === openBrace) {
+      if (++depth > max) return true
+    } else if (unit === closeBracket || unit === closeBrace) depth--
+  }
+  return false
+}
+
+const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [
+  0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d,
+]

@@ -4,9 +4,8 @@ import type { Duplex } from 'node:stream'
 import type { Config } from '../config/config.ts'
 import { settings } from '../config/table.ts'
 import { Connections } from './connection.ts'
-import type { EdgeReply, EdgeRequest } from './reply.ts'
+import { type EdgeReply, type EdgeRequest, requestHead } from './exchange.ts'
 import { RequestBodies } from './request-body.ts'
-import { requestHead } from './request-head.ts'
 import { send } from './send.ts'
 
 type Handle = (request: EdgeRequest) => Promise<EdgeReply>

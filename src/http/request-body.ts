@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { refusal, type ServiceError } from '../errors.ts'
-import type { RaiseLimit } from './reply.ts'
+import type { RaiseLimit } from './exchange.ts'
 
 /**
  * The request bodies that are still arriving, oldest first. Together they hold no more than `max` bytes: the

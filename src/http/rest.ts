@@ -3,12 +3,17 @@ import { asServiceError } from '../core/boundary.ts'
 import { guardCredential } from '../core/guards.ts'
 import { attemptOf, type Route } from '../core/route.ts'
 import { refusal } from '../errors.ts'
-import { badText, issue, mayHoldBadText, toIssues, tooDeep } from '../wire/issues.ts'
-import { bodyLimit, readJsonText } from './body.ts'
-import type { RequestInfo } from './jsonrpc.ts'
-import { type EdgeReply, type EdgeRequest, emptyReply, flatReply, jsonReply } from './reply.ts'
-
-const nestingMax = 100
+import { badText, issue, toIssues } from '../wire/issues.ts'
+import {
+  bodyLimit,
+  type EdgeReply,
+  type EdgeRequest,
+  emptyReply,
+  flatReply,
+  jsonReply,
+  readJsonText,
+} from './exchange.ts'
+import { isObject, parseText, type RequestInfo } from './jsonrpc.ts'
 
 /** The pipeline of a REST route: guards, query, body, handler. No body is read before the guards. */
 export async function runRoute(
@@ -69,19 +74,11 @@ async function readInput(
   isKnown: boolean,
 ): Promise<unknown> {
   const text = await readJsonText(request, bodyLimit(config, isKnown))
-  const value = text === null || tooDeep(text, nestingMax) ? undefined : parseJson(text)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refusal('invalid_json_body')
-  const bad = mayHoldBadText(text as string) ? badText(value) : undefined
+  const sent = parseText(text)
+  if (!('value' in sent) || !isObject(sent.value)) throw refusal('invalid_json_body')
+  const bad = sent.mayHold ? badText(sent.value) : undefined
   if (bad) throw refusal('invalid_request_body', { issues: [issue(bad, 'invalid_format')] })
-  const parsed = (route.input as NonNullable<Route['input']>).safeParse(value)
+  const parsed = (route.input as NonNullable<Route['input']>).safeParse(sent.value)
   if (!parsed.success) throw refusal('invalid_request_body', { issues: toIssues(parsed.error) })
   return parsed.data
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Connection, lingerMs } from './connection.ts'
-import type { EdgeReply, StreamBody } from './reply.ts'
+import type { EdgeReply, StreamBody } from './exchange.ts'
 import { smallAnswer } from './unsent.ts'
 
 /** Writes the reply. Bytes that the client does not take count against its connection. */

@@ -1,6 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { ReadOnly } from '../db/db.ts'
-import type { Sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
 
 /**
@@ -142,29 +140,5 @@ export class Gate {
 
   #forgetIdle(key: string, { running, waiting }: Caller): void {
     if (running === 0 && waiting.length === 0) this.#callers.delete(key)
-  }
-}
-
-/** The reads of a query: those that take a pooled connection pass the gate; point reads don't take one. */
-export class GatedReads implements ReadOnly {
-  readonly #db: ReadOnly
-  readonly #gate: Gate
-  readonly #caller: () => string
-  constructor(db: ReadOnly, gate: Gate, caller: () => string) {
-    this.#db = db
-    this.#gate = gate
-    this.#caller = caller
-  }
-  rows<T>(query: Sql): Promise<T[]> {
-    return this.#gate.read(this.#caller(), () => this.#db.rows<T>(query))
-  }
-  first<T>(query: Sql): Promise<T | undefined> {
-    return this.#gate.read(this.#caller(), () => this.#db.first<T>(query))
-  }
-  one<T>(query: Sql): Promise<T> {
-    return this.#gate.read(this.#caller(), () => this.#db.one<T>(query))
-  }
-  point<T>(query: Sql): Promise<T[]> {
-    return this.#db.point<T>(query)
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockAccounts } from '../accounts/locks.ts'
+import { lockAccounts, scopeLock } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { committed, type Work } from '../core/mutate.ts'
@@ -8,20 +8,22 @@ import { refusal } from '../errors.ts'
 import type { Grantor } from '../registry/hooks.ts'
 import { auditConferred, type Conferred, conferring, type GrantInput } from '../roles/grants.ts'
 import { activeGrantsWhere } from '../roles/revoke.ts'
-import { scopeLock } from '../roles/scope.ts'
 import { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
 import {
   announceSuperseded,
+  byActor,
+  liveAmong,
+  mayOffer,
   offerColumns,
   offerMetadata,
   pending,
+  readLiveActors,
   refuseEnded,
   type StoredOffer,
   stampOffer,
   storedColumns,
 } from './offers.ts'
-import { byActor, liveAmong, mayOffer, readLiveActors } from './policy.ts'
 
 const Accepted = z.object({
   role_grant_id: Uuid,

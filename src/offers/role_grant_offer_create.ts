@@ -1,15 +1,14 @@
 import { z } from 'zod'
-import { lockAccounts } from '../accounts/locks.ts'
+import { lockAccounts, lockScope } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { type Reason, refusal } from '../errors.ts'
 import { GrantExpiry } from '../roles/grants.ts'
-import { checkScope, lockScope, RoleName, refuseDestroyed, ScopeKind } from '../roles/scope.ts'
+import { checkScope, RoleName, refuseDestroyed, ScopeKind } from '../roles/scope.ts'
 import { Offer } from '../wire/offer.ts'
 import { Int, Text, Uuid } from '../wire/types.ts'
-import { offerColumns, offerMetadata, unstamped } from './offers.ts'
-import { mayOffer, readLiveActors } from './policy.ts'
+import { mayOffer, offerColumns, offerMetadata, readLiveActors, unstamped } from './offers.ts'
 
 const daysDefault = 30
 

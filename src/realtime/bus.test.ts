@@ -6,7 +6,7 @@ import { runCellkeep, workspace } from '../../test/helpers/server-process.ts'
 import { openSocket, outcomeOf, refusedUpgrade } from '../../test/helpers/sockets.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
 import { type TestService, testService } from '../testing/index.ts'
-import type { Committed } from './connection.ts'
+import type { Committed } from './committed.ts'
 
 // Without the regular checks, so only a signal, or the recheck after a gap, closes anything.
 vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })

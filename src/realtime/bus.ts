@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Log } from '../log/log.ts'
-import { encodeSignal, isEmpty, isUrgent, merged, type Signal, signalDecoder } from './signals.ts'
+import { encodeSignal, isEmpty, isUrgent, merged, type Signal, signalDecoder } from './committed.ts'
 
 /**
  * Signals between the processes on one database, by LISTEN and NOTIFY on a connection of their own. Inside

@@ -1,19 +1,5 @@
 import type { Credential } from '../auth/identity.ts'
-import type { Notification } from '../notifications.ts'
-import type { Closing } from './closings.ts'
-
-/** What one committed mutation means for live connections. */
-export type Committed = {
-  /** In the order in which the mutation sent them. */
-  notifications: readonly Notification[]
-  closings: readonly Closing[]
-  /** Audit rows were written: audit streams have something to read. */
-  wroteAudit: boolean
-  /** Keys of `login_account` that every node resets if its limiters count in memory. */
-  cleared?: readonly string[]
-  /** The WebSocket call that caused it, if any: its reply is sent before anything here. */
-  origin?: object | undefined
-}
+import type { Committed } from './committed.ts'
 
 /** A WebSocket or an audit stream, as the hub sees it. */
 export type Connection = {

@@ -3,7 +3,8 @@ import { tokenOf } from '../../test/helpers/callers.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
-import type { Committed, Connection } from './connection.ts'
+import type { Committed } from './committed.ts'
+import type { Connection } from './connection.ts'
 
 let statements: string[] = []
 const test = await serviceForFile({ max_connections: 20, onStatement: (text) => void statements.push(text) })

@@ -1,8 +1,8 @@
 import type { Database } from '../db/db.ts'
 import type { Log } from '../log/log.ts'
 import type { Notification } from '../notifications.ts'
-import { type Closing, verdictOf } from './closings.ts'
-import type { Committed, Connection } from './connection.ts'
+import { type Closing, type Committed, verdictOf } from './committed.ts'
+import type { Connection } from './connection.ts'
 import { at } from './long-timer.ts'
 import { findLost } from './recheck.ts'
 
@@ -68,7 +68,7 @@ export function createHub(options: HubOptions): Hub {
       if (notifications.length > 0 || closings.length > 0)
         safely(() => connection.hear({ ...committed, notifications, closings }))
     }
-    void check(doubtful)
+    if (doubtful.length > 0) void check(doubtful)
   }
   /** A copy, since connections may remove themselves while hearing. Most commits concern none and cost nothing here. */
   const concerned = ({ notifications, closings }: Committed): Connection[] => {

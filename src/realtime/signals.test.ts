@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Notification } from '../notifications.ts'
-import { closingsOf } from './closings.ts'
-import { encodeSignal, isUrgent, merged, type Signal, signalDecoder } from './signals.ts'
+import { closingsOf, encodeSignal, isUrgent, merged, type Signal, signalDecoder } from './committed.ts'
 
 const quiet: Signal = { notifications: [], closings: [], wroteAudit: false }
 

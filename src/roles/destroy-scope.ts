@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { onlyVia } from '../accounts/ending.ts'
-import { lockAccounts } from '../accounts/locks.ts'
+import { lockAccounts, lockScope } from '../accounts/locks.ts'
 import { unendedGrant } from '../auth/active-grant.ts'
 import { operation } from '../core/operation.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
@@ -9,7 +9,7 @@ import type { Offer } from '../wire/offer.ts'
 import { Text, Uuid } from '../wire/types.ts'
 import { type RevokedGrant, toRevoked } from './operator.ts'
 import { activeGrantsWhere, stampRevoked } from './revoke.ts'
-import { checkScope, lockScope, type Scope, ScopeKind } from './scope.ts'
+import { checkScope, type Scope, ScopeKind } from './scope.ts'
 
 /** Both lists are empty when the scope was destroyed already. */
 export type DestroyedScope = { revoked: RevokedGrant[]; superseded_offers: Offer[] }

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { lockLiveActor } from '../actors/lock.ts'
+import { lockLiveActor, lockScope } from '../accounts/locks.ts'
 import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { Timestamp, Uuid } from '../wire/types.ts'
-import { lockScope, refuseDestroyed } from './scope.ts'
+import { refuseDestroyed } from './scope.ts'
 
 /** Wire form of an active role grant. */
 export const RoleGrantSummary = z.object({

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { onlyVia } from '../accounts/ending.ts'
-import { takeGuardLock } from '../accounts/locks.ts'
-import { lockLiveActor } from '../actors/lock.ts'
+import { lockLiveActor, takeGuardLock } from '../accounts/locks.ts'
 import type { App } from '../core/app.ts'
 import type { Fail } from '../core/mutate.ts'
 import type { Operating } from '../core/operate.ts'

@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { lockAccounts } from '../accounts/locks.ts'
+import { lockAccounts, lockScope } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { Uuid } from '../wire/types.ts'
 import { auditConferred, confer, GrantExpiry } from './grants.ts'
-import { checkScope, lockScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
+import { checkScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
 
 export const role_grant_assign = mutation({
   doc: 'Confer a role at once, without asking the account. An active grant can only be extended.',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Registry, RoleSpec } from '../registry/registry.ts'
 import { issue } from '../wire/issues.ts'
@@ -38,25 +38,6 @@ export function checkScope(
         throw refusal('role_grant_scope_not_applicable')
     },
   }
-}
-
-/**
- * Takes the scope lock, before any account lock. Whatever makes a grant or an offer at the scope takes it shared and
- * `destroyScope` takes it exclusively, so that none is made while or after the scope is destroyed.
- */
-export async function lockScope(
-  db: Queryable,
-  { scope_kind, scope_id }: Scope,
-  mode: 'shared' | 'exclusive' = 'shared',
-): Promise<void> {
-  if (scope_id === null) return
-  await db.run(sql`select ${scopeLock(sql`${scope_kind}::text`, sql`${scope_id}::text`, mode)}`)
-}
-
-/** The lock as an SQL expression, for a statement that reads the scope itself. */
-export const scopeLock = (kind: Sql, id: Sql, mode: 'shared' | 'exclusive' = 'shared'): Sql => {
-  const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock')
-  return sql`${lock}(hashtextextended('cellkeep scope ' || ${kind} || ' ' || ${id}, 0))`
 }
 
 /** Refuses a scope that was destroyed. The caller holds the scope lock. */

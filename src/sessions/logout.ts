@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { callerEnvelope } from '../audit/audit.ts'
-import { mutate } from '../core/mutate.ts'
+import { callerEnvelope, mutate } from '../core/mutate.ts'
 import { route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 

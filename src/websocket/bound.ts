@@ -1,5 +1,8 @@
-import type { Carriers } from '../auth/carriers.ts'
+import type { Caller, Carriers } from '../auth/caller.ts'
 import type { Credential } from '../auth/identity.ts'
+import type { Message } from '../core/dispatch.ts'
+import { refusal } from '../errors.ts'
+import type { Committed } from '../realtime/committed.ts'
 
 /** What a socket is bound to from its upgrade to its close. */
 export type Bound = {
@@ -12,3 +15,34 @@ export type Bound = {
   /** The actor for messages that name none. */
   actor_id: string | null
 }
+
+/** One request in flight on a socket. */
+export class Call implements Message {
+  state: 'waiting' | 'begun' | 'cancelled' = 'waiting'
+  /** What the call caused on its own socket; sent after its reply. */
+  readonly held: Committed[] = []
+  /** The credential no longer authenticates as the caller that opened the socket. */
+  isLost = false
+  readonly id: string | number | null
+  readonly #bound: Bound
+  constructor(id: string | number | null, bound: Bound) {
+    this.id = id
+    this.#bound = bound
+  }
+  admit(caller: Caller | null): void {
+    if (isOwn(caller, this.#bound)) return
+    this.isLost = true
+    throw refusal('authentication_required')
+  }
+  begin(): void {
+    if (this.state === 'cancelled') throw refusal('request_cancelled')
+    this.state = 'begun'
+  }
+}
+
+/** Whether a credential still authenticates as the one that opened the socket. */
+export const isOwn = (caller: Caller | null, { account_id, credential }: Bound): boolean =>
+  caller !== null &&
+  caller.account.id === account_id &&
+  caller.credential.type === credential.type &&
+  caller.credential.id === credential.id

@@ -1,6 +1,7 @@
 import { refusal, type ServiceError } from '../errors.ts'
 import { type Envelope, type Id, invalidRequest, isObject, parseText, readEnvelope } from '../http/jsonrpc.ts'
-import { issue, mayHoldBadText } from '../wire/issues.ts'
+import type { Notification } from '../notifications.ts'
+import { issue } from '../wire/issues.ts'
 
 /** What one message of a client asks for. */
 export type Frame =
@@ -25,7 +26,7 @@ export function readFrame(text: string | null): Frame {
   }
   const envelope = readEnvelope(value)
   if ('refused' in envelope) return { kind: 'refused', id: envelope.id, error: envelope.refused }
-  return { kind: 'request', envelope, mayHoldBadText: mayHoldBadText(text as string) }
+  return { kind: 'request', envelope, mayHoldBadText: parsed.mayHold }
 }
 
 function cancelOf({ jsonrpc, method, params }: Record<string, unknown>): Frame {
@@ -40,4 +41,16 @@ export function heartbeatIssue(params: unknown): ServiceError | undefined {
   const [unknown] = Object.keys(params ?? {})
   if (unknown === undefined) return undefined
   return refusal('invalid_params', { issues: [issue([unknown.slice(0, 64)], 'unrecognized_keys')] })
+}
+
+/** Encoded notifications, shared by all sockets that receive them. */
+const frames = new WeakMap<Notification, Uint8Array>()
+
+export function notificationFrame(notification: Notification): Uint8Array {
+  const known = frames.get(notification)
+  if (known) return known
+  const { method, params } = notification
+  const made = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method, params }))
+  frames.set(notification, made)
+  return made
 }

@@ -1,6 +1,5 @@
 import type { WebSocket } from 'ws'
-import type { AnswerLimits, Holder } from '../http/unsent.ts'
-import { unsent } from '../http/unsent.ts'
+import { type AnswerLimits, type Holder, unsent } from '../http/unsent.ts'
 
 /**
  * Large messages of one socket that its client has not read. They count towards the unread answers of HTTP. The

@@ -1,15 +1,12 @@
 import type { RawData, WebSocket } from 'ws'
-import type { Caller } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
-import type { Message } from '../core/dispatch.ts'
 import { refusal } from '../errors.ts'
 import { type Envelope, type Id, type RequestInfo, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
-import type { Notification } from '../notifications.ts'
-import { verdictOf } from '../realtime/closings.ts'
-import type { Committed, Connection } from '../realtime/connection.ts'
-import type { Bound } from './bound.ts'
-import { heartbeatIssue, readFrame } from './frames.ts'
+import { type Committed, verdictOf } from '../realtime/committed.ts'
+import type { Connection } from '../realtime/connection.ts'
+import { type Bound, Call, isOwn } from './bound.ts'
+import { heartbeatIssue, notificationFrame, readFrame } from './frames.ts'
 import { LargeMessages } from './large-messages.ts'
 
 const inFlightMax = 64
@@ -29,36 +26,6 @@ const ends = {
   4006: 'credentials changed',
 } as const
 export type EndCode = keyof typeof ends
-
-/** One request in flight. */
-class Call implements Message {
-  state: 'waiting' | 'begun' | 'cancelled' = 'waiting'
-  /** What the call caused on its own socket; sent after its reply. */
-  readonly held: Committed[] = []
-  /** The credential no longer authenticates as the caller that opened the socket. */
-  isLost = false
-  readonly id: Id
-  readonly #bound: Bound
-  constructor(id: Id, bound: Bound) {
-    this.id = id
-    this.#bound = bound
-  }
-  admit(caller: Caller | null): void {
-    if (isOwn(caller, this.#bound)) return
-    this.isLost = true
-    throw refusal('authentication_required')
-  }
-  begin(): void {
-    if (this.state === 'cancelled') throw refusal('request_cancelled')
-    this.state = 'begun'
-  }
-}
-
-const isOwn = (caller: Caller | null, { account_id, credential }: Bound): boolean =>
-  caller !== null &&
-  caller.account.id === account_id &&
-  caller.credential.type === credential.type &&
-  caller.credential.id === credential.id
 
 /** One WebSocket after its upgrade; `onEnd` is called once, when closing starts. */
 export class Socket {
@@ -289,15 +256,3 @@ export class Socket {
 
 const ignore = (): void => {}
 const tenths = (ms: number): number => Math.round(ms * 10) / 10
-
-/** Encoded notifications, shared by all sockets that receive them. */
-const frames = new WeakMap<Notification, Uint8Array>()
-
-function notificationFrame(notification: Notification): Uint8Array {
-  const known = frames.get(notification)
-  if (known) return known
-  const { method, params } = notification
-  const made = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method, params }))
-  frames.set(notification, made)
-  return made
-}

@@ -1,11 +1,9 @@
-import type { IncomingMessage } from 'node:http'
-import { STATUS_CODES } from 'node:http'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
-import { type EdgeReply, type EdgeRequest, flatReply } from '../http/reply.ts'
-import { requestHead } from '../http/request-head.ts'
+import { type EdgeReply, type EdgeRequest, flatReply, requestHead } from '../http/exchange.ts'
 import type { Bound } from './bound.ts'
 import { Socket } from './socket.ts'
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { badText, type IssuePath, issue, mayHoldBadText, toIssues, tooDeep } from './issues.ts'
+import { tooDeep } from '../http/jsonrpc.ts'
+import { badText, type IssuePath, issue, mayHoldBadText, toIssues } from './issues.ts'
 
 const prototypeBefore = JSON.stringify(Object.getOwnPropertyNames(Object.prototype))
 afterEach(() => {

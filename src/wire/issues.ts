@@ -116,26 +116,3 @@ const suspiciousEscape = /\\u(?:0000|d[89a-f])/i
  */
 export const mayHoldBadText = (rawJson: string): boolean =>
   suspiciousEscape.test(rawJson) || !rawJson.isWellFormed()
-
-/** True when arrays and objects of this valid JSON text nest deeper than `max` levels. */
-export function tooDeep(rawJson: string, max: number): boolean {
-  // Each level takes two characters, so most bodies are too short to nest that deep.
-  if (rawJson.length <= 2 * max) return false
-  let depth = 0
-  let inString = false
-  for (let i = 0; i < rawJson.length; i++) {
-    const unit = rawJson.charCodeAt(i)
-    if (inString) {
-      if (unit === backslash) i++
-      else if (unit === quote) inString = false
-    } else if (unit === quote) inString = true
-    else if (unit === openBracket || unit === openBrace) {
-      if (++depth > max) return true
-    } else if (unit === closeBracket || unit === closeBrace) depth--
-  }
-  return false
-}
-
-const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [
-  0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d,
-]

@@ -1,5 +1,5 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
-import { sessionIdOf } from '../../src/auth/secrets.ts'
+import { sessionIdOf } from '../../src/auth/cookie.ts'
 
 /** A raw reply; fetch would join and hide headers. */
 export type Reply = {

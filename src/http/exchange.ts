@@ -1,4 +1,7 @@
-import type { ErrorData } from '../errors.ts'
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import type { Config } from '../config/config.ts'
+import { type ErrorData, refusal } from '../errors.ts'
 import type { Bound } from '../websocket/bound.ts'
 
 /**
@@ -92,3 +95,78 @@ export function flatReply(status: number, data: ErrorData, headers?: Record<stri
 /** The `Retry-After` header, with the same number as the body. */
 export const retryAfter = (data: ErrorData): Record<string, string> =>
   typeof data.retry_after === 'number' ? { 'retry-after': String(data.retry_after) } : {}
+
+/** Headers that may be sent once only; if one comes twice, neither counts. */
+const onceOnly = new Set(['authorization', 'x-daemon-token'])
+
+/** The parts of a Node request that the edge reads before any body, as they were sent. */
+export function requestHead(
+  request: IncomingMessage,
+): Pick<EdgeRequest, 'method' | 'path' | 'query' | 'header' | 'address'> {
+  const url = request.url as string
+  const mark = url.indexOf('?')
+  const { headers } = request
+  return {
+    method: request.method as string,
+    path: mark < 0 ? url : url.slice(0, mark),
+    query: mark < 0 ? '' : url.slice(mark + 1),
+    header: (name) => {
+      const value = headers[name] as string | undefined
+      // Checked last, because `headersDistinct` makes Node process all headers of the request.
+      const isTwice = () => (request.headersDistinct[name]?.length ?? 0) > 1
+      return value !== undefined && onceOnly.has(name) && isTwice() ? undefined : value
+    },
+    address: request.socket.remoteAddress,
+  }
+}
+
+/**
+ * Reads a JSON body as text: '' if there is no body, null if the bytes are not UTF-8. Refuses other media types,
+ * other charsets and any content encoding.
+ */
+export async function readJsonText(
+  request: EdgeRequest,
+  limit: number,
+  raise?: RaiseLimit,
+): Promise<string | null> {
+  if (!request.hasBody) return ''
+  if (!isJsonType(request.header('content-type')) || !isIdentity(request.header('content-encoding')))
+    throw refusal('unsupported_media_type')
+  const bytes =
+    Number(request.header('content-length') ?? 0) <= limit
+      ? await request.body(limit, raise)
+      : await declaredOver(request, limit, raise)
+  if (bytes === null) throw refusal('payload_too_large')
+  if (!isUtf8(bytes)) return null
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+}
+
+/** With a declared length, the higher limit can be asked for before anything is read. */
+async function declaredOver(
+  request: EdgeRequest,
+  limit: number,
+  raise?: RaiseLimit,
+): Promise<Uint8Array | null> {
+  const raised = (await raise?.()) ?? limit
+  return Number(request.header('content-length')) <= raised ? await request.body(raised) : null
+}
+
+/** The maximum size of a body in bytes; `isKnown` says that its sender has a valid credential. */
+export const bodyLimit = (config: Config, isKnown: boolean): number =>
+  isKnown ? config.body_limit : Math.min(config.body_limit, config.body_limit_anonymous)
+
+function isJsonType(header: string | undefined): boolean {
+  if (header === 'application/json') return true
+  const [type, ...parameters] = (header ?? '')
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim())
+  if (type !== 'application/json') return false
+  return parameters.every(
+    (parameter) => !/^charset\s*=/.test(parameter) || /^charset=("?)utf-8\1$/.test(parameter),
+  )
+}
+
+const isIdentity = (header: string | undefined): boolean =>
+  header === undefined || ['', 'identity'].includes(header.trim().toLowerCase())

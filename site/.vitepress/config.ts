@@ -1,0 +1,50 @@
+import { defineConfig } from 'vitepress'
+
+/** The pages of `docs/` as a static site with search. A link that leads nowhere fails the build. */
+export default defineConfig({
+  title: 'Cellkeep',
+  description: 'Identity, access and content in one service.',
+  srcDir: 'pages',
+  outDir: './dist',
+  cleanUrls: true,
+  rewrites: { 'README.md': 'index.md' },
+  // `pages` links to docs/; its pages have to find what is installed here.
+  vite: { resolve: { preserveSymlinks: true } },
+  lastUpdated: false,
+  // Links out of docs/ lead to files of the repository, which the site does not hold.
+  ignoreDeadLinks: [/^(\.\/)*(\.\.\/)+(examples|CHANGELOG|README|SECURITY|CONTRIBUTING|ARCHITECTURE)/],
+  themeConfig: {
+    search: { provider: 'local' },
+    sidebar: [
+      {
+        text: 'Begin',
+        items: [
+          { text: 'Concepts', link: '/concepts' },
+          { text: 'Authentication', link: '/authentication' },
+          { text: 'Comparison', link: '/comparison' },
+        ],
+      },
+      {
+        text: 'Build',
+        items: [
+          { text: 'Embedding', link: '/embedding' },
+          { text: 'Methods', link: '/api' },
+          { text: 'Reasons', link: '/errors' },
+          { text: 'Identifiers', link: '/identifiers' },
+          { text: 'Bringing users along', link: '/migrating-users' },
+        ],
+      },
+      {
+        text: 'Run',
+        items: [
+          { text: 'Operations', link: '/operations' },
+          { text: 'Configuration', link: '/configuration' },
+          { text: 'Upgrading', link: '/upgrading' },
+          { text: 'Troubleshooting', link: '/troubleshooting' },
+          { text: 'Reliability', link: '/reliability' },
+          { text: 'Dependencies', link: '/dependencies' },
+        ],
+      },
+    ],
+  },
+})

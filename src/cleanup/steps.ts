@@ -1,0 +1,78 @@
+import { addUp, ownShard } from '../cells/usage.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { unstamped } from '../offers/offers.ts'
+
+/** Cells per transaction. Their edges, grants and timelines go too, so it deletes many more rows. */
+export const tombstoneBatch = 500
+
+/**
+ * Removes a batch of cells that were deleted more than `days` ago, and returns how many. The audit log keeps its
+ * rows. Cells that another transaction has locked are left to the next run.
+ */
+export async function removeTombstones(db: Queryable, days: number): Promise<number> {
+  const { removed } = await db.one<{ removed: number }>(sql`
+    with gone as (
+      delete from cell where id = any(array(
+        select id from cell where deleted_at <= now() - ${days}::int * interval '1 day'
+        order by deleted_at limit ${sql.raw(tombstoneBatch)} for update skip locked
+      )) returning id, created_by, data_bytes
+    ), timelines as (
+      delete from audit_cell where cell_id in (select id from gone)
+    ), freed as (
+      insert into cell_usage (account_id, shard, cells, bytes)
+      select actor.account_id, ${ownShard}, -count(*), -sum(gone.data_bytes)
+      from gone join actor on actor.id = gone.created_by group by actor.account_id
+      ${addUp}
+    )
+    select count(*) as removed from gone`)
+  return removed
+}
+
+/**
+ * Stamps at most `max` lapsed offers as expired and returns how many. One statement writes the stamps and their
+ * audit rows: if it fails, no offer is stamped and the next run tries again.
+ */
+export async function expireOffers(db: Queryable, max: number): Promise<number> {
+  const { stamped } = await db.one<{ stamped: number }>(sql`
+    with lapsed as (
+      select offer_id from role_grant_offer where ${unstamped} and expires_at <= statement_timestamp()
+      order by expires_at limit ${sql.raw(max)} for update skip locked
+    ), stamped as (
+      update role_grant_offer o set expired_at = now()
+      from lapsed where o.offer_id = lapsed.offer_id
+      returning o.*
+    ), entries as (
+      select count(*) as stamped, coalesce(json_agg(json_build_object(
+        'event_type', 'role_grant_offer_expire', 'outcome', 'success',
+        'actor_id', from_actor_id, 'account_id', from_account_id,
+        'target_actor_id', to_actor_id, 'target_account_id', to_account_id,
+        'metadata', json_build_object('offer_id', offer_id, 'role', role, 'scope_kind', scope_kind,
+          'scope_id', scope_id)) order by offer_id), '[]') as rows
+      from stamped
+    )
+    select stamped, audit_insert(rows) from entries`)
+  return stamped
+}
+
+/**
+ * Deletes at most `max` numbered audit rows older than `days`, with their places in timelines, and returns how
+ * many. Stores the highest number deleted: by it, streams and replay tell a gap from numbers never used.
+ */
+export async function removeAuditRows(db: Queryable, days: number, max: number): Promise<number> {
+  const { removed } = await db.one<{ removed: number }>(sql`
+    with old as (
+      select id, seq, cell_ids from audit_log
+      where seq is not null and created_at <= now() - ${days}::int * interval '1 day'
+      order by created_at limit ${sql.raw(max)}
+    ), gone as (
+      delete from audit_log l using old where l.id = old.id returning l.seq
+    ), timelines as (
+      delete from audit_cell m using (select seq, unnest(cell_ids) as cell_id from old) place
+      where m.cell_id = place.cell_id and m.seq = place.seq
+    ), kept as (
+      update audit_position set removed_seq = greatest(removed_seq, (select max(seq) from gone))
+      where exists (select from gone)
+    )
+    select count(*) as removed from gone`)
+  return removed
+}

@@ -1,0 +1,53 @@
+import { createClient } from '../../client/client.ts'
+import { type Command, command, WrongUsage } from '../command.ts'
+import type { CommandIo } from '../io.ts'
+import { readAll } from '../password.ts'
+import { asked, serverUrl, tokenFor } from './server.ts'
+
+export const call: Command = command({
+  name: 'call',
+  usage: 'METHOD [JSON | KEY=VALUE ... | -] [--url URL] [--acting ACTOR]',
+  summary: 'Call a method of a running server, as the account of `cellkeep login` or CELLKEEP_TOKEN.',
+  details:
+    'The input is JSON, `-` for JSON on standard input, or KEY=VALUE pairs; a VALUE that is JSON counts as such.\ndocs/api.md lists the methods; without a credential the call is anonymous.\n\nExamples:\n  cellkeep call cell_list limit=10\n  cellkeep call cell_create \'{"kind": "note", "data": {"label": "First"}}\'\n  cellkeep call cell_list --json | jq .cells[].id',
+  options: { url: { type: 'string' }, acting: { type: 'string' } },
+  args: Number.POSITIVE_INFINITY,
+  async run({ args: [method, ...words], options, io, out }) {
+    if (method === undefined) throw new WrongUsage('Name a method, such as account_verify.')
+    const input = { ...(await inputOf(words, io)), ...(options.acting && { acting: options.acting }) }
+    const url = await serverUrl(io, options.url)
+    const token = await tokenFor(io, url)
+    const client = createClient<Record<string, never>>({
+      url,
+      ...(token && { headers: { authorization: `Bearer ${token}` } }),
+    }) as unknown as Record<string, (input: unknown) => Promise<unknown>>
+    const result = await asked(url, () => Promise.resolve(client[method]?.(input)))
+    io.stdout.write(`${JSON.stringify(result, null, out.json ? 0 : 2)}\n`)
+  },
+})
+
+/** The largest body that a server can be set to take, in bytes. */
+const inputMax = 16_777_216
+
+async function inputOf(words: readonly string[], io: CommandIo): Promise<Record<string, unknown>> {
+  const [only = '{}', ...more] = words
+  if (more.length > 0 || /^\w+=/.test(only)) return Object.fromEntries(words.map(pairOf))
+  const text = only === '-' ? await readAll(io, inputMax, 'an input') : only
+  try {
+    const input = JSON.parse(text)
+    if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
+  } catch {}
+  throw new WrongUsage(
+    'The input is not a JSON object. Quote it for the shell: \'{"id": "…"}\', or write id=….',
+  )
+}
+
+function pairOf(word: string): [string, unknown] {
+  const [, key = '', value = ''] = /^(\w+)=(.*)$/s.exec(word) ?? []
+  if (key === '') throw new WrongUsage(`${word} is no KEY=VALUE.`)
+  try {
+    return [key, JSON.parse(value)]
+  } catch {
+    return [key, value]
+  }
+}

@@ -1,0 +1,84 @@
+import { hostname } from 'node:os'
+import { createInterface } from 'node:readline/promises'
+import { createClient } from '../../client/client.ts'
+import { type Command, command, WrongUsage } from '../command.ts'
+import type { CommandIo } from '../io.ts'
+import { readPassword } from '../password.ts'
+import { asked, readKept, serverUrl, writeKept } from './server.ts'
+
+const scopes =
+  'SCOPE is full (the default), read_only, or the methods it may call, such as cell_get,cell_list.'
+
+/** Signs in once, to make a token; the session ends at once and the password is kept nowhere. */
+export const login: Command = command({
+  name: 'login',
+  usage: '[--url URL] [--username NAME] [--scope SCOPE] [--days N]',
+  summary: 'Sign in to a server and keep a token for `call` and `tail`, readable by you alone.',
+  details: `${scopes} It ends after N days, by default 90.\nThe token is kept in ~/.config/cellkeep/credentials.json. In scripts set CELLKEEP_TOKEN instead.\n\nExample:\n  cellkeep login --url https://cells.example.org --username ada`,
+  options: {
+    url: { type: 'string' },
+    username: { type: 'string' },
+    scope: { type: 'string', default: 'full' },
+    days: { type: 'string', default: '90' },
+  },
+  async run({ options, io, out }) {
+    const days = Number(options.days)
+    if (!Number.isInteger(days) || days < 1)
+      throw new WrongUsage('--days takes a number of days, such as 90.')
+    const url = await serverUrl(io, options.url)
+    const username = options.username ?? (await askUsername(io, url))
+    const password = await readPassword(io, `Password of ${username}: `)
+    const client = createClient({ url })
+    const made = await asked(url, async () => {
+      await client.account.login({ username, password })
+      try {
+        return await client.account_token_create({
+          name: `cellkeep on ${hostname()}`.slice(0, 60),
+          scope: scopeOf(options.scope),
+          lifetime: { kind: 'ttl', days },
+        })
+      } finally {
+        await client.account.logout()
+      }
+    })
+    const { token, expires_at } = made
+    const path = await writeKept(io, { ...(await readKept(io)), [url]: { token, username, expires_at } })
+    out.result(
+      { url, username, token_id: made.id, expires_at, path },
+      [`Signed in to ${url} as ${username}, until ${expires_at}.`, 'Try: cellkeep call account_verify'].join(
+        '\n',
+      ),
+    )
+  },
+})
+
+export const logout: Command = command({
+  name: 'logout',
+  usage: '[--url URL]',
+  summary: 'Forget the token that `cellkeep login` keeps for a server.',
+  details: 'The token itself lives on until it expires: `cellkeep token revoke TOKEN` ends it.',
+  options: { url: { type: 'string' } },
+  async run({ options, io, out }) {
+    const url = await serverUrl(io, options.url)
+    const { [url]: mine, ...others } = await readKept(io)
+    if (mine) await writeKept(io, others)
+    out.result(
+      { url, forgotten: mine !== undefined },
+      mine ? `Forgotten: ${url}.` : `No token is kept for ${url}.`,
+    )
+  },
+})
+
+async function askUsername({ stdin, stderr }: CommandIo, url: string): Promise<string> {
+  if (!stdin.isTTY) throw new WrongUsage('Name the --username; the password is read from standard input.')
+  stderr.write(`Username or e-mail at ${url}: `)
+  const lines = createInterface({ input: stdin })
+  const name = await lines.question('')
+  lines.close()
+  return name.trim()
+}
+
+const scopeOf = (scope: string) =>
+  scope === 'full' || scope === 'read_only'
+    ? ({ kind: scope } as const)
+    : ({ kind: 'methods', methods: scope.split(',') } as const)

@@ -1,0 +1,162 @@
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Said, shell } from '../../../test/helpers/shell.ts'
+import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+
+let test: TestService
+let home: string
+let admin: TestAccount
+let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
+beforeAll(async () => {
+  test = await testService({ audit_stream: true })
+  home = await mkdtemp(join(tmpdir(), 'ck-remote-'))
+  admin = await test.account({ roles: ['admin'] })
+  cellkeep = shell({ HOME: home, CELLKEEP_URL: test.url }, home)
+})
+afterAll(async () => {
+  await test.close()
+  await rm(home, { recursive: true })
+})
+
+const credentials = () => join(home, '.config', 'cellkeep', 'credentials.json')
+
+describe('login', () => {
+  it('keeps a token for its owner alone and leaves no session behind', async () => {
+    const ada = await test.account()
+    const before = await ada.client.account_session_list()
+    const { code, stdout } = await cellkeep(
+      ['login', '--username', ada.username, '--days', '7'],
+      ada.password,
+    )
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringContaining(`Signed in to ${test.url} as ${ada.username}`),
+    ])
+    expect((await stat(credentials())).mode & 0o777).toBe(0o600)
+    expect(await readFile(credentials(), 'utf8')).not.toContain(ada.password)
+    expect(JSON.parse((await cellkeep(['call', 'account_verify', '--json'])).stdout)).toMatchObject({
+      id: ada.id,
+    })
+    expect((await ada.client.account_session_list()).sessions.length).toBe(before.sessions.length)
+    const { tokens } = await ada.client.account_token_list()
+    expect(tokens).toHaveLength(1)
+    expect(Date.parse(tokens[0]?.expires_at ?? '') - Date.now()).toBeLessThanOrEqual(7 * 86_400_000)
+  })
+
+  it('with a wrong password keeps what was kept', async () => {
+    const before = await readFile(credentials(), 'utf8')
+    const { code, stderr } = await cellkeep(['login', '--username', 'nobody'], 'a wrong password')
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/password/i)])
+    expect(await readFile(credentials(), 'utf8')).toBe(before)
+  })
+
+  it('logout forgets it', async () => {
+    expect((await cellkeep(['logout'])).stdout).toContain('Forgotten')
+    expect((await cellkeep(['logout'])).stdout).toContain('No token is kept')
+    const { code, stderr } = await cellkeep(['call', 'account_verify'])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('cellkeep login')])
+  })
+})
+
+describe('call', () => {
+  const as = async (account: TestAccount, scope: 'full' | 'read_only' = 'full') => {
+    const { token } = await account.client.account_token_create({
+      scope: { kind: scope },
+      lifetime: { kind: 'ttl', days: 1 },
+    })
+    return shell({ HOME: home, CELLKEEP_URL: `${test.url}/`, CELLKEEP_TOKEN: token }, home)
+  }
+
+  it('takes JSON, pairs and standard input', async () => {
+    const run = await as(admin)
+    const made = [
+      await run(['call', 'cell_create', '{"kind": "note", "data": {"label": "one"}}', '--json']),
+      await run(['call', 'cell_create', 'kind=note', 'data={"label": "two"}', '--json']),
+      await run(['call', 'cell_create', '-', '--json'], '{"kind": "note", "data": {"label": "three"}}'),
+    ]
+    expect(made.map(({ stdout, stderr }) => stderr || JSON.parse(stdout).cell.data.label)).toEqual([
+      'one',
+      'two',
+      'three',
+    ])
+    const { stdout } = await run(['call', 'cell_list', 'kind=note'])
+    expect(stdout).toMatch(/^\{\n {2}"/)
+    expect(JSON.parse(stdout).cells).toHaveLength(3)
+  })
+
+  it('prints a refusal in words, or as JSON', async () => {
+    const run = await as(admin)
+    const id = '00000000-0000-7000-8000-000000000000'
+    const text = await run(['call', 'cell_get', `id=${id}`])
+    expect([text.code, text.stdout, text.stderr]).toEqual([1, '', expect.stringMatching(/^[A-Z].*\.\n/)])
+    const json = await run(['call', 'cell_get', `id=${id}`, '--json'])
+    expect(JSON.parse(json.stderr)).toMatchObject({ reason: 'cell_not_found' })
+    const scoped = await (await as(admin, 'read_only'))(['call', 'cell_create', '--json'])
+    expect(JSON.parse(scoped.stderr)).toMatchObject({ reason: 'token_scope_required' })
+  })
+
+  it.each([
+    [['call', 'cell_get', 'id'], 2, /not a JSON object/],
+    [['call'], 2, /Name a method/],
+    [['call', 'cell_get', '--url', 'ftp://example.org'], 2, /not the URL/],
+    [['call', 'cell_get', '--url', 'http://127.0.0.1:1'], 3, /No server answers/],
+  ])('%j is told what is wrong', async (args, code, message) => {
+    expect(await cellkeep(args)).toEqual({ code, stdout: '', stderr: expect.stringMatching(message) })
+  })
+})
+
+it('tail prints the rows after a position as they are written, until the process is told to stop', async () => {
+  const { token } = await admin.client.account_token_create({
+    scope: { kind: 'full' },
+    lifetime: { kind: 'ttl', days: 1 },
+  })
+  const run = shell({ HOME: home, CELLKEEP_URL: test.url, CELLKEEP_TOKEN: token }, home)
+  const seen = Promise.withResolvers<void>()
+  let text = ''
+  const running = run(['tail', '--after', '0', '--event-type', 'cell_delete'], '', (part) => {
+    text += part
+    seen.resolve()
+  })
+  const { cell } = await admin.client.cell_create({ data: {} })
+  await admin.client.cell_delete({ cell_id: cell.id })
+  await seen.promise
+  process.emit('SIGINT')
+  expect((await running).code).toBe(0)
+  expect(text).toMatch(/^\d\d:\d\d:\d\d \d+ cell_delete .*cell=.*\n$/)
+  expect(text).toContain(admin.actor_id)
+})
+
+it('tail without the credential of an admin says what to do', async () => {
+  const { code, stderr } = await cellkeep(['tail'])
+  expect([code, stderr]).toEqual([1, expect.stringContaining('cellkeep login')])
+})
+
+describe('completion', () => {
+  const complete = async (...words: string[]) =>
+    (await cellkeep(['completion', 'words', '--', ...words])).stdout.split('\n').filter(Boolean)
+
+  it('knows commands, their words and options', async () => {
+    expect(await complete('acc')).toEqual(['account'])
+    expect(await complete('account', 'sh')).toEqual(['show'])
+    expect(await complete('invite', 'create', '--em')).toEqual(['--email'])
+    expect(await complete('login', '--url', 'x', '--')).not.toContain('--url')
+  })
+
+  it('knows methods and their inputs', async () => {
+    expect(await complete('call', 'cell_g')).toEqual([
+      'cell_get',
+      'cell_grant_create',
+      'cell_grant_revoke',
+      'cell_grant_list',
+    ])
+    expect(await complete('call', 'cell_get', 'i')).toEqual(['id='])
+    expect(await complete('call', 'cell_get', 'id=3', 'i')).toEqual([])
+  })
+
+  it.each(['bash', 'zsh', 'fish'])('prints a script for %s', async (name) => {
+    const { code, stdout } = await cellkeep(['completion', name])
+    expect([code, stdout]).toEqual([0, expect.stringContaining('cellkeep completion words')])
+  })
+})

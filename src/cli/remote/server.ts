@@ -1,0 +1,89 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { CellkeepError } from '../../client/client.ts'
+import { loadConfig } from '../../config/file.ts'
+import { type Reason, ServiceError, StartError } from '../../errors.ts'
+import type { CommandIo } from '../io.ts'
+
+/** A token that `cellkeep login` keeps, by the URL of its server. */
+export type Kept = { token: string; username: string; expires_at: string | null }
+
+/** The server that a command calls: `--url`, else CELLKEEP_URL, else the one that this directory configures. */
+export async function serverUrl(io: CommandIo, option: string | undefined): Promise<string> {
+  const given = option ?? (io.env.CELLKEEP_URL || undefined)
+  if (given !== undefined) {
+    if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+      throw new StartError(
+        'invalid_url',
+        `${given} is not the URL of a server, such as https://example.org.`,
+        2,
+      )
+    return given.replace(/\/+$/, '')
+  }
+  const { config } = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
+  const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host
+  return `http://${host.includes(':') ? `[${host}]` : host}:${config.port}`
+}
+
+/** CELLKEEP_TOKEN, else what `cellkeep login` keeps for this server. */
+export async function tokenFor(io: CommandIo, url: string): Promise<string | undefined> {
+  return io.env.CELLKEEP_TOKEN || (await readKept(io))[url]?.token
+}
+
+const file = ({ env }: CommandIo): string =>
+  join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'cellkeep', 'credentials.json')
+
+export async function readKept(io: CommandIo): Promise<Record<string, Kept>> {
+  const path = file(io)
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as Record<string, Kept>
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw new StartError(
+      'credentials_unreadable',
+      `${path} cannot be read: ${(error as Error).message}. Delete it and run \`cellkeep login\` again.`,
+      1,
+    )
+  }
+}
+
+/** Replaces the file in one step, so that a reader never sees half of it; only its owner can read it. */
+export async function writeKept(io: CommandIo, kept: Record<string, Kept>): Promise<string> {
+  const path = file(io)
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const part = `${path}.${process.pid}`
+  await writeFile(part, `${JSON.stringify(kept, null, 2)}\n`, { mode: 0o600 })
+  await rename(part, path)
+  return path
+}
+
+/** Runs calls to a server; refusals and a server that does not answer become what the command line prints. */
+export async function asked<T>(url: string, calls: () => Promise<T>): Promise<T> {
+  try {
+    return await calls()
+  } catch (error) {
+    if (error instanceof CellkeepError) throw refusalOf(url, error)
+    // `fetch` rejects so when no connection comes about.
+    if (error instanceof TypeError) throw unreachable(url, error)
+    throw error
+  }
+}
+
+function refusalOf(url: string, { reason, status, data }: CellkeepError): Error {
+  if (reason === 'authentication_required')
+    return new StartError(
+      'authentication_required',
+      `${url} knows no such credential. Run \`cellkeep login --url ${url}\`, or set CELLKEEP_TOKEN.`,
+      1,
+    )
+  return new ServiceError(-32000, { ...data, reason: reason as Reason }, status)
+}
+
+const unreachable = (url: string, cause: Error): StartError =>
+  new StartError(
+    'unreachable',
+    `No server answers at ${url}. Start it with \`cellkeep start\`, or name another with --url or CELLKEEP_URL.`,
+    3,
+    { cause },
+  )

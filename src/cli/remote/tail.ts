@@ -1,0 +1,64 @@
+import type { AuditEvent } from '../../audit/entry.ts'
+import { AuditStreamError, auditStream } from '../../client/audit-stream.ts'
+import { StartError } from '../../errors.ts'
+import { printable } from '../../log/text.ts'
+import { type Command, command, WrongUsage } from '../command.ts'
+import { serverUrl, tokenFor } from './server.ts'
+
+export const tail: Command = command({
+  name: 'tail',
+  usage: '[--after SEQ] [--event-type TYPE] [--url URL]',
+  summary: 'Follow the audit log of a running server; needs the token of an admin.',
+  details:
+    'It begins with the next row, or after the row SEQ, and goes on by itself when the server restarts. With --json\neach row is a line of JSON. Ctrl-C ends it.\n\nExamples:\n  cellkeep tail --event-type login\n  cellkeep tail --after 0 --json',
+  options: { after: { type: 'string' }, 'event-type': { type: 'string' }, url: { type: 'string' } },
+  async run({ options, io, out }) {
+    const after = options.after === undefined ? undefined : Number(options.after)
+    if (after !== undefined && !(Number.isSafeInteger(after) && after >= 0))
+      throw new WrongUsage('--after takes the seq of a row, such as 0.')
+    const url = await serverUrl(io, options.url)
+    const token = await tokenFor(io, url)
+    const end = new AbortController()
+    const stop = (): void => end.abort()
+    process.once('SIGINT', stop)
+    try {
+      const rows = auditStream({
+        url,
+        signal: end.signal,
+        ...(token && { headers: { authorization: `Bearer ${token}` } }),
+        ...(after !== undefined && { after }),
+      })
+      for await (const item of rows) {
+        if (item.type === 'gap')
+          io.stderr.write(`Rows ${item.after + 1} to ${item.resumed_after} are gone.\n`)
+        else if (!options['event-type'] || item.params.event_type === options['event-type'])
+          io.stdout.write(out.json ? `${JSON.stringify(item.params)}\n` : lineOf(item.params))
+      }
+    } catch (error) {
+      if (end.signal.aborted) return
+      throw error instanceof AuditStreamError ? refused(url, error) : error
+    } finally {
+      process.off('SIGINT', stop)
+    }
+  },
+})
+
+/** `12:03:04 41 role_grant_create failure account=… target_account=… role=admin` */
+function lineOf({ seq, created_at, event_type, outcome, metadata, ...ids }: AuditEvent): string {
+  const { id: _, ip, ...parties } = ids
+  const fields = Object.entries({ ...parties, ip, ...metadata }).filter(([, value]) => value !== null)
+  const words = fields.map(
+    ([key, value]) =>
+      ` ${key.replace(/_id$/, '')}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  const mark = outcome === 'failure' ? ' FAILED' : ''
+  return `${created_at.slice(11, 19)} ${seq} ${printable(`${event_type}${mark}${words.join('')}`)}\n`
+}
+
+function refused(url: string, { reason, status }: AuditStreamError): StartError {
+  const what =
+    status === 401
+      ? `Run \`cellkeep login --url ${url}\`, or set CELLKEEP_TOKEN.`
+      : 'The audit log is for tokens of admins.'
+  return new StartError(reason, `The audit stream of ${url} ended: ${reason}. ${what}`, 1)
+}

@@ -1,0 +1,192 @@
+import type { AuditRow } from '../audit/audit.ts'
+import type { CredentialType } from '../auth/identity.ts'
+import type { Notification } from '../notifications.ts'
+
+/** What one committed mutation means for live connections. */
+export type Committed = {
+  /** In the order in which the mutation sent them. */
+  notifications: readonly Notification[]
+  closings: readonly Closing[]
+  /** Audit rows were written: audit streams have something to read. */
+  wroteAudit: boolean
+  /** Keys of `login_account` that every node resets if its limiters count in memory. */
+  cleared?: readonly string[]
+  /** The WebSocket call that caused it, if any: its reply is sent before anything here. */
+  origin?: object | undefined
+}
+
+/**
+ * What a committed change means for live connections.
+ * - `credentials`: sockets and streams of the credentials in `ended` close (sockets with 4001); other sockets of the
+ *   account close with 4006. `ids` null: all credentials of that type.
+ * - `account`: all connections of the account close.
+ * - `actor`: its streams are rechecked; sockets stay open, their next message is refused.
+ * - `keeper`: everything that a daemon token opened closes, whichever account it acted for.
+ */
+export type Closing =
+  | {
+      kind: 'credentials'
+      account_id: string
+      ended: { type: CredentialType; ids: string[] | null }[]
+      /** Not on request: the newest session of the account pushed out the oldest. */
+      evicted?: boolean
+    }
+  | { kind: 'account'; account_id: string }
+  | { kind: 'actor'; actor_id: string }
+  | { kind: 'keeper' }
+
+type Judge = (row: AuditRow, metadata: Record<string, unknown>) => Closing | undefined
+
+const credentials = (row: AuditRow, ...ended: { type: CredentialType; ids: string[] | null }[]): Closing => ({
+  kind: 'credentials',
+  account_id: row.target_account_id as string,
+  ended,
+})
+const oneSession: Judge = (row, { session_id, cause }) => ({
+  ...credentials(row, { type: 'session', ids: [session_id as string] }),
+  ...(cause === 'cap' && { evicted: true }),
+})
+const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as string })
+
+/**
+ * Closings derive from the audit rows that a mutation declares, whether or not they could be written. So no method
+ * can end a credential and forget the sockets it opened.
+ */
+const closings: Record<string, Judge> = {
+  logout: oneSession,
+  session_revoke: oneSession,
+  session_revoke_all: (row) => credentials(row, { type: 'session', ids: null }),
+  token_revoke: (row, { token_id }) => credentials(row, { type: 'api_token', ids: [token_id as string] }),
+  token_revoke_all: (row) => credentials(row, { type: 'api_token', ids: null }),
+  password_change: (row) =>
+    credentials(row, { type: 'session', ids: null }, { type: 'api_token', ids: null }),
+  account_delete: (row) => ({ kind: 'account', account_id: row.target_account_id as string }),
+  account_purge: (row) => ({ kind: 'account', account_id: row.target_account_id as string }),
+  actor_delete: actor,
+  actor_purge: actor,
+  role_grant_revoke: (row, metadata) => {
+    if (metadata.cause === 'keeper_transfer') return { kind: 'keeper' }
+    return metadata.role === 'admin' ? actor(row, metadata) : undefined
+  },
+}
+
+/** What the success rows of one mutation close, in the order of the rows. */
+export const closingsOf = (rows: readonly AuditRow[]): Closing[] =>
+  // A consumer's event may be named like a property of Object.prototype.
+  rows.flatMap((row) =>
+    Object.hasOwn(closings, row.event_type)
+      ? (closings[row.event_type]?.(row, row.metadata ?? {}) ?? [])
+      : [],
+  )
+
+type Opened = { account_id: string; credential: { type: CredentialType; id: string | null } }
+
+/**
+ * What closings mean for a connection: `own` if its credential ended, `other` if another credential of the account
+ * did. `own` wins if one commit has both: a login may end two sessions.
+ */
+export function verdictOf(closings: readonly Closing[], opened: Opened): 'own' | 'other' | undefined {
+  const verdicts = closings.map((closing) => verdict(closing, opened))
+  return verdicts.includes('own') ? 'own' : verdicts.find((one) => one !== undefined)
+}
+
+function verdict(closing: Closing, { account_id, credential }: Opened): 'own' | 'other' | undefined {
+  if (closing.kind === 'keeper') return credential.type === 'daemon_token' ? 'own' : undefined
+  if (closing.kind === 'actor' || closing.account_id !== account_id) return undefined
+  if (closing.kind === 'account') return 'own'
+  const isOwn = closing.ended.some(
+    ({ type, ids }) => type === credential.type && (ids === null || ids.includes(credential.id as string)),
+  )
+  return isOwn ? 'own' : 'other'
+}
+
+/** The part of a commit that other nodes hear of; `gap`: too much was queued, so recheck everything. */
+export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit' | 'cleared'> & { gap?: true }
+
+/** Max notifications, closings and cleared limiter keys that are queued for other nodes. */
+const heldMax = 1000
+
+/** PostgreSQL accepts less than 8000 bytes per notification. */
+const payloadMax = 7_900
+
+/** Merges two signals. Order is kept within each kind; connections can't see more. */
+export function merged(a: Signal | undefined, b: Signal): Signal {
+  if (!a) return b
+  const notifications = [...a.notifications, ...b.notifications]
+  const closings = [...a.closings, ...b.closings]
+  const cleared = [...(a.cleared ?? []), ...(b.cleared ?? [])]
+  if (a.gap || b.gap || notifications.length + closings.length + cleared.length > heldMax)
+    return { notifications: [], closings: [], wroteAudit: true, gap: true }
+  const wroteAudit = a.wroteAudit || b.wroteAudit
+  return { notifications, closings, wroteAudit, ...(cleared.length > 0 && { cleared }) }
+}
+
+export const isEmpty = ({ notifications, closings, wroteAudit, cleared }: Signal): boolean =>
+  !wroteAudit && !cleared && notifications.length === 0 && closings.length === 0
+
+/** Whether a client waits for it. Hints at audit rows aren't urgent, nor are the evictions that logins cause. */
+export const isUrgent = ({ notifications, closings, cleared, gap }: Signal): boolean =>
+  gap === true ||
+  cleared !== undefined ||
+  notifications.length > 0 ||
+  closings.some((closing) => closing.kind !== 'credentials' || !closing.evicted)
+
+/**
+ * A signal as payloads `<node> <index>/<count> <piece>`, since the largest offer, escaped, doesn't fit in one. Plain
+ * ASCII, so that a character is one byte in any database encoding. The index keeps equal pieces distinct; PostgreSQL
+ * drops duplicate payloads.
+ */
+export function encodeSignal(node: string, signal: Signal): string[] {
+  const { notifications, closings, wroteAudit, cleared, gap } = signal
+  const rest = gap ?? cleared
+  const text = JSON.stringify([notifications, closings, wroteAudit, ...(rest ? [rest] : [])]).replace(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+  const room = payloadMax - node.length - 16
+  const count = Math.ceil(text.length / room)
+  return Array.from(
+    { length: count },
+    (_, index) => `${node} ${index}/${count} ${text.slice(index * room, (index + 1) * room)}`,
+  )
+}
+
+const form = /^([a-z0-9]+) (\d+)\/(\d+) (.*)$/s
+
+/**
+ * Reassembles the payloads of other nodes and passes on each complete signal. Anything else is dropped: every client
+ * of the database may notify.
+ */
+export function signalDecoder(own: string, hear: (signal: Signal) => void): (payload: string) => void {
+  const pieces = new Map<string, string[]>()
+  return (payload) => {
+    const [, node = own, index, count, piece = ''] = form.exec(payload) ?? []
+    if (node === own) return
+    // Pieces of one signal arrive in order; drop a piece that doesn't continue the previous ones.
+    const before = index === '0' ? [] : pieces.get(node)
+    pieces.delete(node)
+    if (before?.length !== Number(index)) return
+    const known = [...before, piece]
+    if (known.length < Number(count)) return void pieces.set(node, known)
+    const signal = parse(known.join(''))
+    if (signal) hear(signal)
+  }
+}
+
+const isList = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((one) => typeof one === 'object' && one !== null)
+
+const isKeys = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((key) => typeof key === 'string')
+
+function parse(text: string): Signal | undefined {
+  try {
+    const [notifications, closings, wroteAudit, rest] = JSON.parse(text)
+    if (!isList(notifications) || !isList(closings)) return undefined
+    const signal = { notifications, closings, wroteAudit: wroteAudit === true }
+    if (rest === true) return { ...signal, gap: true }
+    return isKeys(rest) ? { ...signal, cleared: rest } : signal
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,46 @@
+import { globSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const pages = globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md', 'bench/**/*.md'], {
+  cwd: root,
+  exclude: (path) => path.includes('node_modules'),
+})
+
+const textOf = (page: string): string =>
+  readFileSync(join(root, page), 'utf8')
+    .replace(/^```.*?^```/gms, '')
+    .replace(/`[^`\n]*`/g, (code) => code.slice(1, -1))
+
+/** The anchors of the headings of a page, by GitHub's rule. */
+function anchorsOf(page: string): Set<string> {
+  const anchors = new Set<string>()
+  for (const [, title = ''] of textOf(page).matchAll(/^#+ (.+)$/gm)) {
+    const plain = title.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+    const anchor = plain.replace(/[^\p{L}\p{N}\p{M} _-]/gu, '').replaceAll(' ', '-')
+    let unique = anchor
+    for (let count = 1; anchors.has(unique); count++) unique = `${anchor}-${count}`
+    anchors.add(unique)
+  }
+  return anchors
+}
+
+it('every link of the pages leads to a file of the repository, and to a heading of it', () => {
+  expect(pages).toContain('docs/operations.md')
+  const broken: string[] = []
+  let followed = 0
+  for (const page of pages)
+    for (const [, target = ''] of textOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue
+      followed += 1
+      const [path = '', anchor] = target.split('#')
+      const file = path === '' ? page : relative(root, join(root, dirname(page), path))
+      const isThere = statSync(join(root, file), { throwIfNoEntry: false }) !== undefined
+      if (!isThere || (anchor !== undefined && !anchorsOf(file).has(anchor)))
+        broken.push(`${page}: ${target}`)
+    }
+  expect(followed).toBeGreaterThan(30)
+  expect(broken).toEqual([])
+})
