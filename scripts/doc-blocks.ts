@@ -11,7 +11,7 @@ import { environment, type Place } from './example-runs.ts'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 /**
- * One code block of a page. A comment `<!-- setup … -->` right above it holds lines that the reader takes for granted,
+ * One code block of a page; `// name.ts` on its first line is the name by which the others import it. A comment `<!-- setup … -->` right above it holds lines that the reader takes for granted,
  * `<!-- shown only: why -->` one that cannot run by itself.
  */
 type Block = { page: string; line: number; language: string; text: string; name: string }
@@ -24,7 +24,8 @@ export function blocksOf(page: string): Block[] {
     ({ index, 1: kind, 2: setup = '', 3: language = '', 4: text = '' }) => {
       if (kind === 'shown only') return []
       const line = markdown.slice(0, index).split('\n').length
-      const name = `${page.replace(/\W+/g, '-')}-${line}`
+      const [, own] = /^\/\/ (\w+)\.ts$/m.exec(text.split('\n', 1)[0] ?? '') ?? []
+      const name = own ?? `${page.replace(/\W+/g, '-')}-${line}`
       return [{ page, line, language, text: kind ? `${setup}${text}` : text, name }]
     },
   )

@@ -70,11 +70,17 @@ function access({ account, actor, roles, credential_types }: AuthSpec): string {
   const parts = [
     who,
     actor === 'required' && 'Acts as an actor.',
-    roles && `Role: ${roles.join(' or ')}.`,
+    roles && `Role: ${roles.map(asked).join(' or ')}.`,
     credential_types && `By ${credential_types.join(' or ')} only.`,
   ]
   return parts.filter(Boolean).join(' ')
 }
+
+/** A role, and where it must be held if not everywhere. */
+const asked = (role: NonNullable<AuthSpec['roles']>[number]): string =>
+  typeof role === 'string'
+    ? role
+    : `${role.role} (global, or in the ${role.scope_kind ?? 'scope'} that the input names)`
 
 function limited(name: string, { rate_limit, rate_limit_group = name, budget }: Action): string {
   const groups = [...(rate_limit ? [rate_limit_group] : []), ...(budget ? [budget] : [])]

@@ -1,8 +1,8 @@
-import { catalogue, codeMessage, codeStatus, type Reason } from '../src/errors.ts'
+import { type BuiltinReason, catalogue, codeMessage, codeStatus } from '../src/errors.ts'
 
 /** docs/errors.md: the catalogue of reasons. */
 export function errorsPage(): string {
-  const entries = Object.entries(catalogue) as [Reason, (typeof catalogue)[Reason]][]
+  const entries = Object.entries(catalogue) as [BuiltinReason, (typeof catalogue)[BuiltinReason]][]
   const codes = [...new Set(entries.map(([, { code }]) => code))].sort((a, b) => b - a)
   return [
     introduction,

@@ -81,8 +81,8 @@ export default defineConfig({ port: 8080, allowed_origins: ['https://app.example
 \`\`\`
 
 It also takes what the environment cannot hold: \`roles\`, \`scope_kinds\`, \`grant_paths\`, \`credential_types\`,
-\`audit_events\`, \`hooks\`, \`actions\`, \`authorize_offer\`, \`self_service_roles\`. \`createService\` takes the same
-object as its options and reads no environment.
+\`audit_events\`, \`hooks\`, \`actions\`, \`authorize_offer\`, \`self_service_roles\`, \`reasons\`, \`notifications\`; see
+[declarations.md](declarations.md). \`createService\` takes the same object as its options and reads no environment.
 `
 
 if (import.meta.main) {

@@ -10,7 +10,7 @@ export type Group = {
 export const groups: Group[] = [
   {
     file: 'src/core/guards.ts',
-    tests: ['src/core/guards.test.ts'],
+    tests: ['src/core/guards.test.ts', 'src/core/scoped-roles.test.ts'],
     mutants: [
       [`auth.account === 'required') throw`, `auth.account === 'optional') throw`],
       ['types && !types.includes(caller.credential.type)', 'false'],
@@ -23,12 +23,11 @@ export const groups: Group[] = [
       ['scope.methods.includes(target.method)', 'true'],
       [`scope.kind === 'read_only' ?`, `scope.kind === 'methods' ?`],
       ['if (!auth.roles) return', 'return'],
-      ['grant.scope_id === null && ', ''],
-      ['auth.roles?.includes(grant.role)', 'true'],
-      [
-        'if (!grants.some((grant) => grant.scope_id === null && auth.roles?.includes(grant.role)))',
-        'if (grants.length === 0)',
-      ],
+      ['scope_id === null && asked === role', 'asked === role'],
+      [': asked.role === role', ': true'],
+      ['if (!grants.some(counts))', 'if (grants.length === 0)'],
+      ['if (!roles.some(holds)) throw', 'if (false) throw'],
+      ['grant.scope_kind === scope_kind && ', ''],
     ],
   },
   {

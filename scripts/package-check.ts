@@ -1,6 +1,6 @@
 /**
  * `node scripts/package-check.ts`: packs the package, installs it into an empty project, and uses it there as a
- * consumer would, on the oldest supported Node, on 24 and on the pinned one.
+ * consumer would, on the oldest supported Node, on 24 and on the pinned one. With `--types` it only compiles.
  */
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { runBlocks, writeBlocks } from './doc-blocks.ts'
 import { environment, type Place, runEmbed, runStandalone } from './example-runs.ts'
-import { checkTypes, makeProject, pack } from './package-project.ts'
+import { checkTypes, compilers, makeProject, pack } from './package-project.ts'
 
 /** Opens a live client on Node's own WebSocket, as the account that the example created. */
 const liveProgram = `
@@ -42,7 +42,18 @@ try {
   const tarball = await pack(work)
   await makeProject(root, tarball)
   await writeBlocks(root)
-  await passes('types, the declarations of the package checked too', () => checkTypes(root))
+  for (const compiler of compilers)
+    await passes(`types by ${compiler}, the declarations of the package checked too`, () =>
+      checkTypes(root, compiler),
+    )
+  if (!process.argv.includes('--types')) await useAll(root, tarball)
+  console.log(`${count} passed, 0 failed`)
+} finally {
+  await rm(work, { recursive: true, force: true })
+}
+
+/** Runs what was installed. */
+async function useAll(root: string, tarball: string): Promise<void> {
   await passes('a project of `cellkeep new`: its tests, its types, its server', () =>
     useNewProject(root, tarball),
   )
@@ -60,9 +71,6 @@ try {
     await passes(`cellkeep start on Node ${version}`, () => useServer(place))
     await passes(`the library on Node ${version}`, () => runEmbed(place))
   }
-  console.log(`${count} passed, 0 failed`)
-} finally {
-  await rm(work, { recursive: true, force: true })
 }
 
 async function passes(what: string, check: () => Promise<void>): Promise<void> {

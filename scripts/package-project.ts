@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
 import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,8 +21,20 @@ export async function pack(directory: string): Promise<string> {
     paths.filter((path) => path.startsWith('dist/') && path.includes('.test.')),
     [],
   )
+  assert.deepEqual(await untyped(), [], 'no `any` in the declarations')
   console.log(`${packed.filename}: ${paths.length} files, ${packed.size} bytes`)
   return join(directory, packed.filename)
+}
+
+/** The lines of the built declarations that say `any`, comments and texts aside. */
+async function untyped(): Promise<string[]> {
+  const files = globSync('dist/**/*.d.ts', { cwd: root })
+  const found = files.map(async (file) => {
+    const text = (await readFile(join(root, file), 'utf8')).replace(/\/\*[\s\S]*?\*\/|'[^'\n]*'/g, '')
+    return text.split('\n').flatMap((line) => (/\bany\b/.test(line) ? [`${file}: ${line.trim()}`] : []))
+  })
+  assert.ok(found.length > 100, 'the package was built')
+  return (await Promise.all(found)).flat()
 }
 
 /** A consumer's project: the tarball installed, the examples importing it by name, and type tests. */
@@ -32,11 +45,12 @@ export async function makeProject(project: string, tarball: string): Promise<voi
     private: true,
     type: 'module',
     dependencies: { cellkeep: `file:${tarball}`, zod: dependencies.zod },
-    devDependencies: { '@types/node': types, typescript },
+    devDependencies: { '@types/node': types, typescript, [oldest]: `npm:typescript@${oldestVersion}` },
   })
   // Without install scripts, as careful users install.
   await run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: project })
   await copyExamples(project)
+  await cp(join(root, 'test/consumer'), join(project, 'consumer'), { recursive: true })
   await writeFile(join(project, 'types.ts'), inference)
   await writeJson(join(project, 'tsconfig.json'), {
     compilerOptions: {
@@ -44,6 +58,7 @@ export async function makeProject(project: string, tarball: string): Promise<voi
       module: 'nodenext',
       strict: true,
       exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
       noEmit: true,
       skipLibCheck: false,
       allowImportingTsExtensions: true,
@@ -52,9 +67,14 @@ export async function makeProject(project: string, tarball: string): Promise<voi
   })
 }
 
-export async function checkTypes(project: string): Promise<void> {
-  const compiler = join(project, 'node_modules/typescript/bin/tsc')
-  await run(process.execPath, [compiler, '-p', project], { cwd: project }).catch(({ stdout }) =>
+/** The oldest supported compiler, under a name of its own. */
+const oldest = 'typescript-oldest'
+const oldestVersion = '~5.9.0'
+export const compilers = ['typescript', oldest]
+
+export async function checkTypes(project: string, compiler: string): Promise<void> {
+  const tsc = join(project, 'node_modules', compiler, 'bin/tsc')
+  await run(process.execPath, [tsc, '-p', project], { cwd: project }).catch(({ stdout }) =>
     assert.fail(stdout),
   )
 }
@@ -80,7 +100,7 @@ async function copyExamples(project: string): Promise<void> {
 
 const writeJson = (path: string, value: object): Promise<void> => writeFile(path, JSON.stringify(value))
 
-/** Code that must compile for a consumer, and code that must not. */
+/** Calls that must compile for a consumer, and calls that must not; `test/consumer` does the same for declarations. */
 const inference = `
 import { type CellkeepError, createClient } from 'cellkeep/client'
 import { auditStream } from 'cellkeep/client/audit'

@@ -1,3 +1,6 @@
+import { meant } from './wire/closest.ts'
+import type { ConsumerReasons, ReasonSpec } from './wire/consumer.ts'
+
 /**
  * Every reason for an error, with its code, HTTP status and meaning. Clients switch on the reason only; `message` is
  * a fixed text per code, for people.
@@ -200,10 +203,12 @@ const reasons = {
   cell_version_conflict: { code: -32004, doc: 'The cell is at `current_version`, not `expected_version`.' },
 } as const satisfies Record<string, Entry>
 
-export type Reason = keyof typeof reasons
+export type BuiltinReason = keyof typeof reasons
+/** The reasons of the service, and those that a consumer declared. */
+export type Reason = BuiltinReason | (keyof ConsumerReasons & string)
 
 /** The catalogue as data, for the docs. */
-export const catalogue: Readonly<Record<Reason, Entry>> = reasons
+export const catalogue: Readonly<Record<BuiltinReason, Entry>> = reasons
 
 /** `error.data` of an answer: the reason and its further keys. */
 export type ErrorData = { reason: string; [key: string]: unknown }
@@ -225,6 +230,8 @@ export class ServiceError extends Error {
   readonly code: number
   readonly status: number
   readonly data: ErrorData
+  /** What people read instead of the fixed text of the code; only reasons of a consumer have it. */
+  declare text?: string
   /** The audit row to write after the transaction has been rolled back. */
   declare failureRow?: FailureRow
   /** True: the transaction commits in spite of this error. */
@@ -242,9 +249,33 @@ export class ServiceError extends Error {
 }
 
 /** Builds the error of a catalogued reason. */
-export function refusal(reason: Reason, extra?: Record<string, unknown>): ServiceError {
+export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>): ServiceError {
   const { code, status } = reasons[reason] as Entry
   return new ServiceError(code, { reason, ...extra }, status)
+}
+
+/** Builds the errors of handlers: of a catalogued reason, or of one that the consumer declared. */
+export type Refusal = (reason: Reason, extra?: Record<string, unknown>) => ServiceError
+
+export function createRefusal(own: ReadonlyMap<string, ReasonSpec>): Refusal {
+  return (reason, extra) => {
+    if (Object.hasOwn(reasons, reason)) return refusal(reason as BuiltinReason, extra)
+    const spec = own.get(reason)
+    if (!spec)
+      throw new TypeError(
+        `fail("${reason}"): there is no such reason${meant(reason, [...Object.keys(reasons), ...own.keys()])}`,
+      )
+    const error = new ServiceError(codeOf(spec.status), { ...extra, reason }, spec.status)
+    error.text = spec.message
+    return error
+  }
+}
+
+/** The code that has this status, so that clients which look at codes only understand it; else a consumer's. */
+function codeOf(status: number): number {
+  if (status === codes[-32602].status) return -32602
+  const own = Object.entries(codes).find(([code, entry]) => Number(code) > -32100 && entry.status === status)
+  return Number(own?.[0] ?? -32000)
 }
 
 /** Why a process or command cannot start; `message` tells the operator what to do. Never sent to clients. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ConsumerEvents } from './registry/consumer-events.ts'
+import type { ConsumerEvents } from './wire/consumer.ts'
 import { Uuid } from './wire/types.ts'
 
 /**

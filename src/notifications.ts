@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { supersedeReason } from './events.ts'
+import type { ConsumerNotifications } from './wire/consumer.ts'
 import { Offer } from './wire/offer.ts'
 import { Uuid } from './wire/types.ts'
 
@@ -27,15 +28,22 @@ export const notifications = {
   }),
 } as const satisfies Record<string, z.ZodType>
 
-export type NotificationMethod = keyof typeof notifications
-export type NotificationParams<K extends NotificationMethod> = z.input<(typeof notifications)[K]>
+type Params = {
+  [K in keyof typeof notifications]: z.input<(typeof notifications)[K]>
+} & ConsumerNotifications
+
+/** The notifications of the service, and those that a consumer declared. */
+export type NotificationMethod = keyof Params & string
+export type NotificationParams<K extends NotificationMethod> = Params[K]
 export type Notification<K extends NotificationMethod = NotificationMethod> = {
   account_id: string
   method: K
   params: NotificationParams<K>
 }
+/** An account by its id, or an actor, for the account that it is of. */
+export type Recipient = string | { readonly actor_id: string }
 export type Notify = <K extends NotificationMethod>(
-  account_id: string,
+  to: Recipient,
   method: K,
   params: NotificationParams<K>,
 ) => void

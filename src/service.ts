@@ -25,7 +25,7 @@ import { openDatabase } from './db/db.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
-import { StartError } from './errors.ts'
+import { createRefusal, StartError } from './errors.ts'
 import { createEdge, type Phase } from './http/edge.ts'
 import type { EdgeReply, EdgeRequest } from './http/exchange.ts'
 import { type FetchInfo, fetchHandler } from './http/fetch.ts'
@@ -35,7 +35,6 @@ import { type Log, openLog } from './log/log.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
-import type { CellHooks } from './registry/hooks.ts'
 import { createRegistry } from './registry/registry.ts'
 import { createSockets } from './websocket/websocket.ts'
 
@@ -70,16 +69,16 @@ export type Service = {
 }
 
 export type ServiceOptions = ConfigOptions & {
-  log?: Log
+  log?: Log | undefined
   /** Called with the text of every SQL statement, for tracing and for tests that count statements. */
-  onStatement?: (text: string) => void
+  onStatement?: ((text: string) => void) | undefined
   /** The daemon token that acts as the keeper, beside `daemon_token_file`; the test kit makes one. */
-  daemon_token_state?: DaemonTokenState
+  daemon_token_state?: DaemonTokenState | undefined
   /**
    * True: checks every result against its declared output; a mismatch is answered with `internal_error`. This is
    * the default in development. False: checks a sample, and logs the first mismatch of each method.
    */
-  check_outputs?: boolean
+  check_outputs?: boolean | undefined
 }
 
 /**
@@ -188,7 +187,7 @@ export async function composeApp(
   const { config, declarations } = parsed
   const { connection, log } = deps
   const registry = declaredIn(config.config, () => createRegistry(declarations))
-  const own = (declarations.actions ?? {}) as Record<string, Action>
+  const own = declarations.actions ?? {}
   const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
   if (twice)
     throw new StartError(
@@ -220,7 +219,7 @@ export async function composeApp(
     disk: deps.disk ?? unknownDisk,
     registry,
     actions: wired,
-    hooks: (declarations.hooks ?? {}) as CellHooks,
+    hooks: declarations.hooks ?? {},
     callers: createCallerReader(db, {
       daemon,
       onTokenUse: lastUsed.stamp,
@@ -247,6 +246,7 @@ export async function composeApp(
     }),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
+    fail: createRefusal(registry.reasons),
     outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log),
     gate: new Gate({
       perCaller: config.max_caller_connections,

@@ -60,7 +60,7 @@ const layers: [name: string, files: RegExp][] = [
   ['errors, log and wire', /^src\/(errors|(log|wire)\/.*)\.ts$/],
   [
     'what is declared: events, registries, settings',
-    /^src\/(events|notifications|(registry|config)\/.*|audit\/audit|auth\/identity)\.ts$/,
+    /^src\/(events|notifications|(registry|config)\/.*|audit\/audit|auth\/identity|core\/method)\.ts$/,
   ],
   ['files and database', /^src\/(files|db|embedded)\//],
   ['what a service consists of', /^src\/(auth|audit|limits|realtime)\//],

@@ -1,5 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { closest } from '../config/closest.ts'
+import { closest } from '../wire/closest.ts'
 import type { CommandIo } from './io.ts'
 import { createOutput, type Output } from './output.ts'
 

@@ -40,10 +40,10 @@ export const start: Command = {
       })
       stack.add('service', () => service.close())
       const serving = await serve(service)
-      log.info(
-        { version, settings: Object.fromEntries(shownSettings(parsed).map((one) => [one.key, one.value])) },
-        'started',
-      )
+      // On a terminal the list would hide the message below it; `cellkeep config` prints it there.
+      const settings = shownSettings(parsed).map((one) => [one.key, one.value])
+      const isText = parsed.config.log_format === 'text'
+      log.info({ version, ...(!isText && { settings: Object.fromEntries(settings) }) }, 'started')
       const message = await startMessage(service, serving)
       // The log goes out first, so that the message is the last thing on a terminal.
       await out.flush(logLimitMs)

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Actions } from '../actions.ts'
-import type { NotificationMethod, notifications } from '../notifications.ts'
+import type { notifications } from '../notifications.ts'
+import type { ConsumerNotifications } from '../wire/consumer.ts'
 import { CellkeepError, type CommonReason, type Methods, type Outcome, type Tries, table } from './client.ts'
 import { type Ending, endingOf, type Retry, waitOf } from './live-retry.ts'
 
@@ -16,24 +17,24 @@ export type LiveReason =
   /** Not sent: no connection within `patienceMs`, or the client is closed. */
   | 'not_connected'
 
-/** Events of a live client: the notifications of the account, and changes of the connection. */
-export type LiveEvents = {
-  [M in NotificationMethod]: z.output<(typeof notifications)[M]>
-} & {
-  /** Connected, or reconnected (`again`): notifications in between are lost, so reload lists. */
-  open: { again: boolean }
-  /** The connection was lost; the next attempt is in `wait_ms`. */
-  lost: { code: number; wait_ms: number }
-  /** Closed for good: the client does not reconnect. */
-  closed: Ending
-}
+/** Events of a live client: the notifications of the account, those of a consumer too, and changes of the connection. */
+export type LiveEvents<N = ConsumerNotifications> = {
+  [M in keyof typeof notifications]: z.output<(typeof notifications)[M]>
+} & N & {
+    /** Connected, or reconnected (`again`): notifications in between are lost, so reload lists. */
+    open: { again: boolean }
+    /** The connection was lost; the next attempt is in `wait_ms`. */
+    lost: { code: number; wait_ms: number }
+    /** Closed for good: the client does not reconnect. */
+    closed: Ending
+  }
 
 /** Typed calls and notifications over one WebSocket that reconnects by itself. */
-export type LiveClient<A = Actions> = Methods<A> & {
+export type LiveClient<A = Actions, N = ConsumerNotifications> = Methods<A> & {
   /** The same methods; they return a refusal as a value, with its reasons typed. */
   try: Tries<A, LiveReason>
   /** Calls `hear` on every such event; returns a function that removes the listener. */
-  on<E extends keyof LiveEvents>(event: E, hear: (params: LiveEvents[E]) => void): () => void
+  on<E extends keyof LiveEvents<N>>(event: E, hear: (params: LiveEvents<N>[E]) => void): () => void
   /** Closes the client for good; pending calls are rejected. */
   close(): void
 }
@@ -88,9 +89,10 @@ const beatMs = 25_000
 /**
  * Connects and stays connected: `const live = createLive({ url })`, `live.on('role_grant_offer_received',
  * ({ offer }) => …)`, `await live.cell_get({ id })`. A call whose connection is lost is rejected, never
- * resent: only the caller knows whether it may run twice.
+ * resent: only the caller knows whether it may run twice. `createLive<Actions & typeof mine, NotificationsOf<typeof
+ * my_notifications>>(…)` types methods and notifications of your own.
  */
-export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
+export function createLive<A = Actions, N = ConsumerNotifications>(options: LiveOptions): LiveClient<A, N> {
   const {
     url,
     wsPath = '/api/ws',
@@ -237,5 +239,5 @@ export function createLive<A = Actions>(options: LiveOptions): LiveClient<A> {
     page.removeEventListener?.('online', connect)
     if (!over) end('closed')
   }
-  return table(call, { try: table(attempt), on, close }) as LiveClient<A>
+  return table(call, { try: table(attempt), on, close }) as LiveClient<A, N>
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { StartError } from '../errors.ts'
-import { closest } from './closest.ts'
-import { type DeclarationOptions, readDeclarations } from './declarations.ts'
+import { meant } from '../wire/closest.ts'
+import { type DeclarationOptions, declarationNames, readDeclarations } from './declarations.ts'
 import { Broken } from './kinds.ts'
 import { brokenRules, openIpLimiters } from './rules.ts'
 import type { AnySetting, Known } from './setting.ts'
@@ -129,7 +129,7 @@ function readOptions(
     if (key === 'config')
       reading.problems.push(`${label(key)} is for the environment only: set ${envName(key)}`)
     else if (isKey(key)) take(reading, key, source, label(key), settings[key].kind.accept(value, reading.cwd))
-    else reading.problems.push(`${label(key)} is not a setting${meant(closest(key, keys))}`)
+    else reading.problems.push(`${label(key)} is not a setting${meant(key, [...keys, ...declarationNames])}`)
   }
 }
 
@@ -155,7 +155,7 @@ function readEnvironment(reading: Reading, env: Environment): void {
   for (const name of Object.keys(env)) {
     if (!name.startsWith(prefix) || known.has(name) || !env[name]) continue
     const isFile = names.includes(name.replace(/_FILE$/, ''))
-    const hint = isFile ? '; only secrets may come from a file' : meant(closest(name, names))
+    const hint = isFile ? '; only secrets may come from a file' : meant(name, names)
     reading.warnings.push(`${name} is not a setting${hint}`)
   }
 }
@@ -206,5 +206,3 @@ function defaultOf(setting: AnySetting, library: boolean, known: Known): unknown
 }
 
 const isKey = (key: string): key is Key => Object.hasOwn(settings, key)
-
-const meant = (name: string | undefined): string => (name === undefined ? '' : `; did you mean ${name}?`)

@@ -1,41 +1,41 @@
-import type { AuthorizeOffer } from '../registry/hooks.ts'
+import type { Action } from '../core/method.ts'
+import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
 import type { RegistryOptions } from '../registry/registry.ts'
+import { meant } from '../wire/closest.ts'
 import { isPlainObject } from '../wire/plain-object.ts'
 
-/**
- * What environment variables cannot express: registries, hooks and methods, from a config file or the library
- * options. Their content is checked where it is used.
- */
-export type DeclarationOptions = {
-  readonly [K in keyof typeof containers]?: (typeof containers)[K]['value']
+/** What environment variables cannot express, from a config file or the library options. */
+export type DeclarationOptions = RegistryOptions & {
+  readonly hooks?: CellHooks | undefined
+  /** Methods by their name on the wire, from `query()` and `mutation()`. */
+  readonly actions?: Readonly<Record<string, Action>> | undefined
+  /** Who may offer a role. */
+  readonly authorize_offer?: AuthorizeOffer | undefined
 }
 
-type Container<T> = { rule: string; fits(value: unknown): boolean; value?: T }
-type Registered<K extends keyof RegistryOptions> = Container<NonNullable<RegistryOptions[K]>>
+type Container = { rule: string; fits(value: unknown): boolean }
+const list: Container = { rule: 'a list', fits: Array.isArray }
+const table: Container = { rule: 'an object', fits: isPlainObject }
+const callback: Container = { rule: 'a function', fits: (value) => typeof value === 'function' }
 
-const list = { rule: 'a list', fits: Array.isArray }
-const record = { rule: 'an object', fits: isPlainObject }
-const names: Container<readonly string[]> = list
-const table: Container<Readonly<Record<string, unknown>>> = record
-const roles: Registered<'roles'> = list
-const named: Registered<'scope_kinds'> = list
-const audit_events: Registered<'audit_events'> = record
-const authorize_offer: Container<AuthorizeOffer> = {
-  rule: 'a function',
-  fits: (value) => typeof value === 'function',
-}
-
-const containers = {
-  roles,
-  scope_kinds: named,
-  grant_paths: named,
-  credential_types: named,
-  audit_events,
+/** The containers; what is in them is checked where it is used, hooks here. */
+const containers: Record<keyof DeclarationOptions, Container> = {
+  roles: list,
+  scope_kinds: list,
+  grant_paths: list,
+  credential_types: list,
+  audit_events: table,
   hooks: table,
   actions: table,
-  authorize_offer,
-  self_service_roles: names,
+  authorize_offer: callback,
+  self_service_roles: list,
+  reasons: table,
+  notifications: table,
 }
+
+export const declarationNames = Object.keys(containers)
+
+const hooks: Record<keyof CellHooks, Container> = { authorizeCreate: callback, validateData: callback }
 
 /** Separates the declarations from the settings; `label` names a key in a problem. */
 export function readDeclarations(options: Readonly<Record<string, unknown>>, label: (key: string) => string) {
@@ -46,9 +46,20 @@ export function readDeclarations(options: Readonly<Record<string, unknown>>, lab
     if (!Object.hasOwn(containers, key)) rest[key] = value
     else if (value !== undefined) {
       const { rule, fits } = containers[key as keyof typeof containers]
-      if (fits(value)) declarations[key] = value
-      else problems.push(`${label(key)} must be ${rule}`)
+      if (!fits(value)) problems.push(`${label(key)} must be ${rule}`)
+      else if (key === 'hooks') problems.push(...brokenHooks(value as object, label))
+      declarations[key] = value
     }
   }
   return { declarations: declarations as DeclarationOptions, problems, rest }
 }
+
+/** A misspelled hook would be no guard at all. */
+const brokenHooks = (given: object, label: (key: string) => string): string[] =>
+  Object.entries(given).flatMap(([name, value]) => {
+    const names = Object.keys(hooks)
+    if (!Object.hasOwn(hooks, name))
+      return [`${label(`hooks.${name}`)} is not a hook${meant(name, names)} (hooks: ${names.join(', ')})`]
+    const { rule, fits } = hooks[name as keyof typeof hooks]
+    return value === undefined || fits(value) ? [] : [`${label(`hooks.${name}`)} must be ${rule}`]
+  })

@@ -108,6 +108,15 @@ describe('config file and options', () => {
     expect(parse({}, { ...given, port: 1 }).declarations).toEqual(given)
   })
 
+  it('a hook that is unknown or no function is a problem with its name, the right one, and the file', () => {
+    const hooks = { validatData: () => ({}), authorizeCreate: 7, validateData: undefined }
+    expect(problemsOf(() => parse({}, { hooks, rolez: [] }))).toEqual([
+      'hooks.validatData (in /x/cellkeep.config.json) is not a hook; did you mean validateData? (hooks: authorizeCreate, validateData)',
+      'hooks.authorizeCreate (in /x/cellkeep.config.json) must be a function',
+      'rolez (in /x/cellkeep.config.json) is not a setting; did you mean roles?',
+    ])
+  })
+
   it('the library names options by their keys', () => {
     const options = { cookie_secure: false, host: 'app.example' } as const
     expect(problemsOf(() => resolveOptions(options, cwd))).toEqual([

@@ -336,7 +336,7 @@ export type Config = {
 
 /** The settings that a config file or `createService` can set; `config` is for the environment only. */
 export type SettingOptions = {
-  readonly [K in Exclude<Key, 'config'>]?: (typeof settings)[K]['kind']['option']
+  readonly [K in Exclude<Key, 'config'>]?: (typeof settings)[K]['kind']['option'] | undefined
 }
 
 const loopbackOrigins = ['http://localhost:*', 'http://127.0.0.1:*', 'http://[::1]:*']

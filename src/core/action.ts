@@ -1,16 +1,24 @@
 import { z } from 'zod'
 import type { Account, Actor, Credential, RoleGrant } from '../auth/identity.ts'
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/table.ts'
 import type { ReadOnly } from '../db/db.ts'
 import type { Reason } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import type { Registry } from '../registry/registry.ts'
+import { isPlainObject } from '../wire/plain-object.ts'
 import type { App } from './app.ts'
-import type { Action, AuthSpec, Axis, RateLimit } from './method.ts'
+import type { Action, AuthSpec, Axis, RateLimit, ScopedRole } from './method.ts'
 import type { Fail, Work } from './mutate.ts'
 
 /** `{ role: 'admin' }` is short for: account and actor required, with that role. */
-export type AuthDeclaration = AuthSpec | { readonly role: string }
+export type AuthDeclaration =
+  | (Omit<AuthSpec, 'roles'> & { readonly roles?: readonly (string | object)[] })
+  | { readonly role: string }
+
+/** What D is checked against besides: no other keys, and scoped roles that read the input of this method. */
+type Auth<D extends AuthDeclaration, I extends z.ZodType> = D & {
+  readonly roles?: readonly (string | ScopedRole<z.output<I>>)[]
+} & { readonly [K in Exclude<keyof D, keyof AuthSpec | 'role'>]: never }
 
 type AuthOf<D extends AuthDeclaration> = D extends { role: infer R extends string }
   ? { account: 'required'; actor: 'required'; roles: readonly [R] }
@@ -47,13 +55,13 @@ type Declaration<
   C,
 > = {
   doc: string
-  auth: D
-  input?: I
+  auth: Auth<D, I>
+  input?: I | undefined
   output: O
-  errors?: readonly E[]
-  rate_limit?: RateLimit
-  rate_limit_group?: string
-  enabled?(config: Config, registry: Registry): boolean
+  errors?: readonly E[] | undefined
+  rate_limit?: RateLimit | undefined
+  rate_limit_group?: string | undefined
+  enabled?: ((config: Config, registry: Registry) => boolean) | undefined
   refine?(input: z.output<I>, context: CallerOf<AuthOf<D>> & { app: App; fail: Fail<E> }): R
   handler(input: R, context: C): Promise<z.input<O>>
 }
@@ -67,7 +75,7 @@ export function query<
   I extends z.ZodType = NoInput,
   const E extends Reason = never,
   R = z.output<I>,
->(spec: Declaration<D, I, O, E, R, QueryContext<AuthOf<D>, E>>): Action<AuthOf<D>, I, O, E> {
+>(spec: Declaration<D, I, O, E, R, QueryContext<AuthOf<D>, E>>): Action<AuthOf<D>, I, O, NoInfer<E>> {
   return declare(spec, false)
 }
 
@@ -81,34 +89,32 @@ export function mutation<
 >(
   spec: Declaration<D, I, O, E, R, MutationContext<AuthOf<D>, E>> & {
     event: EventType
-    snapshot?: true
-    budget?: string
+    snapshot?: true | undefined
+    budget?: string | undefined
   },
-): Action<AuthOf<D>, I, O, E> {
-  const { event, snapshot, budget } = spec
-  return { ...declare(spec, true), event, ...(snapshot && { snapshot }), ...(budget && { budget }) }
+): Action<AuthOf<D>, I, O, NoInfer<E>> {
+  return declare(spec, true)
 }
 
+/** Keys that are no part of a declaration are passed on, so that the start can refuse them by the method's name. */
 function declare<D extends AuthDeclaration, I extends z.ZodType, O extends z.ZodType, E extends Reason, R, C>(
-  spec: Declaration<D, I, O, E, R, C>,
+  { doc, errors = [], input, auth, ...rest }: Declaration<D, I, O, E, R, C>,
   side_effects: boolean,
 ): Action<AuthOf<D>, I, O, E> {
-  const { auth } = spec
-
   return {
+    ...rest,
     kind: 'request_response',
     initiator: 'frontend',
     async: true,
-    auth: 'role' in auth ? { account: 'required', actor: 'required', roles: [auth.role] } : auth,
+    auth: spelledOut(auth),
     side_effects,
-    input: (spec.input ?? z.strictObject({})) as I,
-    output: spec.output,
-    description: spec.doc,
-    error_reasons: spec.errors ?? [],
-    ...(spec.rate_limit && { rate_limit: spec.rate_limit }),
-    ...(spec.rate_limit_group && { rate_limit_group: spec.rate_limit_group }),
-    ...(spec.enabled && { enabled: spec.enabled }),
-    ...(spec.refine && { refine: spec.refine as Action['refine'] }),
-    handler: spec.handler as Action['handler'],
+    input: input ?? z.strictObject({}),
+    description: doc,
+    error_reasons: errors,
   } as unknown as Action<AuthOf<D>, I, O, E>
 }
+
+const spelledOut = (auth: object): unknown =>
+  isPlainObject(auth) && Object.keys(auth).join() === 'role'
+    ? { account: 'required', actor: 'required', roles: [auth.role] }
+    : auth

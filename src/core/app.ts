@@ -7,6 +7,7 @@ import type { Passwords } from '../auth/password.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/db.ts'
 import type { Disk } from '../embedded/disk.ts'
+import type { Refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import type { Limiters } from '../limits/limiters.ts'
 import type { Log } from '../log/log.ts'
@@ -36,6 +37,8 @@ export type App = {
   readonly cursors: Cursors
   readonly limiters: Limiters
   readonly outputs: Outputs
+  /** Builds refusals, of the consumer's reasons too. */
+  readonly fail: Refusal
   readonly gate: Gate
   readonly bootstrap: Bootstrap
   /** The consumer's rule for who may offer a role; undefined: whoever holds it. */

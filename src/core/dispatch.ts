@@ -6,9 +6,9 @@ import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
 import type { App } from './app.ts'
-import { guardCredential, guardRole, resolveActor } from './guards.ts'
+import { guardCredential, guardRole, guardScope, resolveActor } from './guards.ts'
 import type { WiredAction } from './method.ts'
-import { callerEnvelope, fail, mutate } from './mutate.ts'
+import { callerEnvelope, mutate } from './mutate.ts'
 
 /** One RPC call from any transport: HTTP POST or GET, a batch entry, a WebSocket message, `service.call`. */
 export type Call = {
@@ -70,7 +70,7 @@ export async function dispatch<T = unknown>(
   // 7. its role
   guardRole(auth, actor?.role_grants ?? [])
 
-  // 8. the input
+  // 8. the input, and with it the scope of the role
   const context = contextOf(app, call, caller, actor)
   const input = parse(action, call, context)
 
@@ -117,7 +117,7 @@ function contextOf(app: App, call: Call, caller: Caller | null, actor: ReturnTyp
     credential: caller?.credential ?? null,
     actor: actor && { id: actor.id, name: actor.name },
     role_grants: actor?.role_grants ?? [],
-    fail,
+    fail: app.fail,
   }
 }
 
@@ -128,6 +128,7 @@ function parse(action: WiredAction, call: Call, context: ReturnType<typeof conte
   if (bad) throw issues([issue(bad, 'invalid_format')])
   const parsed = action.params.safeParse(call.params ?? {})
   if (!parsed.success) throw issues(toIssues(parsed.error))
+  if (action.isScoped) guardScope(action.auth, context.role_grants, parsed.data, action.method)
   return action.refine ? action.refine(parsed.data as never, context as never) : parsed.data
 }
 

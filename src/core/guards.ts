@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import type { Caller, Candidate } from '../auth/caller.ts'
-import type { TokenScope } from '../auth/identity.ts'
-import { refusal } from '../errors.ts'
+import type { RoleGrant, TokenScope } from '../auth/identity.ts'
+import { refusal, type ServiceError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
 import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
-import type { AuthSpec } from './method.ts'
+import type { AuthSpec, ScopedRole } from './method.ts'
 
 /** The guards that need no body: a credential is present, its type and its token scope fit. */
 export function guardCredential(
@@ -35,15 +35,51 @@ function reaches(
   return scope.kind === 'read_only' ? target.side_effects === false : scope.methods.includes(target.method)
 }
 
-/** Requires any of the roles, as an active global grant of the acting actor. */
-export function guardRole(
-  auth: AuthSpec,
-  grants: readonly { role: string; scope_id: string | null }[],
-): void {
+type Grant = Pick<RoleGrant, 'role' | 'scope_kind' | 'scope_id'>
+
+/**
+ * Requires any of the roles, as an active grant of the acting actor. One that is asked for in a scope may be held
+ * anywhere: `guardScope` judges where once the input is known to be valid. Who holds it nowhere is refused here, and
+ * learns nothing about the input.
+ */
+export function guardRole(auth: AuthSpec, grants: readonly Grant[]): void {
   if (!auth.roles) return
-  if (!grants.some((grant) => grant.scope_id === null && auth.roles?.includes(grant.role)))
-    throw refusal('insufficient_permissions', { required_roles: auth.roles })
+  const counts = ({ role, scope_id }: Grant): boolean | undefined =>
+    auth.roles?.some((asked) =>
+      typeof asked === 'string' ? scope_id === null && asked === role : asked.role === role,
+    )
+  if (!grants.some(counts)) throw lacking(auth.roles)
 }
+
+/** Requires any of the roles, globally or in the scope that the input names. */
+export function guardScope(
+  { roles = [] }: AuthSpec,
+  grants: readonly Grant[],
+  input: unknown,
+  method: string,
+): void {
+  const holds = (asked: string | ScopedRole): boolean => {
+    const named = typeof asked === 'string' ? asked : asked.role
+    const held = grants.filter(({ role }) => role === named)
+    if (typeof asked === 'string' || held.length === 0) return held.some(({ scope_id }) => scope_id === null)
+    const id: unknown = asked.in(input as never) ?? null
+    if (id !== null && typeof id !== 'string')
+      throw new TypeError(`${method}: \`in\` of the role ${named} must return the id of a scope, or null`)
+    const { scope_kind } = asked
+    // Ids of scopes are stored in lower case, and schemas may let others through.
+    const scope = id?.toLowerCase()
+    return held.some(
+      (grant) => grant.scope_id === null || (grant.scope_kind === scope_kind && grant.scope_id === scope),
+    )
+  }
+  if (!roles.some(holds)) throw lacking(roles)
+}
+
+const lacking = (roles: NonNullable<AuthSpec['roles']>): ServiceError =>
+  refusal('insufficient_permissions', { required_roles: roles.map(roleName) })
+
+export const roleName = (asked: string | ScopedRole): string =>
+  typeof asked === 'string' ? asked : asked.role
 
 /**
  * Resolves the acting actor: the one the caller named, else the account's only one, else a refusal that lists

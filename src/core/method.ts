@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/table.ts'
 import type { Reason } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -12,11 +12,20 @@ import type { Registry } from '../registry/registry.ts'
 export type Axis = 'none' | 'optional' | 'required'
 export type RateLimit = 'ip' | 'account' | 'both'
 
+/** A role that is asked for in the scope that the input names; a global grant of it counts too. */
+export type ScopedRole<In = never> = {
+  readonly role: string
+  /** Left out: the only kind of scope that the role applies to. */
+  readonly scope_kind?: string | undefined
+  /** The id of the scope; null or undefined: only a global grant will do. */
+  readonly in: (input: In) => string | null | undefined
+}
+
 export type AuthSpec = {
   readonly account: Axis
   readonly actor: Axis
-  /** Any of these, held by the acting actor as an active global grant. */
-  readonly roles?: readonly string[]
+  /** Any of these, held by the acting actor as an active grant: global, or in the scope that the input names. */
+  readonly roles?: readonly (string | ScopedRole)[]
   readonly credential_types?: readonly string[]
   /** Left out: `rpc:<method>`. */
   readonly required_scope?: string
@@ -57,6 +66,8 @@ export type WiredAction = Action & {
   readonly method: string
   readonly params: z.ZodType
   readonly scope: string
+  /** Some role is asked for in a scope, which is judged with the input. */
+  readonly isScoped: boolean
 }
 
 /** What a client may send: the declared input, and `acting` if the method resolves an actor. */

@@ -1,6 +1,6 @@
 import type { Audit, AuditRow, Envelope } from '../audit/audit.ts'
-import type { Queryable, Transaction } from '../db/db.ts'
-import { type Reason, refusal, ServiceError } from '../errors.ts'
+import { type Queryable, sql, type Transaction } from '../db/db.ts'
+import { type Reason, ServiceError } from '../errors.ts'
 import type { AttemptMetadata, EventType } from '../events.ts'
 import type { Notification, Notify } from '../notifications.ts'
 import { closingsOf } from '../realtime/committed.ts'
@@ -8,8 +8,6 @@ import type { App } from './app.ts'
 
 /** Builds a refusal with one of the reasons that a declaration lists: `throw fail('cell_not_found')`. */
 export type Fail<E extends Reason> = (reason: E, extra?: Record<string, unknown>) => ServiceError
-
-export const fail: Fail<Reason> = refusal
 
 /** The tools of a mutation; `db` is its transaction. */
 export type Work = {
@@ -95,11 +93,17 @@ async function run<T>(
   work: (tools: Work) => Promise<T>,
 ): Promise<{ result: T } | { refused: ServiceError }> {
   const notifications: Notification[] = []
+  let toActors: [actor_id: string, Notification][] | undefined
   const audit: Audit = (event_type, metadata, own) => {
     rows.push({ event_type, outcome: 'success', ...envelopeOf(envelope, own), metadata })
   }
-  const notify: Notify = (account_id, method, params) => {
-    notifications.push({ account_id, method, params })
+  const notify: Notify = (to, method, params) => {
+    const checked = app.registry.notifications.sendable(method, params) as typeof params
+    const one = { account_id: typeof to === 'string' ? to : '', method, params: checked }
+    notifications.push(one)
+    if (typeof to === 'string') return
+    toActors ??= []
+    toActors.push([to.actor_id, one])
   }
   tx.beforeCommit(
     () => app.audit.statement(rows, caller),
@@ -109,11 +113,31 @@ async function run<T>(
     if (rows.length > 0 || notifications.length > 0)
       app.hub.publish({ notifications, closings: closingsOf(rows), wroteAudit: rows.length > 0, origin })
   })
+  let outcome: { result: T } | { refused: ServiceError }
   try {
-    return { result: await work({ db: tx, audit, notify, afterCommit: tx.afterCommit }) }
+    outcome = { result: await work({ db: tx, audit, notify, afterCommit: tx.afterCommit }) }
   } catch (error) {
-    if (error instanceof ServiceError && error.commits) return { refused: error }
-    throw error
+    if (!(error instanceof ServiceError) || !error.commits) throw error
+    outcome = { refused: error }
+  }
+  if (toActors) await addressAccounts(tx, toActors, notifications)
+  return outcome
+}
+
+/** Sockets are of accounts, so a notification to an actor goes to its account; without one it is dropped. */
+async function addressAccounts(
+  db: Queryable,
+  toActors: readonly (readonly [actor_id: string, Notification])[],
+  notifications: Notification[],
+): Promise<void> {
+  const ids = [...new Set(toActors.map(([id]) => id))]
+  const rows = await db.rows<{ id: string; account_id: string }>(sql`
+    select id, account_id from actor where id = any(${ids}::uuid[])`)
+  const accounts = new Map(rows.map(({ id, account_id }) => [id, account_id]))
+  for (const [id, one] of toActors) {
+    const account_id = accounts.get(id.toLowerCase())
+    if (account_id) one.account_id = account_id
+    else notifications.splice(notifications.indexOf(one), 1)
   }
 }
 

@@ -11,14 +11,14 @@ import { envelopeOf, mutate, type Work } from './mutate.ts'
 export type Operator = {
   /** `cli`, or the library caller's own word (`^[a-z_]{1,32}$`); is in the metadata of every audit row. */
   via: string
-  actor_id?: string | null
-  account_id?: string | null
-  ip?: string | null
+  actor_id?: string | null | undefined
+  account_id?: string | null | undefined
+  ip?: string | null | undefined
   /**
    * The transaction to join: the tools of a mutation's handler or of `service.transaction`. Audit rows and
    * notifications then wait for its commit and are dropped with its rollback.
    */
-  within?: Work
+  within?: Work | undefined
 }
 
 export type Operating = Work & {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Reason, refusal } from '../errors.ts'
+import type { Reason } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import { parseInput } from '../wire/input.ts'
 import type { App } from './app.ts'
@@ -61,7 +61,7 @@ export function operation<
 >(spec: Declaration<I, O, E, K, S, R>): Operation<CallOf<z.input<I>, O, K>> {
   const { doc, input = z.strictObject({}), errors = [], event, command } = spec
   const call = async (app: App, given: unknown = {}, operator?: Operator): Promise<O> => {
-    const context = { app, fail: refusal }
+    const context = { app, fail: app.fail }
     const parsed = parseInput(input, given) as z.output<I>
     const refined = (spec.refine ? await spec.refine(parsed, context) : parsed) as R
     const handle = (tools: object): Promise<O> =>
@@ -96,8 +96,12 @@ export type Command<In = Record<string, unknown>, O = unknown> = {
   lines?(last: StreamedOf<O> | undefined): Record<string, unknown>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: one table holds commands of any input and result.
-export type AnyCommand = Command<any, any>
+/** A command of whatever input and result, as the CLI runs it. */
+export type AnyCommand = Omit<Command, 'table' | 'phrase' | 'lines'> & {
+  table?: { columns: Columns<Record<string, unknown>>; none: string }
+  phrase?(result: unknown, said: Said): Phrase
+  lines?(last: unknown): Record<string, unknown>
+}
 
 /** What `phrase` gets besides the input. */
 export type Said = {

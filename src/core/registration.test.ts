@@ -8,7 +8,10 @@ import { mutation, query } from './action.ts'
 import type { Action } from './method.ts'
 import { wireActions } from './registration.ts'
 
-const registry = createRegistry({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
+const registry = createRegistry({
+  roles: [{ name: 'editor', grant_paths: ['admin'] }],
+  scope_kinds: [{ name: 'shelf' }, { name: 'room' }],
+})
 
 /** A declaration as in a config file, which no compiler has checked. */
 const declared = (change: Record<string, unknown> = {}): Action =>
@@ -87,12 +90,61 @@ const broken: [rule: string, action: Action, names: RegExp][] = [
   ['a missing axis', withAuth({ account: 'required' }), /auth\.actor must be one of/],
   ['a misspelled guard', withAuth({ ...required, role: ['admin'] }), /auth\.role is unknown/],
   ['roles that are no list', withAuth({ ...required, roles: 'admin' }), /auth\.roles must be a list/],
-  ['no axes at all', withAuth(undefined), /auth must say/],
+  ['no axes at all', withAuth(undefined), /auth must be an object that says account and actor/],
   ['an unknown limit', declared({ rate_limit: 'acount' }), /rate_limit must be one of/],
   ['side effects without a transaction', declared({ side_effects: true }), /mutation\(\)/],
   ['a transaction without side effects', declared({ event: 'login' }), /query\(\)/],
   ['side effects that are no boolean', declared({ side_effects: 'no' }), /side_effects/],
   ['a handler that is not a function', declared({ handler: 'x' }), /handler/],
+  [
+    'an unknown key',
+    declared({ rate_limits: 'account' }),
+    /"rate_limits" is unknown; did you mean rate_limit\?/,
+  ],
+  ['no output', declared({ output: undefined }), /output must be a zod schema/],
+  ['an output that is no schema', declared({ output: { ok: true } }), /output must be a zod schema/],
+  ['no doc', declared({ description: undefined }), /doc must be a text/],
+  ['reasons that are no list', declared({ error_reasons: 'cell_not_found' }), /errors must be a list/],
+  [
+    'a reason that does not exist',
+    declared({ error_reasons: ['cell_not_fond'] }),
+    /reason "cell_not_fond" does not exist; did you mean cell_not_found\?/,
+  ],
+  ['a refine that is no function', declared({ refine: 1 }), /refine must be a function/],
+  ['enabled that is no function', declared({ enabled: true }), /enabled must be a function/],
+  ['a snapshot that is no boolean', declared({ snapshot: 'yes' }), /snapshot must be true or false/],
+  ['a role that is nearly one', withAuth({ ...required, roles: ['editr'] }), /did you mean editor\?/],
+  ['a role that is no name', withAuth({ ...required, roles: [7] }), /a role must be a name, or an object/],
+  [
+    'a role without in',
+    withAuth({ ...required, roles: [{ role: 'editor' }] }),
+    /`in` of a role must be a function/,
+  ],
+  [
+    'a scoped role with an unknown key',
+    withAuth({ ...required, roles: [{ role: 'editor', inn: () => null, in: () => null }] }),
+    /a role has the unknown key "inn"; did you mean in\?/,
+  ],
+  [
+    'a scoped role that is not registered',
+    withAuth({ ...required, roles: [{ role: 'boss', in: () => null }] }),
+    /"boss" is not registered/,
+  ],
+  [
+    'a scoped role that takes no scope',
+    withAuth({ ...required, roles: [{ role: 'admin', in: () => null }] }),
+    /"admin" applies to no kind of scope/,
+  ],
+  [
+    'a scoped role that leaves the kind open',
+    withAuth({ ...required, roles: [{ role: 'editor', in: () => null }] }),
+    /several kinds of scope; say scope_kind: one of shelf, room/,
+  ],
+  [
+    'a scoped role of another kind',
+    withAuth({ ...required, roles: [{ role: 'editor', scope_kind: 'shelv', in: () => null }] }),
+    /scope_kind "shelv"; did you mean shelf\?/,
+  ],
   ['a declaration that is null', null as unknown as Action, /declare it/],
 ]
 
@@ -119,6 +171,22 @@ describe('a start is refused for', () => {
   it('a declaration in the options, before the database is touched', async () => {
     await expect(start({ actions: { mine: withAuth({ ...grain, roles: ['admin'] }) } })).rejects.toThrow(
       /^Action mine: roles need/,
+    )
+  })
+
+  it('a key that query() does not know, under the name of the method', async () => {
+    const spec = {
+      doc: 'x',
+      auth: { role: 'admin', role_s: 1 } as never,
+      output: z.null(),
+      handler: async () => null,
+    }
+    await expect(start({ actions: { mine: query(spec) } })).rejects.toThrow(
+      /^Action mine: auth\.role is unknown; did you mean roles\?/,
+    )
+    const limited = query({ ...spec, auth: { role: 'admin' }, ...{ rate_limits: 'account' } })
+    await expect(start({ actions: { mine: limited } })).rejects.toThrow(
+      /^Action mine: "rate_limits" is unknown; did you mean rate_limit\? A declaration may have doc, auth, /,
     )
   })
 

@@ -1,10 +1,14 @@
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
-import { StartError } from '../errors.ts'
-import type { Registry } from '../registry/registry.ts'
+import { catalogue, StartError } from '../errors.ts'
+import { checkKeys as checkEntryKeys } from '../registry/entries.ts'
+import type { Registry, RoleSpec } from '../registry/registry.ts'
+import { meant } from '../wire/closest.ts'
 import { badText } from '../wire/issues.ts'
+import { isPlainObject } from '../wire/plain-object.ts'
 import { Uuid } from '../wire/types.ts'
-import type { Action, AuthSpec, WiredAction } from './method.ts'
+import { roleName } from './guards.ts'
+import type { Action, AuthSpec, ScopedRole, WiredAction } from './method.ts'
 
 const scopeForm = /^[a-z][a-z_]*:[a-z][a-z0-9_.]*$/
 
@@ -15,7 +19,7 @@ const scopeForm = /^[a-z][a-z_]*:[a-z][a-z0-9_.]*$/
  * there must not become no guard. Methods that the configuration switches off are checked too.
  */
 export function wireActions(
-  table: Record<string, Action>,
+  table: Readonly<Record<string, Action>>,
   registry: Registry,
   config: Config,
 ): Map<string, WiredAction> {
@@ -28,9 +32,17 @@ export function wireActions(
     if (method.startsWith('rpc.')) refuse('method names starting with "rpc." are reserved; rename it.')
     if (typeof action !== 'object' || action === null) refuse('declare it with query() or mutation().')
     if (action.handler === undefined) continue
+    checkKeys(action, refuse)
     checkKind(action, refuse)
-    if (action.event !== undefined && !registry.events.has(action.event))
-      refuse(`the audit event "${action.event}" is not registered; add it to audit_events.`)
+    const { event, error_reasons } = action
+    if (event !== undefined && !registry.events.has(event))
+      refuse(
+        `the audit event "${event}" is not registered${meant(event, registry.events.names, '; add it to audit_events.')}`,
+      )
+    const reasons = [...Object.keys(catalogue), ...registry.reasons.keys()]
+    for (const reason of error_reasons)
+      if (!reasons.includes(reason))
+        refuse(`the reason "${reason}" does not exist${meant(reason, reasons, '; declare it in reasons.')}`)
     checkAuth(action.auth, registry, refuse)
     const declaresActing = action.input instanceof z.ZodObject && 'acting' in action.input.shape
     if (declaresActing) refuse('`acting` is added where auth.actor is not none; do not declare it.')
@@ -43,8 +55,11 @@ export function wireActions(
     if (action.budget && action.auth.account !== 'required') refuse('a budget needs auth.account "required".')
     if (action.rate_limit_group && !action.rate_limit) refuse('rate_limit_group needs rate_limit.')
     if (action.enabled && !action.enabled(config, registry)) continue
+    const roles = action.auth.roles?.map((asked) => withKind(asked, registry, refuse))
     wired.set(method, {
       ...action,
+      auth: roles ? { ...action.auth, roles } : action.auth,
+      isScoped: roles?.some((asked) => typeof asked !== 'string') === true,
       method,
       scope: action.auth.required_scope ?? `rpc:${method}`,
       params:
@@ -56,13 +71,50 @@ export function wireActions(
   return wired
 }
 
-function checkKind({ side_effects, event, handler }: Action, refuse: (rule: string) => never): void {
-  if (typeof handler !== 'function') refuse('the handler must be a function.')
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
+const isFunction = (value: unknown): boolean => typeof value === 'function'
+const isSchema = (value: unknown): boolean => value instanceof z.ZodType
+const isList = (value: unknown): boolean => Array.isArray(value)
+
+/** The keys of a declaration, by the names that `query` and `mutation` have for them, and what each must be. */
+const declared: Record<string, [key: keyof Action, rule: string, fits: (value: unknown) => boolean]> = {
+  doc: ['description', 'a text', isText],
+  auth: ['auth', 'an object that says account and actor', isPlainObject],
+  input: ['input', 'a strict object (z.strictObject)', isSchema],
+  output: ['output', 'a zod schema', isSchema],
+  errors: ['error_reasons', 'a list', isList],
+  handler: ['handler', 'a function', isFunction],
+}
+const optional: typeof declared = {
+  rate_limit: ['rate_limit', 'a text', isText],
+  rate_limit_group: ['rate_limit_group', 'a text', isText],
+  refine: ['refine', 'a function', isFunction],
+  enabled: ['enabled', 'a function', isFunction],
+  event: ['event', 'a text', isText],
+  snapshot: ['snapshot', 'true or false', (value) => typeof value === 'boolean'],
+  budget: ['budget', 'a text', isText],
+}
+/** What `query` and `mutation` add. */
+const added = ['kind', 'initiator', 'async', 'side_effects']
+
+function checkKeys(action: Action, refuse: (rule: string) => never): void {
+  const names = [...Object.keys(declared), ...Object.keys(optional)]
+  const known = [...Object.values(declared), ...Object.values(optional)].map(([key]) => key)
+  for (const key of Object.keys(action))
+    if (!known.includes(key as keyof Action) && !added.includes(key))
+      refuse(`"${key}" is unknown${meant(key, names, '.')} A declaration may have ${names.join(', ')}.`)
+  for (const [name, [key, rule, fits]] of Object.entries({ ...declared, ...optional })) {
+    if (action[key] === undefined && Object.hasOwn(optional, name)) continue
+    if (!fits(action[key])) refuse(`${name} must be ${rule}.`)
+  }
+}
+
+function checkKind({ side_effects, event }: Action, refuse: (rule: string) => never): void {
   if (typeof side_effects !== 'boolean') refuse('side_effects must be true or false.')
   if (side_effects && typeof event !== 'string')
     refuse('a method with side effects needs the audit event of its transaction; declare it with mutation().')
   if (!side_effects && event !== undefined)
-    refuse('a method without side effects has no audit event; declare it with query().')
+    refuse('a query() has no audit event; leave it out, or declare the method with mutation().')
 }
 
 const axes = ['none', 'optional', 'required']
@@ -70,17 +122,20 @@ const rateLimits = ['ip', 'account', 'both']
 const authKeys = ['account', 'actor', 'roles', 'credential_types', 'required_scope']
 
 function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) => never): void {
-  if (typeof auth !== 'object' || auth === null) refuse('auth must say account and actor.')
   const unknown = Object.keys(auth).find((key) => !authKeys.includes(key))
-  if (unknown !== undefined) refuse(`auth.${unknown} is unknown; auth has ${authKeys.join(', ')}.`)
+  if (unknown !== undefined)
+    refuse(
+      `auth.${unknown} is unknown${meant(unknown, authKeys, '.')} It has ${authKeys.join(', ')}, or only role.`,
+    )
   const { account, actor, roles, credential_types, required_scope } = auth
   for (const [name, axis] of Object.entries({ account, actor }))
-    if (!axes.includes(axis)) refuse(`auth.${name} must be one of ${axes.join(', ')}.`)
+    if (!axes.includes(axis))
+      refuse(`auth.${name} must be one of ${axes.join(', ')}${meant(String(axis), axes, '.')}`)
   for (const [name, list] of Object.entries({ roles, credential_types }))
     if (list !== undefined && !Array.isArray(list)) refuse(`auth.${name} must be a list.`)
   if (roles && actor !== 'required') refuse('roles need auth.actor "required".')
   if (roles && roles.length === 0) refuse('roles may not be empty; leave the key out.')
-  for (const role of roles ?? []) if (!registry.role(role)) refuse(`role "${role}" is not registered.`)
+  for (const asked of roles ?? []) checkRole(asked, registry, refuse)
   if (credential_types && credential_types.length === 0)
     refuse('credential_types may not be empty; leave the key out.')
   for (const type of credential_types ?? [])
@@ -94,6 +149,41 @@ function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) =>
     refuse(
       `required_scope "${required_scope}" must look like "area:name" and not begin with rpc: or surface:.`,
     )
+}
+
+function checkRole(asked: string | ScopedRole, registry: Registry, refuse: (rule: string) => never): void {
+  if (typeof asked !== 'string') {
+    if (!isPlainObject(asked)) refuse('a role must be a name, or an object with role and in.')
+    else checkEntryKeys((rule) => refuse(`a role ${rule}`), asked, ['role', 'scope_kind', 'in'])
+    if (typeof asked.in !== 'function')
+      refuse('`in` of a role must be a function of the input that returns the id of a scope.')
+  }
+  const name: unknown = roleName(asked)
+  if (typeof name !== 'string' || !registry.role(name))
+    refuse(`role "${name}" is not registered${meant(String(name), registry.roleNames, '.')}`)
+}
+
+/** A scope is a kind and an id; the kind goes without saying if the role applies to one only. */
+function withKind(
+  asked: string | ScopedRole,
+  registry: Registry,
+  refuse: (rule: string) => never,
+): string | ScopedRole {
+  if (typeof asked === 'string') return asked
+  const role = registry.role(asked.role) as RoleSpec
+  const kinds = registry.scopeKindsOf(role)
+  const { scope_kind = kinds.length === 1 ? kinds[0] : undefined } = asked
+  if (kinds.length === 0)
+    refuse(`role "${role.name}" applies to no kind of scope; ask for it by its name only.`)
+  if (scope_kind === undefined)
+    refuse(
+      `role "${role.name}" applies to several kinds of scope; say scope_kind: one of ${kinds.join(', ')}.`,
+    )
+  if (!kinds.includes(scope_kind as string))
+    refuse(
+      `role "${role.name}" does not apply to the scope_kind "${scope_kind}"${meant(String(scope_kind), kinds, '.')}`,
+    )
+  return { ...asked, scope_kind }
 }
 
 const isOwnScope = (scope: string): boolean =>

@@ -8,7 +8,7 @@ export type TransactionOptions = Partial<Pick<Operator, 'via' | 'actor_id' | 'ac
   /** The registered audit event that a failed transaction is recorded as. */
   event: EventType
   /** All statements see one snapshot of the database. */
-  snapshot?: boolean
+  snapshot?: boolean | undefined
 }
 
 /**

@@ -4,8 +4,8 @@ import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
 import type { AuditRow } from '../audit/audit.ts'
 import { sql } from '../db/db.ts'
 import { ServiceError } from '../errors.ts'
-import type { EventsOf } from '../registry/consumer-events.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { EventsOf } from '../wire/consumer.ts'
 import { mutation } from './action.ts'
 import { recorded, type Work } from './mutate.ts'
 
@@ -15,7 +15,7 @@ const audit_events = {
   shelf_move: z.strictObject({ shelf: z.int() }),
   shelf_close: z.strictObject({ shelf: z.int(), reason: z.string().optional() }),
 }
-declare module '../registry/consumer-events.ts' {
+declare module '../wire/consumer.ts' {
   interface ConsumerEvents extends EventsOf<typeof audit_events> {}
 }
 

@@ -5,7 +5,7 @@ import { readCarriers } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import type { Readiness } from '../db/ready.ts'
-import { type Reason, refusal, StartError } from '../errors.ts'
+import { type BuiltinReason, refusal, StartError } from '../errors.ts'
 import { logWarnings } from '../log/log.ts'
 import { routeList } from '../routes.ts'
 import { admitUpgrade } from '../websocket/upgrade.ts'
@@ -150,7 +150,7 @@ async function limitOf(app: App, { carriers, ip }: RequestInfo): Promise<number>
   throw refusal('authentication_required')
 }
 
-function refuse(reason: Reason): EdgeReply {
+function refuse(reason: BuiltinReason): EdgeReply {
   const { status, data } = refusal(reason)
   return flatReply(status, data)
 }

@@ -182,10 +182,14 @@ const idOfText = (text: string): string | number =>
 export function refused(
   origin: Pick<RequestInfo, 'trace'>,
   id: Id,
-  { code, status, data }: ServiceError,
+  { code, status, data, text: own }: ServiceError,
 ): Answer {
   origin.trace.reason = data.reason
-  const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: codeMessage(code), data } })
+  const text = JSON.stringify({
+    jsonrpc: '2.0',
+    id,
+    error: { code, message: own ?? codeMessage(code), data },
+  })
   return { status, text, headers: retryAfter(data) }
 }
 

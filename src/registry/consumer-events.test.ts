@@ -7,7 +7,7 @@ import { mutation } from '../core/action.ts'
 import type { Work } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import type { EventsOf } from './consumer-events.ts'
+import type { EventsOf } from '../wire/consumer.ts'
 
 const audit_events = {
   'team/delete': z.strictObject({ team_id: z.guid(), members: z.int(), cell_id: z.guid().optional() }),
@@ -18,7 +18,7 @@ const audit_events = {
   }),
 }
 
-declare module './consumer-events.ts' {
+declare module '../wire/consumer.ts' {
   interface ConsumerEvents extends EventsOf<typeof audit_events> {}
 }
 

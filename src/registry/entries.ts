@@ -1,8 +1,9 @@
 import { StartError } from '../errors.ts'
+import { meant } from '../wire/closest.ts'
 import { isPlainObject } from '../wire/plain-object.ts'
 
 /** An entry that is just a name: a scope kind, a grant path or a credential type. */
-export type NamedEntry = { name: string; description?: string }
+export type NamedEntry = { readonly name: string; readonly description?: string | undefined }
 
 /** The kind of an entry, as messages call it. */
 export type What =
@@ -12,6 +13,8 @@ export type What =
   | 'credential type'
   | 'audit event type'
   | 'self-service role'
+  | 'reason'
+  | 'notification'
 
 export type Refuse = (rule: string) => never
 
@@ -32,6 +35,11 @@ const plainName = {
   max: 64,
   rule: 'must be 1 to 64 characters of a-z and _, beginning and ending with a letter.',
 }
+const wireName = {
+  form: /^[a-z][a-z0-9_]*$/,
+  max: 64,
+  rule: 'must be 1 to 64 characters of a-z, 0-9 and _, beginning with a letter.',
+}
 const eventName = {
   form: /^[A-Za-z][A-Za-z0-9_./-]*$/,
   max: 128,
@@ -46,6 +54,8 @@ const names: Record<What, { key: string; form: RegExp; max: number; rule: string
   'credential type': { key: 'credential_types', ...plainName },
   'audit event type': { key: 'audit_events', ...eventName },
   'self-service role': { key: 'self_service_roles', ...plainName },
+  reason: { key: 'reasons', ...wireName },
+  notification: { key: 'notifications', ...wireName },
 }
 
 /** Refuses a name that has the wrong form, is builtin, or is registered twice. */
@@ -68,11 +78,17 @@ export function checkEntry(what: What, entry: unknown, keys: readonly string[]):
   const named = isPlainObject(entry) ? entry : {}
   const refuse: Refuse = refuseEntry(what, isPlainObject(entry) ? entry.name : entry)
   if (!isPlainObject(entry)) refuse('must be an object with a name.')
-  const unknown = Object.keys(named).find((key) => !keys.includes(key))
-  if (unknown !== undefined) refuse(`has the unknown key "${unknown}"; it may have ${keys.join(', ')}.`)
+  checkKeys(refuse, named, keys)
   const { description = '' } = named
   if (typeof description !== 'string' || description.length > descriptionMax)
     refuse(`has a description that is not a text of at most ${descriptionMax} characters.`)
+}
+
+/** Refuses a key that is not one of these. */
+export function checkKeys(refuse: (rule: string) => never, entry: object, keys: readonly string[]): void {
+  const unknown = Object.keys(entry).find((key) => !keys.includes(key))
+  if (unknown !== undefined)
+    refuse(`has the unknown key "${unknown}"${meant(unknown, keys, '.')} It may have ${keys.join(', ')}.`)
 }
 
 /** The names of a registry of plain entries, builtin ones first. */

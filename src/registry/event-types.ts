@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import type { AuditRow } from '../audit/audit.ts'
 import { events } from '../events.ts'
+import { notifications } from '../notifications.ts'
+import { meant } from '../wire/closest.ts'
 import { toIssues } from '../wire/issues.ts'
+import { isPlainObject } from '../wire/plain-object.ts'
 import { checkName, refuseEntry } from './entries.ts'
 
 /** The registry of audit event types: the service's, then the consumer's. */
@@ -31,7 +34,7 @@ export function createEventTypes(own: Readonly<Record<string, z.ZodType | null>>
     flaw: ({ event_type, outcome, metadata }) => {
       const shape = shapes.get(event_type)
       if (!shape) return 'the type is not registered'
-      return broken(schemaOf(shape, outcome, metadata), metadata)
+      return broken('metadata', schemaOf(shape, outcome, metadata), metadata)
     },
   }
 }
@@ -51,14 +54,57 @@ function schemaOf(
 
 const undone = z.strictObject({ reason: z.literal('rolled_back'), via: z.string().optional() })
 
-function broken(schema: z.ZodType, metadata: AuditRow['metadata']): string | undefined {
+const misfit = { metadata: 'the metadata does not fit', params: 'the params do not fit' }
+
+function broken(what: 'metadata' | 'params', schema: z.ZodType, value: unknown): string | undefined {
   try {
-    const { error } = schema.safeParse(metadata)
-    return error && `the metadata does not fit: ${toIssues(error).map(said).join(', ')}`
+    const { error } = schema.safeParse(value)
+    return error && `${misfit[what]}: ${toIssues(error).map(said).join(', ')}`
   } catch {
-    return 'the schema of the metadata failed itself; it must neither throw nor be asynchronous'
+    return `the schema of the ${what} failed itself; it must neither throw nor be asynchronous`
   }
 }
 
 const said = ({ path, code }: { path: readonly (string | number)[]; code: string }): string =>
   `${path.join('.') || '(all)'} ${code}`
+
+/** The registry of notifications: the service's, then the consumer's. */
+export type NotificationTypes = {
+  /** How a notification breaks the rules of its type, without any of its values; undefined if it doesn't. */
+  flaw(method: string, params: unknown): string | undefined
+  /** A copy of the params as they are sent. Throws if the notification may not be sent. */
+  sendable(method: string, params: unknown): object
+}
+
+/** Max bytes of the params of a consumer's notification as JSON. */
+const paramsMax = 8192
+/** What the live client itself emits under its own names. */
+const clientEvents = ['open', 'lost', 'closed']
+
+export function createNotificationTypes(own: Readonly<Record<string, z.ZodType>>): NotificationTypes {
+  const schemas = new Map<string, z.ZodType>(Object.entries(notifications))
+  for (const [method, schema] of Object.entries(own)) {
+    checkName('notification', method, { builtin: (it) => Object.hasOwn(notifications, it), own: () => false })
+    const refuse = refuseEntry('notification', method)
+    if (clientEvents.includes(method)) refuse('has the name of an event of the live client; choose another.')
+    if (!(schema instanceof z.ZodType)) refuse('must have the schema of its params.')
+    schemas.set(method, schema)
+  }
+  const flaw: NotificationTypes['flaw'] = (method, params) => {
+    const schema = schemas.get(method)
+    if (!schema) return `it is not declared in notifications${meant(method, schemas.keys())}`
+    return isPlainObject(params) ? broken('params', schema, params) : 'the params must be an object'
+  }
+  return {
+    flaw,
+    sendable(method, params) {
+      if (Object.hasOwn(notifications, method)) return params as object
+      const found = flaw(method, params)
+      const text = found === undefined ? JSON.stringify(params) : ''
+      const size = Buffer.byteLength(text)
+      const why = size > paramsMax ? `the params have ${size} bytes as JSON, of ${paramsMax} at most` : found
+      if (why) throw new TypeError(`The notification ${method} cannot be sent: ${why}`)
+      return JSON.parse(text)
+    },
+  }
+}

@@ -9,25 +9,30 @@ export type CellData = { [key: string]: unknown }
 /** The hooks for cells. They may run twice: a deadlock repeats the call. */
 export type CellHooks = {
   /** Runs inside the transaction, for admins too; any result but `true` refuses. */
-  authorizeCreate?(
-    caller: { actor_id: string; account_id: string; is_admin: boolean },
-    input: {
-      operation: 'create' | 'clone'
-      kind: string | null
-      visibility: string
-      path: string | null
-      data: CellData
-      source_id: string | null
-    },
-  ): boolean | Promise<boolean>
+  authorizeCreate?:
+    | ((
+        caller: { actor_id: string; account_id: string; is_admin: boolean },
+        input: {
+          operation: 'create' | 'clone'
+          kind: string | null
+          visibility: string
+          path: string | null
+          data: CellData
+          source_id: string | null
+        },
+      ) => boolean | Promise<boolean>)
+    | undefined
   /** Returns the data to store, or throws `CellDataIssues`. */
-  validateData?(kind: string | null, data: CellData): CellData | Promise<CellData>
+  validateData?: ((kind: string | null, data: CellData) => CellData | Promise<CellData>) | undefined
 }
+
+/** Where the data is wrong, and why; the issues of a zod error are such. */
+export type DataIssue = { readonly path: readonly PropertyKey[]; readonly message: string }
 
 /** What `validateData` throws: where the data is wrong, and why; the caller sees the messages. */
 export class CellDataIssues extends Error {
-  readonly issues: readonly { path: (string | number)[]; message: string }[]
-  constructor(issues: readonly { path: (string | number)[]; message: string }[]) {
+  readonly issues: readonly DataIssue[]
+  constructor(issues: readonly DataIssue[]) {
     super('The data hook refused the data.')
     this.issues = issues
   }

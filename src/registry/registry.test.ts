@@ -79,6 +79,41 @@ describe('an entry', () => {
   })
 })
 
+describe('a reason', () => {
+  const reasons = (spec: unknown, name = 'page_locked') => problem({ reasons: { [name]: spec } })
+  const good = { status: 409, message: 'Somebody edits this page.' }
+
+  it('has a status of a refusal and a text', () => {
+    expect(reasons(good)).toBeUndefined()
+    for (const status of [399, 600, 409.5, '409', undefined])
+      expect(reasons({ ...good, status })).toMatch(/"page_locked" must have an HTTP status from 400 to 599/)
+    for (const message of ['', 1, undefined, 'x'.repeat(501)])
+      expect(reasons({ ...good, message })).toMatch(/"page_locked" must have a text/)
+    for (const spec of [null, 409, []]) expect(reasons(spec)).toMatch(/must be an object with status/)
+    expect(reasons({ ...good, mesage: 'x' })).toMatch(/unknown key "mesage"; did you mean message\?/)
+  })
+
+  it('has a name of its own', () => {
+    for (const name of ['cell_not_found', 'rate_limited'])
+      expect(reasons(good, name)).toContain(`"${name}" is built in`)
+    for (const name of ['Page', 'page-locked', '', '_x', '1x'])
+      expect(reasons(good, name)).toContain('reasons: the reason')
+  })
+})
+
+describe('a notification', () => {
+  const declare = (schema: unknown, name = 'page_changed') => problem({ notifications: { [name]: schema } })
+
+  it('has a schema, and a name of its own', () => {
+    expect(declare(z.strictObject({ page_id: z.uuid() }))).toBeUndefined()
+    for (const schema of [null, {}, undefined, 'x'])
+      expect(declare(schema)).toMatch(/"page_changed" must have the schema of its params/)
+    expect(declare(z.strictObject({}), 'role_grant_revoke')).toContain('is built in')
+    expect(declare(z.strictObject({}), 'closed')).toContain('an event of the live client')
+    expect(declare(z.strictObject({}), 'page/changed')).toContain('notifications: the notification')
+  })
+})
+
 describe('a role', () => {
   const role = (more: object) => ({ roles: [{ name: 'teacher', grant_paths: [], ...more }] })
   it.each([

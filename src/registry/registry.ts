@@ -1,41 +1,67 @@
 import type { z } from 'zod'
-import { StartError } from '../errors.ts'
-import { checkEntry, checkName, type NamedEntry, namedRegistry, type Refuse, refuseEntry } from './entries.ts'
-import { createEventTypes, type EventTypes } from './event-types.ts'
+import { catalogue, StartError } from '../errors.ts'
+import { meant } from '../wire/closest.ts'
+import type { ReasonSpec } from '../wire/consumer.ts'
+import { isPlainObject } from '../wire/plain-object.ts'
+import {
+  checkEntry,
+  checkKeys,
+  checkName,
+  type NamedEntry,
+  namedRegistry,
+  type Refuse,
+  refuseEntry,
+} from './entries.ts'
+import {
+  createEventTypes,
+  createNotificationTypes,
+  type EventTypes,
+  type NotificationTypes,
+} from './event-types.ts'
 
 /** A role as the service or a consumer declares it. */
 export type RoleSpec = {
-  name: string
-  description?: string
+  readonly name: string
+  readonly description?: string | undefined
   /** The ways in which it can be granted; empty: none. */
-  grant_paths: readonly string[]
+  readonly grant_paths: readonly string[]
   /** Informative only. */
-  required_credential_types?: readonly string[]
+  readonly required_credential_types?: readonly string[] | undefined
   /** Absent: every registered kind; empty: global only. */
-  applicable_scope_kinds?: readonly string[]
+  readonly applicable_scope_kinds?: readonly string[] | undefined
 }
 
 export type RegistryOptions = {
-  roles?: readonly RoleSpec[]
-  scope_kinds?: readonly NamedEntry[]
-  grant_paths?: readonly NamedEntry[]
-  credential_types?: readonly NamedEntry[]
+  readonly roles?: readonly RoleSpec[] | undefined
+  readonly scope_kinds?: readonly NamedEntry[] | undefined
+  readonly grant_paths?: readonly NamedEntry[] | undefined
+  readonly credential_types?: readonly NamedEntry[] | undefined
   /** Type → the schema of its metadata, or null for none. */
-  audit_events?: Readonly<Record<string, z.ZodType | null>>
+  readonly audit_events?: Readonly<Record<string, z.ZodType | null>> | undefined
   /** The roles that any actor may take and give up; if set, `self_service_role_set` exists. */
-  self_service_roles?: readonly string[]
+  readonly self_service_roles?: readonly string[] | undefined
+  /** What methods may refuse with, besides the reasons of the service. */
+  readonly reasons?: Readonly<Record<string, ReasonSpec>> | undefined
+  /** Notification → the schema of its params. */
+  readonly notifications?: Readonly<Record<string, z.ZodType>> | undefined
 }
 
 /** What a consumer may extend, built once at start; builtins cannot be redefined. */
 export type Registry = {
   role(name: string): RoleSpec | undefined
+  readonly roleNames: readonly string[]
   /** Roles with the grant path `admin`, in the order of registration. */
   readonly grantable: readonly string[]
   isScopeKind(name: string): boolean
+  /** The kinds of scope in which a role can be held. */
+  scopeKindsOf(role: RoleSpec): readonly string[]
   isCredentialType(name: string): boolean
   /** Undefined: the option was not given. */
   readonly selfService: ReadonlySet<string> | undefined
   readonly events: EventTypes
+  readonly notifications: NotificationTypes
+  /** The consumer's own reasons. */
+  readonly reasons: ReadonlyMap<string, ReasonSpec>
 }
 
 const builtinRoles: readonly RoleSpec[] = [
@@ -64,13 +90,17 @@ export function createRegistry(options: RegistryOptions): Registry {
   })
   return {
     role: (name) => roles.get(name),
+    roleNames: [...roles.keys()],
     grantable: [...roles.values()]
       .filter((role) => role.grant_paths.includes('admin'))
       .map(({ name }) => name),
     isScopeKind: (name) => scopeKinds.has(name),
+    scopeKindsOf: (role) => role.applicable_scope_kinds ?? [...scopeKinds],
     isCredentialType: (name) => credentialTypes.has(name),
     selfService: options.self_service_roles && selfServiceOf(options.self_service_roles, roles),
     events: createEventTypes(options.audit_events ?? {}),
+    notifications: createNotificationTypes(options.notifications ?? {}),
+    reasons: createReasons(options.reasons ?? {}),
   }
 }
 
@@ -100,7 +130,10 @@ function checkListed(role: RoleSpec, key: keyof Listable, registered: ReadonlySe
     ? role[key]
     : refuse(`must have ${key} as a list.`)
   const unknown = listed.findIndex((name) => !registered.has(name as string))
-  if (unknown >= 0) refuse(`names "${listed[unknown]}" in ${key}, which is not registered.`)
+  if (unknown >= 0)
+    refuse(
+      `names "${listed[unknown]}" in ${key}, which is not registered${meant(String(listed[unknown]), registered, '.')}`,
+    )
 }
 
 /** Refuses a role without the grant path `self_service`: it would look eligible, but taking it would fail. */
@@ -114,3 +147,20 @@ function selfServiceOf(named: readonly string[], roles: ReadonlyMap<string, Role
     )
   return new Set(named)
 }
+
+function createReasons(own: Readonly<Record<string, unknown>>): ReadonlyMap<string, ReasonSpec> {
+  for (const [reason, spec] of Object.entries(own)) {
+    checkName('reason', reason, { builtin: (it) => Object.hasOwn(catalogue, it), own: () => false })
+    const refuse: Refuse = refuseEntry('reason', reason)
+    if (!isPlainObject(spec)) refuse('must be an object with status and message.')
+    else checkKeys(refuse, spec, ['status', 'message'])
+    const { status, message } = spec as ReasonSpec
+    if (!Number.isInteger(status) || status < 400 || status > 599)
+      refuse('must have an HTTP status from 400 to 599 as status.')
+    if (typeof message !== 'string' || message === '' || message.length > messageMax)
+      refuse(`must have a text of 1 to ${messageMax} characters as message.`)
+  }
+  return new Map(Object.entries(own as Record<string, ReasonSpec>))
+}
+
+const messageMax = 500

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AuditRow } from '../audit/audit.ts'
 import { sql } from '../db/db.ts'
-import { type Notification, notifications } from '../notifications.ts'
+import type { Notification } from '../notifications.ts'
 import type { TestService } from './service.ts'
 
 /** What a call must do; it must not do anything else. */
@@ -64,7 +64,7 @@ export async function scenario<T>(
       assert.deepEqual(row[key as keyof Written], value, `${row.event_type}.${key}`)
     assert.equal(test.service.app.registry.events.flaw(row), undefined, row.event_type)
   })
-  checkNotifications(sent, expected.notify ?? [])
+  checkNotifications(test, sent, expected.notify ?? [])
   return result
 }
 
@@ -79,7 +79,11 @@ function reasonOf(error: unknown): string | undefined {
   return reason ?? data?.reason
 }
 
-function checkNotifications(sent: Notification[], wanted: NonNullable<ScenarioExpectation['notify']>): void {
+function checkNotifications(
+  test: Pick<TestService, 'service'>,
+  sent: Notification[],
+  wanted: NonNullable<ScenarioExpectation['notify']>,
+): void {
   assert.deepEqual(
     sent.map(({ method }) => method),
     wanted.map(({ method }) => method),
@@ -87,7 +91,7 @@ function checkNotifications(sent: Notification[], wanted: NonNullable<ScenarioEx
   )
   sent.forEach((one, index) => {
     assert.deepEqual({ ...one, ...wanted[index] }, one, `the notification ${one.method}`)
-    notifications[one.method].parse(one.params)
+    assert.equal(test.service.app.registry.notifications.flaw(one.method, one.params), undefined, one.method)
   })
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { sql } from '../../src/db/db.ts'
 import { ServiceError } from '../../src/errors.ts'
-import type { Notification } from '../../src/notifications.ts'
+import type { Notification, NotificationParams } from '../../src/notifications.ts'
 import { cloneDatabase, sharedCluster, toUrl } from '../../src/testing/cluster.ts'
 import { type TestAccount, type TestService, testService } from '../../src/testing/index.ts'
 import { registries } from './offers.ts'
@@ -215,4 +215,6 @@ async function checkBooks(world: TestService, sent: readonly Notification[]): Pr
 }
 
 const idOf = ({ params }: Notification): string =>
-  'offer' in params ? params.offer.offer_id : params.role_grant_id
+  'offer' in params
+    ? params.offer.offer_id
+    : (params as NotificationParams<'role_grant_revoke'>).role_grant_id

@@ -10,10 +10,10 @@ export const Who = z.object({
 })
 
 /** A method with these axes that returns its caller; its only input is an integer `n`. */
-export const who = <A extends AuthSpec>(auth: A) =>
+export const who = (auth: AuthSpec) =>
   query({
     doc: 'Answers who the handler takes the caller for.',
-    auth,
+    auth: auth as Pick<AuthSpec, 'account' | 'actor'>,
     input: z.strictObject({ n: z.int().optional() }),
     output: Who,
     handler: async (_input, { account, actor, role_grants }) => ({

@@ -72,6 +72,11 @@ describe('a config file that cannot be used ends the start with 78 and its path'
     'a syntax error': ['cellkeep.config.mjs', 'export default {', 'does not load'],
     'a missing import': ['cellkeep.config.ts', `import './nothing.ts'`, 'does not load'],
     'an exception': ['cellkeep.config.js', `throw new Error('no luck')`, 'no luck'],
+    'a misspelled hook': [
+      'cellkeep.config.ts',
+      'export default { hooks: { validatData: (kind: unknown, data: unknown) => data } }',
+      'did you mean validateData?',
+    ],
     'a wrong value': ['cellkeep.config.json', '{"port": "many"}', 'port'],
   }
   test.each(Object.entries(broken))('%s', async (what, [name = '', text = '', said = '']) => {

@@ -12,13 +12,12 @@ const seen: string[] = []
 
 const test = await serviceForFile({
   hooks: {
-    validateData(kind: string | null, data: Record<string, unknown>) {
+    validateData(kind, data) {
       seen.push(`data ${kind} ${data.name}`)
       return hooks.validateData ? hooks.validateData(kind, data) : data
     },
-    authorizeCreate(caller: never, input: never) {
-      const { operation, kind } = input as { operation: string; kind: string }
-      seen.push(`${operation} ${kind}`)
+    authorizeCreate(caller, input) {
+      seen.push(`${input.operation} ${input.kind}`)
       return hooks.authorizeCreate ? hooks.authorizeCreate(caller, input) : true
     },
   },

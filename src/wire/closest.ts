@@ -1,5 +1,11 @@
+/** Ends a clause about an unknown name: `; did you mean port?`, or `end` if no name is near. */
+export function meant(name: string, names: Iterable<string>, end = ''): string {
+  const near = closest(name, names)
+  return near === undefined ? end : `; did you mean ${near}?`
+}
+
 /** The name that was probably meant: at most two typos away; undefined if there is none. */
-export function closest(name: string, names: readonly string[]): string | undefined {
+export function closest(name: string, names: Iterable<string>): string | undefined {
   let best: string | undefined
   let fewest = 3
   for (const candidate of names) {
