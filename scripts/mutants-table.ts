@@ -79,15 +79,6 @@ export const groups: Group[] = [
     ],
   },
   {
-    file: 'src/auth/active-grant.ts',
-    tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts'],
-    mutants: [
-      ['g.revoked_at is null and g.closed_at is null', 'g.closed_at is null'],
-      ['g.revoked_at is null and g.closed_at is null', 'g.revoked_at is null'],
-      ['g.expires_at > statement_timestamp()', 'true'],
-    ],
-  },
-  {
     file: 'src/cells/access.ts',
     tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts'],
     mutants: [
@@ -116,6 +107,15 @@ export const groups: Group[] = [
       ['manage: sql`(${live} and (me.is_admin or ${owner}))`', 'manage: sql`(${live} and ${owner})`'],
       ['view: sql`(${live} and (me.is_admin or', 'view: sql`(${live} and ('],
       [' or ${owner} or ${held}))`', ' or ${owner}))`'],
+    ],
+  },
+  {
+    file: 'src/auth/active-grant.ts',
+    tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts', 'src/auth/caller.test.ts'],
+    mutants: [
+      ['g.revoked_at is null and g.closed_at is null', 'g.closed_at is null'],
+      ['g.revoked_at is null and g.closed_at is null', 'g.revoked_at is null'],
+      ['g.expires_at > statement_timestamp()', 'true'],
     ],
   },
   {
@@ -148,7 +148,7 @@ export const groups: Group[] = [
       ['own.length === given.length && timingSafeEqual(own, given)', 'own.length === given.length'],
       ['found.expires * 1000 <= now()', 'false'],
       ['found.expires * 1000 <= now()', 'found.expires * 1000 < now()'],
-      ['digest(keys[key] as KeyObject, text)', 'digest(keys.at(-1) as KeyObject, text)'],
+      ['sign: (text, key = 0)', 'sign: (text, key = keys.length - 1)'],
       [
         "createMac(ring.map((key) => createSecretKey(digest(key, `derive:${purpose}`), 'utf8')))",
         'createMac(ring)',
@@ -219,10 +219,10 @@ export const groups: Group[] = [
     file: 'src/core/cursor.ts',
     tests: ['src/core/cursor.test.ts', 'src/core/page.test.ts', 'src/cells/list/cursor.test.ts'],
     mutants: [
-      ['mac.verify(signed(payload, binding), signature) >= 0', 'true'],
+      ['if (key < 0) return undefined', ''],
       ['`${payload}.${binding}`', '`${payload}`'],
       ['`${payload}.${binding}`', '`${payload}${binding}`'],
-      ['payload.length + signature.length > cursorLengthMax', 'false'],
+      ['if (mac.verify(signed(payload, binding), signature) >= 0) return', 'return'],
     ],
   },
   {

@@ -16,15 +16,11 @@ import { checkTypes, compilers, makeProject, pack } from './package-project.ts'
 
 /** Opens a live client on Node's own WebSocket, as the account that the example created. */
 const liveProgram = `
+import { createClient } from 'cellkeep/client'
 import { createLive } from 'cellkeep/client/live'
-const { URL: url } = process.env
-const login = await fetch(url + '/api/account/login', {
-  method: 'POST',
-  headers: { 'content-type': 'application/json' },
-  body: JSON.stringify({ username: 'ada', password: 'correct horse battery' }),
-})
-const [cookie] = login.headers.getSetCookie()
-const live = createLive({ url, headers: { cookie: cookie.split(';')[0] } })
+const client = createClient({ url: process.env.URL, jar: true })
+await client.account.login({ username: 'ada', password: 'correct horse battery' })
+const live = createLive(client)
 const { username } = await live.account_verify()
 console.log(username + ' by socket')
 live.close()

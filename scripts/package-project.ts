@@ -104,11 +104,14 @@ const writeJson = (path: string, value: object): Promise<void> => writeFile(path
 const inference = `
 import { type CellkeepError, createClient } from 'cellkeep/client'
 import { auditStream } from 'cellkeep/client/audit'
+import { batch } from 'cellkeep/client/batch'
 import { createLive } from 'cellkeep/client/live'
+import { forRequest } from 'cellkeep/client/request'
+import { retry } from 'cellkeep/client/retry'
 import { defineConfig, query } from 'cellkeep'
 import { z } from 'zod'
 
-const client = createClient({ url: '' })
+const client = createClient({ url: '', use: [retry({ times: 1 }), batch()], timeout: 5_000 })
 const { cell } = await client.cell_create({ data: { label: 'x' } })
 const version: number = cell.version
 const outcome = await client.try.cell_update({ cell_id: cell.id, data: {} })
@@ -117,12 +120,17 @@ const sessions: { id: string }[] = (await client.account_session_list()).session
 const { account } = await client.account.status()
 export const name: string = account.username + sessions.length
 
-const live = createLive({ url: '' })
+if (!outcome.ok && outcome.error.reason === 'transport_failed') outcome.error.text satisfies string
+const visitor = forRequest(client, new Request('http://localhost'))
+visitor.setCookies satisfies string[]
+await visitor.cell_list({}, { timeout: 100, signal: new AbortController().signal })
+
+const live = createLive(client, { acting: account.id })
 live.on('role_grant_offer_received', ({ offer }) => void (offer.offer_id satisfies string))
 // @ts-expect-error no such notification
 live.on('role_grant_offer_recieved', () => {})
 const follow = async () => {
-  for await (const item of auditStream({ url: '' })) if (item.type === 'event') item.seq satisfies number
+  for await (const item of auditStream(client, { after: 0 })) if (item.type === 'event') item.seq satisfies number
 }
 void follow
 

@@ -15,7 +15,7 @@ const [url = 'http://127.0.0.1:4040', username = 'ada', password = 'correct hors
   process.argv.slice(2)
 const tokenFile = process.env.TOKEN_FILE ?? '.cellkeep/bootstrap_token'
 
-const client = createClient({ url })
+const client = createClient({ url, jar: true })
 await signIn(client)
 const files = await importFiles(client)
 await readBack(client, files)

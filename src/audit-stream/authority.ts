@@ -17,6 +17,8 @@ export type Authority = {
 }
 
 const auth = { account: 'required', actor: 'required', roles: ['admin'] } as const satisfies AuthSpec
+/** The stream hands out what `audit_log_list` does, so a token that reaches the method reaches the stream. */
+const target = { scope: 'surface:audit_stream', method: 'audit_log_list', side_effects: false }
 
 /**
  * Runs the guards of the stream in the order of every RPC method: account, token scope, query, actor, role.
@@ -29,7 +31,7 @@ export async function authorise(
 ): Promise<Authority> {
   const caller = await app.callers.read(carriers, true, ip)
   if (caller) trace.account_id = caller.account.id
-  guardCredential(auth, caller, { scope: 'surface:audit_stream' })
+  guardCredential(auth, caller, target)
   const actor = resolveActor(auth, caller, readActing())
   guardRole(auth, actor?.role_grants ?? [])
   if (!caller || !actor) throw refusal('authentication_required')

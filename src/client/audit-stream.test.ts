@@ -6,6 +6,7 @@ import { cuttingProxy } from '../../test/helpers/cutting-proxy.ts'
 import { exportAudit } from '../audit-log/audit_export.ts'
 import { type TestService, testService } from '../testing/index.ts'
 import { type AuditStreamItem, auditStream } from './audit-stream.ts'
+import { createClient } from './client.ts'
 
 // A client waits a random time before it reconnects; keep it short here.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0.02))
@@ -77,6 +78,19 @@ describe('auditStream', () => {
       { type: 'event', seq: last + 1 },
       { type: 'event', seq: last + 2 },
     ])
+  })
+
+  it('takes over the session or the narrow token of a client', async () => {
+    const { test, admin } = await started()
+    await writeRows(test, 1)
+    const after = (await newest(test)) - 1
+    const { token } = await tokenOf(test, admin, { kind: 'methods', methods: ['audit_log_list'] })
+    const clients = [
+      createClient({ url: `${test.url}/`, token }),
+      createClient({ url: test.url, jar: admin.cookie }),
+    ]
+    for (const client of clients)
+      expect(await take(auditStream(client, { after }), 1)).toMatchObject([{ type: 'event', seq: after + 1 }])
   })
 
   it('says where retention has left a gap', async () => {

@@ -1,4 +1,5 @@
 import type { AuditEvent } from '../audit/entry.ts'
+import { type Connection, type ConnectionOptions, connectionOf, type Linked, link } from './client.ts'
 
 /** Why the service closed a stream for good; `too_many_streams`: the same credential opened newer ones. */
 export type AuditStreamEnd = 'revoked' | 'expired' | 'role_lost' | 'too_many_streams'
@@ -22,41 +23,43 @@ export type AuditStreamItem =
   | { type: 'event'; seq: number; method: string; params: AuditEvent }
   | { type: 'gap'; after: number; resumed_after: number }
 
-export type AuditStreamOptions = {
-  /** The base URL of the service, such as `http://localhost:4040`. */
-  url: string
-  path?: string
-  /** Headers of every request, such as `{ authorization: 'Bearer secret_svc_token_…' }`. A browser adds its cookie. */
-  headers?: Record<string, string>
+export type AuditStreamSettings = {
+  path?: string | undefined
   /** The acting actor, for an account with several. */
-  acting?: string
+  acting?: string | undefined
   /** The `seq` of the last row already read; without it the stream starts with new rows. */
-  after?: number
+  after?: number | undefined
   /** Ends the iteration, which throws the reason of the signal. */
-  signal?: AbortSignal
-  fetch?: typeof globalThis.fetch
+  signal?: AbortSignal | undefined
 }
+
+/** For a stream without a client; its credential, if not the browser's cookie, is in `headers` or `token`. */
+export type AuditStreamOptions = AuditStreamSettings & ConnectionOptions
 
 /** The service sends something every 15 s; a connection that is silent for this long is dead. */
 const silenceMs = 45_000
 const longestWaitMs = 30_000
 
 /**
- * Follows the audit log: `for await (const item of auditStream({ url, after }))`. Each row comes once, in rising
+ * Follows the audit log: `for await (const item of auditStream(client, { after }))`. Each row comes once, in rising
  * `seq`. After a lost connection, `shutdown` or `slow_consumer` it pauses with jitter and reconnects after the
  * last row it yielded. An error that a retry cannot fix throws `AuditStreamError`. Leaving the loop closes the
  * connection.
  */
-export async function* auditStream(options: AuditStreamOptions): AsyncGenerator<AuditStreamItem, never> {
-  const { signal } = options
+export async function* auditStream(
+  client: Linked | AuditStreamOptions,
+  settings: AuditStreamSettings = link in client ? {} : client,
+): AsyncGenerator<AuditStreamItem, never> {
+  const to = connectionOf(client)
+  const { signal } = settings
   // Without `after` the first request asks for a position in the future. The service answers with the newest row,
   // so a reconnect loses no rows even if the connection drops before the first event.
-  let isPlaced = options.after !== undefined
-  let after = options.after ?? Number.MAX_SAFE_INTEGER
+  let isPlaced = settings.after !== undefined
+  let after = settings.after ?? Number.MAX_SAFE_INTEGER
   const pause = { ms: 3_000, failures: 0 }
   for (;;) {
     try {
-      for await (const block of blocks(options, after, pause)) {
+      for await (const block of blocks(to, settings, after, pause)) {
         const item = itemOf(block)
         if (!item) continue
         after = item.type === 'gap' ? item.resumed_after : item.seq
@@ -77,14 +80,8 @@ type Block = { event: string; id: string; data: string }
 
 /** Yields the blocks of one connection; returns when reconnecting may help. */
 async function* blocks(
-  {
-    url,
-    path = '/api/account/audit/stream',
-    headers,
-    acting,
-    signal,
-    fetch = globalThis.fetch,
-  }: AuditStreamOptions,
+  { url, accountPath, headers, fetch }: Connection,
+  { path = `${accountPath}/audit/stream`, acting, signal }: AuditStreamSettings,
   after: number,
   pause: { ms: number; failures: number },
 ): AsyncGenerator<Block> {
@@ -96,7 +93,7 @@ async function* blocks(
     signal?.throwIfAborted()
     const response = await fetch(url + path + (acting ? `?acting=${encodeURIComponent(acting)}` : ''), {
       credentials: 'include',
-      headers: { ...headers, 'last-event-id': String(after) },
+      headers: { ...headers(), 'last-event-id': String(after) },
       signal: connection.signal,
     })
     if (!response.ok || !response.body) return await refuse(response)
@@ -132,7 +129,7 @@ const temporary = new Set([408, 429, 500, 502, 503, 504])
 async function refuse(response: Response): Promise<void> {
   if (temporary.has(response.status)) return
   const body = (await response.json().catch(() => null)) as { error?: string } | null
-  throw new AuditStreamError(String(body?.error), response.status)
+  throw new AuditStreamError(body?.error ?? 'transport_failed', response.status)
 }
 
 function ended(reason: string): void {

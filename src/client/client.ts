@@ -23,14 +23,23 @@ export type CommonReason = Extract<
   | 'internal_error'
 >
 
+type Issues = { path: unknown[]; message: string }[]
+
 /** A refused call. Switch on `reason`; `data` holds the fields that docs/errors.md lists for it. */
 export class CellkeepError<R extends string = string> extends Error {
   readonly reason: R
+  /** The HTTP status; 0 over a socket, and when nothing was received. */
   readonly status: number
   readonly data: Record<string, unknown>
 
-  constructor(reason: R, status: number, data: Record<string, unknown>) {
-    super(reason)
+  /** `call` is the method or route; the message begins with it. */
+  constructor(call: string, reason: R, status: number, data: Record<string, unknown>) {
+    const details = data.detail
+      ? [data.detail]
+      : ((data.issues ?? []) as Issues).map(({ path, message }) =>
+          path.length ? `${path.join('.')}: ${message}` : message,
+        )
+    super(`${call}: ${reason}${details.length ? `: ${details.join('; ')}` : ''}`)
     this.name = 'CellkeepError'
     this.reason = reason
     this.status = status
@@ -38,42 +47,130 @@ export class CellkeepError<R extends string = string> extends Error {
   }
 }
 
-export type Outcome<T, R extends string> = { ok: true; result: T } | { ok: false; error: CellkeepError<R> }
+/**
+ * No answer of the service: the network failed, the call was aborted or timed out, or something between sent an
+ * answer of its own, such as the 502 page of a proxy. A mutation may have been carried out or not.
+ */
+export class TransportError extends CellkeepError<'transport_failed'> {
+  /** The beginning of what was received instead of an answer. */
+  readonly text: string
 
-type Params<I> = Record<never, never> extends I ? [params?: I] : [params: I]
-export type Methods<A> = {
-  [M in keyof A]: A[M] extends Action ? (...params: Params<InputOf<A[M]>>) => Promise<OutputOf<A[M]>> : never
+  constructor(call: string, { status, text, retry_after, cause }: Answer) {
+    const detail = status ? `status ${status}, no answer of cellkeep` : String(cause)
+    super(call, 'transport_failed', status, { detail, retry_after })
+    this.name = 'TransportError'
+    this.text = text.slice(0, 500)
+    this.cause = cause
+  }
 }
-export type Tries<A, R extends string = CommonReason> = {
+
+export type Outcome<T, R extends string> =
+  | { ok: true; result: T }
+  | { ok: false; error: CellkeepError<R> | TransportError }
+
+/** Options of a client and of one call; the call's `timeout` replaces the client's, and either signal ends it. */
+export type CallOptions = {
+  /** Milliseconds until a call fails that has no answer, its retries included. */
+  timeout?: number | undefined
+  signal?: AbortSignal | undefined
+}
+
+type Params<I, C extends unknown[]> = Record<never, never> extends I ? [params?: I, ...C] : [params: I, ...C]
+type WithOptions = [options?: CallOptions]
+export type Methods<A, C extends unknown[] = WithOptions> = {
   [M in keyof A]: A[M] extends Action
-    ? (...params: Params<InputOf<A[M]>>) => Promise<Outcome<OutputOf<A[M]>, ReasonOf<A[M]> | R>>
+    ? (...params: Params<InputOf<A[M]>, C>) => Promise<OutputOf<A[M]>>
+    : never
+}
+export type Tries<A, R extends string = CommonReason, C extends unknown[] = WithOptions> = {
+  [M in keyof A]: A[M] extends Action
+    ? (...params: Params<InputOf<A[M]>, C>) => Promise<Outcome<OutputOf<A[M]>, ReasonOf<A[M]> | R>>
     : never
 }
 type AccountCalls = {
   [N in keyof Routes]: Routes[N] extends Route<infer _A, infer I, infer O>
-    ? (...body: undefined extends z.input<I> ? [] : [body: z.input<I>]) => Promise<z.output<O>>
+    ? (
+        ...body: undefined extends z.input<I>
+          ? [body?: undefined, options?: CallOptions]
+          : [body: z.input<I>, options?: CallOptions]
+      ) => Promise<z.output<O>>
     : never
 }
 
 /** `client.cell_get({ id })` rejects with `CellkeepError`; `client.try.cell_get({ id })` returns it as a value. */
 export type Client<A = Actions> = Methods<A> & {
-  /** The same methods; they return a refusal as a value, with its reasons typed. */
+  /** The same methods; they return a refusal or a `TransportError` as a value, with its reasons typed. */
   try: Tries<A>
   /** The REST routes: login, logout, password, status, verify, bootstrap, signup. */
   account: AccountCalls
+  /** What `createLive`, `auditStream` and `forRequest` take over of a client. */
+  readonly [link]: Link<A>
 }
 
-export type ClientOptions = {
-  /** The base URL of the service, such as `http://localhost:4040`. */
+export const link: unique symbol = Symbol.for('cellkeep.client')
+
+/** Where a live client or a stream connects to, and as who. */
+export type Connection = {
+  /** The base URL, without a slash at its end. */
+  readonly url: string
+  readonly accountPath: string
+  readonly fetch: typeof globalThis.fetch
+  /** The headers of the next request, its credential included. */
+  headers(): Record<string, string>
+}
+export type Link<A = unknown> = Connection & {
+  readonly options: ClientOptions
+  readonly rpcPath: string
+  /** Sends one request. Never rejects. */
+  send(verb: 'GET' | 'POST', path: string, body?: unknown, signal?: AbortSignal): Promise<Answer>
+  /** Carries the type only. */
+  readonly actions?: A
+}
+/** A client, for what takes over its credential. */
+export type Linked<A = unknown> = { readonly [link]: Link<A> }
+
+/** What came back, as JSON; without an answer of the service `reply` is undefined, and `cause` may say why. */
+export type Answer = {
+  status: number
+  text: string
+  retry_after?: string | null
+  reply?: unknown
+  cause?: unknown
+}
+export type Ask = (method: string, params: unknown, signal?: AbortSignal) => Promise<Answer>
+/** Stands between the methods and the service; `retry` and `batch` are such. */
+export type Layer = (next: Ask, to: Link) => Ask
+
+export type ConnectionOptions = {
+  /** The base URL of the service, such as `http://localhost:4040`; it may have a path. */
   url: string
-  rpcPath?: string
-  accountPath?: string
-  /** Headers of every request. */
-  headers?: Record<string, string>
-  fetch?: typeof globalThis.fetch
+  /** An API token. Browsers use their cookie instead: the service ignores tokens that come from a page. */
+  token?: string | undefined
+  /** Headers of every request; browsers send none with a socket. */
+  headers?: Record<string, string> | undefined
+  accountPath?: string | undefined
+  fetch?: typeof globalThis.fetch | undefined
 }
 
-const absent = new Set(['then', 'toJSON'])
+export type ClientOptions = ConnectionOptions &
+  CallOptions & {
+    /** Keeps the cookies, where no browser does: for a program that acts for one account. A text is the first `Cookie`. */
+    jar?: boolean | string | undefined
+    /** `[retry(), batch()]`, or less. */
+    use?: readonly Layer[] | undefined
+    rpcPath?: string | undefined
+  }
+
+/** The connection of a client, or of options alone. */
+export const connectionOf = (from: Linked | ConnectionOptions): Connection =>
+  link in from
+    ? from[link]
+    : {
+        url: from.url.replace(/\/+$/, ''),
+        accountPath: from.accountPath ?? '/api/account',
+        fetch: from.fetch ?? globalThis.fetch,
+        headers: () => ({ ...from.headers, ...(from.token && { authorization: `Bearer ${from.token}` }) }),
+      }
 
 type GetRoutes = { [N in keyof Routes]: Routes[N]['method'] extends 'GET' ? N : never }[keyof Routes]
 /** The GET routes; the compiler checks the list against `routes`. */
@@ -81,73 +178,101 @@ const gets: Record<GetRoutes, 1> = { status: 1, verify: 1 }
 
 /**
  * A client typed by the declarations of the methods: `createClient({ url })`, or
- * `createClient<Actions & typeof mine>({ url })` with methods of your own. A browser keeps the session cookie;
- * elsewhere the client does.
+ * `createClient<Actions & typeof mine>({ url })` with methods of your own. A browser keeps the session by itself.
+ * Elsewhere a program has a `token` or a `jar`, and a server that has visitors of its own uses `forRequest`.
  */
 export function createClient<A = Actions>(options: ClientOptions): Client<A> {
-  const {
-    url,
-    rpcPath = '/api/rpc',
-    accountPath = '/api/account',
-    headers,
-    fetch = globalThis.fetch,
-  } = options
-  let cookie = ''
-
-  const send = async (
-    path: string,
-    method: string,
-    body?: unknown,
-  ): Promise<[number, Record<string, unknown>]> => {
-    const response = await fetch(url + path, {
-      method,
-      credentials: 'include',
-      headers: {
-        ...headers,
-        ...(cookie && { cookie }),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
-    for (const set of response.headers.getSetCookie?.() ?? []) {
-      const pair = set.slice(0, set.indexOf(';'))
-      cookie = pair.endsWith('=') ? '' : pair
+  const { rpcPath = '/api/rpc', jar } = options
+  const plain = connectionOf(options)
+  const { url, accountPath, fetch } = plain
+  const cookies = new Map<string, string>()
+  let isWarned = false
+  const keep = (cookie: string): void => {
+    const [pair, name = '', value] = /^([^=;]+)=([^;]*)/.exec(cookie) ?? []
+    if (jar && pair) value ? cookies.set(name, pair) : cookies.delete(name)
+    else if (!isWarned && /svc_session=\w/.test(cookie)) {
+      isWarned = true
+      console.warn('cellkeep: login not kept; see jar and forRequest in docs/client.md')
     }
-    const text = await response.text()
-    return [response.status, text ? JSON.parse(text) : null]
   }
-  const attempt = async (method: string, params?: unknown): Promise<Outcome<unknown, string>> => {
-    const [status, reply] = await send(rpcPath, 'POST', { jsonrpc: '2.0', id: 1, method, params })
-    if ('result' in reply) return { ok: true, result: reply.result }
-    const data = ((reply.error as { data?: object } | undefined)?.data ?? {
-      ...reply,
-      reason: reply.error,
-    }) as { reason: string }
-    return { ok: false, error: new CellkeepError(data.reason, status, data) }
+  if (typeof jar === 'string') jar.split(/; */).forEach(keep)
+
+  const headers = (): Record<string, string> => ({
+    ...plain.headers(),
+    ...(cookies.size && { cookie: [...cookies.values()].join('; ') }),
+  })
+  const send: Link['send'] = async (method, path, body, signal) => {
+    const answer: Answer = { status: 0, text: '' }
+    try {
+      const response = await fetch(url + path, {
+        method,
+        credentials: 'include',
+        headers: { ...headers(), ...(body !== undefined && { 'content-type': 'application/json' }) },
+        ...(signal && { signal }),
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      })
+      answer.status = response.status
+      answer.retry_after = response.headers.get('retry-after')
+      response.headers.getSetCookie?.().forEach(keep)
+      answer.text = await response.text()
+      answer.reply = answer.text ? JSON.parse(answer.text) : null
+    } catch (cause) {
+      answer.cause = cause
+    }
+    return answer
   }
-  const call = async (method: string, params?: unknown): Promise<unknown> => {
-    const outcome = await attempt(method, params)
+  const to: Link<A> = { ...plain, options, rpcPath, headers, send }
+  const post: Ask = (method, params, signal) =>
+    send('POST', rpcPath, { jsonrpc: '2.0', id: 1, method, params }, signal)
+  const ask = (options.use ?? []).reduceRight((next, layer) => layer(next, to), post)
+  const signalOf = (call: CallOptions = {}): AbortSignal | undefined => {
+    const timeout = call.timeout ?? options.timeout
+    const own = timeout && AbortSignal.timeout(timeout)
+    const signals = [options.signal, call.signal, own].filter(Boolean) as AbortSignal[]
+    return signals.length ? AbortSignal.any(signals) : undefined
+  }
+  const attempt: Attempt = async (method, params, call) =>
+    outcomeOf(method, await ask(method, params, signalOf(call)))
+  const rest: Attempt = async (name, body, call) => {
+    const path = `${accountPath}/${name}`
+    const answer = await send(name in gets ? 'GET' : 'POST', path, body, signalOf(call))
+    const isDone = answer.status < 300 && answer.reply !== undefined
+    return isDone ? { ok: true, result: answer.reply } : outcomeOf(name, answer)
+  }
+  const own = { try: table(attempt), account: table(orThrow(rest)), [link]: to }
+  return table(orThrow(attempt), own) as Client<A>
+}
+
+type Reply = { result?: unknown; error?: string | { data?: { reason?: string } } } | null | undefined
+
+function outcomeOf(call: string, answer: Answer): Outcome<unknown, string> {
+  const reply = answer.reply as Reply
+  if (reply?.result !== undefined) return { ok: true, result: reply.result }
+  const error = reply?.error
+  const data = typeof error === 'string' ? { ...reply, reason: error } : error?.data
+  // Proxies answer with JSON too.
+  if (!data?.reason || !/^[a-z]\w*$/.test(data.reason))
+    return { ok: false, error: new TransportError(call, answer) }
+  return { ok: false, error: new CellkeepError(call, data.reason, answer.status, data) }
+}
+
+export type Attempt = (name: string, input?: unknown, call?: CallOptions) => Promise<Outcome<unknown, string>>
+
+/** The form that rejects with the refusal. */
+export const orThrow =
+  (attempt: Attempt) =>
+  async (...call: Parameters<Attempt>): Promise<unknown> => {
+    const outcome = await attempt(...call)
     if (outcome.ok) return outcome.result
     throw outcome.error
   }
-  const rest = async (name: string, body?: unknown): Promise<unknown> => {
-    const [status, reply] = await send(
-      `${accountPath}/${name}`,
-      Object.hasOwn(gets, name) ? 'GET' : 'POST',
-      body,
-    )
-    if (status < 300) return reply
-    throw new CellkeepError(String(reply?.error), status, reply)
-  }
-  return table(call, { try: table(attempt), account: table(rest) }) as Client<A>
-}
 
 /** A proxy of `own` on which every other name is a method that calls `run`. */
-export const table = (run: (name: string, input?: unknown) => unknown, own: object = {}): object =>
+export const table = (run: (...call: Parameters<Attempt>) => unknown, own: object = {}): object =>
   new Proxy(own, {
     // `then` and `toJSON` stay undefined, so that `await` and JSON.stringify call no method.
-    get: (target, name) => {
-      if (Object.hasOwn(target, name)) return Reflect.get(target, name)
-      return typeof name === 'string' && !absent.has(name) ? (input?: unknown) => run(name, input) : undefined
-    },
+    get: (target, name) =>
+      typeof name !== 'string' || name === 'then' || name === 'toJSON' || Object.hasOwn(target, name)
+        ? Reflect.get(target, name)
+        : (input?: unknown, call?: CallOptions) => run(name, input, call),
   })

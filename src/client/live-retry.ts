@@ -1,3 +1,5 @@
+import type { Connection } from './client.ts'
+
 /** Why a live client stopped reconnecting. */
 export type Ending =
   /** The credential is revoked, expired or invalid: log in again, then make a new client. */
@@ -6,6 +8,8 @@ export type Ending =
   | 'too_many_sockets'
   /** `close()` was called. */
   | 'closed'
+  /** The reason for which the service refuses this socket, such as `actor_not_on_account` or `forbidden_origin`. */
+  | (string & {})
 
 /** Failed attempts since a connection last opened. */
 export type Retry = { failures: number }
@@ -25,4 +29,30 @@ export function waitOf(code: number, { failures }: Retry): number {
   // The node stopped or the connection died. Nothing is overloaded, but many clients may have lost it.
   if ((code === 1001 || code === 4003 || code === 4000) && isFirst) return Math.random() * 3_000
   return (0.5 + Math.random() / 2) * Math.min(slowest, 1_000 * 2 ** failures)
+}
+
+const refusing = [400, 403, 404]
+
+/**
+ * Why the service refuses a socket for good; undefined if it may open later. Few WebSocket classes tell how an upgrade
+ * was answered, so ordinary requests ask. Only what the service itself says counts, not a page of a proxy.
+ */
+export async function refusalOf(
+  { url, accountPath, fetch, headers }: Connection,
+  wsPath: string,
+  query: string,
+): Promise<Ending | undefined> {
+  for (const path of [`${accountPath}/status`, wsPath]) {
+    try {
+      const answer = await fetch(url + path + query, { credentials: 'include', headers: headers() })
+      const reply = (await answer.json()) as { error?: string; actor?: object | null }
+      if (reply.error === 'authentication_required') return 'signed_out'
+      if (reply.error && /^[a-z]\w*$/.test(reply.error) && refusing.includes(answer.status))
+        return reply.error
+      if (query && reply.actor === null) return 'actor_not_on_account'
+    } catch {
+      return undefined
+    }
+  }
+  return undefined
 }

@@ -1,10 +1,14 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket as NetSocket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { tokenOf } from '../../test/helpers/callers.ts'
+import { page, reverseProxy } from '../../test/helpers/reverse-proxy.ts'
+import type { Actions } from '../actions.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { createClient } from './client.ts'
 import { createLive, type LiveClient, type LiveEvents, type LiveOptions } from './live.ts'
 import { endingOf, waitOf } from './live-retry.ts'
 
@@ -84,6 +88,58 @@ describe('a live client', () => {
 
     const anonymous = liveOf({ headers: {} })
     expect(await event(anonymous, 'closed')).toBe('signed_out')
+  })
+
+  it('takes over the session or the token of a client, and its base URL', async () => {
+    const signedIn = createClient({ url: `${test.url}/`, jar: true })
+    await signedIn.account.login({ username: ada.username, password: ada.password })
+    const { token } = await tokenOf(test, ada, { kind: 'methods', methods: ['account_verify'] })
+    for (const client of [signedIn, createClient({ url: test.url, token })])
+      for (const Class of [undefined, WebSocket as never]) {
+        const live = createLive(client, { WebSocket: Class })
+        made.push(live)
+        expect(await live.account_verify()).toMatchObject({ id: ada.id })
+      }
+    expect(await liveOf({ headers: {}, token }).account_verify()).toMatchObject({ id: ada.id })
+    // The methods of the client are those of its live client.
+    type Own = { account_verify: Actions['account_verify'] }
+    const own = createLive(createClient<Own>({ url: test.url, token }))
+    made.push(own as never)
+    expectTypeOf(own).toHaveProperty('account_verify')
+    expectTypeOf(own).not.toHaveProperty('cell_get')
+    await expect(liveOf({ headers: {}, token }).cell_list()).rejects.toThrow(
+      /^cell_list: token_scope_required$/,
+    )
+  })
+
+  it('goes on without headers where the WebSocket takes none, as in browsers', async () => {
+    class Strict extends globalThis.WebSocket {
+      constructor(url: string, options?: unknown) {
+        if (options !== undefined) throw new SyntaxError('[object Object] is no subprotocol')
+        super(url)
+      }
+    }
+    const live = liveOf({ WebSocket: Strict as never })
+    expect(await event(live, 'lost')).toMatchObject({ code: 1006 })
+  })
+
+  it.each<[string, Partial<LiveOptions> & { origin?: string }, string]>([
+    ['an actor of another account', { acting: randomUUID() }, 'actor_not_on_account'],
+    ['a path without a socket', { wsPath: '/api/nowhere' }, 'not_found'],
+    ['an origin that is not allowed', { origin: 'https://evil.example' }, 'forbidden_origin'],
+  ])(
+    'is over with the reason where the service refuses it: %s',
+    async (_name, { origin, ...options }, reason) => {
+      const live = liveOf({ ...options, ...(origin && { headers: { cookie: ada.cookie, origin } }) })
+      expect(await event(live, 'closed')).toBe(reason)
+      await expect(live.account_verify()).rejects.toMatchObject({ data: { ending: reason } })
+    },
+  )
+
+  it('tries again where a proxy refuses it, which says nothing about the credential', async () => {
+    const { url, answer } = await reverseProxy(test.url)
+    answer(page(403, 'Forbidden'), page(401, '{"error":"Log in to the proxy"}'))
+    expect(await event(liveOf({ url }), 'lost')).toMatchObject({ code: 1006 })
   })
 
   it('comes back after another credential of its account was revoked', async () => {

@@ -2,8 +2,20 @@ import type { z } from 'zod'
 import type { Actions } from '../actions.ts'
 import type { notifications } from '../notifications.ts'
 import type { ConsumerNotifications } from '../wire/consumer.ts'
-import { CellkeepError, type CommonReason, type Methods, type Outcome, type Tries, table } from './client.ts'
-import { type Ending, endingOf, type Retry, waitOf } from './live-retry.ts'
+import {
+  CellkeepError,
+  type CommonReason,
+  type ConnectionOptions,
+  connectionOf,
+  type Linked,
+  link,
+  type Methods,
+  type Outcome,
+  orThrow,
+  type Tries,
+  table,
+} from './client.ts'
+import { type Ending, endingOf, type Retry, refusalOf, waitOf } from './live-retry.ts'
 
 export type { Ending } from './live-retry.ts'
 
@@ -30,33 +42,27 @@ export type LiveEvents<N = ConsumerNotifications> = {
   }
 
 /** Typed calls and notifications over one WebSocket that reconnects by itself. */
-export type LiveClient<A = Actions, N = ConsumerNotifications> = Methods<A> & {
+export type LiveClient<A = Actions, N = ConsumerNotifications> = Methods<A, []> & {
   /** The same methods; they return a refusal as a value, with its reasons typed. */
-  try: Tries<A, LiveReason>
+  try: Tries<A, LiveReason, []>
   /** Calls `hear` on every such event; returns a function that removes the listener. */
   on<E extends keyof LiveEvents<N>>(event: E, hear: (params: LiveEvents<N>[E]) => void): () => void
   /** Closes the client for good; pending calls are rejected. */
   close(): void
 }
 
-export type LiveOptions = {
-  /** The base URL of the service, such as `http://localhost:4040`. */
-  url: string
-  wsPath?: string
-  accountPath?: string
+export type LiveSettings = {
+  wsPath?: string | undefined
   /** The acting actor of calls that name none. */
-  acting?: string
-  /** Headers of the upgrade request. Node and `ws` support them, browsers don't. */
-  headers?: Record<string, string>
+  acting?: string | undefined
   /** The WebSocket class, by default the global one. Where there is none, pass that of `ws`. */
-  WebSocket?: new (
-    url: string,
-    options?: never,
-  ) => Socket
-  fetch?: typeof globalThis.fetch
+  WebSocket?: (new (url: string, options?: never) => Socket) | undefined
   /** How long a call waits for a connection; 10 s by default. */
-  patienceMs?: number
+  patienceMs?: number | undefined
 }
+
+/** For a live client without another client; its credential, if not the browser's cookie, is in `headers` or `token`. */
+export type LiveOptions = LiveSettings & ConnectionOptions
 
 /** What all WebSocket classes have in common. */
 export type Socket = {
@@ -83,29 +89,91 @@ type Reply = {
   error?: { data: { reason: string } }
 }
 
+/** The calls of a live client over all its connections. */
+function createCalls(patienceMs: number) {
+  const sent = new Map<unknown, Waiting>()
+  let unsent: Waiting[] = []
+  let write: ((text: string) => void) | undefined
+  let over: Ending | undefined
+  let count = 0
+
+  const reject = ({ method, settle, timer }: Waiting, reason: string, data: object): void => {
+    clearTimeout(timer)
+    settle({ ok: false, error: new CellkeepError(method, reason, 0, { reason, ...data }) })
+  }
+  const put = (one: Waiting): void => {
+    clearTimeout(one.timer)
+    const id = ++count
+    sent.set(id, one)
+    write?.(JSON.stringify({ jsonrpc: '2.0', id, method: one.method, params: one.params }))
+  }
+  const attempt = (method: string, params?: unknown): Promise<Outcome<unknown, string>> =>
+    new Promise((settle) => {
+      const one: Waiting = { method, params, settle }
+      if (over) return reject(one, 'not_connected', { ending: over })
+      if (write) return put(one)
+      unsent.push(one)
+      one.timer = setTimeout(() => {
+        unsent = unsent.filter((other) => other !== one)
+        reject(one, 'not_connected', {})
+      }, patienceMs)
+    })
+  const opened = (to: (text: string) => void): void => {
+    write = to
+    for (const one of unsent.splice(0)) put(one)
+  }
+  const lost = (data: object): void => {
+    write = undefined
+    const all = [...sent.values()]
+    sent.clear()
+    for (const one of all) reject(one, 'connection_lost', data)
+  }
+  const ended = (ending: Ending): void => {
+    over = ending
+    for (const one of unsent.splice(0)) reject(one, 'not_connected', { ending })
+    lost({ ending })
+  }
+  const answered = ({ id, result, error }: Reply): void => {
+    const one = sent.get(id)
+    sent.delete(id)
+    if (error && one)
+      one.settle({ ok: false, error: new CellkeepError(one.method, error.data.reason, 0, error.data) })
+    else one?.settle({ ok: true, result })
+  }
+  return { attempt, opened, lost, ended, answered }
+}
+
+/** A socket with these headers; browsers take none, and send their own cookie. */
+function openSocket(Class: SocketClass, address: string, headers: Record<string, string>): Socket {
+  if (!Object.keys(headers).length) return new Class(address)
+  try {
+    return new Class(address, { headers })
+  } catch {
+    return new Class(address)
+  }
+}
+type SocketClass = new (url: string, options?: object) => Socket
+
 /** How often the client sends a heartbeat. If nothing came since the last one, the connection counts as dead. */
 const beatMs = 25_000
 
 /**
- * Connects and stays connected: `const live = createLive({ url })`, `live.on('role_grant_offer_received',
- * ({ offer }) => …)`, `await live.cell_get({ id })`. A call whose connection is lost is rejected, never
- * resent: only the caller knows whether it may run twice. `createLive<Actions & typeof mine, NotificationsOf<typeof
- * my_notifications>>(…)` types methods and notifications of your own.
+ * Connects and stays connected, with the credential of a client: `const live = createLive(client)`,
+ * `live.on('role_grant_offer_received', ({ offer }) => …)`, `await live.cell_get({ id })`. A call whose connection is
+ * lost is rejected, never resent: only the caller knows whether it may run twice. `createLive<Actions & typeof mine,
+ * NotificationsOf<typeof my_notifications>>(…)` types methods and notifications of your own.
  */
-export function createLive<A = Actions, N = ConsumerNotifications>(options: LiveOptions): LiveClient<A, N> {
-  const {
-    url,
-    wsPath = '/api/ws',
-    accountPath = '/api/account',
-    acting,
-    headers,
-    patienceMs = 10_000,
-  } = options
-  const Class = (options.WebSocket ?? globalThis.WebSocket) as new (url: string, options?: object) => Socket
-  const address = `${url.replace(/^http/, 'ws')}${wsPath}${acting === undefined ? '' : `?acting=${acting}`}`
+export function createLive<A = Actions, N = ConsumerNotifications>(
+  client: Linked<A> | LiveOptions,
+  settings: LiveSettings = link in client ? {} : client,
+): LiveClient<A, N> {
+  const to = connectionOf(client)
+  const { wsPath = '/api/ws', acting, patienceMs = 10_000, ...given } = settings
+  const Class = (given.WebSocket ?? globalThis.WebSocket) as SocketClass
+  const query = acting === undefined ? '' : `?acting=${encodeURIComponent(acting)}`
+  const address = to.url.replace(/^http/, 'ws') + wsPath + query
   const listeners = new Map<string, Set<(params: never) => void>>()
-  const sent = new Map<number, Waiting>()
-  let unsent: Waiting[] = []
+  const calls = createCalls(patienceMs)
   let socket: Socket | undefined
   let isOpen = false
   let wasOpen = false
@@ -113,20 +181,14 @@ export function createLive<A = Actions, N = ConsumerNotifications>(options: Live
   let retry: Retry = { failures: 0 }
   let timer: ReturnType<typeof setTimeout> | undefined
   let beat: ReturnType<typeof setInterval> | undefined
-  let count = 0
 
   const emit = (event: string, params: unknown): void => {
     for (const hear of listeners.get(event) ?? []) hear(params as never)
   }
-  const reject = ({ settle, timer }: Waiting, reason: string, data: object): void => {
-    clearTimeout(timer)
-    settle({ ok: false, error: new CellkeepError(reason, 0, { reason, ...data }) })
-  }
-
   const connect = (): void => {
     clearTimeout(timer)
     if (over || socket) return
-    const own = headers ? new Class(address, { headers }) : new Class(address)
+    const own = openSocket(Class, address, to.headers())
     socket = own
     own.onopen = () => {
       if (own !== socket) return own.close()
@@ -135,14 +197,16 @@ export function createLive<A = Actions, N = ConsumerNotifications>(options: Live
       let heard = true
       own.onmessage = ({ data }: { data: unknown }) => {
         heard = true
-        receive(JSON.parse(String(data)))
+        const message: Reply = JSON.parse(String(data))
+        if (message.method !== undefined) emit(message.method, message.params)
+        else calls.answered(message)
       }
       beat = setInterval(() => {
         if (!heard) return lose(own, 4000)
         heard = false
         own.send(`{"jsonrpc":"2.0","id":"beat","method":"heartbeat"}`)
       }, beatMs)
-      for (const one of unsent.splice(0)) put(one)
+      calls.opened((text) => own.send(text))
       emit('open', { again: wasOpen })
       wasOpen = true
     }
@@ -158,74 +222,27 @@ export function createLive<A = Actions, N = ConsumerNotifications>(options: Live
     const opened = isOpen
     isOpen = false
     own.close()
-    const lost = [...sent.values()]
-    sent.clear()
-    for (const one of lost) reject(one, 'connection_lost', { code })
-    // Browsers hide why an upgrade was refused. If the credential is invalid, no retry helps.
-    const ending = endingOf(code) ?? (opened || (await isSignedIn()) ? undefined : 'signed_out')
-    if (over) return
+    calls.lost({ code })
+    const ending = endingOf(code) ?? (opened ? undefined : await refusalOf(to, wsPath, query))
+    if (over || socket) return
     if (ending) return end(ending)
     const wait_ms = waitOf(code, retry)
     retry.failures += 1
     timer = setTimeout(connect, wait_ms)
     emit('lost', { code, wait_ms })
   }
-  const isSignedIn = async (): Promise<boolean> => {
-    try {
-      const fetch = options.fetch ?? globalThis.fetch
-      const answer = await fetch(`${url}${accountPath}/status`, {
-        credentials: 'include',
-        ...(headers && { headers }),
-      })
-      return answer.status !== 401
-    } catch {
-      // The network is down, which says nothing about the credential.
-      return true
-    }
-  }
   const end = (ending: Ending): void => {
     over = ending
     clearTimeout(timer)
     clearInterval(beat)
-    for (const one of unsent.splice(0)) reject(one, 'not_connected', { ending })
     const last = socket
     socket = undefined
     isOpen = false
-    for (const one of sent.values()) reject(one, 'connection_lost', { ending })
-    sent.clear()
+    calls.ended(ending)
     last?.close(1000)
     emit('closed', ending)
   }
 
-  const put = (one: Waiting): void => {
-    clearTimeout(one.timer)
-    const id = ++count
-    sent.set(id, one)
-    socket?.send(JSON.stringify({ jsonrpc: '2.0', id, method: one.method, params: one.params }))
-  }
-  const receive = ({ id, method, params, result, error }: Reply): void => {
-    if (method !== undefined) return void emit(method, params)
-    const one = sent.get(id as number)
-    sent.delete(id as number)
-    if (error) one?.settle({ ok: false, error: new CellkeepError(error.data.reason, 0, error.data) })
-    else one?.settle({ ok: true, result })
-  }
-  const attempt = (method: string, params?: unknown): Promise<Outcome<unknown, string>> =>
-    new Promise((resolve) => {
-      const one: Waiting = { method, params, settle: resolve }
-      if (over) return reject(one, 'not_connected', { ending: over })
-      if (isOpen) return put(one)
-      unsent.push(one)
-      one.timer = setTimeout(() => {
-        unsent = unsent.filter((other) => other !== one)
-        reject(one, 'not_connected', {})
-      }, patienceMs)
-    })
-  const call = async (method: string, params?: unknown): Promise<unknown> => {
-    const outcome = await attempt(method, params)
-    if (outcome.ok) return outcome.result
-    throw outcome.error
-  }
   const on = (event: string, hear: (params: never) => void): (() => void) => {
     const all = listeners.get(event) ?? new Set()
     listeners.set(event, all.add(hear))
@@ -239,5 +256,5 @@ export function createLive<A = Actions, N = ConsumerNotifications>(options: Live
     page.removeEventListener?.('online', connect)
     if (!over) end('closed')
   }
-  return table(call, { try: table(attempt), on, close }) as LiveClient<A, N>
+  return table(orThrow(calls.attempt), { try: table(calls.attempt), on, close }) as LiveClient<A, N>
 }

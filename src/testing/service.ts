@@ -83,6 +83,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
   const clientWith = (headers: Record<string, string>): Client<A> =>
     createClient<A>({
       url,
+      jar: true,
       rpcPath: app.config.rpc_path,
       accountPath: app.config.account_path,
       headers,

@@ -67,14 +67,33 @@ describe('an upgrade', () => {
       expect(await refusal({ cookie })).toEqual([401, { error: 'authentication_required' }])
   })
 
-  it('with a token of less than full scope is 403', async () => {
-    const narrow = [{ kind: 'read_only' }, { kind: 'methods', methods: ['cell_get'] }] as const
-    for (const scope of narrow) {
-      const { headers } = await tokenOf(test, ada, scope as never)
-      expect(await refusal(headers)).toEqual([
-        403,
-        { error: 'token_scope_required', required_scope: 'surface:ws_upgrade' },
-      ])
+  it('is open to a narrowed token; each message is held to its scope', async () => {
+    const eve = await test.account()
+    await test.account({ roles: ['admin'] })
+    const granted = await test.roleGrant({ actor_id: eve.actor_id, role: 'admin' })
+    const { headers: readOnly } = await tokenOf(test, eve, { kind: 'read_only' })
+    const { headers: listed } = await tokenOf(test, eve, { kind: 'methods', methods: ['account_verify'] })
+    const [reader, verifier] = [await openSocket(test.url, readOnly), await openSocket(test.url, listed)]
+    expect(await verifier.call('account_verify')).toMatchObject({ result: { id: eve.id } })
+    expect(await reader.call('cell_list')).toMatchObject({ result: { cells: [] } })
+    for (const [socket, method] of [
+      [reader, 'cell_create'],
+      [verifier, 'cell_list'],
+    ] as const)
+      expect(await socket.call(method, { data: {} })).toMatchObject({
+        error: { data: { reason: 'token_scope_required', required_scope: `rpc:${method}` } },
+      })
+    // Registered like any other socket of the account: it hears of what happens to it.
+    await test.service.operations.revokeRoleEverywhere(
+      { actor_id: eve.actor_id, role: 'admin' },
+      { via: 'test' },
+    )
+    for (const socket of [reader, verifier]) {
+      expect(await socket.next()).toMatchObject({
+        method: 'role_grant_revoke',
+        params: { role_grant_id: granted.role_grant_id },
+      })
+      await socket.close()
     }
   })
 

@@ -1,14 +1,16 @@
 import { type AuditStreamItem, auditStream } from '../../src/client/audit-stream.ts'
 import { type Client, createClient } from '../../src/client/client.ts'
-import { createLive, type LiveClient, type LiveEvents } from '../../src/client/live.ts'
+import { createLive, type LiveClient, type LiveEvents, type LiveSettings } from '../../src/client/live.ts'
 
 /** What happened on a page, in order: notifications and connection events, or rows of the audit log. */
 export type Seen = { event: string; params: unknown }
 
 export type Page = {
   client: Client
-  /** Opens the socket; its events go to `seen`. */
-  goLive(): LiveClient
+  /** Opens a socket with the session of the page; its events go to `seen`. */
+  goLive(settings?: LiveSettings): LiveClient
+  /** The same with headers, which no browser sends with a socket. */
+  goLiveWithToken(token: string): LiveClient
   live?: LiveClient
   /** Follows the audit log. */
   follow(): void
@@ -34,22 +36,24 @@ const events: (keyof LiveEvents)[] = [
 /** The script of each page; the story calls it from outside, as buttons would. */
 window.openPage = (url) => {
   const seen: Seen[] = []
+  const client = createClient({ url })
+  const watch = (live: LiveClient): LiveClient => {
+    for (const event of events) live.on(event, (params) => void seen.push({ event, params }))
+    page.live = live
+    return live
+  }
   const page: Page = {
-    client: createClient({ url }),
+    client,
     seen,
-    goLive: () => {
-      const live = createLive({ url })
-      for (const event of events) live.on(event, (params) => void seen.push({ event, params }))
-      page.live = live
-      return live
-    },
-    follow: () => void follow(url, seen),
+    goLive: (settings) => watch(createLive(client, settings)),
+    goLiveWithToken: (token) => watch(createLive({ url, token })),
+    follow: () => void follow(client, seen),
   }
   window.page = page
   return page
 }
 
-async function follow(url: string, seen: Seen[]): Promise<void> {
-  for await (const item of auditStream({ url }) as AsyncIterable<AuditStreamItem>)
+async function follow(client: Client, seen: Seen[]): Promise<void> {
+  for await (const item of auditStream(client) as AsyncIterable<AuditStreamItem>)
     seen.push(item.type === 'gap' ? { event: 'gap', params: item } : { event: item.method, params: item })
 }

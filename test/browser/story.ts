@@ -131,7 +131,23 @@ async function story(): Promise<void> {
       numbers,
       [...new Set(numbers)].sort((a, b) => a - b),
     )
+    // A socket that the service refuses, though a browser does not say so, is given up with the reason.
+    const guest = await open()
+    await guest.evaluate(() => void window.page.goLive())
+    assert.equal(await saw(guest, 'closed'), 'signed_out')
+    await guest.evaluate((login) => window.page.client.account.login(login), firstAccount)
+    await guest.evaluate((acting) => void window.page.goLive({ acting }), graceId)
+    assert.equal(await saw(guest, 'closed', 2), 'actor_not_on_account')
+    await guest.evaluate(() => void window.page.goLiveWithToken('no token of a page counts'))
+    await saw(guest, 'open')
+
+    // Without the service a call fails as what it is.
     assert.equal((await second.end('SIGTERM')).code, 0)
+    const failure = await guest.evaluate(async () => {
+      const outcome = await window.page.client.try.cell_list()
+      return outcome.ok ? outcome : [outcome.error.name, outcome.error.status]
+    })
+    assert.deepEqual(failure, ['TransportError', 0])
     console.log('1 passed, 0 failed')
   } finally {
     await browser.close()

@@ -10,7 +10,7 @@ export const eternal = { kind: 'eternal' } as const
 
 /** A client whose requests carry these headers. */
 export const clientWith = ({ url }: Pick<TestService, 'url'>, headers: Record<string, string>): Client =>
-  createClient<Actions>({ url, headers })
+  createClient<Actions>({ url, headers, jar: true })
 
 export const bearer = (token: string): { authorization: string } => ({ authorization: `Bearer ${token}` })
 

@@ -87,7 +87,7 @@ export async function startServer(cwd: string, env: Environment = {}, shell = ''
     cwd,
     pid: child.pid as number,
     url,
-    client: createClient({ url }),
+    client: createClient({ url, jar: true }),
     stderr: seen.stderr,
     log: () => seen.lines().map((line) => JSON.parse(line)),
     logged: async (msg) => JSON.parse(await seen.line((line) => JSON.parse(line).msg === msg)),

@@ -17,10 +17,10 @@ export const call: Command = command({
     const input = { ...(await inputOf(words, io)), ...(options.acting && { acting: options.acting }) }
     const url = await serverUrl(io, options.url)
     const token = await tokenFor(io, url)
-    const client = createClient<Record<string, never>>({
-      url,
-      ...(token && { headers: { authorization: `Bearer ${token}` } }),
-    }) as unknown as Record<string, (input: unknown) => Promise<unknown>>
+    const client = createClient<Record<string, never>>({ url, token }) as unknown as Record<
+      string,
+      (input: unknown) => Promise<unknown>
+    >
     const result = await asked(url, () => Promise.resolve(client[method]?.(input)))
     io.stdout.write(`${JSON.stringify(result, null, out.json ? 0 : 2)}\n`)
   },

@@ -28,7 +28,7 @@ export const login: Command = command({
     const url = await serverUrl(io, options.url)
     const username = options.username ?? (await askUsername(io, url))
     const password = await readPassword(io, `Password of ${username}: `)
-    const client = createClient({ url })
+    const client = createClient({ url, jar: true })
     const made = await asked(url, async () => {
       await client.account.login({ username, password })
       try {

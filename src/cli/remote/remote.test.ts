@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { page, reverseProxy } from '../../../test/helpers/reverse-proxy.ts'
 import { type Said, shell } from '../../../test/helpers/shell.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
@@ -104,6 +105,13 @@ describe('call', () => {
     [['call', 'cell_get', '--url', 'http://127.0.0.1:1'], 3, /No server answers/],
   ])('%j is told what is wrong', async (args, code, message) => {
     expect(await cellkeep(args)).toEqual({ code, stdout: '', stderr: expect.stringMatching(message) })
+  })
+
+  it('tells that something else answers at the address', async () => {
+    const { url, answer } = await reverseProxy(test.url)
+    answer(page(502, '<html>502 Bad Gateway</html>'))
+    const { code, stderr } = await cellkeep(['call', 'cell_list', '--url', url])
+    expect([code, stderr]).toEqual([3, expect.stringMatching(/no Cellkeep.*502/)])
   })
 })
 

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { CellkeepError } from '../../client/client.ts'
+import { CellkeepError, TransportError } from '../../client/client.ts'
 import { loadConfig } from '../../config/file.ts'
 import { type Reason, ServiceError, StartError } from '../../errors.ts'
 import type { CommandIo } from '../io.ts'
@@ -63,9 +63,8 @@ export async function asked<T>(url: string, calls: () => Promise<T>): Promise<T>
   try {
     return await calls()
   } catch (error) {
+    if (error instanceof TransportError) throw unreachable(url, error)
     if (error instanceof CellkeepError) throw refusalOf(url, error)
-    // `fetch` rejects so when no connection comes about.
-    if (error instanceof TypeError) throw unreachable(url, error)
     throw error
   }
 }
@@ -80,10 +79,12 @@ function refusalOf(url: string, { reason, status, data }: CellkeepError): Error 
   return new ServiceError(-32000, { ...data, reason: reason as Reason }, status)
 }
 
-const unreachable = (url: string, cause: Error): StartError =>
+const unreachable = (url: string, cause: TransportError): StartError =>
   new StartError(
     'unreachable',
-    `No server answers at ${url}. Start it with \`cellkeep start\`, or name another with --url or CELLKEEP_URL.`,
+    cause.status === 0
+      ? `No server answers at ${url}. Start it with \`cellkeep start\`, or name another with --url or CELLKEEP_URL.`
+      : `What answers at ${url} is no Cellkeep, with status ${cause.status}. Name another address with --url or CELLKEEP_URL.`,
     3,
     { cause },
   )

@@ -22,12 +22,7 @@ export const tail: Command = command({
     const stop = (): void => end.abort()
     process.once('SIGINT', stop)
     try {
-      const rows = auditStream({
-        url,
-        signal: end.signal,
-        ...(token && { headers: { authorization: `Bearer ${token}` } }),
-        ...(after !== undefined && { after }),
-      })
+      const rows = auditStream({ url, token, after, signal: end.signal })
       for await (const item of rows) {
         if (item.type === 'gap')
           io.stderr.write(`Rows ${item.after + 1} to ${item.resumed_after} are gone.\n`)

@@ -1,0 +1,71 @@
+import type { Answer, Layer } from './client.ts'
+
+/** The most calls that the service takes at once. */
+const batchMax = 50
+/** The HTTP statuses of the codes -32001, -32002 and so on, then of those around -32600. */
+const statuses = [401, 403, 404, 409, 422, 429, 503, 504, 429, 499]
+const others: Record<number, number> = { [-32600]: 400, [-32601]: 404, [-32602]: 400, [-32700]: 400 }
+
+type Call = {
+  method: string
+  params: unknown
+  signal: AbortSignal | undefined
+  settle(answer: Answer | Promise<Answer>): void
+}
+type Entry = { error?: { code: number; data?: { reason: string } } }
+
+/**
+ * Sends the calls of one turn of the event loop as one request, or as several if there are more than 50 or they are
+ * too large together. The service carries them out one after the other; each has a result or an error of its own.
+ */
+export const batch =
+  (): Layer =>
+  (next, { rpcPath, send }) => {
+    let queue: Call[] = []
+    const ask = (method: string, params: unknown, signal?: AbortSignal): Promise<Answer> =>
+      new Promise((settle) => {
+        if (queue.push({ method, params, signal, settle }) === 1) setTimeout(flush)
+      })
+    const flush = (): void => {
+      const all = queue
+      queue = []
+      while (all.length) void share(all.splice(0, batchMax))
+    }
+    const share = async (calls: Call[]): Promise<void> => {
+      const [first] = calls
+      if (first && calls.length === 1) return first.settle(next(first.method, first.params, first.signal))
+      const answer = await send('POST', rpcPath, calls.map(toEntry), leaving(calls))
+      if (answer.status === 413) {
+        void share(calls.splice(calls.length / 2))
+        return share(calls)
+      }
+      for (const [at, { method, params, signal, settle }] of calls.entries()) {
+        const reply: Entry | undefined = Array.isArray(answer.reply) ? answer.reply[at] : undefined
+        if (!reply) settle(answer)
+        // The answers before it filled the batch; it was not carried out.
+        else if (reply.error?.data?.reason === 'batch_answer_too_large') settle(ask(method, params, signal))
+        else settle({ status: statusOf(reply), text: '', reply })
+      }
+    }
+    return ask
+  }
+
+const statusOf = ({ error }: Entry): number =>
+  error ? (statuses[-32001 - error.code] ?? others[error.code] ?? 500) : 200
+const toEntry = ({ method, params }: Call, id: number) => ({ jsonrpc: '2.0', id, method, params })
+
+/** Settles calls that are aborted, and aborts the request once all of them are. */
+function leaving(calls: readonly Call[]): AbortSignal {
+  const request = new AbortController()
+  let left = calls.length
+  for (const { signal, settle } of calls) {
+    const leave = (): void => {
+      settle({ status: 0, text: '', cause: signal?.reason })
+      left -= 1
+      if (left === 0) request.abort(signal?.reason)
+    }
+    if (signal?.aborted) leave()
+    else signal?.addEventListener('abort', leave)
+  }
+  return request.signal
+}

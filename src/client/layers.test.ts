@@ -1,0 +1,190 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { z } from 'zod'
+import { page, type ReverseProxy, reverseProxy } from '../../test/helpers/reverse-proxy.ts'
+import { actions } from '../actions.ts'
+import { query } from '../core/action.ts'
+import { codeStatus } from '../errors.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { batch } from './batch.ts'
+import { type Client, createClient, type Layer } from './client.ts'
+import { retry } from './retry.ts'
+
+const large = query({
+  doc: 'A text of this many MiB.',
+  auth: { account: 'none', actor: 'none' },
+  input: z.strictObject({ size: z.int() }),
+  output: z.string(),
+  handler: async ({ size }) => 'x'.repeat(size * 1_048_576),
+})
+type Own = typeof actions & { large: typeof large }
+
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  test = await testService({ actions: { large } })
+  ada = await test.account()
+})
+afterAll(() => test.close())
+// A retry waits a random time; keep it short here.
+afterEach(() => void vi.restoreAllMocks())
+
+async function clientBehind(use: Layer[]): Promise<ReverseProxy & { client: Client<Own> }> {
+  vi.spyOn(Math, 'random').mockReturnValue(0.01)
+  const proxy = await reverseProxy(test.url)
+  return { ...proxy, client: createClient<Own>({ url: proxy.url, use, headers: { cookie: ada.cookie } }) }
+}
+const lost = (response: { destroy(): void }): void => void response.destroy()
+const methods = ({ seen }: ReverseProxy): string[] => seen.map(({ method }) => method)
+
+describe('retry', () => {
+  it('takes exactly the built-in queries for reads', async () => {
+    const all = Object.entries(actions)
+    expect(all.length).toBeGreaterThan(40)
+    const seen: string[] = []
+    for (const [name] of all) {
+      const failing = async () => ({ status: 0, text: '' })
+      const asked: Layer = () => async () => ({ status: 0, text: '', retry_after: '0' })
+      const client = createClient({
+        url: 'http://127.0.0.1:1',
+        use: [retry({ times: 1 }), asked],
+        fetch: async () => {
+          seen.push(name)
+          throw await failing()
+        },
+      }) as unknown as Record<string, () => Promise<unknown>>
+      vi.spyOn(Math, 'random').mockReturnValue(0)
+      await client[name]?.().catch(() => {})
+    }
+    expect(seen).toEqual(all.flatMap(([name, { side_effects }]) => (side_effects ? [] : [name])))
+  })
+
+  it('repeats a read by GET until there is an answer', async () => {
+    const { client, answer, ...proxy } = await clientBehind([retry({ times: 3 })])
+    const unavailable = page(503, '{"error":{"code":-32007,"data":{"reason":"service_unavailable"}}}')
+    answer(lost, page(502, '<html>'), unavailable)
+    const { cell } = await ada.client.cell_create({ data: { label: 'ä & b' } })
+    expect((await client.cell_get({ id: cell.id })).cell.data).toEqual({ label: 'ä & b' })
+    expect(methods({ ...proxy, answer })).toEqual(['POST', 'GET', 'GET', 'GET'])
+  })
+
+  it('gives up after its times with the last failure, and repeats no refusal', async () => {
+    const { client, answer, ...proxy } = await clientBehind([retry()])
+    answer(page(502, '1'), page(503, '2'), page(504, '3'), page(502, 'later'))
+    expect(await client.try.cell_list()).toMatchObject({ error: { status: 504, text: '3' } })
+    expect(methods({ ...proxy, answer })).toHaveLength(3)
+    answer()
+    await client.try.cell_list()
+    const before = proxy.seen.length
+    expect(await client.try.cell_get({ id: ada.id })).toMatchObject({ error: { reason: 'cell_not_found' } })
+    expect(proxy.seen.length).toBe(before + 1)
+  })
+
+  it('never repeats a mutation', async () => {
+    const { client, answer, ...proxy } = await clientBehind([retry()])
+    answer(page(503, ''), lost)
+    for (let round = 0; round < 2; round++)
+      expect(await client.try.cell_create({ data: {} })).toMatchObject({
+        error: { reason: 'transport_failed' },
+      })
+    expect(methods({ ...proxy, answer })).toEqual(['POST', 'POST'])
+  })
+
+  it('waits as long as it is asked to, or gives up at once if that is too long or it is aborted', async () => {
+    const { client, answer, ...proxy } = await clientBehind([retry()])
+    answer(page(503, 'busy', { 'retry-after': '1' }))
+    const began = performance.now()
+    await client.cell_list()
+    expect(performance.now() - began).toBeGreaterThanOrEqual(990)
+    answer(page(503, 'down', { 'retry-after': '3600' }))
+    expect(await client.try.cell_list()).toMatchObject({ error: { status: 503 } })
+    answer(page(503, 'down', { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }))
+    expect(await client.try.cell_list()).toMatchObject({ error: { status: 503 } })
+    answer(page(503, 'busy', { 'retry-after': '20' }))
+    expect(await client.try.cell_list({}, { timeout: 200 })).toMatchObject({ error: { status: 503 } })
+    expect(methods({ ...proxy, answer })).toEqual(['POST', 'GET', 'POST', 'POST', 'POST'])
+  })
+})
+
+describe('batch', () => {
+  it('sends the calls of a turn as one request; each has its own result or error', async () => {
+    const { client, seen } = await clientBehind([batch()])
+    const { cell } = await ada.client.cell_create({ data: { label: 'one' } })
+    const later = Promise.resolve().then(() => client.account_verify())
+    const outcomes = await Promise.all([
+      client.try.cell_get({ id: cell.id }),
+      client.try.cell_get({ id: ada.id }),
+      client.try.admin_account_list(),
+      client.try.cell_get({ id: 1 as never }),
+      later,
+    ])
+    expect(outcomes).toMatchObject([
+      { ok: true, result: { cell: { id: cell.id } } },
+      { ok: false, error: { reason: 'cell_not_found', status: 404 } },
+      { ok: false, error: { reason: 'insufficient_permissions', status: 403 } },
+      { ok: false, error: { reason: 'invalid_params', status: 400 } },
+      { id: ada.id },
+    ])
+    expect(seen).toHaveLength(1)
+    await client.account_verify()
+    expect(JSON.parse(seen[1]?.body ?? '')).not.toBeInstanceOf(Array)
+  })
+
+  it('gives each refusal the status that its code has by itself', async () => {
+    const { client, answer } = await clientBehind([batch()])
+    const codes = [
+      ...[-32700, -32600, -32601, -32602, -32603],
+      ...Array.from({ length: 10 }, (_, at) => -32001 - at),
+    ]
+    const errors = codes.map((code, id) => ({ id, error: { code, data: { reason: 'refused' } } }))
+    answer(page(200, JSON.stringify(errors)))
+    const outcomes = await Promise.all(codes.map(() => client.try.cell_list()))
+    expect(outcomes.map((outcome) => !outcome.ok && outcome.error.status)).toEqual(codes.map(codeStatus))
+  })
+
+  it('splits what is more than 50 calls, or too large together', async () => {
+    const { client, seen } = await clientBehind([batch()])
+    const many = await Promise.all(Array.from({ length: 120 }, () => client.account_verify()))
+    expect(many.map(({ id }) => id)).toEqual(Array(120).fill(ada.id))
+    expect(seen.map(({ body }) => JSON.parse(body).length)).toEqual([50, 50, 20])
+    const labels = Array.from({ length: 30 }, (_, at) => `${at} `.padEnd(50_000, 'x'))
+    const made = await Promise.all(labels.map((text) => client.cell_create({ data: { text } })))
+    expect(made.map(({ cell }) => (cell.data as { text: string }).text)).toEqual(labels)
+    // One request of 1.5 MB was refused; its halves were not.
+    expect(seen.slice(3).map(({ body }) => JSON.parse(body).length)).toEqual([30, 15, 15])
+  })
+
+  it('asks again for the answers that did not fit into one', async () => {
+    const { client, seen } = await clientBehind([batch()])
+    const sizes = Array.from({ length: 20 }, (_, at) => (at % 2 ? 1 : 2))
+    const texts = await Promise.all(sizes.map((size) => client.large({ size })))
+    expect(texts.map(({ length }) => length / 1_048_576)).toEqual(sizes)
+    expect(seen).toHaveLength(2)
+  })
+
+  it('fails all calls of a request that fails, and ends only the one that is aborted', async () => {
+    const { client, answer, seen } = await clientBehind([batch()])
+    answer(page(502, '<html>'))
+    const both = () => [client.try.cell_list(), client.try.account_verify()]
+    for (const outcome of await Promise.all(both()))
+      expect(outcome).toMatchObject({ error: { reason: 'transport_failed', status: 502 } })
+    const stop = new AbortController()
+    const aborted = client.try.cell_list({}, { signal: stop.signal })
+    const [other] = both()
+    stop.abort(new Error('enough'))
+    expect(await aborted).toMatchObject({ error: { cause: { message: 'enough' } } })
+    expect(await other).toMatchObject({ ok: true })
+    expect(seen).toHaveLength(2)
+  })
+
+  it('below retry repeats the reads among the calls, each by itself', async () => {
+    const { client, answer, ...proxy } = await clientBehind([retry(), batch()])
+    answer(page(502, '<html>'))
+    const outcomes = await Promise.all([
+      client.try.account_verify(),
+      client.try.cell_create({ data: {} }),
+      client.try.cell_list(),
+    ])
+    expect(outcomes.map(({ ok }) => ok)).toEqual([true, false, true])
+    expect(methods({ ...proxy, answer })).toEqual(['POST', 'GET', 'GET'])
+  })
+})

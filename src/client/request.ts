@@ -1,0 +1,49 @@
+import { type Client, createClient, link } from './client.ts'
+
+type Readable = { get(name: string): string | null }
+/** A request of Node or of the Fetch standard. */
+export type IncomingRequest = {
+  headers: Readable | Record<string, string | string[] | undefined>
+  socket?: { remoteAddress?: string | undefined }
+}
+
+/** A client that acts for one visitor. */
+export type VisitorClient<A> = Client<A> & {
+  /** The `Set-Cookie` values of the service so far, to be sent to the visitor with the reply. */
+  setCookies: string[]
+}
+
+/** Headers of the server's own client that would let it act as somebody else than the visitor. */
+const credentials = /^(authorization|cookie|x-daemon-token|x-forwarded-for)$/
+
+/**
+ * A client for one request of a visitor to a server: it carries the visitor's cookie and address, and nothing of the
+ * credential of `client`, whose other options it has. `address` is the visitor's; a request of Node knows it.
+ */
+export function forRequest<A>(
+  { [link]: to }: Pick<Client<A>, typeof link>,
+  request: IncomingRequest,
+  { address = request.socket?.remoteAddress }: { address?: string | undefined } = {},
+): VisitorClient<A> {
+  const { headers } = request
+  const sent = (name: string): string =>
+    String((isReadable(headers) ? headers.get(name) : headers[name]) ?? '')
+  const own = [...new Headers(to.options.headers)].filter(([name]) => !credentials.test(name))
+  if (address) own.push(['x-forwarded-for', [sent('x-forwarded-for'), address].filter(Boolean).join(', ')])
+  const setCookies: string[] = []
+  const client = createClient<A>({
+    ...to.options,
+    token: undefined,
+    jar: sent('cookie') || true,
+    headers: Object.fromEntries(own),
+    fetch: async (...call) => {
+      const response = await to.fetch(...call)
+      setCookies.push(...response.headers.getSetCookie())
+      return response
+    },
+  })
+  return Object.assign(client, { setCookies })
+}
+
+const isReadable = (headers: IncomingRequest['headers']): headers is Readable =>
+  typeof headers.get === 'function'
