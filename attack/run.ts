@@ -9,6 +9,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bootstrap, type ServerProcess, startServer, workspace } from '../test/helpers/server-process.ts'
@@ -25,7 +26,7 @@ const rounds =
         { seconds: '5', chosen: ['5'], isAlone: true },
       ]
 
-const space = await workspace()
+const space = await workspace(tmpdir())
 try {
   const cwd = await space.make('attack')
   const stalls = join(cwd, 'stalls')
