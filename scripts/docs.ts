@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { envName } from '../src/config/config.ts'
+import { written } from '../src/config/kinds.ts'
 import type { AnySetting } from '../src/config/setting.ts'
 import { groups } from '../src/config/table.ts'
 import { apiPage } from './docs-api.ts'
@@ -39,10 +40,9 @@ function configurationPage(): string {
 }
 
 function usual(setting: AnySetting): string {
-  const fixed = typeof setting.default === 'function' ? '' : setting.kind.show(setting.default)
-  const own = setting.shown ?? `\`${fixed}\``
+  const own = setting.shown ?? `\`${written(setting.kind, setting.default)}\``
   return cell(
-    setting.library === undefined ? own : `${own} (library: \`${setting.kind.show(setting.library)}\`)`,
+    setting.library === undefined ? own : `${own} (library: \`${written(setting.kind, setting.library)}\`)`,
   )
 }
 

@@ -3,7 +3,7 @@ import type { AuditEvent } from '../audit/entry.ts'
 import type { Authority } from './authority.ts'
 import { eventBlocks } from './blocks.ts'
 import { Follower } from './follower.ts'
-import type { Reading, Tail } from './tail.ts'
+import type { Page, Tail } from './tail.ts'
 
 // Fake timers: these rules are about time.
 beforeEach(() => void vi.useFakeTimers())
@@ -17,15 +17,16 @@ const authority: Authority = {
 }
 
 /** A stream on a fake tail, whose client reads chunks until told to stop. */
-function stream({ fresh = async () => {}, log = [] as Reading[] } = {}) {
-  const takers = new Set<(reading: Reading) => void>()
+function stream({ fresh = async () => {}, log = [] as Page[] } = {}) {
+  let members = 0
+  let next = Promise.withResolvers<Page>()
   const tail: Tail = {
-    follow: (take) => {
-      takers.add(take)
-      return () => void takers.delete(take)
+    join: () => {
+      members++
+      return () => void members--
     },
     fresh,
-    read: async () => log.shift() ?? reading(0, 0),
+    after: async () => log.shift() ?? next.promise,
     position: log.length * 100,
     end: async () => {},
   }
@@ -51,13 +52,16 @@ function stream({ fresh = async () => {}, log = [] as Reading[] } = {}) {
       follower.body.gone()
     },
   })
-  const hand = (one: Reading): void => {
-    for (const take of takers) take(one)
+  const hand = async (page: Page): Promise<void> => {
+    const { resolve } = next
+    next = Promise.withResolvers()
+    resolve(page)
+    await vi.advanceTimersByTimeAsync(0)
   }
-  return { follower, client, ends, hand, takers }
+  return { follower, client, ends, hand, members: () => members }
 }
 
-function reading(first: number, last: number, bytes = 0): Reading {
+function page(first: number, last: number, bytes = 0): Page {
   const nobody = {
     actor_id: null,
     account_id: null,
@@ -77,11 +81,11 @@ function reading(first: number, last: number, bytes = 0): Reading {
       metadata: { text: 'x'.repeat(bytes) },
     }),
   )
-  return { rows, end: last, newest: last, removed_seq: 0, blocks: () => eventBlocks(rows) }
+  return { blocks: eventBlocks(rows), end: last, removed_seq: 0 }
 }
 
 describe('keep-alive', () => {
-  it('comes after 15 s without another block, and each block begins the 15 s anew', () => {
+  it('comes after 15 s without another block, and each block begins the 15 s anew', async () => {
     const { follower, client, hand } = stream()
     follower.start(undefined)
     expect(client.text).toBe(': connected\n\n')
@@ -91,7 +95,7 @@ describe('keep-alive', () => {
     expect(client.text).toBe(': connected\n\nretry: 3000\n: keep-alive\n\n')
     client.text = ''
     vi.advanceTimersByTime(10_000)
-    hand(reading(1, 1))
+    await hand(page(1, 1))
     expect(client.text).toMatch(/^id: 1\ndata: .*\n\n$/)
     client.text = ''
     vi.advanceTimersByTime(14_999)
@@ -104,13 +108,13 @@ describe('keep-alive', () => {
 describe('a client that does not read', () => {
   const closed = 'event: close\ndata: {"reason":"slow_consumer"}\n\n'
 
-  it('may leave 1000 blocks waiting, not one more; what waited is dropped for the close block', () => {
+  it('may leave 1000 blocks waiting, not one more; what waited is dropped for the close block', async () => {
     const { follower, client, ends, hand } = stream()
     follower.start(undefined)
     client.reads = false
-    for (let seq = 1; seq <= 1001; seq++) hand(reading(seq, seq))
+    for (let seq = 1; seq <= 1001; seq++) await hand(page(seq, seq))
     expect(ends).toEqual([])
-    hand(reading(1002, 1002))
+    await hand(page(1002, 1002))
     expect(ends).toEqual(['slow_consumer'])
     client.reads = true
     client.text = ''
@@ -118,21 +122,21 @@ describe('a client that does not read', () => {
     expect(client).toMatchObject({ text: closed, over: 'ended' })
   })
 
-  it('may leave 1 MiB waiting', () => {
+  it('may leave 1 MiB waiting', async () => {
     const { follower, client, ends, hand } = stream()
     follower.start(undefined)
     client.reads = false
-    for (let seq = 1; seq <= 3; seq++) hand(reading(seq, seq, 400_000))
+    for (let seq = 1; seq <= 3; seq++) await hand(page(seq, seq, 400_000))
     expect(ends).toEqual([])
-    hand(reading(4, 4))
+    await hand(page(4, 4))
     expect(ends).toEqual(['slow_consumer'])
   })
 
-  it('loses nothing else by a pause: what waited comes in order', () => {
+  it('loses nothing else by a pause: what waited comes in order', async () => {
     const { follower, client, ends, hand } = stream()
     follower.start(undefined)
     client.reads = false
-    for (let seq = 1; seq <= 900; seq++) hand(reading(seq, seq))
+    for (let seq = 1; seq <= 900; seq++) await hand(page(seq, seq))
     client.reads = true
     follower.body.drained()
     expect(ends).toEqual([])
@@ -142,7 +146,7 @@ describe('a client that does not read', () => {
   })
 
   it('is read no further to while it is replayed to, and is closed when it takes nothing for long', async () => {
-    const log = [reading(1, 200), reading(201, 400), reading(401, 600)]
+    const log = [page(1, 200), page(201, 400), page(401, 600)]
     const { follower, client, ends } = stream({ log })
     client.reads = false
     follower.start(0)
@@ -154,11 +158,11 @@ describe('a client that does not read', () => {
     expect(log).toHaveLength(2)
   })
 
-  it('is cut when it has not read the end within 5 s', () => {
+  it('is cut when it has not read the end within 5 s', async () => {
     const { follower, client, ends, hand } = stream()
     follower.start(undefined)
     client.reads = false
-    hand(reading(1, 1))
+    await hand(page(1, 1))
     follower.close('shutdown')
     vi.advanceTimersByTime(4_999)
     expect(client.over).toBe('')
@@ -170,7 +174,7 @@ describe('a client that does not read', () => {
 
 describe('the last row', () => {
   it('is waited for no longer than the 2 s within which a stream must be closed', async () => {
-    const { follower, client, ends, takers } = stream({ fresh: () => new Promise<void>(() => {}) })
+    const { follower, client, ends, members } = stream({ fresh: () => new Promise<void>(() => {}) })
     follower.start(undefined)
     follower.connection.lost('revoked')
     await vi.advanceTimersByTimeAsync(1_000)
@@ -178,6 +182,6 @@ describe('the last row', () => {
     await vi.advanceTimersByTimeAsync(900)
     expect(ends).toEqual(['revoked'])
     expect(client.text.endsWith('event: close\ndata: {"reason":"revoked"}\n\n')).toBe(true)
-    expect(takers.size).toBe(0)
+    expect(members()).toBe(0)
   })
 })

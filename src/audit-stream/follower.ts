@@ -4,18 +4,9 @@ import { type Committed, verdictOf } from '../realtime/committed.ts'
 import type { Connection } from '../realtime/connection.ts'
 import { at } from '../realtime/long-timer.ts'
 import { type Authority, lossOf } from './authority.ts'
-import {
-  type Blocks,
-  closeBlock,
-  eventBlocks,
-  gapBlock,
-  keepAlive,
-  opening,
-  type StreamEnd,
-  withRetry,
-} from './blocks.ts'
+import { type Blocks, closeBlock, gapBlock, keepAlive, opening, type StreamEnd, withRetry } from './blocks.ts'
 import { createOutbox, type Outbox } from './outbox.ts'
-import type { Reading, Tail } from './tail.ts'
+import type { Page, Tail } from './tail.ts'
 
 const keepAliveMs = 15_000
 /** How long a stream that lost its authority waits for the audit row of that loss. */
@@ -40,10 +31,10 @@ export class Follower {
   readonly #options: FollowerOptions
   readonly #outbox: Outbox
   readonly #quiet: NodeJS.Timeout
-  readonly #unfollow: () => void
+  readonly #leaveTail: () => void
   #held: Authority
   #position = 0
-  /** True: takes every reading of the tail. False: replays older rows by its own reads. */
+  /** False: it replays older rows at the client's pace. */
   #isLive = false
   #isEnded = false
   #isFirst = true
@@ -60,9 +51,7 @@ export class Follower {
     this.#outbox = createOutbox(() => this.#end('client_left'))
     this.body = this.#outbox.body
     this.#quiet = setTimeout(() => this.#onQuiet(), keepAliveMs).unref()
-    this.#unfollow = tail.follow((reading) => {
-      if (this.#isLive) this.#take(reading)
-    })
+    this.#leaveTail = tail.join()
     this.#outbox.push(opening)
     this.connection = {
       kind: 'stream',
@@ -84,11 +73,13 @@ export class Follower {
     this.isStarted = true
     if (this.#isEnded) return
     this.#arm()
-    if (after === undefined) {
-      this.#position = this.#options.tail.position
-      this.#isLive = true
-      this.#settle()
-    } else void this.#replay(after)
+    const { position } = this.#options.tail
+    this.#position = after ?? position
+    this.#isLive = this.#position >= position
+    // The position that was asked for may be in the future.
+    if (this.#position > position) this.#skip(this.#position, position)
+    this.#settle()
+    void this.#run()
   }
 
   close(reason: StreamEnd): void {
@@ -112,43 +103,30 @@ export class Follower {
     else this.#put(keepAlive)
   }
 
-  #take(reading: Reading): void {
-    if (reading.removed_seq > this.#position) this.#skip(this.#position, reading.removed_seq)
-    const { rows } = reading
-    const isWhole = rows.length > 0 && (rows[0] as { seq: number }).seq > this.#position
-    const blocks = isWhole ? reading.blocks() : eventBlocks(rows.filter(({ seq }) => seq > this.#position))
+  async #run(): Promise<void> {
+    const { tail } = this.#options
+    while (!this.#isEnded) {
+      const page = await tail.after(this.#position).catch(() => undefined)
+      if (this.#isEnded) return
+      if (!page) await delay(retryMs, undefined, { ref: false })
+      else this.#take(page)
+      if (this.#isLive) continue
+      await this.#outbox.emptied()
+      this.#stalls = 0
+      this.#isLive = this.#position >= tail.position
+    }
+  }
+
+  #take({ blocks, end, removed_seq }: Page): void {
+    if (removed_seq > this.#position) this.#skip(this.#position, removed_seq)
     if (blocks.count > 0) this.#put(blocks)
-    this.#position = Math.max(this.#position, reading.end)
+    this.#position = Math.max(this.#position, end)
     this.#settle()
   }
 
   #skip(after: number, to: number): void {
     this.#put(gapBlock(after, to))
     this.#position = to
-  }
-
-  /** Reads up to the position of the tail, at the client's pace. */
-  async #replay(after: number): Promise<void> {
-    const { tail } = this.#options
-    this.#position = after
-    let isAsked = true
-    while (!this.#isEnded) {
-      const reading = await tail.read(this.#position).catch(() => undefined)
-      if (this.#isEnded) return
-      if (!reading) await delay(retryMs, undefined, { ref: false })
-      // Only the requested position can be in the future; later the stream may be ahead of the tail.
-      else if (isAsked && this.#position > reading.newest) this.#skip(this.#position, reading.newest)
-      else {
-        isAsked = false
-        this.#take(reading)
-        await this.#outbox.emptied()
-        this.#stalls = 0
-        if (this.#position >= tail.position) {
-          this.#isLive = true
-          return
-        }
-      }
-    }
   }
 
   #settle(): void {
@@ -207,7 +185,7 @@ export class Follower {
     clearTimeout(this.#quiet)
     this.#disarm()
     clearTimeout(this.#lastRow)
-    this.#unfollow()
+    this.#leaveTail()
     this.#options.onEnd(reason)
   }
 }

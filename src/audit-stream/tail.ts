@@ -4,29 +4,25 @@ import type { App } from '../core/app.ts'
 import { type Database, sql } from '../db/db.ts'
 import { type Blocks, eventBlocks } from './blocks.ts'
 
-/** The rows after one position, as one statement saw them. */
-export type Reading = {
+/** The rows after one position, as one statement saw them; encoded once for all streams. */
+export type Page = {
   /** In rising `seq`; at most `batch`. */
-  rows: AuditEvent[]
-  /** The reading is complete up to here. */
+  blocks: Blocks
+  /** The page is complete up to here. */
   end: number
-  /** The highest number ever given. */
-  newest: number
   /** The highest number that retention has removed. */
   removed_seq: number
-  /** All rows encoded; built once for all streams. */
-  blocks(): Blocks
 }
 
-/** The single reader of the log for all audit streams of this node; idle while none is connected. */
+/** The log as the audit streams of this node read it; idle while none is connected. */
 export type Tail = {
-  /** Passes every reading from the next one on; call the returned function to stop. */
-  follow(take: (reading: Reading) => void): () => void
-  /** Resolves when everything committed before the call has been passed on; rejects if it cannot be read. */
+  /** Keeps the tail up to date; call the returned function to leave. */
+  join(): () => void
+  /** Resolves when `position` includes everything committed before the call; rejects if it cannot be read. */
   fresh(): Promise<void>
-  /** Reads the rows after `after`, for a stream that is behind the tail. */
-  read(after: number): Promise<Reading>
-  /** Everything up to here has been passed on. */
+  /** The rows after a position, as soon as there are any. */
+  after(position: number): Promise<Page>
+  /** The highest number that streams can read up to. */
   readonly position: number
   /** Stops reading; resolves when nothing is running. */
   end(): Promise<void>
@@ -40,9 +36,15 @@ const pollMs = 1_000
 /** Min time between two readings, so that one reading serves many concurrent writers. */
 const restMs = 20
 
+/** Live streams share the newest page; others share one if they happen to be at the same position. */
+const pagesMax = 4
+
 export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): Tail {
-  const followers = new Set<(reading: Reading) => void>()
+  /** By the position before their rows, oldest first. */
+  const pages = new Map<number, Promise<Page>>()
+  let members = 0
   let position: number | undefined
+  let moved = Promise.withResolvers<void>()
   let asked: PromiseWithResolvers<void> | undefined
   let running: Promise<void> | undefined
   /** When the next reading may start. */
@@ -54,6 +56,7 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
   function start(): void {
     // Skip rows written while no stream was open.
     position = undefined
+    pages.clear()
     const poll = setInterval(wake, pollMs).unref()
     const unlisten = hub.listen(({ wroteAudit }) => {
       if (wroteAudit) wake()
@@ -103,28 +106,40 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
 
   async function advance(): Promise<void> {
     await numberRows(db)
-    if (position === undefined) {
-      position = (await readAfter(db, Number.MAX_SAFE_INTEGER)).newest
-      return
-    }
+    let at = position ?? (await newest(db))
     for (let isMore = true; isMore && !isOver; ) {
-      const reading = await readAfter(db, position)
-      isMore = reading.rows.length === batch
-      position = reading.end
-      for (const take of followers) take(reading)
+      const page = await readAfter(db, at, Number.MAX_SAFE_INTEGER)
+      if (page.end > at) keep(at, Promise.resolve(page))
+      at = page.end
+      isMore = page.blocks.count === batch
+      position = at
+      // Also if there was nothing new, so that streams that have ended do not wait on.
+      moved.resolve()
+      moved = Promise.withResolvers()
     }
   }
 
+  function keep(after: number, page: Promise<Page>): Promise<Page> {
+    pages.set(after, page)
+    page.catch(() => pages.delete(after))
+    const [oldest] = pages.keys()
+    if (pages.size > pagesMax) pages.delete(oldest as number)
+    return page
+  }
+
   return {
-    follow: (take) => {
-      if (followers.size === 0) start()
-      followers.add(take)
+    join: () => {
+      if (++members === 1) start()
       return () => {
-        if (followers.delete(take) && followers.size === 0) stop()
+        if (--members === 0) stop()
       }
     },
     fresh,
-    read: (after) => readAfter(db, after),
+    after: async (at) => {
+      while (position === undefined || at >= position) await moved.promise
+      // No further than the others are, so that streams that catch up share the next page with them.
+      return await (pages.get(at) ?? keep(at, readAfter(db, at, position)))
+    },
     get position() {
       return position ?? 0
     },
@@ -136,30 +151,25 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
   }
 }
 
+async function newest(db: Database): Promise<number> {
+  const { seq } = await db.readOnly.one<{ seq: number }>(sql`select seq from audit_position`)
+  return seq
+}
+
 /** One statement, so that a number missing from its rows was removed before it ran. */
-async function readAfter(db: Database, after: number): Promise<Reading> {
+async function readAfter(db: Database, after: number, upTo: number): Promise<Page> {
   type Row = { newest: number; removed_seq: number } & AuditEvent
   const found = await db.readOnly.rows<Row | (Row & { id: null })>(sql`
     select p.seq as newest, p.removed_seq, row.*
     from audit_position p left join lateral (
       select ${auditColumns} from audit_log l
-      where l.seq > ${after}::bigint order by l.seq limit ${sql.raw(batch)}
+      where l.seq > ${after}::bigint and l.seq <= ${upTo}::bigint order by l.seq limit ${sql.raw(batch)}
     ) row on true
     order by row.seq`)
   const [{ newest, removed_seq }] = found as [Row]
   const rows = found
     .filter(({ id }) => id !== null)
     .map(({ newest: _newest, removed_seq: _removed, ...row }): AuditEvent => row)
-  const end = rows.length === batch ? (rows.at(-1) as AuditEvent).seq : Math.max(after, newest)
-  let blocks: Blocks | undefined
-  return {
-    rows,
-    end,
-    newest,
-    removed_seq,
-    blocks: () => {
-      blocks ??= eventBlocks(rows)
-      return blocks
-    },
-  }
+  const last = rows.length === batch ? (rows.at(-1) as AuditEvent).seq : Math.min(newest, upTo)
+  return { blocks: eventBlocks(rows), end: Math.max(after, last), removed_seq }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { checkCookieKeys } from '../config/kinds.ts'
+import { Broken, cookieKeys, read } from '../config/kinds.ts'
 import { StartError } from '../errors.ts'
 import { createPrivateFile, readPrivateFile } from '../files/private-file.ts'
 
@@ -10,7 +10,7 @@ import { createPrivateFile, readPrivateFile } from '../files/private-file.ts'
  * data dir first: made here it would be 0700, which the database's user cannot enter.
  * Rejects with a configuration StartError (78) if the file is unusable; never overwrites it.
  */
-export async function keptCookieKeys(dataDir: string): Promise<string[]> {
+export async function keptCookieKeys(dataDir: string): Promise<readonly string[]> {
   const path = join(dataDir, 'cookie_keys')
   let file = await readPrivateFile(path)
   if ('missing' in file) {
@@ -25,12 +25,9 @@ export async function keptCookieKeys(dataDir: string): Promise<string[]> {
     file = await readPrivateFile(path)
   }
   if ('problem' in file) throw unusable(path, file.problem, file.remedy)
-  const ring = file.content
-    .split(',')
-    .map((key) => key.trim())
-    .filter((key) => key !== '')
-  const broken = checkCookieKeys(ring)
-  if (broken !== undefined) throw unusable(path, broken)
+  const { rule, text } = cookieKeys()
+  const ring = read(rule, text, file.content)
+  if (ring instanceof Broken) throw unusable(path, ring.rule)
   return ring
 }
 

@@ -1,10 +1,10 @@
 import { readlinkSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { basename } from 'node:path'
-import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads'
+import { type MessagePort, parentPort } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
 
-/** The code of a hashing thread (hash-threads.ts): runs one job at a time, answers in order and in lists. */
+/** The code of a hashing thread (hash-threads.ts): one job, one answer. */
 const functions = { hash: hashSync, verify: verifySync }
 
 export type HashFunctions = typeof functions
@@ -13,24 +13,7 @@ export type HashAnswer = { value: unknown } | { error: unknown }
 
 yieldToOthers()
 const port = parentPort as MessagePort
-port.on('message', work)
-
-/**
- * Under load answers are sent in pairs: a hash evicts everything else from the CPU caches, so the work after a
- * login costs a fifth less when two logins continue together. With fewer than two jobs ready nothing waits.
- */
-function work(first: HashJob): void {
-  const ready = [first]
-  let done: HashAnswer[] = []
-  for (let job = ready.shift(); job; job = ready.shift()) {
-    done.push(answer(job))
-    for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port))
-      ready.push(next.message)
-    if (done.length < 2 && ready.length >= 2) continue
-    port.postMessage(done)
-    done = []
-  }
-}
+port.on('message', (job: HashJob) => port.postMessage(answer(job)))
 
 function answer({ name, args }: HashJob): HashAnswer {
   try {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { parseOptions } from '@node-rs/argon2'
 import { createFairQueue } from '../limits/fair-queue.ts'
-import { hashThreads, jobsPerThread, type RunHash } from './hash-threads.ts'
+import { type RunHash, runHash } from './hash-threads.ts'
 
 /** The most verifications of one attempt: it verifies again if the stored hash changed meanwhile. */
 export const verificationsMax = 3
@@ -13,7 +13,7 @@ export type PasswordsOptions = {
   queueMax: number
   /** Memory in KiB, iterations, lanes. */
   argon2: { memory: number; time: number; parallelism: number }
-  /** Computes a hash. Default: `concurrency` hashing threads of the process. */
+  /** Computes a hash. Default: on a hashing thread of the process. */
   run?: RunHash
 }
 
@@ -41,7 +41,7 @@ export function createPasswords({
   concurrency,
   queueMax,
   argon2,
-  run = hashThreads(concurrency),
+  run = runHash,
 }: PasswordsOptions): Passwords {
   const settings = {
     memoryCost: argon2.memory,
@@ -49,8 +49,7 @@ export function createPasswords({
     parallelism: argon2.parallelism,
     outputLen: 32,
   }
-  // Hands some jobs over in advance, so that no thread waits for its next one.
-  const queue = createFairQueue(jobsPerThread * concurrency, concurrency + queueMax)
+  const queue = createFairQueue(concurrency, concurrency + queueMax)
   const dummy = hashOfNothing(settings)
   const current = parseOptions(dummy)
 

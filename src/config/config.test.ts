@@ -11,7 +11,9 @@ import {
   resolveOptions,
   withDataDir,
 } from './config.ts'
-import { keys } from './table.ts'
+import { written } from './kinds.ts'
+import type { AnySetting } from './setting.ts'
+import { keys, settings } from './table.ts'
 
 const cwd = mkdtempSync(join(tmpdir(), 'ck-config-'))
 afterAll(() => rmSync(cwd, { recursive: true }))
@@ -121,6 +123,8 @@ describe('one value', () => {
     const { config, sources } = parse(env)
     expect(config[name]).toEqual(value)
     expect(sources[name]).toBe('env')
+    const shown = written(settings[name].kind as AnySetting['kind'], value)
+    expect(parse({ ...env, [`CELLKEEP_${name.toUpperCase()}`]: shown }).config[name]).toEqual(value)
   })
 
   const refused: [name: keyof Config, texts: string[]][] = [
@@ -156,7 +160,7 @@ describe('one value', () => {
       // Development mode and given keys avoid problems from rules across settings.
       const found = problems({ CELLKEEP_ENV: 'development', CELLKEEP_COOKIE_KEYS: key, [variable]: text })
       expect(found, text).toHaveLength(1)
-      expect(found[0]).toMatch(new RegExp(`^${variable} .`))
+      expect(found[0]).toMatch(new RegExp(`^${variable} (entry \\d )?must (be|have|not have) \\S.*\\w{3}`))
     }
   })
 

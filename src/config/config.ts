@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { StartError } from '../errors.ts'
 import { meant } from '../wire/closest.ts'
 import { type DeclarationOptions, declarationNames, readDeclarations } from './declarations.ts'
-import { Broken } from './kinds.ts'
+import { Broken, read } from './kinds.ts'
 import { brokenRules, openIpLimiters } from './rules.ts'
 import type { AnySetting, Known } from './setting.ts'
 import { type Config, type Key, keys, type SettingOptions, settings } from './table.ts'
@@ -115,6 +115,12 @@ function take(reading: Reading, key: Key, source: Source, label: string, value: 
   else reading.values.set(key, value)
 }
 
+function readKey({ cwd }: Reading, key: Key, form: 'text' | 'option', given: unknown): unknown {
+  const { kind } = settings[key] as AnySetting
+  const value = read(kind.rule, kind[form], given)
+  return kind.isPath && typeof value === 'string' ? resolve(cwd, value) : value
+}
+
 function readOptions(
   reading: Reading,
   options: Readonly<Record<string, unknown>>,
@@ -128,14 +134,14 @@ function readOptions(
     if (value === undefined) continue
     if (key === 'config')
       reading.problems.push(`${label(key)} is for the environment only: set ${envName(key)}`)
-    else if (isKey(key)) take(reading, key, source, label(key), settings[key].kind.accept(value, reading.cwd))
+    else if (isKey(key)) take(reading, key, source, label(key), readKey(reading, key, 'option', value))
     else reading.problems.push(`${label(key)} is not a setting${meant(key, [...keys, ...declarationNames])}`)
   }
 }
 
 function readEnvironment(reading: Reading, env: Environment): void {
   for (const key of keys) {
-    const { kind, secret } = settings[key] as AnySetting
+    const { secret } = settings[key] as AnySetting
     const name = envName(key)
     const text = env[name]
     const file = secret && env[`${name}_FILE`]
@@ -143,10 +149,10 @@ function readEnvironment(reading: Reading, env: Environment): void {
       take(reading, key, 'env', name, new Broken(`and ${name}_FILE must not both be set`))
     } else if (file) {
       const content = secretFrom(resolve(reading.cwd, file))
-      const value = content instanceof Broken ? content : kind.parse(content, reading.cwd)
+      const value = content instanceof Broken ? content : readKey(reading, key, 'text', content)
       take(reading, key, 'env_file', `${name}_FILE`, value)
     } else if (text) {
-      take(reading, key, 'env', name, kind.parse(text, reading.cwd))
+      take(reading, key, 'env', name, readKey(reading, key, 'text', text))
     }
   }
   const names = keys.map(envName)

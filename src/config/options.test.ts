@@ -85,6 +85,15 @@ describe('config file and options', () => {
     expect(found[0]).toMatch(new RegExp(`^${name} \\(in /x/cellkeep\\.config\\.json\\) \\w+`))
   })
 
+  it('a bad entry of a list is named by its position, a bad limit with what is accepted', () => {
+    expect(
+      problemsOf(() => resolveOptions({ trusted_proxies: ['::1', 'x'], limit_lookup: '0/9' }, cwd)),
+    ).toEqual([
+      'trusted_proxies entry 2 must be an IP address or a CIDR network',
+      'limit_lookup must be max/seconds like 5/900 (1 to 1000000 in 1 to 86400 s), or off',
+    ])
+  })
+
   it('an own key __proto__ is an unknown key like any other', () => {
     const options = JSON.parse('{"__proto__": {"port": 1}}')
     expect(problemsOf(() => parse({}, options))[0]).toMatch(/^__proto__ .* is not a setting/)

@@ -1,4 +1,5 @@
 import { envName, type ParsedConfig, type Source } from './config.ts'
+import { written } from './kinds.ts'
 import type { AnySetting } from './setting.ts'
 import { type Key, keys, settings } from './table.ts'
 
@@ -17,7 +18,6 @@ export const shownSettings = ({ config, sources }: ParsedConfig): ShownSetting[]
 
 function shown(key: Key, value: unknown): string | null {
   const { kind, secret } = settings[key] as AnySetting
-  const text = kind.show(value)
-  if (value === null) return text === 'off' ? text : null
-  return secret ? '***' : text
+  const text = written(kind, value) ?? null
+  return secret && text !== null ? '***' : text
 }

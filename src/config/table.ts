@@ -1,29 +1,26 @@
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { getHeapStatistics } from 'node:v8'
+import { z } from 'zod'
 import { checkNetwork, isLoopbackHost } from './ip.ts'
 import {
-  argon2Cost,
-  type Broken,
-  checkCookieKeys,
+  cookieKeys,
   databaseUrl,
-  each,
+  entry,
   flag,
   hostName,
-  limit,
   list,
   matching,
   oneOf,
   orOff,
   orUnset,
-  orZero,
   path,
   port,
   whole,
 } from './kinds.ts'
 import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
+import { accounts, limits } from './table-limits.ts'
 
 /** A fraction of Node's heap limit, at least `min` and at most 256 MiB. */
 const heapShare = (part: number, min: number): number =>
@@ -55,10 +52,6 @@ const serving = {
   body_limit: setting(whole(65_536, 16_777_216, 'bytes'), {
     default: 1_048_576,
     doc: 'Max size of a request body.',
-  }),
-  body_limit_anonymous: setting(whole(4096, 16_777_216, 'bytes'), {
-    default: 65_536,
-    doc: 'Max size of a request body without a valid credential, including logins; never more than `body_limit`.',
   }),
   arriving_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
     default: () => heapShare(32, 16_777_216),
@@ -106,7 +99,7 @@ const database = {
   }),
   postgres_bin: setting(orUnset(path('a directory with postgres and initdb')), {
     default: null,
-    shown: 'the bundled binaries, else installed ones (15 or newer)',
+    shown: 'the bundled binaries, else those of `/usr/lib/postgresql/<15 to 18>/bin` or the `PATH`',
     doc: 'PostgreSQL binaries for the embedded database.',
   }),
   disk_reserve: setting(orOff(whole(1_048_576, 1_000_000_000_000, 'bytes')), {
@@ -135,22 +128,22 @@ const database = {
 }
 
 const browser = {
-  cookie_keys: setting(
-    orUnset(list('a comma list of one or more different keys, each at least 32 characters', checkCookieKeys)),
-    {
-      default: null,
-      shown: 'embedded database: generated once in `<data dir>/cookie_keys`; PostgreSQL: required',
-      secret: true,
-      doc: 'The first key signs session cookies; all keys verify them. `cellkeep keys generate` makes a key.',
-    },
-  ),
+  cookie_keys: setting(orUnset(cookieKeys()), {
+    default: null,
+    shown: 'embedded database: generated once in `<data dir>/cookie_keys`; PostgreSQL: required',
+    secret: true,
+    doc: 'The first key signs session cookies; all keys verify them. `cellkeep keys generate` makes a key.',
+  }),
   cookie_host_prefix: setting(flag(), { default: false, doc: 'Names the cookie `__Host-svc_session`.' }),
   cookie_secure: setting(flag(), {
     default: true,
     doc: 'False omits `Secure` from the cookie; only allowed with a loopback host.',
   }),
   allowed_origins: setting(
-    list('a comma list of one or more patterns like https://*.app.example:8443', each(checkOriginPattern, 1)),
+    list(
+      'a comma list of one or more patterns like https://*.app.example:8443',
+      z.array(entry(checkOriginPattern)).min(1, 'must have at least one entry'),
+    ),
     {
       default: ({ host }) => (isLoopbackHost(host) ? loopbackOrigins : []),
       shown: 'loopback host: `http://localhost:*,http://127.0.0.1:*,http://[::1]:*`; otherwise required',
@@ -158,11 +151,14 @@ const browser = {
     },
   ),
   cors: setting(flag(), { default: false, doc: 'Sends CORS headers to allowed origins.' }),
-  trusted_proxies: setting(list('a comma list of IP addresses and CIDR networks', each(checkNetwork)), {
-    default: [],
-    shown: 'none',
-    doc: 'Proxies whose `X-Forwarded-For` is trusted.',
-  }),
+  trusted_proxies: setting(
+    list('a comma list of IP addresses and CIDR networks', z.array(entry(checkNetwork))),
+    {
+      default: [],
+      shown: 'none',
+      doc: 'Proxies whose `X-Forwarded-For` is trusted.',
+    },
+  ),
 }
 
 const mountRule = 'a path like /api/rpc of lower-case letters, digits, _ and -, without a trailing slash'
@@ -207,113 +203,6 @@ const features = {
   signup: setting(flag(), { default: true, doc: 'The signup route.' }),
 }
 
-const perAccount = () => orOff(whole(1, 1000))
-
-const accounts = {
-  max_sessions: setting(perAccount(), {
-    default: 5,
-    doc: 'Max sessions per account; a new one ends the oldest.',
-  }),
-  max_tokens: setting(perAccount(), {
-    default: 10,
-    doc: 'Max API tokens per account; a new one revokes the oldest.',
-  }),
-  max_actors: setting(perAccount(), { default: 50, doc: 'Max actors per account.' }),
-  max_cell_edges: setting(orOff(whole(1, 1_000_000)), {
-    default: 10_000,
-    doc: 'Max fields of a cell, and max items of a cell.',
-  }),
-  max_account_cells: setting(orOff(whole(1, 1_000_000_000)), {
-    default: 1_000_000,
-    doc: 'Max cells that an account stores, including deleted ones; admins are exempt.',
-  }),
-  max_account_bytes: setting(orOff(whole(1, 1_000_000_000_000_000, 'bytes')), {
-    default: 10_737_418_240,
-    doc: 'Max bytes of data in those cells; admins are exempt.',
-  }),
-  login_fail_floor_ms: setting(whole(-1, 10_000), {
-    default: 250,
-    doc: 'Min duration of a failed login; 0 or less: none.',
-  }),
-  login_fail_jitter_ms: setting(whole(0, 10_000), {
-    default: 25,
-    doc: 'Max random time added to it; 0: none.',
-  }),
-  hash_concurrency: setting(whole(1, 64), {
-    default: () => Math.min(4, availableParallelism()),
-    shown: 'CPU count, at most 4',
-    doc: 'Max password hashes computed at a time, each on a low-priority thread.',
-  }),
-  hash_queue_max: setting(whole(0, 10_000), {
-    default: 64,
-    doc: 'Max hashes that wait; beyond it, calls are refused with 503 `busy`.',
-  }),
-  argon2: setting(argon2Cost(), {
-    default: { memoryCost: 19_456, timeCost: 2, parallelism: 1 },
-    doc: 'Argon2id cost; none of the three may be below the default except in development.',
-  }),
-  cleanup_interval_s: setting(orZero(orOff(whole(10, 86_400))), {
-    default: 600,
-    library: null,
-    doc: 'Interval at which expired rows are removed.',
-  }),
-  audit_retention_days: setting(orOff(whole(1, 36_500)), {
-    default: null,
-    doc: 'Age at which audit rows are removed.',
-  }),
-  cell_tombstone_retention_days: setting(orOff(whole(1, 36_500)), {
-    default: null,
-    doc: 'Age at which deleted cells are removed for good.',
-  }),
-}
-
-const allowance = (max: number, seconds: number, doc: string) =>
-  setting(orOff(limit()), { default: { max, seconds }, doc })
-
-const limits = {
-  limit_store: setting(oneOf('memory', 'postgres'), {
-    default: 'memory',
-    doc: 'Where limiters count: in the `memory` of each process, or in `postgres` for all nodes together.',
-  }),
-  limit_login_ip: allowance(
-    30,
-    900,
-    'Failed logins per IP; an IPv6 /48 gets ten times as many, as for every limit per IP.',
-  ),
-  limit_login_account: allowance(
-    10,
-    1800,
-    'Failed logins per username tried, and wrong current passwords per account. An IP that logged in to the account in the last 90 days is counted separately.',
-  ),
-  limit_bootstrap_ip: allowance(5, 900, 'Failed bootstraps per IP.'),
-  limit_signup_ip: allowance(5, 900, 'Refused signups per IP.'),
-  limit_signup_username: allowance(10, 1800, 'Refused signups per username.'),
-  limit_signup_open_ip: allowance(10, 3600, 'Successful open signups per IP.'),
-  limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
-  limit_account: allowance(1200, 900, 'Token creation and account deletion per account.'),
-  limit_admin_write: allowance(1200, 900, 'Administrative changes per account.'),
-  limit_role_revoke: allowance(1200, 900, 'Role grant revocations per account.'),
-  limit_role_write: allowance(1200, 900, 'Offers and role assignments per account.'),
-  limit_admin_read: allowance(1200, 900, 'Administrative lists per account.'),
-  limit_cell_create: allowance(1200, 900, 'Cells created per account.'),
-  limit_cell_write: allowance(6000, 900, 'Changes to cells, edges and grants per account.'),
-  limit_cell_clone: allowance(
-    20_000,
-    900,
-    'Size of clones per account: each cell counts 1, as do each 16 KiB of data and each 32 edges.',
-  ),
-  limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
-  max_connections: setting(whole(1, 1_000_000), {
-    default: 10_000,
-    doc: 'Max sockets plus streams per process.',
-  }),
-  ws_per_account: setting(whole(1, 10_000), { default: 50, doc: 'Max sockets per account and process.' }),
-  sse_per_credential: setting(whole(1, 1000), {
-    default: 10,
-    doc: 'Max streams per credential and process.',
-  }),
-}
-
 /** The sections of the docs. */
 export const groups = [
   { title: 'Server', settings: serving },
@@ -331,12 +220,12 @@ export const keys = Object.keys(settings) as Key[]
 
 /** All settings by key, parsed. Null is `off` or unset. */
 export type Config = {
-  readonly [K in Key]: Exclude<ReturnType<(typeof settings)[K]['kind']['parse']>, Broken>
+  readonly [K in Key]: z.output<(typeof settings)[K]['kind']['option']>
 }
 
 /** The settings that a config file or `createService` can set; `config` is for the environment only. */
 export type SettingOptions = {
-  readonly [K in Exclude<Key, 'config'>]?: (typeof settings)[K]['kind']['option'] | undefined
+  readonly [K in Exclude<Key, 'config'>]?: z.input<(typeof settings)[K]['kind']['option']> | undefined
 }
 
 const loopbackOrigins = ['http://localhost:*', 'http://127.0.0.1:*', 'http://[::1]:*']

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { access, readdir } from 'node:fs/promises'
+import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import { StartError } from '../errors.ts'
@@ -27,7 +27,7 @@ const otherWays =
 
 /**
  * Finds the programs of the embedded database: in the configured directory, else in the bundled package, else
- * on the machine. Throws a StartError (78) that says what to do if none runs here (Windows, Alpine).
+ * where the machine has them. Throws a StartError (78) that says what to do if none runs here (Windows, Alpine).
  */
 export async function findBinaries(options: BinariesOptions): Promise<Binaries> {
   if (process.platform === 'win32')
@@ -40,14 +40,14 @@ export async function findBinaries(options: BinariesOptions): Promise<Binaries> 
   })
   if (bundled !== undefined) return bundled
   if (tried.length === 0) tried.push(`no PostgreSQL is bundled for ${process.platform}-${process.arch}`)
-  for (const bin of await machineDirectories()) {
+  for (const bin of machineDirectories()) {
     const found = await inspect(bin, {}, options.user).catch(() => undefined)
     if (found === undefined || found.major < oldestMajor) continue
     options.onNotice?.(`Using PostgreSQL ${found.major} of ${bin}: ${tried.join(', ')}`)
     return found
   }
   throw missing(
-    `No PostgreSQL for the embedded database: ${tried.join(', ')}, and none is installed on this machine; ${otherWays}`,
+    `No PostgreSQL for the embedded database: ${tried.join(', ')}, and none is in the PATH or in /usr/lib/postgresql; ${otherWays}`,
   )
 }
 
@@ -109,23 +109,10 @@ async function runProgram(file: string, env: Record<string, string>, user: Datab
   }
 }
 
-/** Directories where packages install server programs, newest version first, then those of the PATH. */
-async function machineDirectories(): Promise<string[]> {
-  const parents = [
-    { parent: '/usr/lib/postgresql', name: /^(\d+)$/ },
-    { parent: '/usr', name: /^pgsql-(\d+)$/ },
-    { parent: '/usr/libexec', name: /^postgresql(\d+)$/, bin: '' },
-    { parent: '/opt/homebrew/opt', name: /^postgresql@(\d+)$/ },
-    { parent: '/usr/local/opt', name: /^postgresql@(\d+)$/ },
-  ]
-  const found: { path: string; major: number }[] = []
-  for (const { parent, name, bin = 'bin' } of parents)
-    for (const entry of await readdir(parent).catch(() => [])) {
-      const major = Number(name.exec(entry)?.[1])
-      if (major >= oldestMajor) found.push({ path: join(parent, entry, bin), major })
-    }
-  const path = (process.env.PATH ?? '').split(delimiter).filter((dir) => dir.startsWith('/'))
-  return [...found.sort((a, b) => b.major - a.major).map((entry) => entry.path), ...path]
-}
+/** Where Debian's packages put the programs, newest first, then the PATH, where other systems link them. */
+const machineDirectories = (): string[] => [
+  ...[18, 17, 16, 15].map((major) => `/usr/lib/postgresql/${major}/bin`),
+  ...(process.env.PATH ?? '').split(delimiter).filter((dir) => dir.startsWith('/')),
+]
 
 const missing = (message: string): StartError => new StartError('postgres_binaries_missing', message, 78)

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Log } from '../log/log.ts'
-import { encodeSignal, isEmpty, isUrgent, merged, type Signal, signalDecoder } from './committed.ts'
+import { encodeSignal, isEmpty, merged, type Signal, signalDecoder } from './committed.ts'
 
 /**
  * Signals between the processes on one database, by LISTEN and NOTIFY on a connection of their own. Inside
@@ -27,11 +27,8 @@ export type Heard = {
 const channel = 'cellkeep'
 const sendText = `select pg_notify('${channel}', payload) from unnest($1::text[]) as payload`
 
-/**
- * Min time between two notifications, so that many small mutations share one. An urgent signal (`isUrgent`) ends
- * the long rest early.
- */
-const restMs = { short: 10, long: 50 }
+/** Min time between two notifications, so that many small mutations share one. */
+const restMs = 20
 const retryMs = { first: 100, max: 5_000 }
 /** How often the connection is checked. */
 const pingMs = 15_000
@@ -44,7 +41,6 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
   let heard: Heard | undefined
   let waiting: Signal | undefined
   let sending: Promise<void> | undefined
-  let hurry: (() => void) | undefined
   /** Aborted on close: no more rests, queued signals go at once. */
   const leaving = new AbortController()
   const ended = new AbortController()
@@ -80,19 +76,8 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
       } catch (error) {
         log.warn({ err: error }, 'a signal to other nodes is lost; they find out within 30 s')
       }
-      await rest()
+      await delay(restMs, undefined, { signal: leaving.signal }).catch(() => {})
     }
-  }
-
-  /** Short if something urgent is queued or arrives, else long; none while closing. */
-  async function rest(): Promise<void> {
-    const pause = (ms: number) => delay(ms, undefined, { signal: leaving.signal }).catch(() => {})
-    await pause(restMs.short)
-    if (waiting && isUrgent(waiting)) return
-    const urged = new Promise<void>((resolve) => {
-      hurry = resolve
-    })
-    await Promise.race([pause(restMs.long - restMs.short), urged])
   }
 
   function drop(why: string): void {
@@ -104,7 +89,6 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     send: (signal) => {
       if (ended.signal.aborted || isEmpty(signal)) return
       waiting = merged(waiting, signal)
-      if (isUrgent(signal)) hurry?.()
       start()
     },
     listen: (by) => {

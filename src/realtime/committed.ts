@@ -28,8 +28,6 @@ export type Closing =
       kind: 'credentials'
       account_id: string
       ended: { type: CredentialType; ids: string[] | null }[]
-      /** Not on request: the newest session of the account pushed out the oldest. */
-      evicted?: boolean
     }
   | { kind: 'account'; account_id: string }
   | { kind: 'actor'; actor_id: string }
@@ -42,10 +40,8 @@ const credentials = (row: AuditRow, ...ended: { type: CredentialType; ids: strin
   account_id: row.target_account_id as string,
   ended,
 })
-const oneSession: Judge = (row, { session_id, cause }) => ({
-  ...credentials(row, { type: 'session', ids: [session_id as string] }),
-  ...(cause === 'cap' && { evicted: true }),
-})
+const oneSession: Judge = (row, { session_id }) =>
+  credentials(row, { type: 'session', ids: [session_id as string] })
 const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as string })
 
 /**
@@ -123,13 +119,6 @@ export function merged(a: Signal | undefined, b: Signal): Signal {
 
 export const isEmpty = ({ notifications, closings, wroteAudit, cleared }: Signal): boolean =>
   !wroteAudit && !cleared && notifications.length === 0 && closings.length === 0
-
-/** Whether a client waits for it. Hints at audit rows aren't urgent, nor are the evictions that logins cause. */
-export const isUrgent = ({ notifications, closings, cleared, gap }: Signal): boolean =>
-  gap === true ||
-  cleared !== undefined ||
-  notifications.length > 0 ||
-  closings.some((closing) => closing.kind !== 'credentials' || !closing.evicted)
 
 /**
  * A signal as payloads `<node> <index>/<count> <piece>`, since the largest offer, escaped, doesn't fit in one. Plain

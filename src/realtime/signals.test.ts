@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Notification } from '../notifications.ts'
-import { closingsOf, encodeSignal, isUrgent, merged, type Signal, signalDecoder } from './committed.ts'
+import { encodeSignal, merged, type Signal, signalDecoder } from './committed.ts'
 
 const quiet: Signal = { notifications: [], closings: [], wroteAudit: false }
 
@@ -115,28 +115,5 @@ describe('a signal', () => {
       wroteAudit: true,
     })
     expect(merged(merged(undefined, { ...quiet, wroteAudit: true }), quiet).wroteAudit).toBe(true)
-  })
-
-  it('is urgent where somebody waits for it: a message, or the end of what was ended on purpose', () => {
-    const ids = { actor_id: null, account_id: null, target_actor_id: null, target_account_id: randomUUID() }
-    const ended = (event_type: string, metadata: Record<string, unknown>): Signal => ({
-      ...quiet,
-      wroteAudit: true,
-      closings: closingsOf([{ event_type, outcome: 'success', ...ids, ip: null, metadata }]),
-    })
-    const session_id = 'a'.repeat(64)
-    const evicted = ended('session_revoke', { session_id, cause: 'cap' })
-    expect(evicted.closings).toHaveLength(1)
-    const urgent = [
-      { ...quiet, notifications: [largestOffer('a')] },
-      ended('session_revoke', { session_id }),
-      ended('session_revoke', { session_id, cause: 'replaced' }),
-      ended('logout', { session_id }),
-      ended('token_revoke', { token_id: session_id, cause: 'cap' }),
-      ended('account_delete', {}),
-    ]
-    expect(urgent.map(isUrgent)).toEqual(urgent.map(() => true))
-    expect([quiet, { ...quiet, wroteAudit: true }, evicted].map(isUrgent)).toEqual([false, false, false])
-    expect(isUrgent(merged(evicted, ended('logout', { session_id })))).toBe(true)
   })
 })

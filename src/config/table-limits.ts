@@ -1,0 +1,112 @@
+import { availableParallelism } from 'node:os'
+import { argon2Cost, limit, oneOf, orOff, orZero, whole } from './kinds.ts'
+import { setting } from './setting.ts'
+
+/** The part of the table of settings (table.ts) that bounds what accounts and clients may have and do. */
+
+const perAccount = () => orOff(whole(1, 1000))
+
+export const accounts = {
+  max_sessions: setting(perAccount(), {
+    default: 5,
+    doc: 'Max sessions per account; a new one ends the oldest.',
+  }),
+  max_tokens: setting(perAccount(), {
+    default: 10,
+    doc: 'Max API tokens per account; a new one revokes the oldest.',
+  }),
+  max_actors: setting(perAccount(), { default: 50, doc: 'Max actors per account.' }),
+  max_cell_edges: setting(orOff(whole(1, 1_000_000)), {
+    default: 10_000,
+    doc: 'Max fields of a cell, and max items of a cell.',
+  }),
+  max_account_cells: setting(orOff(whole(1, 1_000_000_000)), {
+    default: 1_000_000,
+    doc: 'Max cells that an account stores, including deleted ones; admins are exempt.',
+  }),
+  max_account_bytes: setting(orOff(whole(1, 1_000_000_000_000_000, 'bytes')), {
+    default: 10_737_418_240,
+    doc: 'Max bytes of data in those cells; admins are exempt.',
+  }),
+  login_fail_floor_ms: setting(whole(-1, 10_000), {
+    default: 250,
+    doc: 'Min duration of a failed login; 0 or less: none.',
+  }),
+  login_fail_jitter_ms: setting(whole(0, 10_000), {
+    default: 25,
+    doc: 'Max random time added to it; 0: none.',
+  }),
+  hash_concurrency: setting(whole(1, 64), {
+    default: () => Math.min(4, availableParallelism()),
+    shown: 'CPU count, at most 4',
+    doc: 'Max password hashes computed at a time, each on a low-priority thread.',
+  }),
+  hash_queue_max: setting(whole(0, 10_000), {
+    default: 64,
+    doc: 'Max hashes that wait; beyond it, calls are refused with 503 `busy`.',
+  }),
+  argon2: setting(argon2Cost(), {
+    default: { memoryCost: 19_456, timeCost: 2, parallelism: 1 },
+    doc: 'Argon2id cost; none of the three may be below the default except in development.',
+  }),
+  cleanup_interval_s: setting(orZero(orOff(whole(10, 86_400))), {
+    default: 600,
+    library: null,
+    doc: 'Interval at which expired rows are removed.',
+  }),
+  audit_retention_days: setting(orOff(whole(1, 36_500)), {
+    default: null,
+    doc: 'Age at which audit rows are removed.',
+  }),
+  cell_tombstone_retention_days: setting(orOff(whole(1, 36_500)), {
+    default: null,
+    doc: 'Age at which deleted cells are removed for good.',
+  }),
+}
+
+const allowance = (max: number, seconds: number, doc: string) =>
+  setting(orOff(limit()), { default: { max, seconds }, doc })
+
+export const limits = {
+  limit_store: setting(oneOf('memory', 'postgres'), {
+    default: 'memory',
+    doc: 'Where limiters count: in the `memory` of each process, or in `postgres` for all nodes together.',
+  }),
+  limit_login_ip: allowance(
+    30,
+    900,
+    'Failed logins per IP; an IPv6 /48 gets ten times as many, as for every limit per IP.',
+  ),
+  limit_login_account: allowance(
+    10,
+    1800,
+    'Failed logins per username tried, and wrong current passwords per account. An IP that logged in to the account in the last 90 days is counted separately.',
+  ),
+  limit_bootstrap_ip: allowance(5, 900, 'Failed bootstraps per IP.'),
+  limit_signup_ip: allowance(5, 900, 'Refused signups per IP.'),
+  limit_signup_username: allowance(10, 1800, 'Refused signups per username.'),
+  limit_signup_open_ip: allowance(10, 3600, 'Successful open signups per IP.'),
+  limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
+  limit_account: allowance(1200, 900, 'Token creation and account deletion per account.'),
+  limit_admin_write: allowance(1200, 900, 'Administrative changes per account.'),
+  limit_role_revoke: allowance(1200, 900, 'Role grant revocations per account.'),
+  limit_role_write: allowance(1200, 900, 'Offers and role assignments per account.'),
+  limit_admin_read: allowance(1200, 900, 'Administrative lists per account.'),
+  limit_cell_create: allowance(1200, 900, 'Cells created per account.'),
+  limit_cell_write: allowance(6000, 900, 'Changes to cells, edges and grants per account.'),
+  limit_cell_clone: allowance(
+    20_000,
+    900,
+    'Size of clones per account: each cell counts 1, as do each 16 KiB of data and each 32 edges.',
+  ),
+  limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
+  max_connections: setting(whole(1, 1_000_000), {
+    default: 10_000,
+    doc: 'Max sockets plus streams per process.',
+  }),
+  ws_per_account: setting(whole(1, 10_000), { default: 50, doc: 'Max sockets per account and process.' }),
+  sse_per_credential: setting(whole(1, 1000), {
+    default: 10,
+    doc: 'Max streams per credential and process.',
+  }),
+}
