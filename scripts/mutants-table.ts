@@ -82,9 +82,6 @@ export const groups: Group[] = [
     file: 'src/cells/access.ts',
     tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts'],
     mutants: [
-      ['g.revoked_at is null and g.closed_at is null', 'g.closed_at is null'],
-      ['g.revoked_at is null and g.closed_at is null', 'g.revoked_at is null'],
-      ['g.expires_at > statement_timestamp()', 'true'],
       [`g.role = 'admin' and g.scope_id is null`, `g.role = 'admin'`],
       [`bool_or(g.role = 'admin' and`, `bool_or(`],
       [`'r:*:' || g.role`, `'r:*:' || 'admin'`],
@@ -110,6 +107,15 @@ export const groups: Group[] = [
       ['manage: sql`(${live} and (me.is_admin or ${owner}))`', 'manage: sql`(${live} and ${owner})`'],
       ['view: sql`(${live} and (me.is_admin or', 'view: sql`(${live} and ('],
       [' or ${owner} or ${held}))`', ' or ${owner}))`'],
+    ],
+  },
+  {
+    file: 'src/auth/active-grant.ts',
+    tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts', 'src/auth/caller.test.ts'],
+    mutants: [
+      ['g.revoked_at is null and g.closed_at is null', 'g.closed_at is null'],
+      ['g.revoked_at is null and g.closed_at is null', 'g.revoked_at is null'],
+      ['g.expires_at > statement_timestamp()', 'true'],
     ],
   },
   {
@@ -142,7 +148,7 @@ export const groups: Group[] = [
       ['own.length === given.length && timingSafeEqual(own, given)', 'own.length === given.length'],
       ['found.expires * 1000 <= now()', 'false'],
       ['found.expires * 1000 <= now()', 'found.expires * 1000 < now()'],
-      ['sign: (text) => digest(first, text)', 'sign: (text) => digest(keys.at(-1) as KeyObject, text)'],
+      ['sign: (text, key = 0)', 'sign: (text, key = keys.length - 1)'],
       [
         "createMac(ring.map((key) => createSecretKey(digest(key, `derive:${purpose}`), 'utf8')))",
         'createMac(ring)',
@@ -203,7 +209,7 @@ export const groups: Group[] = [
         'where actor.account_id = account.id and actor.deleted_at is null',
         'where actor.account_id = account.id',
       ],
-      ['where g.actor_id = actor.id and g.revoked_at is null', 'where g.actor_id = actor.id'],
+      ['where g.actor_id = actor.id and ${activeGrant}', 'where g.actor_id = actor.id'],
       ['if (!row || !scope) return null', 'if (!row) return null'],
       ['(await daemon?.holds(presented))', 'true'],
       [`return toCaller(row, 'api_token', scope)`, `return toCaller(row, 'api_token', { kind: 'full' })`],
@@ -213,10 +219,10 @@ export const groups: Group[] = [
     file: 'src/core/cursor.ts',
     tests: ['src/core/cursor.test.ts', 'src/core/page.test.ts', 'src/cells/list/cursor.test.ts'],
     mutants: [
-      ['if (mac.verify(signed(payload, binding), cursor.slice(-macLength)) < 0) return undefined', ''],
+      ['if (key < 0) return undefined', ''],
       ['`${payload}.${binding}`', '`${payload}`'],
       ['`${payload}.${binding}`', '`${payload}${binding}`'],
-      ['cursor.length > cursorLengthMax', 'false'],
+      ['if (mac.verify(signed(payload, binding), signature) >= 0) return', 'return'],
     ],
   },
   {

@@ -7,7 +7,7 @@ import { me } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Kind, Path, Visibility } from './cells.ts'
 import { compactBytes, Data } from './data.ts'
 import { mayCreate, validated } from './hooks.ts'
-import { cellsUnderWay, counted, noQuota, type Quota, quotaOf, room, storeWithin } from './usage.ts'
+import { cellsUnderWay, counted, noQuota, quotaOf, room, storeWithin, type Write } from './usage.ts'
 
 export const cell_create = mutation({
   doc: 'Create a cell owned by the acting actor. Only admins may give it a path.',
@@ -48,9 +48,13 @@ export const cell_create = mutation({
     const quota = is_admin ? noQuota : quotaOf(app.config)
     const cell = await insertCell(
       db,
-      { actor_id: actor.id, account_id: account.id },
+      actor.id,
       { kind, visibility, path, data },
-      quota,
+      {
+        account_id: account.id,
+        quota,
+        isAlone: app.gate.isAlone(account.id),
+      },
     )
     if (!cell) throw fail('cell_path_admin_only')
     audit('cell_create', { cell_id: cell.id })
@@ -63,15 +67,15 @@ type NewCell = { kind: string | null; visibility: string; path: string | null; d
 /** Undefined if a path is given and the actor is not an admin when the statement runs. */
 async function insertCell(
   db: Queryable,
-  { actor_id, account_id }: { actor_id: string; account_id: string },
+  actor_id: string,
   cell: NewCell,
-  quota: Quota,
+  counting: Omit<Write, 'amount'>,
 ): Promise<Cell | undefined> {
   const { kind, visibility, path, data } = cell
   const bytes = compactBytes(data)
   const values = sql`${kind}::text, ${visibility}::text, ${path}::text, ${JSON.stringify(data)}::jsonb,
     ${bytes}::int, ${actor_id}::uuid`
-  const write = { account_id, amount: { cells: 1, bytes }, quota }
+  const write = { ...counting, amount: { cells: 1, bytes } }
   try {
     return await storeWithin(db, write, cellsUnderWay, (way) =>
       db.first<Cell>(sql`

@@ -45,7 +45,7 @@ export const cell_update = mutation({
       })
     return input
   },
-  async handler(input, { app, actor, role_grants, db, audit, fail }) {
+  async handler(input, { app, account, actor, role_grants, db, audit, fail }) {
     app.disk.admit()
     const { cell_id, expected_version } = input
     if (typeof input.path === 'string' && !holdsAdmin(role_grants)) throw fail('cell_path_admin_only')
@@ -68,7 +68,12 @@ export const cell_update = mutation({
     const grown = owner && change.data && compactBytes(change.data) - owner.data_bytes
     const quota = is_admin ? noQuota : quotaOf(app.config)
     const store = grown
-      ? { account_id: owner.account_id, amount: { cells: 0, bytes: grown }, quota }
+      ? {
+          account_id: owner.account_id,
+          amount: { cells: 0, bytes: grown },
+          quota,
+          isAlone: owner.account_id === account.id && app.gate.isAlone(account.id),
+        }
       : undefined
     const cell = await write(db, actor.id, cell_id, change, store).catch((error) => {
       throw cellWriteError(error, field)

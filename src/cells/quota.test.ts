@@ -112,6 +112,22 @@ it('far from the limit writers do not wait for each other, and everything is cou
   expect(counted).toMatchObject({ cells: 35 })
 })
 
+it('an account that writes one call at a time is counted in one row, whichever connections it gets', async () => {
+  await using own = await testService()
+  const people = await Promise.all(Array.from({ length: 4 }, () => own.account()))
+  for (let n = 0; n < 8; n++) await Promise.all(people.map((person) => create(person, 2 + 10 * n)))
+  const { rows } = await own.service.app.db.one<{ rows: number }>(
+    sql`select count(*)::int as rows from cell_usage where account_id = ${people[0]?.id}`,
+  )
+  expect(rows).toBe(1)
+  await Promise.all(
+    people.map(async (person) => {
+      const { counted, stored } = await usage(person, own)
+      expect(counted).toEqual(stored)
+    }),
+  )
+})
+
 it('writes to cells have a budget, and clones have one by what they create', async () => {
   await using small = await testService({ limit_cell_write: '3/900', limit_cell_clone: '4/900' })
   const ada = await small.account()

@@ -15,8 +15,13 @@ export const quotaOf = ({ max_account_cells, max_account_bytes }: Config): Quota
 
 export const noQuota: Quota = { cells: null, bytes: null }
 
-/** Rows per account. Writers pick one by their server process; row 0 is for accounts near their quota. */
+/**
+ * Rows per account for concurrent writers, which pick one by their server process. Row 0 is for accounts near their
+ * quota. A writer that is alone takes the row behind these: most accounts never need another, so the row is there
+ * to be updated, and there is only one to add up. Two nodes that both do so wait for each other.
+ */
 const shards = 64
+const loneShard = sql.raw(shards + 1)
 
 /**
  * How much concurrent writers may add without seeing each other: a thousand cells, or as many bytes as a
@@ -26,7 +31,8 @@ export const cellsUnderWay: Amount = { cells: 1000, bytes: 268_435_456 }
 /** The same for 64 of the largest clones. */
 export const clonesUnderWay: Amount = { cells: 64_000, bytes: 1_073_741_824 }
 
-export type Write = { account_id: string; amount: Amount; quota: Quota }
+/** `isAlone`: the account has nothing else under way in this process. */
+export type Write = { account_id: string; amount: Amount; quota: Quota; isAlone?: boolean }
 
 /**
  * How a write is counted: in which row (that of its server process, or row 0 under its lock), and how much room
@@ -64,14 +70,14 @@ function see(account_id: string): void {
  * `counted` adds them to the usage if `written`, which the statement puts in between, has a row.
  */
 export function room({ account_id, amount, quota }: Write, { margin }: Way): Sql {
-  if (margin === null) return sql`room as (select)`
-  const fits = (['cells', 'bytes'] as const)
-    .filter((limit) => quota[limit] !== null && amount[limit] > 0)
-    .map((limit) => {
-      const used = sql`select coalesce(sum(${sql.raw(limit)}), 0) from cell_usage where account_id = ${account_id}::uuid`
-      return sql`(${used}) + ${amount[limit] + margin[limit]}::bigint <= ${quota[limit]}::bigint`
-    })
-  return sql`room as (select ${fits.length === 0 ? sql.empty : sql`where ${sql.join(fits, ' and ')}`})`
+  const limits = (['cells', 'bytes'] as const).filter((limit) => quota[limit] !== null && amount[limit] > 0)
+  if (margin === null || limits.length === 0) return sql`room as (select)`
+  const fits = limits.map(
+    (limit) =>
+      sql`coalesce(sum(${sql.raw(limit)}), 0) + ${amount[limit] + margin[limit]}::bigint <= ${quota[limit]}::bigint`,
+  )
+  return sql`room as (
+    select from cell_usage where account_id = ${account_id}::uuid having ${sql.join(fits, ' and ')})`
 }
 
 export const counted = ({ account_id, amount }: Write, { shard }: Way): Sql => sql`counted as (
@@ -96,13 +102,14 @@ export async function storeWithin<T>(
   underWay: Amount,
   store: (way: Way) => Promise<T | undefined>,
 ): Promise<T | undefined> {
-  const { account_id, amount, quota } = write
+  const { account_id, amount, quota, isAlone } = write
+  const shard = isAlone ? loneShard : ownShard
   const limits = (['cells', 'bytes'] as const).filter((limit) => quota[limit] !== null && amount[limit] > 0)
   const isSmall = limits.some((limit) => (quota[limit] as number) <= underWay[limit])
-  if (limits.length === 0) return await store({ margin: null, shard: ownShard })
+  if (limits.length === 0) return await store({ margin: null, shard })
   if (!isSmall) {
     const isFar = amount.cells <= 1 && isSeenFar(account_id)
-    const stored = await store({ margin: isFar ? null : underWay, shard: ownShard })
+    const stored = await store({ margin: isFar ? null : underWay, shard })
     // Only a write with a cell has checked both cells and bytes.
     if (stored !== undefined && !isFar && amount.cells === 1) see(account_id)
     if (stored !== undefined) return stored

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type pg from 'pg'
 
 /** Bytes of large results that may be arriving at the same time, beyond which they arrive one after the other. */
-const arrivingMax = 16_777_216
+const arrivingMax = 4_194_304
 /** A result that is shorter never waits. */
 const shortMax = 262_144
 
@@ -49,16 +49,21 @@ export class Receiving {
   #end(result: Result): void {
     const { bytes } = result
     result.bytes = 0
-    result.isPaused = false
+    // Its last bytes may have come just when it was paused.
+    resume(result)
     if (!this.#large.delete(result)) return
     this.#bytes -= bytes
     for (const next of this.#large) {
-      if (next.isPaused) next.socket.resume()
-      next.isPaused = false
+      resume(next)
       // The oldest in any case; others while there is room.
       if (this.#bytes > arrivingMax) return
     }
   }
+}
+
+function resume(result: Result): void {
+  if (result.isPaused) result.socket.resume()
+  result.isPaused = false
 }
 
 /** The connection below a client, which the types of pg leave out. */

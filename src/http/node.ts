@@ -13,9 +13,6 @@ type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 type Listener = (request: IncomingMessage, response: ServerResponse) => void
 type Limits = Pick<Config, 'unsent_max' | 'answer_stall_ms' | 'arriving_max'>
 
-/** Requests whose client waits for `100 Continue` before it sends the body. */
-const awaitsContinue = new WeakSet<IncomingMessage>()
-
 /** The adapter for a `node:http` server of your own; bounds the resources that one client can take. */
 export const nodeListener = (handle: Handle, limits: Partial<Limits> = {}): Listener =>
   createListener(handle, {
@@ -28,10 +25,10 @@ export const nodeListener = (handle: Handle, limits: Partial<Limits> = {}): List
  * The edge gets path and headers as they were sent. A Request object would normalise the path, and creating one
  * costs a fifth of the throughput.
  */
-function createListener(handle: Handle, limits: Limits) {
+function createListener(handle: Handle, limits: Limits, sendsContinue = false) {
   const bodies = new RequestBodies(limits.arriving_max)
   const connections = new Connections(limits, (connection, request, response) => {
-    handle(edgeRequest(request, response, bodies))
+    handle(edgeRequest(request, response, bodies, sendsContinue))
       .then((reply) => send(connection, request, response, reply))
       .catch(() => response.destroy())
   })
@@ -52,7 +49,7 @@ export function createNodeServer(
   config: Pick<Config, 'request_timeout_ms' | 'ws' | 'ws_path'> & Limits,
   upgrade: Upgrade,
 ): { server: Server; drain(): void } {
-  const { listener, connections, bodies } = createListener(handle, config)
+  const { listener, connections, bodies } = createListener(handle, config, true)
   const isSocketPath = ({ url }: IncomingMessage): boolean => url?.split('?', 1)[0] === config.ws_path
   const server = createServer(
     {
@@ -82,11 +79,8 @@ export function createNodeServer(
   // Without a listener Node would cut the connection without an answer.
   server.on('connect', (request) => connections.of(request.socket).endUnparsed(badRequest))
   // Node would send 100 even for a body that is refused unread, and an empty 417 for other expectations.
-  server.on('checkContinue', (request, response) => {
-    awaitsContinue.add(request)
-    server.emit('request', request, response)
-  })
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  for (const event of ['checkContinue', 'checkExpectation'])
+    server.on(event, (request, response) => server.emit('request', request, response))
   return {
     server,
     /** Stops waiting for clients that hold up the shutdown with an unfinished body or by not reading. */
@@ -103,14 +97,20 @@ const parserStatus: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 }
 
-function edgeRequest(request: IncomingMessage, response: ServerResponse, bodies: RequestBodies): EdgeRequest {
+/** `sendsContinue`: a client may wait for `100 Continue` before it sends the body. */
+function edgeRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  bodies: RequestBodies,
+  sendsContinue: boolean,
+): EdgeRequest {
   const { headers } = request
   return {
     ...requestHead(request),
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
-    body: (limit, raise) => {
-      if (awaitsContinue.has(request)) response.writeContinue()
-      return bodies.read(request, limit, raise)
+    body: (limit, isKnown) => {
+      const awaitsContinue = sendsContinue && headers.expect !== undefined && request.httpVersion === '1.1'
+      return bodies.read(request, limit, isKnown, awaitsContinue ? () => response.writeContinue() : undefined)
     },
     isGone: () => request.socket.destroyed,
   }

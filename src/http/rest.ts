@@ -6,7 +6,6 @@ import { refusal } from '../errors.ts'
 import { badText, issue, toIssues } from '../wire/issues.ts'
 import { withRules } from '../wire/rules.ts'
 import {
-  bodyLimit,
   type EdgeReply,
   type EdgeRequest,
   emptyReply,
@@ -74,7 +73,7 @@ async function readInput(
   request: EdgeRequest,
   isKnown: boolean,
 ): Promise<unknown> {
-  const text = await readJsonText(request, bodyLimit(config, isKnown))
+  const text = await readJsonText(request, config.body_limit, () => isKnown)
   const sent = parseText(text)
   if (!('value' in sent) || !isObject(sent.value)) throw refusal('invalid_json_body')
   const bad = sent.mayHold ? badText(sent.value) : undefined

@@ -65,6 +65,11 @@ export class Gate {
     }
   }
 
+  /** Whether the caller has only one call admitted. */
+  isAlone(caller: string): boolean {
+    return this.#callers.get(caller)?.running === 1
+  }
+
   /** Returns undefined if admitted immediately, so that nothing is awaited. */
   #enter(key: string, isRead: boolean): Promise<void> | undefined {
     const caller = this.#callers.get(key) ?? { running: 0, reading: 0, waiting: [] }

@@ -152,7 +152,7 @@ async function acceptedBefore(
 /** Whether the role can still be offered, and by this grantor. */
 async function isAuthorised(app: App, offer: StoredOffer, grantor: Grantor | undefined): Promise<boolean> {
   const { role, to_account_id, to_actor_id, scope_kind, scope_id, message, grant_expires_at } = offer
-  if (!grantor || !app.registry.role(role)?.grant_paths.includes('admin')) return false
+  if (!grantor || !app.registry.grantable.includes(role)) return false
   return await mayOffer(app, {
     phase: 'accept',
     grantor,

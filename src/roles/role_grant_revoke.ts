@@ -25,7 +25,7 @@ export const role_grant_revoke = mutation({
         { reason: why, role: grant.role, role_grant_id },
         { target_actor_id: actor_id, target_account_id: grant.account_id },
       )
-    if (!app.registry.role(grant.role)?.grant_paths.includes('admin')) throw refuse('role_not_web_grantable')
+    if (!app.registry.grantable.includes(grant.role)) throw refuse('role_not_web_grantable')
     if (await lastAdminAmong(work.db, [grant])) throw refuse('cannot_revoke_last_admin')
     await endGrants(app, work, [grant], { cause: 'admin', revoked_by: actor.id, reason })
     return { ok: true as const, revoked: true as const }
