@@ -158,7 +158,8 @@ function notFoundMessage({ actions, config }: App, method: string): string | und
 
 /** In one piece: a large result put together from several would be copied again when it is sent. */
 function toText(id: Id, result: unknown): string {
-  if (result instanceof Document) return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result.text}}`
+  if (result instanceof Document)
+    return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result.text}}`
   if (result === undefined || typeof result === 'function' || typeof result === 'symbol')
     throw new Error('the handler returned a value that JSON cannot represent')
   return JSON.stringify({ jsonrpc: '2.0', id, result })
