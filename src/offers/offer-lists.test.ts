@@ -72,7 +72,7 @@ describe('role_grant_offer_list', () => {
     )
   })
 
-  it('leaves out those of a removed grantor, and has them again after undelete', async () => {
+  it('leaves out those of a deleted or removed grantor, has them again after undelete, and never after a purge', async () => {
     const admin = await test.account({ roles: ['admin'] })
     const made = [
       await create(),
@@ -87,6 +87,10 @@ describe('role_grant_offer_list', () => {
     expect((await inbox()).sort()).toEqual(made_ids)
     await removeActor(test, ada.actor_id)
     expect(await inbox()).toEqual([])
+    await test.service.operations.purgeAccount({ account_id: ada.id, confirm: true }, { via: 'testing' })
+    expect(await inbox()).toEqual([])
+    const { offers } = await bob.client.role_grant_offer_history()
+    expect(offers.map(({ superseded_at }) => superseded_at)).toEqual(Array(3).fill(expect.any(String)))
   })
 
   it('is empty, with and without params', async () => {
