@@ -1,7 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { describe, it } from 'vitest'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { sql } from '../db/db.ts'
-import { scenario, type TestAccount } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
 const roles = [
   { name: 'teacher', grant_paths: ['admin', 'system'] },
@@ -15,62 +14,8 @@ const by = { via: 'cli' }
 
 const test = await serviceForFile({ roles, scope_kinds })
 const ops = () => test.service.operations
-const db = () => test.service.app.db
-const target = (one: TestAccount) => ({ target_account_id: one.id, target_actor_id: one.actor_id })
 
 describe('grantRole', () => {
-  it('confers, then keeps the id and only ever prolongs', async () => {
-    const ada = await test.account()
-    const grant = (expires_at: string | null) =>
-      ops().grantRole({ actor_id: ada.actor_id, role: 'teacher', path: 'admin', expires_at }, by)
-    const soon = new Date(Date.now() + 86_400_000).toISOString()
-    const row = (role_grant_id: string, expires_at: string | null, extended?: true) => ({
-      event_type: 'role_grant_create',
-      actor_id: null,
-      account_id: null,
-      ...target(ada),
-      metadata: {
-        role: 'teacher',
-        role_grant_id,
-        scope_kind: null,
-        scope_id: null,
-        expires_at,
-        source: 'library',
-        path: 'admin',
-        ...(extended && { extended }),
-        via: 'cli',
-      },
-    })
-    const first = await grant(soon)
-    expect(first).toMatchObject({ created: true, expires_at: soon })
-    expect(await scenario(test, () => grant(soon))).toEqual({ ...first, created: false })
-    expect(
-      await scenario(test, () => grant(null), { audit: [row(first.role_grant_id, null, true)] }),
-    ).toEqual({ ...first, created: false, expires_at: null })
-    expect(await scenario(test, () => grant(soon))).toMatchObject({ created: false, expires_at: null })
-    const { role_grants } = await ops().findAccount({ ref: ada.id })
-    expect(role_grants).toMatchObject([{ id: first.role_grant_id, granted_by: null, expires_at: null }])
-  })
-
-  it('makes a new grant where the old one expired, at each scope its own', async () => {
-    const ada = await test.account()
-    const grant = () =>
-      ops().grantRole(
-        { actor_id: ada.actor_id, role: 'local', path: 'admin', scope_kind: 'classroom', scope_id: room },
-        by,
-      )
-    const first = await grant()
-    await db().run(
-      sql`update role_grant set expires_at = date_trunc('milliseconds', now()) where id = ${first.role_grant_id}::uuid`,
-    )
-    const second = await grant()
-    expect(second).toMatchObject({ created: true })
-    expect(second.role_grant_id).not.toBe(first.role_grant_id)
-    const global = await ops().grantRole({ actor_id: ada.actor_id, role: 'local', path: 'admin' }, by)
-    expect(global.created).toBe(true)
-    expect((await ops().findAccount({ ref: ada.id })).role_grants).toHaveLength(2)
-  })
-
   it.each([
     ['keeper, whatever the path', { role: 'keeper', path: 'bootstrap' }, 'role_grant_path_not_allowed'],
     ['a path that the role does not list', { role: 'local', path: 'system' }, 'role_grant_path_not_allowed'],
