@@ -188,16 +188,16 @@ export async function composeApp(
   const { connection, log } = deps
   const registry = declaredIn(config.config, () => createRegistry(declarations))
   const own = declarations.actions ?? {}
-  const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
-  if (twice)
-    throw new StartError(
-      'invalid_action',
-      `Action ${twice}: a built-in method has this name; rename yours.`,
-      78,
-    )
-  const wired = declaredIn(config.config, () =>
-    wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config),
-  )
+  const wired = declaredIn(config.config, () => {
+    const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
+    if (twice)
+      throw new StartError(
+        'invalid_action',
+        `Action ${twice}: a built-in method has this name; rename yours.`,
+        78,
+      )
+    return wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config)
+  })
 
   await migrate(connection, { mode: migrations, log })
   const db = openDatabase({

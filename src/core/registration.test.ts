@@ -101,6 +101,7 @@ const broken: [rule: string, action: Action, names: RegExp][] = [
     declared({ rate_limits: 'account' }),
     /"rate_limits" is unknown; did you mean rate_limit\?/,
   ],
+  ['a misspelled handler', declared({ handler: undefined, handlr: 1 }), /did you mean handler\?/],
   ['no output', declared({ output: undefined }), /output must be a zod schema/],
   ['an output that is no schema', declared({ output: { ok: true } }), /output must be a zod schema/],
   ['no doc', declared({ description: undefined }), /doc must be a text/],

@@ -31,8 +31,9 @@ export function wireActions(
     if (badText(method)) refuse('no caller can send a name with U+0000 or half a letter; rename it.')
     if (method.startsWith('rpc.')) refuse('method names starting with "rpc." are reserved; rename it.')
     if (typeof action !== 'object' || action === null) refuse('declare it with query() or mutation().')
-    if (action.handler === undefined) continue
     checkKeys(action, refuse)
+    if (action.handler === undefined) continue
+    checkValues(action, refuse)
     checkKind(action, refuse)
     const { event, error_reasons } = action
     if (event !== undefined && !registry.events.has(event))
@@ -103,6 +104,9 @@ function checkKeys(action: Action, refuse: (rule: string) => never): void {
   for (const key of Object.keys(action))
     if (!known.includes(key as keyof Action) && !added.includes(key))
       refuse(`"${key}" is unknown${meant(key, names, '.')} A declaration may have ${names.join(', ')}.`)
+}
+
+function checkValues(action: Action, refuse: (rule: string) => never): void {
   for (const [name, [key, rule, fits]] of Object.entries({ ...declared, ...optional })) {
     if (action[key] === undefined && Object.hasOwn(optional, name)) continue
     if (!fits(action[key])) refuse(`${name} must be ${rule}.`)

@@ -142,7 +142,7 @@ function selfServiceOf(named: readonly string[], roles: ReadonlyMap<string, Role
   if (bad !== undefined)
     throw new StartError(
       'invalid_registry',
-      `self_service_roles: "${bad}" is not a registered role with the grant path self_service.`,
+      `self_service_roles: "${bad}" is not a registered role with the grant path self_service${meant(bad, roles.keys(), '.')}`,
       78,
     )
   return new Set(named)

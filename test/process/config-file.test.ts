@@ -90,14 +90,23 @@ describe('a config file that cannot be used ends the start with 78 and its path'
   })
 })
 
-test('a declaration that breaks a rule ends the start with 78, names it, and leaves no database', async () => {
-  const cwd = await space.make('broken-role')
-  await writeFile(
-    join(cwd, 'cellkeep.config.json'),
-    '{"roles": [{"name": "Editor", "grant_paths": ["admin"]}]}',
-  )
-  const { code, stderr } = await runCellkeep(cwd, ['start'], (await ownPostgres()).env)
-  expect(code).toBe(78)
-  expect(stderr).toContain('roles: the role "Editor" must be')
-  expect(stderr).toContain(join(cwd, 'cellkeep.config.json'))
-})
+test.each([
+  ['roles', '[{"name": "Editor", "grant_paths": ["admin"]}]', 'roles: the role "Editor" must be'],
+  ['actions', '{"cell_get": {}}', 'Action cell_get: a built-in method has this name'],
+  ['actions', '{"mine": {"handler": 1, "rate_limits": 1}}', 'did you mean rate_limit? A declaration may'],
+  [
+    'reasons',
+    '{"page_locked": {"status": 200}}',
+    'reasons: the reason "page_locked" must have an HTTP status',
+  ],
+])(
+  '%s that break a rule end the start with 78, named, and leave no database: %s',
+  async (key, text, said) => {
+    const cwd = await space.make(`broken-${said.replaceAll(/\W+/g, '-')}`)
+    await writeFile(join(cwd, 'cellkeep.config.json'), `{"${key}": ${text}}`)
+    const { code, stderr } = await runCellkeep(cwd, ['start'], (await ownPostgres()).env)
+    expect(code).toBe(78)
+    expect(stderr).toContain(said)
+    expect(stderr).toContain(join(cwd, 'cellkeep.config.json'))
+  },
+)
