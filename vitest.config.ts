@@ -25,6 +25,8 @@ export default defineConfig({
     // One more than the two cores there are at least: many tests wait for processes, timers and disks.
     maxWorkers: 3,
     testTimeout: 60_000,
+    // Test services write exceptions of handlers there, which many tests cause on purpose.
+    silent: 'passed-only',
     // A check of a whole clone is long; a test that fails once there is run again, and the report says so.
     retry: process.env.CI ? 1 : 0,
     hookTimeout: 60_000,

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type pg from 'pg'
-import { actions } from './actions.ts'
+import { type Actions, actions } from './actions.ts'
 import { createAuditWriter } from './audit/write.ts'
 import { createAuditStreams } from './audit-stream/audit-stream.ts'
 import { createBootstrap } from './auth/bootstrap-token.ts'
@@ -11,35 +10,66 @@ import { createDaemonTokens, type DaemonTokenState } from './auth/daemon-token.t
 import { createLastUsed } from './auth/last-used.ts'
 import { createPasswords } from './auth/password.ts'
 import { startCleanup } from './cleanup/cleanup.ts'
-import { type ConfigOptions, type ParsedConfig, resolveOptions } from './config/config.ts'
+import type { ParsedConfig } from './config/config.ts'
 import type { App } from './core/app.ts'
 import { asServiceError } from './core/boundary.ts'
 import { createCursors } from './core/cursor.ts'
 import { dispatch } from './core/dispatch.ts'
 import { createOutputs } from './core/guards.ts'
-import type { Action } from './core/method.ts'
+import type { Action, InputOf, OutputOf, WiredAction } from './core/method.ts'
 import type { Work } from './core/mutate.ts'
 import { wireActions } from './core/registration.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
+import type { Connection } from './db/connection.ts'
 import { openDatabase } from './db/db.ts'
+import { locate } from './db/locate.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
-import { createRefusal, StartError } from './errors.ts'
+import { createRefusal, type Reason, StartError } from './errors.ts'
 import { createEdge, type Phase } from './http/edge.ts'
 import type { EdgeReply, EdgeRequest } from './http/exchange.ts'
 import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { Gate } from './limits/gate.ts'
 import { createLimiters, limiterStore } from './limits/limiters.ts'
-import { type Log, openLog } from './log/log.ts'
+import type { Log } from './log/log.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
 import { createRegistry } from './registry/registry.ts'
 import { createSockets } from './websocket/websocket.ts'
 
+/** Who calls a method in process: the headers of a request, such as its cookie, and the client's address. */
+export type CallOptions = { headers?: Record<string, string>; ip?: string }
+/** Typed by the method; a name that is not known to the compiler may have any params. */
+type CallArguments<A, M> = M extends keyof A
+  ? A[M] extends Action
+    ? Record<never, never> extends InputOf<A[M]>
+      ? [params?: InputOf<A[M]>, caller?: CallOptions]
+      : [params: InputOf<A[M]>, caller?: CallOptions]
+    : never
+  : string extends M
+    ? [params?: unknown, caller?: CallOptions]
+    : never
+type CallResult<A, M> = M extends keyof A ? (A[M] extends Action ? OutputOf<A[M]> : never) : unknown
+
+/** A method as `service.methods` lists it. */
+export type MethodEntry = {
+  name: string
+  doc: string
+  kind: 'query' | 'mutation'
+  auth: WiredAction['auth']
+  /** The scope that a narrow token needs. */
+  scope: string
+  /** Zod schemas; `input` includes `acting`. `z.toJSONSchema` from zod makes JSON Schema of them. */
+  input: WiredAction['params']
+  output: WiredAction['output']
+  /** The reasons that it lists, besides those that any call may be refused with. */
+  errors: readonly Reason[]
+}
+
 /** A running service: the same object embedded, under test and behind `cellkeep start`. */
-export type Service = {
+export type Service<A = Actions> = {
   /** Handles a `Request`; `info.address` is the address of the peer. */
   fetch(request: Request, info: FetchInfo): Promise<Response>
   /** Handles a request in the plain shape that `nodeListener` makes. */
@@ -47,11 +77,14 @@ export type Service = {
   /** For `server.on('upgrade', service.upgrade)`: a WebSocket, or a refusal as a full HTTP response. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Calls a method in process, with the same guards as over HTTP; rejects with `ServiceError`. */
-  call(
-    method: string,
-    params?: unknown,
-    caller?: { headers?: Record<string, string>; ip?: string },
-  ): Promise<unknown>
+  call<const M extends (keyof A & string) | (string & {})>(
+    method: M,
+    ...rest: CallArguments<A, M>
+  ): Promise<CallResult<A, M>>
+  /** Every method that this service answers. */
+  readonly methods: readonly MethodEntry[]
+  /** Whether a request with this path is for the service; the rest is your application's. */
+  answers(path: string): boolean
   /** The operations behind the operator commands. They need no credential; audit rows name `via`. */
   readonly operations: Operations
   /** Runs your code in one transaction; operations join it through `within`. Rejects with what `work` throws. */
@@ -68,49 +101,12 @@ export type Service = {
   readonly app: App
 }
 
-export type ServiceOptions = ConfigOptions & {
-  log?: Log | undefined
-  /** Called with the text of every SQL statement, for tracing and for tests that count statements. */
-  onStatement?: ((text: string) => void) | undefined
-  /** The daemon token that acts as the keeper, beside `daemon_token_file`; the test kit makes one. */
-  daemon_token_state?: DaemonTokenState | undefined
-  /**
-   * True: checks every result against its declared output; a mismatch is answered with `internal_error`. This is
-   * the default in development. False: checks a sample, and logs the first mismatch of each method.
-   */
-  check_outputs?: boolean | undefined
-}
-
-/**
- * Creates a service from options: the settings of docs/configuration.md in lower case without the prefix, and
- * roles, hooks and actions. Needs `database_url` and `cookie_keys`; reads no environment variables.
- */
-export async function createService(options: ServiceOptions): Promise<Service> {
-  const { log, onStatement, daemon_token_state, check_outputs, ...settings } = options
-  const parsed = resolveOptions(settings)
-  const { database_url, cookie_keys, log_level } = parsed.config
-  if (database_url === null)
-    throw new StartError(
-      'configuration',
-      'createService needs database_url; only `cellkeep start` runs an embedded database.',
-      78,
-    )
-  return await composeService(parsed, {
-    connection: { connectionString: database_url },
-    cookieKeys: cookie_keys ?? [],
-    log: log ?? openLog(log_level).log,
-    ...(onStatement && { onStatement }),
-    ...(daemon_token_state && { daemonToken: daemon_token_state }),
-    ...(check_outputs !== undefined && { checkOutputs: check_outputs }),
-  })
-}
-
 /** How long `close()` waits for sockets with running calls when the service was not drained before. */
 const closeMs = 5_000
 
 /** What a service needs besides its configuration. */
 export type Deps = {
-  connection: pg.ClientConfig
+  connection: Connection
   cookieKeys: readonly string[]
   log: Log
   onStatement?: (text: string) => void
@@ -122,7 +118,7 @@ export type Deps = {
 
 /** The composition root: makes a migrated service that is ready to answer. */
 export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<Service> {
-  const { connection, log } = deps
+  const { log } = deps
   for (const warning of parsed.warnings) log.warn(warning)
   const composed = await composeApp(parsed, deps, parsed.config.migrate)
   const { app } = composed
@@ -154,22 +150,12 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     app,
     handle,
     fetch: fetchHandler(handle),
-    call: (method, params, caller = {}) =>
-      dispatch(app, {
-        method,
-        params,
-        mayHoldBadText: true,
-        viaGet: false,
-        carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
-        ip: caller.ip ?? '127.0.0.1',
-        request_id: 'in-process',
-        trace: {},
-      }).catch((error) => {
-        throw asServiceError(error, log, 'in-process')
-      }),
+    call: callOf(app),
+    methods: methodsOf(app),
+    answers: handle.answers,
     operations: bindOperations(app),
     transaction: (options, work) => transaction(app, options, work),
-    migrate: async () => (await migrate(connection, { log })).applied,
+    migrate: async () => (await migrate(composed.connection, { log })).applied,
     leave,
     upgrade: sockets.upgrade,
     socketsClosed: sockets.closed,
@@ -178,14 +164,40 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   }
 }
 
+const callOf =
+  (app: App): Service['call'] =>
+  (method: string, ...[params, caller = {}]: [params?: unknown, caller?: CallOptions]) =>
+    dispatch<never>(app, {
+      method,
+      params,
+      mayHoldBadText: true,
+      viaGet: false,
+      carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
+      ip: caller.ip ?? '127.0.0.1',
+      request_id: 'in-process',
+      trace: {},
+    }).catch((error) => {
+      throw asServiceError(error, app.log, 'in-process')
+    })
+
+const methodsOf = ({ actions }: App): MethodEntry[] =>
+  [...actions.values()].map(
+    ({ method, description, side_effects, auth, scope, params, output, ...rest }) => ({
+      ...{ name: method, doc: description, auth, scope, output },
+      kind: side_effects ? 'mutation' : 'query',
+      input: params,
+      errors: rest.error_reasons,
+    }),
+  )
+
 /** The parts that a service and an operator command share. It serves no requests and runs no periodic work. */
 export async function composeApp(
   parsed: ParsedConfig,
   deps: Deps,
   migrations: 'auto' | 'check',
-): Promise<{ app: App; bus: Bus; close(): Promise<void> }> {
+): Promise<{ app: App; bus: Bus; connection: Connection; close(): Promise<void> }> {
   const { config, declarations } = parsed
-  const { connection, log } = deps
+  const { log } = deps
   const registry = declaredIn(config.config, () => createRegistry(declarations))
   const own = declarations.actions ?? {}
   const wired = declaredIn(config.config, () => {
@@ -199,6 +211,7 @@ export async function composeApp(
     return wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config)
   })
 
+  const connection = await locate(deps.connection, config.database_schema)
   await migrate(connection, { mode: migrations, log })
   const db = openDatabase({
     connection,
@@ -259,7 +272,7 @@ export async function composeApp(
     await Promise.all([lastUsed.flush(), app.audit.flush(), bus.close()])
     await db.close()
   }
-  return { app, bus, close }
+  return { app, bus, connection, close }
 }
 
 /** Adds the config file to the message when one of its declarations is invalid. */

@@ -1,27 +1,30 @@
 import pg from 'pg'
+import { type Connection, clientConfig } from '../src/db/connection.ts'
+import { defaultSchema } from '../src/db/locate.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { cloneDatabase, sharedCluster } from '../src/testing/cluster.ts'
 
 export type FreshDatabase = {
-  connection: pg.ClientConfig
+  connection: Connection
   /** Opens another connection; `drop` closes it. */
   open(): Promise<pg.Client>
   drop(): Promise<void>
 }
 
-/** An empty database, for tests of migrations. */
-export async function emptyDatabase(): Promise<FreshDatabase> {
+/** An empty database, for tests of migrations; its clients look into the given schema. */
+export async function emptyDatabase(where: Pick<Connection, 'schema'> = {}): Promise<FreshDatabase> {
   const cluster = await sharedCluster()
   const { connection, drop } = await cloneDatabase(cluster.connection, 'template0')
-  return withClients(connection, drop)
+  return withClients({ ...connection, ...where }, drop)
 }
 
 /** A copy of the migrated template. */
 export async function migratedDatabase(): Promise<FreshDatabase> {
   const cluster = await sharedCluster()
   const { connection, drop } = await cloneDatabase(cluster.connection, cluster.template)
-  await migrate(connection)
-  return withClients(connection, drop)
+  const located = { ...connection, schema: defaultSchema }
+  await migrate(located)
+  return withClients(located, drop)
 }
 
 /** An empty database made by `create database NAME <options>`, such as another encoding or collation. */
@@ -32,12 +35,12 @@ export async function emptyDatabaseWith(name: string, options: string): Promise<
   return withClients({ ...connection, database: name }, drop)
 }
 
-function withClients(connection: pg.ClientConfig, drop: () => Promise<void>): FreshDatabase {
+function withClients(connection: Connection, drop: () => Promise<void>): FreshDatabase {
   const clients: pg.Client[] = []
   return {
     connection,
     open: async () => {
-      const client = new pg.Client(connection)
+      const client = new pg.Client(clientConfig(connection))
       client.on('error', () => undefined)
       await client.connect()
       clients.push(client)

@@ -5,10 +5,10 @@
  *
  * Cellkeep answers below `/api`; everything else is the application's.
  */
-import { createServer, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 // In a project of your own: import … from 'cellkeep'
-import { createService, nodeListener, ServiceError } from '../../src/index.ts'
+import { createServer, createService, ServiceError } from '../../src/index.ts'
 import { actions, hooks, roles } from './library.ts'
 
 const { DATABASE_URL, COOKIE_KEY, PORT = '3000', TOKEN_FILE = 'bootstrap_token' } = process.env
@@ -26,26 +26,18 @@ const service = await createService({
   hooks,
   actions,
 })
-const cellkeep = nodeListener(service.handle)
 
-const server = createServer(async (request, response) => {
-  if (request.url?.startsWith('/api/')) return cellkeep(request, response)
-  response.setHeader('content-type', 'text/plain; charset=utf-8')
-  response.end(`Hello, ${await visitor(request)}.\n`)
+const server = createServer(service, {
+  async request(request, response) {
+    response.setHeader('content-type', 'text/plain; charset=utf-8')
+    response.end(`Hello, ${await visitor(request)}.\n`)
+  },
 })
-
-// The WebSocket, for `cellkeep/client/live`.
-server.on('upgrade', service.upgrade)
 
 /** Calls in process with the same guards as over HTTP: the visitor's cookie identifies the caller. */
 async function visitor({ headers: { cookie } }: IncomingMessage): Promise<string> {
   try {
-    const account = await service.call(
-      'account_verify',
-      {},
-      cookie === undefined ? {} : { headers: { cookie } },
-    )
-    return (account as { username: string }).username
+    return (await service.call('account_verify', {}, { headers: cookie ? { cookie } : {} })).username
   } catch (error) {
     if (error instanceof ServiceError && error.data.reason === 'authentication_required') return 'stranger'
     throw error

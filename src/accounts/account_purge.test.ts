@@ -31,7 +31,7 @@ const nobody = '00000000-0000-4000-8000-000000000000'
 /** Rows of every table that hold this text anywhere, by table. */
 async function mentions(text: string): Promise<Record<string, number>> {
   const tables = await rows<{ name: string }>(sql`
-    select tablename as name from pg_tables where schemaname = 'public' order by 1`)
+    select tablename as name from pg_tables where schemaname = current_schema() order by 1`)
   const found: Record<string, number> = {}
   for (const { name } of tables) {
     const hits = await rows(sql`

@@ -117,7 +117,7 @@ describe('restoreBackup', () => {
     await restoreBackup(to.connection, whole)
     const catalogue = `
       select conname, pg_get_constraintdef(oid) as text, convalidated from pg_constraint
-      where connamespace = 'public'::regnamespace order by 1, 2`
+      where connamespace = current_schema()::regnamespace order by 1, 2`
     const [restored, made] = [await to.open(), await fresh.open()]
     expect((await restored.query(catalogue)).rows).toEqual((await made.query(catalogue)).rows)
     const { rows } = await restored.query('select max(written)::int as last from audit_log')

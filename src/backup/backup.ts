@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type pg from 'pg'
+import type { Connection } from '../db/connection.ts'
 import { migrate } from '../db/migrate.ts'
 import { StartError } from '../errors.ts'
 import {
@@ -24,7 +25,7 @@ export type BackedUp = { tables: number; rows: number; bytes: number }
  * be made before an upgrade. Rejects with StartError.
  */
 export async function writeBackup(
-  connection: pg.ClientConfig,
+  connection: Connection,
   { file, version }: { file: string; version: string },
 ): Promise<BackedUp> {
   await migrate(connection, { mode: 'check' }).catch((error) => {

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import pg from 'pg'
 import { z } from 'zod'
+import { type Connection, clientConfig } from '../db/connection.ts'
 import { expectedColumns } from '../db/expected-columns.ts'
 import { StartError } from '../errors.ts'
 
@@ -35,12 +36,12 @@ export const backedUpTables = (): string[] =>
 /** Quotes a name for SQL text; names come from the database catalog or are checked against it. */
 export const quoted = (name: string): string => pg.escapeIdentifier(name)
 
-/** A connection without time limits, which are meant for requests. */
-export async function openBackupConnection(connection: pg.ClientConfig): Promise<pg.Client> {
+/** A connection without time limits, which are meant for requests; it sees the schema of the service alone. */
+export async function openBackupConnection(connection: Connection): Promise<pg.Client> {
   const client = new pg.Client({
     application_name: 'cellkeep backup',
     connectionTimeoutMillis: 5000,
-    ...connection,
+    ...clientConfig(connection, '', { isAlone: true }),
   })
   // Without an 'error' listener Node exits when the connection is lost; the running statement reports it.
   client.on('error', () => undefined)

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { Connection } from '../db/connection.ts'
 import { databaseRefusal, withoutValues } from '../db/failure.ts'
 import { migrate, migrationNames } from '../db/migrate.ts'
 import { StartError } from '../errors.ts'
@@ -28,7 +29,7 @@ export type Restored = {
  * Loads a backup into a database without accounts and cells: migrates to the schema of the backup, loads the
  * rows in one transaction, then applies the later migrations. Rejects with StartError.
  */
-export async function restoreBackup(connection: pg.ClientConfig, file: string): Promise<Restored> {
+export async function restoreBackup(connection: Connection, file: string): Promise<Restored> {
   const lines = linesOf(file)
   try {
     const { migrations, created_at } = headerOf((await lines.next()).value, file)
@@ -61,10 +62,7 @@ const newerThan = (file: string): StartError =>
     `The schema of the database is newer than that of ${file}: restore into an empty database (move the directory \`db\` of the data dir away, or create another one).`,
   )
 
-async function inTransaction<T>(
-  connection: pg.ClientConfig,
-  work: (client: pg.Client) => Promise<T>,
-): Promise<T> {
+async function inTransaction<T>(connection: Connection, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = await openBackupConnection(connection)
   try {
     await client.query('begin')

@@ -1,17 +1,13 @@
-import { keptCookieKeys } from '../auth/cookie-keys-file.ts'
-import { type ParsedConfig, withDataDir } from '../config/config.ts'
+import { openBacking } from '../backing.ts'
 import { loadConfig } from '../config/file.ts'
 import { isLoopbackHost } from '../config/ip.ts'
 import { shownSettings } from '../config/show.ts'
-import { watchDisk } from '../embedded/disk.ts'
-import { type Embedded, startEmbedded } from '../embedded/embedded.ts'
 import { StartError } from '../errors.ts'
 import { aborted, type Serving, serve } from '../http/listen.ts'
 import { type Log, openLog } from '../log/log.ts'
 import type { Output } from '../log/output.ts'
 import { composeService, type Service } from '../service.ts'
 import { type Command, wrongUsage } from './command.ts'
-import type { CommandIo } from './io.ts'
 import { version } from './version.ts'
 
 /** `cellkeep start`: runs the server until a signal stops it. */
@@ -26,18 +22,13 @@ export const start: Command = {
     const stack = new CleanupStack(log)
     const stopped = stopSignal(log, out)
     try {
-      const { parsed, embedded } = await openDataDir(loaded, log, io, stopped.lost)
-      if (embedded) stack.add('database', () => embedded.close(), { mustEnd: true })
-      const { disk_reserve } = parsed.config
-      const disk =
-        embedded && disk_reserve !== null ? await watchDisk(embedded.dataDir, disk_reserve, log) : undefined
-      if (disk) stack.add('disk', async () => disk.close())
-      const service = await composeService(parsed, {
-        connection: embedded?.connection ?? { connectionString: parsed.config.database_url as string },
-        cookieKeys: parsed.config.cookie_keys ?? (await keptCookieKeys(parsed.config.data_dir)),
+      const { parsed, close, ...backing } = await openBacking(loaded, {
         log,
-        ...(disk && { disk }),
+        onNotice: (text) => io.stderr.write(`${text}\n`),
+        onLost: stopped.lost,
       })
+      stack.add('database', close, { mustEnd: true })
+      const service = await composeService(parsed, { ...backing, log })
       stack.add('service', () => service.close())
       const serving = await serve(service)
       // On a terminal the list would hide the message below it; `cellkeep config` prints it there.
@@ -69,28 +60,6 @@ export const start: Command = {
       setTimeout(() => process.exit(), lingerMs).unref()
     }
   },
-}
-
-/** Starts the embedded database unless another is configured. Its data dir may differ from the configured one. */
-async function openDataDir(
-  parsed: ParsedConfig,
-  log: Log,
-  io: CommandIo,
-  onLost: (error: Error) => void,
-): Promise<{ parsed: ParsedConfig; embedded?: Embedded }> {
-  const { database_url, data_dir, postgres_bin, postgres_user } = parsed.config
-  if (database_url !== null) return { parsed }
-  const embedded = await startEmbedded({
-    dataDir: data_dir,
-    dataDirIsDefault: parsed.sources.data_dir === 'default',
-    postgresBin: postgres_bin ?? undefined,
-    postgresUser: postgres_user ?? undefined,
-    role: 'serve',
-    log,
-    onNotice: (text) => io.stderr.write(`${text}\n`),
-    onLost,
-  })
-  return { parsed: withDataDir(parsed, embedded.dataDir), embedded }
 }
 
 /** Resolves to exit code 0 on SIGTERM, SIGINT or SIGHUP, or to 75 if the data dir was lost. A second signal exits at once. */

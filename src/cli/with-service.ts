@@ -1,9 +1,10 @@
-import type pg from 'pg'
 import { newCookieKey } from '../auth/cookie-keys-file.ts'
 import { type Config, type ParsedConfig, withDataDir } from '../config/config.ts'
 import { loadConfig } from '../config/file.ts'
 import type { App } from '../core/app.ts'
 import type { Operator } from '../core/operate.ts'
+import type { Connection } from '../db/connection.ts'
+import { locate } from '../db/locate.ts'
 import { startEmbedded } from '../embedded/embedded.ts'
 import { existingDataDir } from '../embedded/place.ts'
 import { StartError } from '../errors.ts'
@@ -15,7 +16,7 @@ import type { CommandIo } from './io.ts'
 /** Named in the audit rows of every command. */
 export const cli: Operator = { via: 'cli' }
 
-export type Opened = { parsed: ParsedConfig; config: Config; connection: pg.ClientConfig; log: Log }
+export type Opened = { parsed: ParsedConfig; config: Config; connection: Connection; log: Log }
 
 /**
  * Runs a command on the configured database. An embedded one is used as it runs, or started; its last user
@@ -28,9 +29,9 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
   const log = createLog('warn', textLines(io.stderr))
-  const { database_url, data_dir, postgres_bin, postgres_user } = parsed.config
+  const { database_url, database_schema, data_dir, postgres_bin, postgres_user } = parsed.config
   if (database_url !== null) {
-    const connection = { connectionString: database_url }
+    const connection = await locate({ connectionString: database_url }, database_schema)
     return await work({ parsed, config: parsed.config, connection, log })
   }
   const place = {
@@ -53,7 +54,8 @@ export async function withDatabase<T>(
   })
   const unhook = closeOnSignal(() => opening.then((embedded) => embedded.close()))
   try {
-    const { connection, dataDir } = await opening
+    const { connection: server, dataDir } = await opening
+    const connection = await locate(server, database_schema)
     const moved = withDataDir(parsed, dataDir)
     return await work({ parsed: moved, config: moved.config, connection, log })
   } finally {

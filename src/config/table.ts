@@ -22,6 +22,9 @@ import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
 import { accounts, limits } from './table-limits.ts'
 
+// No quotes needed, and room for names made of it.
+const schemaRule = 'a name of 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_'
+
 /** A fraction of Node's heap limit, at least `min` and at most 256 MiB. */
 const heapShare = (part: number, min: number): number =>
   Math.min(268_435_456, Math.max(min, Math.floor(getHeapStatistics().heap_size_limit / part)))
@@ -101,6 +104,14 @@ const database = {
     secret: true,
     doc: 'URL of your own PostgreSQL, 15 to 18.',
   }),
+  database_schema: setting(
+    orUnset(matching(schemaRule, /^(?!pg_)(?!information_schema$)[a-z_][a-z0-9_]{0,47}$/)),
+    {
+      default: null,
+      shown: '`cellkeep`, or the one with the tables of an earlier version, such as `public`',
+      doc: 'Schema of the database for the tables of the service. Services in different schemas of one database are separate.',
+    },
+  ),
   postgres_bin: setting(orUnset(path('a directory with postgres and initdb')), {
     default: null,
     shown: 'the bundled binaries, else those of `/usr/lib/postgresql/<15 to 18>/bin` or the `PATH`',

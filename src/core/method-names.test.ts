@@ -74,7 +74,9 @@ describe.each(names)('a method named %j', (method) => {
     const got = await fetch(`${test.url}/api/rpc?${query}`, { headers: { cookie } })
     expect(await got.json()).toMatchObject({ result: { method } })
     expect(await test.service.call(method, undefined, { headers: { cookie } })).toEqual({ method })
-    expect(await test.service.call(`write ${method}`, {}, { headers: { cookie } })).toEqual({ done: true })
+    expect(await test.service.call(`write ${method}` as string, {}, { headers: { cookie } })).toEqual({
+      done: true,
+    })
     expect(captured.lines().map(({ rpc_method }) => rpc_method)).toContain(method)
   })
 

@@ -182,7 +182,7 @@ describe('a transaction inside another', () => {
       await app.db.transaction(async (tx) => tx.run(write('inner')))
     }
     expect(await lab.outcome(nests)).toEqual({ status: 500, reason: 'internal_error', ...undone })
-    expect(lab.captured.text()).toContain('A transaction was begun inside another')
+    expect(lab.captured.text()).toContain('A transaction is open already')
   })
 
   it('is one only while the outer runs', async () => {

@@ -39,9 +39,19 @@ export async function operate<T>(
   const detail = { credential_type: null, via }
   const by = actor_id
   if (!within) return await mutate(app, event, { envelope, via }, (tools) => work({ ...tools, detail, by }))
+  return await joined(within, envelope, (tools) => work({ ...tools, detail, by }))
+}
+
+/** Work in a transaction that is open already; its audit rows name this envelope. */
+export async function joined<T>(
+  within: Work,
+  envelope: Envelope,
+  work: (tools: Work) => Promise<T>,
+): Promise<T> {
+  const { db, notify, afterCommit } = within
   const audit: Audit = (type, metadata, own) => within.audit(type, metadata, envelopeOf(envelope, own))
   try {
-    return await work({ ...within, audit, detail, by })
+    return await work({ db, audit, notify, afterCommit })
   } catch (error) {
     // The outer transaction writes the row of this refusal, and would put its own caller there.
     if (error instanceof ServiceError && error.failureRow)

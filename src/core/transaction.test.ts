@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 import type { Work } from './mutate.ts'
 import type { TransactionOptions } from './transaction.ts'
@@ -100,9 +101,41 @@ describe('a transaction of the consumer', () => {
     expect([await counted(false), await counted(true)]).toEqual([1, 0])
   })
 
-  it('is not begun inside another', async () => {
+  it('is not begun inside another, and says how to join it', async () => {
     const nested = test.service.transaction(options, () => test.service.transaction(options, async () => {}))
-    await expect(nested).rejects.toThrow('A transaction was begun inside another')
+    await expect(nested).rejects.toThrow(/open already.*`within`/)
+  })
+
+  it('joins the one it is given: one commit, one rollback, and rows that name its own caller', async () => {
+    const inner = (within: Work, error?: Error) =>
+      test.service.transaction({ ...options, account_id: ada.id, within }, async (tools) => {
+        await insertTeam(tools)
+        record(tools)
+        if (error) throw error
+      })
+    const before = await teams()
+    const outer = (error?: Error) =>
+      test.service.transaction(options, async (tools) => {
+        await insertTeam(tools)
+        await inner(tools, error)
+        expect(await teams()).toBe(before)
+      })
+    const row = { event_type: 'team_remove', account_id: ada.id }
+    await scenario(test, () => outer(), { audit: [row] })
+    expect(await teams()).toBe(before + 2)
+    const refused = scenario(test, () => outer(refusal('insufficient_permissions')), {
+      reason: 'insufficient_permissions',
+      audit: [{ ...row, outcome: 'failure' }],
+    })
+    await refused
+    expect(await teams()).toBe(before + 2)
+  })
+
+  it('cannot ask the one it joins for a snapshot', async () => {
+    const joining = test.service.transaction(options, (within) =>
+      test.service.transaction({ ...options, within, snapshot: true }, async () => {}),
+    )
+    await expect(joining).rejects.toThrow(/give the first one `snapshot`/)
   })
 
   it.each([

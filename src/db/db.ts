@@ -1,3 +1,4 @@
+import { nameIn } from './connection.ts'
 import { type DatabaseOptions, openPool, type Pool, type Queryable, queryable } from './pool.ts'
 import { type Sql, sql } from './sql.ts'
 import { createTransactions, type Transaction, type TransactionOptions } from './transaction.ts'
@@ -35,7 +36,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     point,
     readOnly: { rows, first, one, point },
     transaction: createTransactions(pool),
-    exclusively: (name, work) => exclusively(pool, name, work),
+    exclusively: (name, work) => exclusively(pool, nameIn(options.connection.schema, name), work),
     close: pool.close,
   }
 }
@@ -57,6 +58,7 @@ async function exclusively<T>(pool: Pool, name: string, work: () => Promise<T>):
   }
 }
 
+export type { Connection } from './connection.ts'
 export { type DatabaseOptions, planning, type Queryable } from './pool.ts'
 export type { Transaction } from './transaction.ts'
 export { type Sql, sql }

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { refusal } from '../errors.ts'
+import { type Connection, clientConfig } from './connection.ts'
 import { databaseRefusal, explainReadOnly, refused, withCause } from './failure.ts'
 import { pipelinedReader } from './point.ts'
 import { Receiving } from './receiving.ts'
@@ -22,8 +23,7 @@ export interface Queryable {
 }
 
 export type DatabaseOptions = {
-  /** node-postgres connection settings: a URL or host, user, database of the embedded server. */
-  connection: pg.ClientConfig
+  connection: Connection
   poolMax: number
   statementTimeoutMs: number
   onError: (error: unknown, what: string) => void
@@ -138,13 +138,15 @@ export function openPool(options: DatabaseOptions): Pool {
 
 const settingsOf = ({ connection, statementTimeoutMs }: DatabaseOptions): pg.ClientConfig => ({
   application_name: 'cellkeep',
-  ...connection,
+  ...clientConfig(
+    connection,
+    `-c TimeZone=UTC ${planning} -c default_transaction_read_only=on -c statement_timeout=${statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs}`,
+  ),
   pipeline: true,
   types: timeTypes,
   connectionTimeoutMillis: connectWaitMs,
   keepAlive: true,
   query_timeout: statementTimeoutMs + silenceMs,
-  options: `-c TimeZone=UTC ${planning} -c default_transaction_read_only=on -c statement_timeout=${statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs}`,
 })
 
 const isLost = (error: unknown): boolean =>

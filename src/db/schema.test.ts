@@ -69,7 +69,7 @@ test('every migration can run again on its own result, and changes nothing', asy
 test('every text is compared bytewise and every time has milliseconds', async () => {
   const { rows } = await client.query(`
     select table_name || '.' || column_name as name from information_schema.columns
-     where table_schema = 'public'
+     where table_schema = current_schema()
        and (data_type = 'text' and collation_name is distinct from 'C'
             or data_type like 'timestamp%' and (datetime_precision <> 3 or data_type not like '%with time zone')
             or data_type in ('character varying', 'character', 'json'))`)
@@ -80,7 +80,7 @@ test('every reference has an index that leads with it, so that a purge scans no 
   const { rows } = await client.query(`
     select conrelid::regclass || '.' || attname as reference
       from pg_constraint join pg_attribute on attrelid = conrelid and attnum = conkey[1]
-     where contype = 'f' and connamespace = 'public'::regnamespace
+     where contype = 'f' and connamespace = current_schema()::regnamespace
        and not exists (
              select from pg_index
               where indrelid = conrelid and indkey[0] = conkey[1]

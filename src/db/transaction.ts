@@ -33,7 +33,10 @@ export function createTransactions(pool: Pool) {
 
   return async <T>(work: Work<T>, { snapshot = false }: TransactionOptions = {}): Promise<T> => {
     if (enclosing.getStore()?.isOpen)
-      throw new Error('A transaction was begun inside another; work with the one that is open.')
+      throw new Error(
+        'A transaction is open already, and another would wait for its locks. Work with its `db`, or join it: pass ' +
+          '`within`, the argument of its work or the second argument of the handler.',
+      )
     const level = snapshot ? 'repeatable read' : 'read committed'
     let isCareful = isLastFailing
     for (let isRepeat = false; ; ) {

@@ -87,7 +87,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     return await surface.handle(request, origin)
   }
 
-  return async (request: EdgeRequest): Promise<EdgeReply> => {
+  const handle = async (request: EdgeRequest): Promise<EdgeReply> => {
     const started = performance.now()
     const sentId = request.header('x-request-id')
     const request_id = sentId !== undefined && requestIdForm.test(sentId) ? sentId : randomUUID()
@@ -133,6 +133,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     )
     return reply
   }
+  return Object.assign(handle, { answers: (path: string): boolean => surfaces.has(path) })
 }
 
 /** What the path and the `Origin` header of a request lead to. */

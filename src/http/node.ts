@@ -1,8 +1,14 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../config/config.ts'
 import { settings } from '../config/table.ts'
+import type { Service } from '../service.ts'
 import { Connections } from './connection.ts'
 import { type EdgeReply, type EdgeRequest, requestHead } from './exchange.ts'
 import { RequestBodies } from './request-body.ts'
@@ -28,9 +34,18 @@ export const nodeListener = (handle: Handle, limits: Partial<Limits> = {}): List
  * The edge gets path and headers as they were sent. A Request object would normalise the path, and creating one
  * costs a fifth of the throughput.
  */
-function createListener(handle: Handle, limits: Limits) {
+function createListener(
+  handle: Handle,
+  limits: Limits,
+  other?: (request: IncomingMessage) => Listener | undefined,
+) {
   const bodies = new RequestBodies(limits.arriving_max)
   const connections = new Connections(limits, (connection, request, response) => {
+    const application = other?.(request)
+    if (application) {
+      if (awaitsContinue.has(request)) response.writeContinue()
+      return void application(request, response)
+    }
     handle(edgeRequest(request, response, bodies))
       .then((reply) => send(connection, request, response, reply))
       .catch(() => response.destroy())
@@ -47,17 +62,42 @@ function createListener(handle: Handle, limits: Limits) {
 /** How long a client may take nothing of its answer while the server stops. */
 const stoppingStallMs = 1_000
 
+export type ServerOptions = {
+  /** Your application's listener, for paths that are not the service's. Default: the service answers 404. */
+  request?: Listener
+  /** For upgrades on your application's paths, such as WebSockets of its own. */
+  upgrade?: Upgrade
+}
+
+/**
+ * The server of `cellkeep start`, for an application with the service inside: `createServer(service, { request: app })`.
+ * It has the limits and timeouts of the settings, and answers every request of a pipeline before an upgrade behind it.
+ * Call `listen` yourself; to stop, `service.leave('draining')`, `server.close()` and `service.close()`.
+ */
+export const createServer = (
+  { handle, upgrade, answers, app }: Pick<Service, 'handle' | 'upgrade' | 'answers' | 'app'>,
+  options: ServerOptions = {},
+): Server => createNodeServer(handle, app.config, upgrade, { ...options, answers }).server
+
 export function createNodeServer(
   handle: Handle,
   config: Pick<Config, 'request_timeout_ms' | 'ws' | 'ws_path'> & Limits,
   upgrade: Upgrade,
+  application: ServerOptions & Partial<Pick<Service, 'answers'>> = {},
 ): { server: Server; drain(): void } {
-  const { listener, connections, bodies } = createListener(handle, config)
-  const isSocketPath = ({ url }: IncomingMessage): boolean => url?.split('?', 1)[0] === config.ws_path
-  const server = createServer(
+  const pathOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] as string
+  const isOwn = (request: IncomingMessage): boolean => application.answers?.(pathOf(request)) ?? true
+  const { listener, connections, bodies } = createListener(
+    handle,
+    config,
+    application.request && ((request) => (isOwn(request) ? undefined : application.request)),
+  )
+  const isSocketPath = (request: IncomingMessage): boolean => pathOf(request) === config.ws_path
+  const server = createHttpServer(
     {
       // On other paths the upgrade is ignored and the request answered as usual. Node before 24.9 has no such option.
-      shouldUpgradeCallback: (request) => config.ws && isSocketPath(request),
+      shouldUpgradeCallback: (request) =>
+        isSocketPath(request) ? config.ws : application.upgrade !== undefined && !isOwn(request),
       requestTimeout: config.request_timeout_ms,
       headersTimeout: Math.min(10_000, config.request_timeout_ms),
       keepAliveTimeout: 65_000,
@@ -77,7 +117,8 @@ export function createNodeServer(
     if (connection.isEnding || !connection.isIdle || request.headers.host === undefined)
       return void connection.endUnparsed(badRequest)
     connections.release(request.socket)
-    upgrade(request, socket, head)
+    const mine = application.upgrade && !isOwn(request) ? application.upgrade : upgrade
+    mine(request, socket, head)
   })
   // Without a listener Node would cut the connection without an answer.
   server.on('connect', (request) => connections.of(request.socket).endUnparsed(badRequest))

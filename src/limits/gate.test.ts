@@ -153,7 +153,9 @@ describe('one caller', () => {
     }
     const [ada] = await service({ actions, max_caller_connections: 1 })
     const { cookie } = ada
-    const calls = Array.from({ length: 3 }, () => test.service.call('nested', {}, { headers: { cookie } }))
+    const calls = Array.from({ length: 3 }, () =>
+      test.service.call('nested' as string, {}, { headers: { cookie } }),
+    )
     for (const answer of await Promise.all(calls)) expect(answer).toEqual({ found: 0, later: true })
   })
 })

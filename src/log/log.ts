@@ -2,8 +2,10 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 import { createOutput, type Output, standardOutputFd } from './output.ts'
 import { textLines } from './text.ts'
 
-/** The part of a pino logger that the service uses. */
-export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
+/** A line: fields for machines and a text, or a text alone. An error is the field `err`. */
+export type LogLine = { (fields: object, text?: string): void; (text: string): void }
+/** The part of a pino logger that the service uses; any object with these four functions will do. */
+export type Log = Readonly<Record<'debug' | 'info' | 'warn' | 'error', LogLine>>
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 

@@ -100,7 +100,7 @@ describe('what one node commits', () => {
       'aa 0/1 [[null],[null],true]',
       'aa 0/2 [',
     ])
-      await admin.query(`select pg_notify('cellkeep', $1)`, [junk])
+      await admin.query(`select pg_notify('cellkeep_cellkeep', $1)`, [junk])
     await hears(far, near)
     const socket = await openSocket(far.url, { cookie: ada.cookie })
     expect(outcomeOf(await socket.call('account_verify'))).toBe('ok')

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import { type Connection, clientConfig, nameIn } from '../db/connection.ts'
 import type { Log } from '../log/log.ts'
 import { encodeSignal, isEmpty, merged, type Signal, signalDecoder } from './committed.ts'
 
@@ -24,8 +25,7 @@ export type Heard = {
   gap(): void
 }
 
-const channel = 'cellkeep'
-const sendText = `select pg_notify('${channel}', payload) from unnest($1::text[]) as payload`
+const sendText = 'select pg_notify($2, payload) from unnest($1::text[]) as payload'
 
 /** Min time between two notifications, so that many small mutations share one. */
 const restMs = 20
@@ -36,7 +36,8 @@ const answerMs = 5_000
 /** How long a shutdown waits for an unreachable database. */
 const farewellMs = 2_000
 
-export function createBus({ connection, log }: { connection: pg.ClientConfig; log: Log }): Bus {
+export function createBus({ connection, log }: { connection: Connection; log: Log }): Bus {
+  const channel = nameIn(connection.schema, 'cellkeep')
   const node = randomBytes(8).toString('hex')
   let heard: Heard | undefined
   let waiting: Signal | undefined
@@ -49,7 +50,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
     heard?.signal(signal)
     if (signal.gap) heard?.gap()
   })
-  const link = createLink({ connection, log, ended: ended.signal, hear })
+  const link = createLink({ connection, channel, log, ended: ended.signal, hear })
 
   function start(): void {
     sending ??= flush().finally(() => {
@@ -72,7 +73,7 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
       const payloads = encodeSignal(node, waiting)
       waiting = undefined
       try {
-        await ready.query({ name: 'signal', text: sendText, values: [payloads] })
+        await ready.query({ name: 'signal', text: sendText, values: [payloads, channel] })
       } catch (error) {
         log.warn({ err: error }, 'a signal to other nodes is lost; they find out within 30 s')
       }
@@ -107,7 +108,8 @@ export function createBus({ connection, log }: { connection: pg.ClientConfig; lo
 }
 
 type LinkOptions = {
-  connection: pg.ClientConfig
+  connection: Connection
+  channel: string
   log: Log
   /** Aborted when reconnecting must stop. */
   ended: AbortSignal
@@ -128,7 +130,7 @@ type Link = {
   disconnect(): Promise<void>
 }
 
-function createLink({ connection, log, ended, hear }: LinkOptions): Link {
+function createLink({ connection, channel, log, ended, hear }: LinkOptions): Link {
   let onGap: (() => void) | undefined
   let client: Promise<pg.Client> | undefined
   let reconnecting: Promise<void> | undefined
@@ -148,13 +150,12 @@ function createLink({ connection, log, ended, hear }: LinkOptions): Link {
   async function open(onLost: () => void): Promise<pg.Client> {
     const fresh = new pg.Client({
       application_name: 'cellkeep bus',
-      ...connection,
+      // Signals needn't be durable: they don't survive a server crash anyway.
+      ...clientConfig(connection, '-c synchronous_commit=off -c idle_session_timeout=0'),
       pipeline: true,
       keepAlive: true,
       connectionTimeoutMillis: answerMs,
       query_timeout: answerMs,
-      // Signals needn't be durable: they don't survive a server crash anyway.
-      options: '-c synchronous_commit=off -c idle_session_timeout=0',
     })
     fresh.on('error', onLost)
     fresh.on('end', onLost)

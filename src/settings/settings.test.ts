@@ -197,7 +197,7 @@ describe('a method that the configuration leaves out', () => {
 
   it('is there where the configuration says so, for consumers too', async () => {
     const on = await testService({ app_settings: true, actions: own })
-    expect(await on.service.call('own_off')).toEqual({})
+    expect(await on.service.call('own_off' as string)).toEqual({})
     await on.close()
   })
 })

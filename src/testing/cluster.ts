@@ -5,6 +5,8 @@ import { readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
+import { type Connection, searchPath } from '../db/connection.ts'
+import { defaultSchema } from '../db/locate.ts'
 import { migrate, migrationNames, migrationsDirectory } from '../db/migrate.ts'
 import { findBinaries } from '../embedded/binaries.ts'
 import { connectionTo, initDatabase, startPostgres } from '../embedded/postgres-process.ts'
@@ -123,16 +125,20 @@ export async function migratedTemplate(connection: pg.ClientConfig): Promise<str
     if (rows[0]?.datallowconn === false) return
     await admin.query(`drop database if exists ${template} with (force)`)
     await admin.query(`create database ${template}`)
-    await migrate({ ...connection, database: template })
+    await migrate({ ...connection, database: template, schema: defaultSchema })
     await admin.query(`alter database ${template} allow_connections false`)
   })
   return template
 }
 
-/** The admin connection in the form of `CELLKEEP_TEST_DATABASE_URL`. */
-export function toUrl({ host, port, user, database }: pg.ClientConfig): string {
+/** The connection as a URL, in the form of `CELLKEEP_TEST_DATABASE_URL`; every client finds the tables by it. */
+export function toUrl({ host, port, user, database, schema }: Connection): string {
   const url = new URL(`postgres://${user}@localhost/${database}`)
-  url.search = new URLSearchParams({ host: host ?? '', port: String(port) }).toString()
+  const options = schema && `-c search_path=${searchPath(schema)}`
+  url.search = new URLSearchParams({
+    ...{ host: host ?? '', port: String(port) },
+    ...(options && { options }),
+  }).toString()
   return url.href
 }
 
@@ -163,7 +169,7 @@ async function asAdmin(
 }
 
 async function migrationsDigest(): Promise<string> {
-  const hash = createHash('sha256')
+  const hash = createHash('sha256').update(defaultSchema)
   for (const name of migrationNames())
     hash.update(name).update(await readFile(join(migrationsDirectory, `${name}.sql`)))
   return hash.digest('hex').slice(0, 12)

@@ -3,15 +3,18 @@ import type { Actions } from '../actions.ts'
 import { type CellGrant, type Principal, upsertCellGrant } from '../cells/grants/grants.ts'
 import { type Client, createClient } from '../client/client.ts'
 import { operate } from '../core/operate.ts'
+import { createService, type ServiceOptions } from '../create-service.ts'
+import { defaultSchema } from '../db/locate.ts'
 import { createNodeServer } from '../http/node.ts'
-import { silentLog } from '../log/log.ts'
 import { type Conferred, conferGrant, type GrantInput } from '../roles/grants.ts'
-import { createService, type Service, type ServiceOptions } from '../service.ts'
+import type { Service } from '../service.ts'
 import { startSession } from '../sessions/sessions.ts'
 import { cloneDatabase, sharedCluster, toUrl } from './cluster.ts'
 import { type TestDaemonToken, testDaemonToken } from './daemon-token.ts'
+import { errorLog } from './error-log.ts'
+import { resetService } from './reset.ts'
 
-/** Cheap hashing, no minimum time for failures, a free port; everything else is as in production. */
+/** Cheap hashing, no minimum time for failures, a free port, and a log of exceptions only. */
 const testDefaults = {
   env: 'development',
   port: 0,
@@ -37,7 +40,7 @@ export type TestAccount<A = Actions> = {
 }
 
 export type TestService<A = Actions> = {
-  service: Service
+  service: Service<A>
   /** Its URL, on a free port of the loopback address. */
   url: string
   databaseUrl: string
@@ -54,14 +57,31 @@ export type TestService<A = Actions> = {
     email?: string
     roles?: string[]
   }): Promise<TestAccount<A>>
+  sessions: {
+    /** Signs an existing account in, without its password and without the limits of logins. */
+    create(account_id: string): Promise<TestSession<A>>
+  }
   /** Adds an actor to an account. */
   actor(account_id: string, name: string): Promise<string>
   /** Grants any role, keeper included and whatever its grant paths, with the function behind `grantRole`. */
   roleGrant(grant: GrantInput): Promise<Conferred>
   /** Shares a cell with a principal, with the function behind `cell_grant_create`. */
   cellGrant(cell_id: string, level: 'viewer' | 'editor', principal: Principal): Promise<CellGrant>
+  /**
+   * Empties every table of the service, and those of yours that reference one, for the next test; open sockets and
+   * streams end, limiters forget. Settings that calls have changed are the defaults again. The numbers of the audit log go on.
+   */
+  reset(): Promise<void>
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
+}
+
+export type TestSession<A = Actions> = {
+  session_id: string
+  /** The `Cookie` header. */
+  cookie: string
+  /** A client with this session. */
+  client: Client<A>
 }
 
 /** Starts a service on its own database, a copy of a migrated template that takes milliseconds to make. */
@@ -69,7 +89,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
   const { databaseUrl, drop } = await databaseOf(options)
   const daemonToken = testDaemonToken()
   const service = await createService({
-    log: silentLog,
+    log: errorLog,
     ...testDefaults,
     daemon_token_state: daemonToken,
     check_outputs: true,
@@ -99,7 +119,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
   }
 
   const test: TestService<A> = {
-    service,
+    service: service as unknown as Service<A>,
     url,
     databaseUrl,
     client,
@@ -111,11 +131,17 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
         operator,
       )
       for (const role of roles) await test.roleGrant({ actor_id: actor.id, role })
-      const session = await app.db.transaction((db) =>
-        startSession(app, db, account.id, { cookie: { state: 'none' } }),
-      )
-      const cookie = session.cookie.slice(0, session.cookie.indexOf(';'))
-      return { id: account.id, actor_id: actor.id, username, password, cookie, client: client(cookie) }
+      const { cookie, client } = await test.sessions.create(account.id)
+      return { id: account.id, actor_id: actor.id, username, password, cookie, client }
+    },
+    sessions: {
+      create: async (account_id) => {
+        const { session_id, cookie: set } = await app.db.transaction((db) =>
+          startSession(app, db, account_id, { cookie: { state: 'none' } }),
+        )
+        const cookie = set.slice(0, set.indexOf(';'))
+        return { session_id, cookie, client: client(cookie) }
+      },
     },
     actor: async (account_id, name) => (await service.operations.addActor({ account_id, name }, operator)).id,
     roleGrant: (grant) =>
@@ -126,6 +152,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
       operate(app, 'cell_grant_create', operator, ({ db, audit }) =>
         upsertCellGrant(db, audit, { cell_id, level, principal, granted_by: null }, { via }),
       ),
+    reset: () => resetService(app),
     close: () => {
       closed ??= close()
       return closed
@@ -139,7 +166,7 @@ async function databaseOf({ database_url }: TestOptions) {
   if (database_url) return { databaseUrl: database_url, drop: async () => {} }
   const cluster = await sharedCluster()
   const { connection, drop } = await cloneDatabase(cluster.connection, cluster.template)
-  return { databaseUrl: toUrl(connection), drop }
+  return { databaseUrl: toUrl({ ...connection, schema: defaultSchema }), drop }
 }
 
 /** Named as `via` in the audit rows of what the kit does itself. */

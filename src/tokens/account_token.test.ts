@@ -246,7 +246,7 @@ it('the secret and its hash stand nowhere but in the one answer', async () => {
   expect(captured.text()).not.toContain(hash)
   const { db } = test.service.app
   const tables = await db.rows<{ name: string }>(sql`
-    select tablename as name from pg_tables where schemaname = 'public'`)
+    select tablename as name from pg_tables where schemaname = current_schema()`)
   expect(tables.length).toBeGreaterThan(8)
   for (const { name } of tables) {
     const holding = (text: string) =>

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { clientConfig } from '../../src/db/connection.ts'
 import { planning } from '../../src/db/db.ts'
 
 type Sent = { text: string; values: unknown[] }
@@ -31,7 +32,7 @@ export type Work = {
  */
 export async function workOf(databaseUrl: string, call: () => Promise<unknown>): Promise<Work> {
   const { text, values } = await lastStatement(call)
-  const client = new pg.Client({ connectionString: databaseUrl, options: planning })
+  const client = new pg.Client(clientConfig({ connectionString: databaseUrl }, planning))
   await client.connect()
   const work: Work = { pages: 0, rows: {}, scanned: [], indexes: [] }
   try {

@@ -54,6 +54,17 @@ it('a sound installation has no findings', async () => {
   expect(await doctor()).toMatchObject({ code: 0, stdout: 'Nothing is wrong.\n' })
 })
 
+it('a database that does not answer ends in exit code 3, behind what the files tell', async () => {
+  await chmod(dataDir, 0o777)
+  for (const CELLKEEP_DATABASE_SCHEMA of [undefined, 'cellkeep']) {
+    const { code, stdout } = await doctor(
+      { CELLKEEP_DATABASE_URL: 'postgres://u@127.0.0.1:1/d', CELLKEEP_DATABASE_SCHEMA },
+      ['--json'],
+    )
+    expect([code, stdout.match(/"open_to_others"/g)?.length]).toEqual([3, 1])
+  }
+})
+
 it('each finding says what is wrong and what to do', async () => {
   await db(sql`update role_grant set revoked_at = now() where role = 'keeper'`)
   const { stdout } = await doctor()

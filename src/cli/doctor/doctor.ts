@@ -21,13 +21,19 @@ export const doctor = command({
         out.result(one, `${one.finding}\n  ${one.what}\n  → ${one.remedy}\n`)
       }
     }
-    report(configFindings(await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })))
+    const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
+    report(configFindings(loaded))
+    let isOpen = false
     try {
       await withDatabase(io, async (opened) => {
+        isOpen = true
         report(await fileFindings(opened.config))
         report(await databaseFindings(opened))
       })
     } catch (error) {
+      // A database that does not answer hides nothing about the files.
+      if (!isOpen && error instanceof StartError && error.reason === 'db_unreachable')
+        report(await fileFindings(loaded.config))
       const remedy = error instanceof StartError && remedies[error.reason]
       if (!remedy) throw error
       report([{ finding: error.reason, what: error.message, remedy }])

@@ -1,0 +1,57 @@
+import { keptCookieKeys } from './auth/cookie-keys-file.ts'
+import { type ParsedConfig, withDataDir } from './config/config.ts'
+import type { Connection } from './db/connection.ts'
+import { type Disk, watchDisk } from './embedded/disk.ts'
+import { startEmbedded } from './embedded/embedded.ts'
+import type { StartError } from './errors.ts'
+import type { Log } from './log/log.ts'
+
+/** What a service runs on: a database, cookie keys, and the disk of an embedded database. */
+export type Backing = {
+  /** With the data dir in use, which may differ from the configured one. */
+  parsed: ParsedConfig
+  connection: Connection
+  cookieKeys: readonly string[]
+  disk?: Disk
+  /** Stops an embedded database that no other process uses. Close the service first. */
+  close(): Promise<void>
+}
+
+type BackingOptions = {
+  log: Log
+  /** Called with one sentence for the operator. */
+  onNotice(text: string): void
+  /** Called if another process took over the data dir: this one must no longer serve. */
+  onLost(error: StartError): void
+}
+
+/** The configured database, else an embedded one in the data dir. */
+export async function openBacking(parsed: ParsedConfig, options: BackingOptions): Promise<Backing> {
+  const { database_url, data_dir, postgres_bin, postgres_user, disk_reserve } = parsed.config
+  if (database_url !== null) {
+    const cookieKeys = parsed.config.cookie_keys ?? (await keptCookieKeys(data_dir))
+    return { parsed, connection: { connectionString: database_url }, cookieKeys, close: async () => {} }
+  }
+  const embedded = await startEmbedded({
+    dataDir: data_dir,
+    dataDirIsDefault: parsed.sources.data_dir === 'default',
+    postgresBin: postgres_bin ?? undefined,
+    postgresUser: postgres_user ?? undefined,
+    role: 'serve',
+    ...options,
+  })
+  const { connection, dataDir } = embedded
+  let disk: Disk | undefined
+  const close = async (): Promise<void> => {
+    disk?.close()
+    await embedded.close()
+  }
+  try {
+    disk = disk_reserve === null ? undefined : await watchDisk(dataDir, disk_reserve, options.log)
+    const cookieKeys = parsed.config.cookie_keys ?? (await keptCookieKeys(dataDir))
+    return { parsed: withDataDir(parsed, dataDir), connection, cookieKeys, ...(disk && { disk }), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}

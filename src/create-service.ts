@@ -1,0 +1,67 @@
+import type { Actions } from './actions.ts'
+import type { DaemonTokenState } from './auth/daemon-token.ts'
+import { openBacking } from './backing.ts'
+import { type ConfigOptions, resolveOptions } from './config/config.ts'
+import { StartError } from './errors.ts'
+import { type Log, openLog } from './log/log.ts'
+import { composeService, type Service } from './service.ts'
+
+export type ServiceOptions = ConfigOptions & {
+  log?: Log | undefined
+  /** Called with the text of every SQL statement, for tracing and for tests that count statements. */
+  onStatement?: ((text: string) => void) | undefined
+  /** The daemon token that acts as the keeper, beside `daemon_token_file`; the test kit makes one. */
+  daemon_token_state?: DaemonTokenState | undefined
+  /**
+   * True: checks every result against its declared output; a mismatch is answered with `internal_error`. This is
+   * the default in development. False: checks a sample, and logs the first mismatch of each method.
+   */
+  check_outputs?: boolean | undefined
+}
+
+/**
+ * Creates a service from options: the settings of docs/configuration.md in lower case without the prefix, and
+ * roles, hooks and actions. Needs `database_url` and `cookie_keys`, or `data_dir`, where it runs an embedded
+ * PostgreSQL and keeps the keys. Reads no environment variables.
+ */
+export async function createService<A extends Record<string, unknown> = Record<never, never>>(
+  options: ServiceOptions & { actions?: A | undefined },
+): Promise<Service<Actions & A>> {
+  const { log: own, onStatement, daemon_token_state, check_outputs, ...settings } = options
+  const loaded = resolveOptions(settings)
+  if (loaded.config.database_url === null && loaded.sources.data_dir === 'default')
+    throw new StartError(
+      'configuration',
+      'createService needs database_url, or data_dir for an embedded PostgreSQL.',
+      78,
+    )
+  const log = own ?? openLog(loaded.config.log_level).log
+  let service: Service | undefined
+  const { parsed, close, ...backing } = await openBacking(loaded, {
+    log,
+    onNotice: (text) => log.warn(text),
+    onLost: (error) => {
+      log.error({ err: error }, 'another process has taken over the data dir: every request is refused')
+      service?.leave('draining')
+    },
+  })
+  try {
+    service = await composeService(parsed, {
+      ...backing,
+      log,
+      ...(onStatement && { onStatement }),
+      ...(daemon_token_state && { daemonToken: daemon_token_state }),
+      ...(check_outputs !== undefined && { checkOutputs: check_outputs }),
+    })
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const closeService = service.close
+  let closed: Promise<void> | undefined
+  const closeAll = (): Promise<void> => {
+    closed ??= closeService().finally(close)
+    return closed
+  }
+  return { ...service, close: closeAll, [Symbol.asyncDispose]: closeAll } as Service<Actions & A>
+}
