@@ -48,7 +48,7 @@ const longestWaitMs = 30_000
  */
 export async function* auditStream(
   client: Linked | AuditStreamOptions,
-  settings: AuditStreamSettings = link in client ? {} : client,
+  settings: AuditStreamSettings = !(link in client) ? client : {},
 ): AsyncGenerator<AuditStreamItem, never> {
   const to = connectionOf(client)
   const { signal } = settings

@@ -165,7 +165,7 @@ const beatMs = 25_000
  */
 export function createLive<A = Actions, N = ConsumerNotifications>(
   client: Linked<A> | LiveOptions,
-  settings: LiveSettings = link in client ? {} : client,
+  settings: LiveSettings = !(link in client) ? client : {},
 ): LiveClient<A, N> {
   const to = connectionOf(client)
   const { wsPath = '/api/ws', acting, patienceMs = 10_000, ...given } = settings
