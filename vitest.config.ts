@@ -27,8 +27,6 @@ export default defineConfig({
     testTimeout: 60_000,
     // Test services write exceptions of handlers there, which many tests cause on purpose.
     silent: 'passed-only',
-    // A check of a whole clone is long; a test that fails once there is run again, and the report says so.
-    retry: process.env.CI ? 1 : 0,
     hookTimeout: 60_000,
   },
 })

@@ -1,31 +1,48 @@
 /**
- * `npm run attack [seconds] [number…]`: starts a server as its users do, with a heap of 512 MiB, and runs all
- * attacks (or those numbered) against it at once from another process. Fails if its memory exceeds 400 MiB, if
- * `/health/live` takes longer than 250 ms on the connection that a proxy keeps, or if the server does not serve and
- * stop normally afterwards.
+ * `npm run attack [seconds] [number…]`: starts a server as its users do, with a heap of 512 MiB, and runs the first
+ * four attacks at once from another process, then the two that once stopped its event loop each alone; or those
+ * numbered. Fails if its memory exceeds 400 MiB, if `/health/live` takes longer than 250 ms on the connection that a
+ * proxy keeps or on a new one, if one of the two keeps the event loop busy for 100 ms, or if the server does not serve
+ * and stop normally afterwards.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bootstrap, type ServerProcess, startServer, workspace } from '../test/helpers/server-process.ts'
 
 const [seconds = '25', ...only] = process.argv.slice(2)
-const max = { memory: 400, health: 250 }
+const max = { memory: 400, health: 250, stall: 100 }
+/** Seconds and attacks of each round; `isAlone`: nothing else may take the server's time. */
+const rounds =
+  only.length > 0
+    ? [{ seconds, chosen: only, isAlone: false }]
+    : [
+        { seconds, chosen: ['1', '2', '3', '4'], isAlone: false },
+        { seconds: '10', chosen: ['3'], isAlone: true },
+        { seconds: '5', chosen: ['5'], isAlone: true },
+      ]
 
-const space = await workspace()
+const space = await workspace(tmpdir())
 try {
-  const server = await startServer(await space.make('attack'), {
+  const cwd = await space.make('attack')
+  const stalls = join(cwd, 'stalls')
+  const server = await startServer(cwd, {
     // As SECURITY.md recommends for a heap of this size.
-    NODE_OPTIONS: '--max-old-space-size=512 --max-semi-space-size=4',
+    NODE_OPTIONS: `--max-old-space-size=512 --max-semi-space-size=4 --import=${new URL('stalls.ts', import.meta.url)}`,
+    ATTACK_STALLS: stalls,
     // This process reads the log; a line for every request would slow down the measuring.
     CELLKEEP_LOG_LEVEL: 'warn',
   })
   await bootstrap(server)
   await publish(server)
   await warmUp(server)
-  const failures = await attack(server)
+  const failures: string[] = []
+  for (const round of rounds) failures.push(...(await attack(server, round, stalls)))
+  failures.push(...(await afterwards(server)))
   for (const failure of failures) console.error(failure)
   console.log(`${failures.length === 0 ? 'passed' : 'FAILED'}`)
   if (failures.length > 0) process.exitCode = 1
@@ -50,10 +67,15 @@ async function warmUp({ client, url }: ServerProcess): Promise<void> {
   for (let round = 0; round < 5; round++) await client.cell_list({ limit: 200 })
 }
 
-async function attack(server: ServerProcess): Promise<string[]> {
+async function attack(
+  server: ServerProcess,
+  { seconds, chosen, isAlone }: (typeof rounds)[number],
+  stalls: string,
+): Promise<string[]> {
+  writeFileSync(stalls, '')
   const attacker = spawn(
     process.execPath,
-    [fileURLToPath(new URL('attacker.ts', import.meta.url)), server.url, seconds, ...only],
+    [fileURLToPath(new URL('attacker.ts', import.meta.url)), server.url, seconds, ...chosen],
     { stdio: ['ignore', 'inherit', 'inherit'] },
   )
   const ended = once(attacker, 'close')
@@ -69,19 +91,27 @@ async function attack(server: ServerProcess): Promise<string[]> {
   watch.isOver = true
   const [memory, health, fresh] = await watched
   kept.destroy()
+  const stall = Math.max(0, ...readFileSync(stalls, 'utf8').split('\n').map(Number))
   console.log(`memory: ${before} MiB before, at most ${memory} MiB (${max.memory} allowed)`)
   console.log(`/health/live: ${told(health)} (${max.health} allowed)`)
-  // Node accepts one connection per turn of its loop, so a new one waits for all that came before it.
-  console.log(`/health/live on new connections: ${told(fresh)}`)
+  console.log(`/health/live on new connections: ${told(fresh)} (${max.health} allowed)`)
+  console.log(`event loop: busy for at most ${stall} ms${isAlone ? ` (${max.stall} allowed)` : ''}\n`)
+  return [
+    code === 0 ? '' : `the attacker ended with ${code}`,
+    memory <= max.memory ? '' : `memory rose to ${memory} MiB`,
+    health.max <= max.health ? '' : `/health/live took ${health.max} ms`,
+    fresh.max <= max.health ? '' : `/health/live took ${fresh.max} ms on a new connection`,
+    !isAlone || stall <= max.stall ? '' : `the event loop was busy for ${stall} ms`,
+  ].filter(Boolean)
+}
+
+async function afterwards(server: ServerProcess): Promise<string[]> {
   const served = await server.client.account_verify().then(
     () => true,
     () => false,
   )
   const stopped = await server.end('SIGTERM')
   return [
-    code === 0 ? '' : `the attacker ended with ${code}`,
-    memory <= max.memory ? '' : `memory rose to ${memory} MiB`,
-    health.max <= max.health ? '' : `/health/live took ${health.max} ms`,
     served ? '' : 'a call afterwards was not answered',
     stopped.code === 0 ? '' : `the server ended with ${stopped.code}\n${stopped.stderr.slice(-2000)}`,
   ].filter(Boolean)
@@ -110,14 +140,19 @@ function told({ count, p50, max }: Awaited<ReturnType<typeof slowestHealth>>): s
   return `${count} times, p50 ${p50} ms, at most ${max} ms`
 }
 
-/** Leaves out the time in which the server was ready to run but other programs had the processor. */
+/**
+ * Leaves out the time in which a thread of the server or of this process was ready to run but others had the
+ * processor: the one that waited longest counts, as the main thread waits for those that collect garbage.
+ */
 async function slowestHealth({ pid, url }: ServerProcess, watch: { isOver: boolean }, agent: Agent | false) {
   const times: number[] = []
-  const clock = (): number => performance.now() - queuedMs(pid)
   while (!watch.isOver) {
-    const begun = clock()
+    const queued = () => new Map([...queuedMs(pid), ...queuedMs(process.pid)])
+    const [begun, before] = [performance.now(), queued()]
     const isAnswered = await health(url, agent)
-    times.push(isAnswered ? Math.max(0, clock() - begun) : Number.POSITIVE_INFINITY)
+    const ms = performance.now() - begun
+    const waits = [...queued()].map(([thread, after]) => after - (before.get(thread) ?? after))
+    times.push(isAnswered ? Math.max(0, ms - Math.max(0, ...waits)) : Number.POSITIVE_INFINITY)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   times.sort((a, b) => a - b)
@@ -125,13 +160,18 @@ async function slowestHealth({ pid, url }: ServerProcess, watch: { isOver: boole
   return { count: times.length, p50: at(0.5), max: at(1) }
 }
 
-/** How long the main thread of a process has waited for a processor so far; 0 if the system does not tell. */
-function queuedMs(pid: number): number {
+/** How long each thread of a process has waited for a processor so far; nothing where the system does not tell. */
+function queuedMs(pid: number): Map<string, number> {
   try {
-    const [, queued] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')
-    return Number(queued) / 1_000_000
+    const threads = readdirSync(`/proc/${pid}/task`)
+    return new Map(
+      threads.map((id) => {
+        const [, queued] = readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8').split(' ')
+        return [`${id}`, Number(queued) / 1_000_000]
+      }),
+    )
   } catch {
-    return 0
+    return new Map()
   }
 }
 

@@ -1,62 +1,102 @@
-import { z } from 'zod'
 import { actions } from '../src/actions.ts'
-import { Cell } from '../src/cells/cells.ts'
-import { CellGrant } from '../src/cells/grants/grants.ts'
+import { AuditEvent } from '../src/audit/entry.ts'
 import { resolveOptions } from '../src/config/config.ts'
-import type { Action, AuthSpec } from '../src/core/method.ts'
+import type { Action, AuthSpec, WiredAction } from '../src/core/method.ts'
+import { wireActions } from '../src/core/registration.ts'
 import { type Route, rateLimitOf } from '../src/core/route.ts'
+import examples from '../src/discovery/examples.json' with { type: 'json' }
+import { Schemas } from '../src/discovery/json-schema.ts'
+import { type BuiltinReason, catalogue, codeStatus, type Entry, type Reason } from '../src/errors.ts'
+import { notifications } from '../src/notifications.ts'
+import { createRegistry } from '../src/registry/registry.ts'
 import { routeList } from '../src/routes.ts'
-import { Uuid } from '../src/wire/types.ts'
+import { type JsonSchema, typeText } from '../src/wire/type-text.ts'
+
+const { config } = resolveOptions({})
 
 /** docs/api.md: every method and route, from its declaration. */
 export function apiPage(): string {
-  // The global registry is shared by the whole process, so the names are registered only for this page.
-  for (const [id, schema] of [...named, ['Uuid', Uuid] as const]) z.globalRegistry.add(schema, { id })
-  try {
-    return page()
-  } finally {
-    for (const schema of [...named.values(), Uuid]) z.globalRegistry.remove(schema)
-  }
-}
-
-function page(): string {
-  const methods = Object.entries(actions as unknown as Record<string, Action>)
+  const schemas = new Schemas('draft-7')
+  const methods = wired().map((action) => methodSection(action, schemas))
+  const routes = routeList.map((route) => routeSection(route, schemas))
+  const sent = Object.entries(notifications).map(
+    ([name, params]) => `${name}  ${typeText(schemas.of(params, 'output'))}`,
+  )
+  schemas.of(AuditEvent, 'output')
+  const shapes = Object.entries(schemas.shapes)
+    .filter(([name]) => name !== 'Uuid')
+    .sort()
+    .map(([name, shape]) => `type ${name} = ${typeText(shape)}`)
   return [
     introduction,
-    ...methods.map(([name, action]) => methodSection(name, action)),
+    contents(),
+    methodIntroduction,
+    ...methods,
     accountIntroduction,
-    ...routeList.map((route) =>
-      [
-        `### ${route.method} \`/api/account${route.path}\``,
-        '',
-        route.doc,
-        '',
-        `${access(route.auth)}${routeLimited(route)}`,
-        ...shapes(route.input, route.output),
-        ...reasons(route.errors),
-      ].join('\n'),
-    ),
+    ...routes,
+    notificationIntroduction,
+    code('ts', sent.join('\n')),
     '## Shapes\n',
-    ...[...named].map(([name, schema]) => shape(name, schema)),
+    code('ts', shapes.join('\n\n')),
   ].join('\n')
 }
 
-/** Shapes that are written out once and referred to by name. */
-const named = new Map<string, z.ZodType>(Object.entries({ Cell, CellGrant }))
+/** Every method, whichever features are on. */
+function wired(): WiredAction[] {
+  const table = Object.entries(actions as Record<string, Action>).map(
+    ([name, { enabled: _, ...action }]) => [name, action] as const,
+  )
+  return [...wireActions(Object.fromEntries(table), createRegistry({}), config, ['rpc.discover']).values()]
+}
 
-function methodSection(name: string, action: Action): string {
-  const input =
-    action.auth.actor === 'none'
-      ? action.input
-      : (action.input as z.ZodObject).extend({ acting: Uuid.optional() })
+function contents(): string {
+  const groups = Map.groupBy(Object.keys(actions), (name) =>
+    name.replace(/^(role_grant|cell_\w+?|[a-z]+)[_.].*/, '$1'),
+  )
+  const link = (title: string): string =>
+    `[${title}](#${title
+      .toLowerCase()
+      .replace(/[^\w\s-]/g, '')
+      .replaceAll(' ', '-')})`
   return [
-    `### \`${name}\``,
+    '## Contents\n',
+    ...[...groups.values()].map((names) => `- ${names.map(link).join(' · ')}`),
+    `- ${routeList.map(({ method, path }) => link(`${method} /api/account${path}`)).join(' · ')}`,
+    '- [Notifications](#notifications) · [Shapes](#shapes)\n',
+  ].join('\n')
+}
+
+function methodSection(action: WiredAction, schemas: Schemas): string {
+  const { method, description, auth, side_effects, error_reasons } = action
+  const input = schemas.of(action.params, 'input')
+  const example = (examples.methods as Record<string, { params: object; result: unknown }>)[method]
+  return [
+    `### \`${method}\``,
     '',
-    action.description,
+    description,
     '',
-    `${access(action.auth)} ${action.side_effects ? 'POST.' : 'POST or GET.'}${limited(name, action)}`,
-    ...shapes(input, action.output),
-    ...reasons(action.error_reasons),
+    `${access(auth)} ${side_effects ? 'POST.' : 'POST or GET.'}${limited(action)}`,
+    ...shapesOf(input, schemas.of(action.output, 'output')),
+    ...rules(input),
+    ...reasons(error_reasons),
+    ...(example ? [exampleOf('params', example.params, example.result)] : []),
+  ].join('\n')
+}
+
+function routeSection(route: Route, schemas: Schemas): string {
+  const { method, path, doc, auth, errors } = route
+  const input = route.input && schemas.of(route.input, 'input')
+  const example = (examples.routes as Record<string, { body?: object; result?: object }>)[`${method} ${path}`]
+  return [
+    `### ${method} \`/api/account${path}\``,
+    '',
+    doc,
+    '',
+    `${access(auth)}${routeLimited(route)}`,
+    ...shapesOf(input, route.output && schemas.of(route.output, 'output')),
+    ...(input ? rules(input) : []),
+    ...reasons(errors?.filter((reason) => reason !== 'rate_limited')),
+    ...(example?.result ? [exampleOf('body', example.body, example.result)] : []),
   ].join('\n')
 }
 
@@ -82,109 +122,91 @@ const asked = (role: NonNullable<AuthSpec['roles']>[number]): string =>
     ? role
     : `${role.role} (global, or in the ${role.scope_kind ?? 'scope'} that the input names)`
 
-function limited(name: string, { rate_limit, rate_limit_group = name, budget }: Action): string {
-  const groups = [...(rate_limit ? [rate_limit_group] : []), ...(budget ? [budget] : [])]
-  const settings = groups.map((group) => `\`CELLKEEP_LIMIT_${group.toUpperCase()}\``)
-  return settings.length > 0 ? ` Limited by ${settings.join(' and ')}.` : ''
+function limited({ method, rate_limit, rate_limit_group = method, budget, auth }: WiredAction): string {
+  if (!rate_limit) return ''
+  const who =
+    rate_limit === 'ip' ? `IP${auth.account === 'optional' ? ' without a credential' : ''}` : 'account'
+  const work = budget ? ` The work is limited by ${limitText(budget)}.` : ''
+  return ` Limit per ${who}: ${limitText(rate_limit_group)}.${work}`
+}
+
+/** The default of a limiter, and the setting that changes it. */
+function limitText(limiter: string): string {
+  const { max, seconds } = (config as Record<string, unknown>)[`limit_${limiter}`] as Record<string, number>
+  return `${max} in ${seconds} s (\`CELLKEEP_LIMIT_${limiter.toUpperCase()}\`)`
 }
 
 function routeLimited(route: Route): string {
-  const { config } = resolveOptions({})
   const axis = rateLimitOf(route, config)
   if (axis === undefined) return ''
-  const limiters = Object.values(route.rate_limit ?? {}).map(
-    (name) => `\`CELLKEEP_LIMIT_${name.toUpperCase()}\``,
-  )
+  const limiters = Object.values(route.rate_limit ?? {}).map(limitText)
   const other = axis === 'both' ? ' Where one of them is off, the other axis is left.' : ''
   return ` Rate limit \`${axis}\`: ${limiters.join(' and ')}.${other}`
 }
 
-function shapes(input?: z.ZodType, output?: z.ZodType): string[] {
-  const lines = [
-    input && `input  ${typeText(input, 'input')}`,
-    `output ${output ? typeText(output, 'output') : '(empty body)'}`,
-  ]
-  return ['', code(lines.filter(Boolean).join('\n'))]
+function shapesOf(input: JsonSchema | undefined, output: JsonSchema | undefined): string[] {
+  const lines = [input && `input  ${typeText(input)}`, `output ${output ? typeText(output) : '(empty body)'}`]
+  return ['', code('ts', lines.filter(Boolean).join('\n'))]
 }
 
-const reasons = (listed: readonly string[] = []): string[] =>
-  listed.length === 0 ? [] : [`Reasons: ${listed.map((reason) => `\`${reason}\``).join(', ')}.\n`]
-
-const code = (text: string): string => `\`\`\`ts\n${text}\n\`\`\`\n`
-
-type JsonSchema = {
-  $ref?: string
-  $defs?: Record<string, JsonSchema>
-  type?: string | string[]
-  const?: unknown
-  enum?: unknown[]
-  anyOf?: JsonSchema[]
-  items?: JsonSchema
-  properties?: Record<string, JsonSchema>
-  required?: string[]
-  additionalProperties?: JsonSchema | boolean
-  minimum?: number
-  maximum?: number
-  minLength?: number
-  maxLength?: number
-  default?: unknown
-}
-
-const jsonSchema = (schema: z.ZodType, io: 'input' | 'output'): JsonSchema =>
-  z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as JsonSchema
-
-const typeText = (schema: z.ZodType, io: 'input' | 'output'): string => written(jsonSchema(schema, io))
-
-function shape(name: string, schema: z.ZodType): string {
-  return code(`type ${name} = ${written({ ...jsonSchema(schema, 'output').$defs?.[name] })}`)
-}
-
-function written(schema: JsonSchema): string {
-  const { $ref, type, anyOf, items, properties, additionalProperties } = schema
-  if ($ref !== undefined) return $ref.slice('#/$defs/'.length)
-  if ('const' in schema) return JSON.stringify(schema.const)
-  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
-  if (anyOf) return anyOf.map(written).join(' | ')
-  if (Array.isArray(type)) return type.map((one) => written({ ...schema, type: one })).join(' | ')
-  if (items) return `${grouped(written(items))}[]`
-  if (properties) return fields(properties, schema.required ?? [])
-  if (typeof additionalProperties === 'object') return `{ [key: string]: ${written(additionalProperties)} }`
-  if (type === 'integer') return `integer${range(schema.minimum, schema.maximum)}`
-  if (type === 'string') return `string${range(schema.minLength, schema.maxLength)}`
-  // Free-form data has no schema: any JSON object.
-  return type ?? 'object'
-}
-
-function fields(properties: Record<string, JsonSchema>, required: string[]): string {
-  const parts = Object.entries(properties).map(([name, schema]) => {
-    const usual = schema.default === undefined ? '' : ` = ${JSON.stringify(schema.default)}`
-    const isOptional = !required.includes(name)
-    return `${name}${isOptional ? '?' : ''}: ${written(schema)}${usual}`
+/** What the types cannot say: the rules of strings and of free-form data. */
+function rules({ properties = {} }: JsonSchema): string[] {
+  const told = Object.entries(properties).flatMap(([name, { description, anyOf = [] }]) => {
+    const rule = description ?? anyOf.find((option) => option.description)?.description
+    return rule ? [`- \`${name}\`: ${rule}`] : []
   })
-  if (parts.length === 0) return '{}'
-  const line = `{ ${parts.join(', ')} }`
-  return line.length <= 90
-    ? line
-    : `{\n${parts.map((part) => `  ${part.replaceAll('\n', '\n  ')},`).join('\n')}\n}`
+  return told.length === 0 ? [] : [...told, '']
 }
 
-const grouped = (text: string): string => (/ \| /.test(text) && !text.startsWith('{') ? `(${text})` : text)
-
-/** Bounds that are narrower than those of the type. */
-function range(from: number | undefined, to: number | undefined): string {
-  const isWide = (bound: number | undefined) =>
-    bound === undefined || Math.abs(bound) === Number.MAX_SAFE_INTEGER
-  return isWide(from) && isWide(to) ? '' : `(${isWide(from) ? '' : from}..${isWide(to) ? '' : to})`
+function reasons(listed: readonly Reason[] = []): string[] {
+  const all = listed.map((reason) => {
+    const { code: number, status = codeStatus(number) }: Entry = catalogue[reason as BuiltinReason]
+    return `\`${reason}\` (${status})`
+  })
+  return all.length === 0 ? [] : [`Reasons: ${all.join(', ')}.\n`]
 }
+
+const exampleOf = (what: string, sent: object | undefined, result: unknown): string =>
+  code('jsonc', `${sent ? `// ${what}\n${jsonText(sent)}\n` : ''}// result\n${jsonText(result)}`)
+
+const lineMax = 100
+
+/** JSON with as few lines as fit. */
+function jsonText(value: unknown, indent = ''): string {
+  const line = JSON.stringify(value, null, 1).replace(/\s*\n\s*/g, ' ')
+  if (typeof value !== 'object' || value === null || indent.length + line.length <= lineMax) return line
+  const inner = `${indent}  `
+  const parts = Array.isArray(value)
+    ? value.map((one) => jsonText(one, inner))
+    : Object.entries(value).map(([key, one]) => `${JSON.stringify(key)}: ${jsonText(one, inner)}`)
+  const [open, close] = Array.isArray(value) ? '[]' : '{}'
+  return `${open}\n${parts.map((part) => inner + part).join(',\n')}\n${indent}${close}`
+}
+
+const code = (language: string, text: string): string => `\`\`\`${language}\n${text}\n\`\`\`\n`
 
 const introduction = `<!-- Generated from src/actions.ts and src/routes.ts by scripts/docs.ts; edit the declarations, not this page. -->
 # API
 
 Two surfaces: JSON-RPC 2.0 methods at \`/api/rpc\`, and REST routes for the session cookie at \`/api/account\`.
 Every refusal carries a \`reason\` to switch on: [errors.md](errors.md) lists them all. Unknown input keys are
-refused, unknown output keys are to be ignored. \`Uuid\` is a UUID in lower case; times are ISO 8601 in UTC with milliseconds.
+refused, unknown output keys are to be ignored. Machines read the same from \`/api/openrpc.json\` (also
+\`rpc.discover\`) and \`/api/openapi.json\`.
 
-## Methods
+How types are written:
+
+| Type | Meaning |
+|---|---|
+| \`Uuid\` | a UUID; upper case is taken, and lower case is answered |
+| \`Time\` | sent: RFC 3339 with \`Z\` or an offset, \`2026-01-02T04:04:05+01:00\`; answered: UTC with milliseconds, \`2026-01-02T03:04:05.678Z\` |
+| \`string(3..39)\` | a string of 3 to 39 characters; no string holds U+0000 |
+| \`integer(1..200)\` | a whole number from 1 to 200 |
+| \`Uuid[]\`, then \`(1..50)\` | a list, of 1 to 50 entries |
+| \`key?\`, \`= x\` | may be left out; its default |
+| \`A \\| B\` | either |
+`
+
+const methodIntroduction = `## Methods
 
 \`\`\`sh
 curl http://127.0.0.1:4040/api/rpc -b cookies.txt -H 'Content-Type: application/json' \\
@@ -195,6 +217,16 @@ A method without side effects is also reached by GET: \`/api/rpc?method=cell_lis
 URL-encoded.
 Several calls in one array are a batch. \`acting\` names the actor that acts; with one actor it may be left out.
 
+Who may call stands below the name of each method. *Needs a credential*: the session cookie, an API token in
+\`Authorization: Bearer …\`, or the daemon token in \`X-Daemon-Token\`. A token of scope \`read_only\` reaches what GET
+reaches, one of scope \`methods\` what it names. Limits are the defaults.
+
+An answer is \`{"jsonrpc": "2.0", "id": 1, "result": …}\` or \`{…, "error": {"code", "message", "data": {"reason", …}}}\`.
+A refused input has the reason \`invalid_params\` and \`issues\`: up to 20 of \`{path, code, message}\`, where the code is
+\`invalid_type\` (also for a missing key), \`too_small\`, \`too_big\`, \`invalid_format\`, \`invalid_value\`,
+\`unrecognized_keys\`, \`invalid_union\`, \`invalid_cursor\`, \`unknown_scope_kind\`, \`invite_identifier_required\` or
+\`custom\`, and the message says the rule.
+
 Besides the reasons listed with it, a method may answer \`invalid_params\`, \`rate_limited\`,
 \`service_unavailable\`, \`busy\`, \`storage_full\`, \`timeout\` and \`internal_error\`; where it takes a credential also
 \`authentication_required\`, \`account_vanished\`, \`credential_type_required\`, \`token_scope_required\`,
@@ -204,5 +236,12 @@ Besides the reasons listed with it, a method may answer \`invalid_params\`, \`ra
 const accountIntroduction = `## Account routes
 
 Bodies are JSON objects. A refusal is \`{"error": "<reason>", …}\` with the HTTP status of the reason. The
-session travels in the cookie \`svc_session\` (HttpOnly, SameSite=Strict, Secure).
+session travels in the cookie \`svc_session\` (HttpOnly, SameSite=Strict, Secure). A route that answers without a
+body has no example.
+`
+
+const notificationIntroduction = `## Notifications
+
+What the WebSocket sends, as \`{"jsonrpc": "2.0", "method": …, "params": …}\` without an id, to every socket of the
+account concerned; see [live.md](live.md).
 `

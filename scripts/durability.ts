@@ -2,11 +2,12 @@
  * `npm run durability [rounds]`: kills the server, its database, or both in the middle of writes, ten times
  * each. After each kill a plain start must suffice, and no acknowledged write may be lost.
  */
+import { tmpdir } from 'node:os'
 import { crashTest, victims } from '../test/helpers/crash.ts'
 import { workspace } from '../test/helpers/server-process.ts'
 
 const rounds = Number(process.argv[2] ?? 10)
-const space = await workspace()
+const space = await workspace(tmpdir())
 try {
   const crash = await crashTest(await space.make('durability'))
   for (let round = 1; round <= rounds; round++) {

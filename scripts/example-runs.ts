@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { cp, readFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -51,6 +51,40 @@ export async function runEmbed(place: Place): Promise<void> {
     await cluster.stop()
   }
 }
+
+/** Generates the Python client from the document of the server, checks its types and uses it. */
+export async function runPython(place: Place, url: string, token: string): Promise<void> {
+  const isThere = 'import sys; sys.exit(sys.version_info < (3, 11))'
+  if (!(await succeeds('python3', ['-c', isThere])))
+    return console.log('There is no Python 3.11 or newer on this machine: its example was not run.')
+  const directory = join(place.directory, 'python')
+  await cp(join(place.root, 'examples/python'), directory, { recursive: true })
+  const python = async (...args: string[]): Promise<string> => {
+    const env = { ...process.env, CELLKEEP_TOKEN: token, PYTHONDONTWRITEBYTECODE: '1' }
+    return (await promisify(execFile)('python3', args, { cwd: directory, env })).stdout
+  }
+  assert.match(await python('generate.py', url, 'cellkeep_client.py'), /cellkeep_client\.py: \d+ methods/)
+  console.log(await python('check_types.py', url))
+  const mypy = ['-m', 'mypy', '--strict', 'generate.py', 'cellkeep_client.py', 'notes.py']
+  if (await succeeds('python3', ['-m', 'mypy', '--version'])) console.log(await python(...mypy))
+  const said = await python('notes.py', url)
+  console.log(said)
+  assert.deepEqual(said.trimEnd().split('\n'), [
+    'Signed in as ada.',
+    'Notes, newest first: Note 3, Note 2, Note 1.',
+    'Note 3, changed, version 2.',
+    'Refused: cell_version_conflict, the cell is at version 2.',
+    'Refused: invalid_params: A UUID is required, such as 3f2b8c1e-0d4a-4b6e-9f0a-7c5d2e1b8a90.',
+    'Refused: credential_type_required.',
+    'Without a token: authentication_required.',
+  ])
+}
+
+const succeeds = (command: string, args: string[]): Promise<boolean> =>
+  promisify(execFile)(command, args).then(
+    () => true,
+    () => false,
+  )
 
 /** An environment in which `node` is the chosen one, also for child processes. */
 export const environment = ({ node }: Pick<Place, 'node'>): NodeJS.ProcessEnv => ({

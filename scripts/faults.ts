@@ -4,7 +4,7 @@
  * `--write` puts the figures of the run into docs/reliability.md.
  */
 import { readFile, writeFile } from 'node:fs/promises'
-import { cpus } from 'node:os'
+import { cpus, tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { workspace } from '../test/helpers/server-process.ts'
@@ -38,7 +38,7 @@ const chosen = Object.entries(faults).filter(
   ([name]) => positionals.length === 0 || positionals.includes(name),
 )
 
-const space = await workspace()
+const space = await workspace(tmpdir())
 const rows: string[] = []
 let [passed, skipped] = [0, 0]
 try {

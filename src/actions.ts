@@ -24,6 +24,7 @@ import { cell_grant_create } from './cells/grants/cell_grant_create.ts'
 import { cell_grant_list } from './cells/grants/cell_grant_list.ts'
 import { cell_grant_revoke } from './cells/grants/cell_grant_revoke.ts'
 import { cell_list } from './cells/list/cell_list.ts'
+import { discover } from './discovery/rpc.discover.ts'
 import { invite_create } from './invites/invite_create.ts'
 import { invite_delete } from './invites/invite_delete.ts'
 import { invite_list } from './invites/invite_list.ts'
@@ -105,6 +106,8 @@ export const actions = {
   cell_item_move,
   cell_item_delete,
   cell_item_list,
+
+  'rpc.discover': discover,
 }
 
 export type Actions = typeof actions

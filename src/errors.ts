@@ -45,7 +45,7 @@ export const codeStatus = (code: number): number =>
 export const isErrorCode = (code: number): boolean =>
   Object.hasOwn(codes, code) || (Number.isInteger(code) && code >= -32099 && code <= -32000)
 
-type Entry = { code: number; status?: number; doc: string }
+export type Entry = { code: number; status?: number; doc: string }
 
 const reasons = {
   parse_error: { code: -32700, doc: 'The body is not valid JSON.' },

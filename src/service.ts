@@ -208,7 +208,7 @@ export async function composeApp(
         `Action ${twice}: a built-in method has this name; rename yours.`,
         78,
       )
-    return wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config)
+    return wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config, ['rpc.discover'])
   })
 
   const connection = await locate(deps.connection, config.database_schema)
@@ -266,6 +266,7 @@ export async function composeApp(
       reads: Math.ceil(config.database_pool_max / 2),
     }),
     bootstrap: createBootstrap(config, db, log),
+    documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
   }
   const close = async (): Promise<void> => {

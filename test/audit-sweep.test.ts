@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { actions } from '../src/actions.ts'
 import type { AuditRow } from '../src/audit/audit.ts'
 import type { Action } from '../src/core/method.ts'
 import { sql } from '../src/db/db.ts'
 import { type BuiltinEventType, events } from '../src/events.ts'
-import type { TestAccount, TestService } from '../src/testing/index.ts'
+import type { TestAccount } from '../src/testing/index.ts'
 import { sessionIn } from './helpers/account-routes.ts'
 import { bootstrapTest } from './helpers/bootstrap.ts'
 import { doEverything, mark } from './helpers/everything.ts'
@@ -13,14 +13,10 @@ import { call, rpc } from './helpers/http.ts'
 /** Rules for every audit row that a method, route or operation writes. */
 
 const bootstraps = bootstrapTest()
-let test: TestService
-let rows: AuditRow[]
-beforeAll(async () => {
-  test = await doEverything(bootstraps)
-  rows = await test.service.app.db.rows<AuditRow>(sql`
-    select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata
-    from audit_log order by written`)
-})
+const test = await doEverything(bootstraps)
+const rows = await test.service.app.db.rows<AuditRow>(sql`
+  select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata
+  from audit_log order by written`)
 afterAll(() => test.close())
 
 describe('no row is left', () => {

@@ -11,6 +11,7 @@ import { afterAll } from 'vitest'
 import { type Embedded, type EmbeddedOptions, startEmbedded } from '../src/embedded/embedded.ts'
 import { postmasterPid, stopPostgres } from '../src/embedded/postgres-process.ts'
 import { silentLog } from '../src/log/log.ts'
+import { inMemory } from './memory.ts'
 
 export type Event = {
   event: 'ready' | 'failed' | 'log' | 'notice' | 'lost'
@@ -27,7 +28,7 @@ export const isRoot = process.getuid?.() === 0
 
 /** A directory for data dirs. A database that still runs in it after the test file is stopped, and fails the file. */
 export async function testDirectory(): Promise<string> {
-  const dir = await realpath(await mkdtemp(join(tmpdir(), 'ck-test-')))
+  const dir = await realpath(await mkdtemp(join(inMemory() ?? tmpdir(), 'ck-test-')))
   // If the test runs as root, the user of the database must be able to enter.
   await chmod(dir, 0o711)
   afterAll(async () => {
@@ -138,7 +139,7 @@ export async function serverProcesses(dataDir: string): Promise<number[]> {
   return server === undefined ? [] : [server, ...(await children(server))]
 }
 
-/** Those of the processes that are alive; zombies don't count. */
+/** Those of the processes that are alive; zombies and those that are exiting don't count. */
 export async function alive(pids: number[]): Promise<number[]> {
   return (await processes()).filter(({ pid }) => pids.includes(pid)).map(({ pid }) => pid)
 }
@@ -147,13 +148,16 @@ const children = async (parent: number) =>
   (await processes()).filter(({ ppid }) => ppid === parent).map(({ pid }) => pid)
 
 async function processes(): Promise<{ pid: number; ppid: number }[]> {
-  const { stdout } = await run('ps', ['-A', '-o', 'pid=', '-o', 'ppid=', '-o', 'stat='])
-  return stdout
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, , state]) => !state?.startsWith('Z'))
-    .map(([pid, ppid]) => ({ pid: Number(pid), ppid: Number(ppid) }))
+  const { stdout } = await run('ps', ['-A', '-o', 'pid=', '-o', 'ppid=', '-o', 'stat=', '-o', 'vsz='])
+  return (
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      // Without memory it is past its end already, and only the kernel still has work with it.
+      .filter(([, , state, size]) => !state?.startsWith('Z') && size !== '0')
+      .map(([pid, ppid]) => ({ pid: Number(pid), ppid: Number(ppid) }))
+  )
 }
 
 /** A data dir with a cleanly stopped database, copied from one made once per file. */

@@ -47,6 +47,7 @@ const features = [
   'bootstrap',
   'cells',
   'cleanup',
+  'discovery',
   'invites',
   'offers',
   'roles',

@@ -1,26 +1,23 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import type { Route } from '../src/core/route.ts'
 import { catalogue } from '../src/errors.ts'
 import { routes } from '../src/routes.ts'
-import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
+import type { TestAccount } from '../src/testing/index.ts'
 import { type Reply, send } from './helpers/http.ts'
+import { serviceForFile } from './helpers/service.ts'
 import { tokenPlace } from './helpers/token-place.ts'
 
 /** Rules that hold for every REST route. A new route is tested as soon as it is in the table. */
 
 const bootstrap_token_path = await tokenPlace()
-let test: TestService
 let account: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    bootstrap: 'live',
-    bootstrap_token_path,
-    limit_login_ip: null,
-    limit_bootstrap_ip: null,
-  })
+const test = await serviceForFile({
+  bootstrap: 'live',
+  bootstrap_token_path,
+  limit_login_ip: null,
+  limit_bootstrap_ip: null,
 })
-afterAll(() => test.close())
 beforeEach(async () => {
   account = await test.account()
 })

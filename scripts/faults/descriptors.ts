@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Fault, NotHere } from './fault.ts'
@@ -24,7 +23,8 @@ export const descriptors: Fault = {
         .on('error', () => {})
         .resume()
       sockets.push(socket)
-      await Promise.race([once(socket, 'connect'), once(socket, 'close')])
+      // Not `once` of node:events, which rejects if the server cuts the connection.
+      await new Promise<void>((resolve) => socket.once('connect', resolve).once('close', () => resolve()))
     }
     await delay(10_000)
     const cut = sockets.filter(({ destroyed }) => destroyed).length

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { assertKept } from '../../test/helpers/crash.ts'
 import {
@@ -142,11 +142,20 @@ function nameOf(error: Error): string {
   return code === 'ECONNREFUSED' ? 'connection refused' : 'connection cut'
 }
 
+/**
+ * Not one that the system picks (32768 and above): while the server is down, a connection to such a port may get the
+ * same port as its own, connect to itself, and keep the server from listening again.
+ */
 async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000)
+    const server = createServer()
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!isFree) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }

@@ -10,3 +10,12 @@ export async function serverProcesses(cwd: string): Promise<number[]> {
   const pairs = lines.map((line) => line.trim().split(/\s+/).map(Number))
   return [server, ...pairs.filter(([, parent]) => parent === server).map(([pid]) => pid as number)]
 }
+
+/** Sends a signal to a process that may have ended. */
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}

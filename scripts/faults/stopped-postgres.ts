@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault } from './fault.ts'
 import { startLoad } from './load.ts'
-import { serverProcesses } from './processes.ts'
+import { serverProcesses, signal } from './processes.ts'
 
 export const stoppedPostgres: Fault = {
   name: 'PostgreSQL stands still',
@@ -9,11 +9,14 @@ export const stoppedPostgres: Fault = {
   run: async (cwd) => {
     const load = await startLoad(cwd)
     await load.writes(100)
-    const all = await serverProcesses(cwd)
+    const [postmaster = 0] = await serverProcesses(cwd)
     load.strike()
-    for (const pid of all) process.kill(pid, 'SIGSTOP')
+    // First, so that it starts no other process; a worker may have ended since they were listed.
+    process.kill(postmaster, 'SIGSTOP')
+    const all = await serverProcesses(cwd)
+    for (const pid of all) signal(pid, 'SIGSTOP')
     await delay(20_000)
-    for (const pid of all) process.kill(pid, 'SIGCONT')
+    for (const pid of all) signal(pid, 'SIGCONT')
     await load.writes(100)
     const report = await load.end()
     await load.server.end('SIGTERM')

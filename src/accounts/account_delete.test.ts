@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { call, rpc } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 import { insertAccount } from './accounts.ts'
 
-let test: TestService
+const test = await serviceForFile({ limit_login_ip: 'off' })
 /** Always there, so that no test here deletes the last admin. */
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ limit_login_ip: 'off' })
-  admin = await test.account({ username: 'admin', roles: ['admin'] })
-})
-afterAll(() => test.close())
+const admin = await test.account({ username: 'admin', roles: ['admin'] })
 
 const run = (statement: ReturnType<typeof sql>) => test.service.app.db.run(statement)
 const first = async <T>(statement: ReturnType<typeof sql>): Promise<T> =>

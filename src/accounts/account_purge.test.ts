@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { rival } from '../../test/helpers/race.ts'
-import type { Client } from '../client/client.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 import { insertAccount } from './accounts.ts'
 
-let test: TestService
 let keeper: TestAccount
 let admin: TestAccount
-let client: Client
-beforeAll(async () => {
-  test = await testService()
-  client = test.daemonClient()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const client = test.daemonClient()
 beforeEach(async () => {
   await run(sql`delete from account`)
   await run(sql`delete from role_grant_offer`)

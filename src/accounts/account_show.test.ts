@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestService, testService } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
 
 const by = { via: 'cli' }
 const password = 'a long password'

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  admin = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const admin = await test.account({ roles: ['admin'] })
 
 const { raw } = sql
 const run = (statement: ReturnType<typeof sql>) => test.service.app.db.run(statement)

@@ -1,23 +1,20 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 const room = '3b241101-e2bb-4255-8caf-4136c566a962'
-let test: TestService
 let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    roles: [
-      { name: 'teacher', grant_paths: ['system', 'admin'] },
-      { name: 'robot', grant_paths: ['system'] },
-      { name: 'clerk', grant_paths: ['admin'] },
-    ],
-    scope_kinds: [{ name: 'room' }],
-  })
+const test = await serviceForFile({
+  roles: [
+    { name: 'teacher', grant_paths: ['system', 'admin'] },
+    { name: 'robot', grant_paths: ['system'] },
+    { name: 'clerk', grant_paths: ['admin'] },
+  ],
+  scope_kinds: [{ name: 'room' }],
 })
-afterAll(() => test.close())
 beforeEach(async () => {
   await run(sql`delete from account`)
   await run(sql`delete from role_grant_offer`)

@@ -1,17 +1,21 @@
 import { z } from 'zod'
-import { tooBig } from '../wire/types.ts'
+import { worded } from '../wire/rules.ts'
+import { noControls, tooBig } from '../wire/types.ts'
 
 /**
  * Formats of identifiers and credentials. Parsing returns the normalised value. A refused value yields one
  * issue: too_small, too_big or invalid_format. zod counts code points.
  */
 
+const usernameRule =
+  'Letters a to z, digits, _ and - are accepted, beginning with a letter and ending with a letter or digit.'
+
 /** 3 to 39 ASCII characters, lower-cased. */
 export const Username = z
   .string()
   .min(3, { abort: true })
   .max(39, { abort: true })
-  .regex(/^[A-Za-z][A-Za-z0-9_-]{1,37}[A-Za-z0-9]$/, { abort: true })
+  .regex(worded(/^[A-Za-z][A-Za-z0-9_-]{1,37}[A-Za-z0-9]$/, usernameRule), { abort: true })
   .toLowerCase()
 
 /** Username or e-mail as typed at login, turned into the key of `identifierOf`. */
@@ -23,11 +27,14 @@ export const UsernameProvided = z
   .min(1)
 
 /** An address, stored as given and compared by `fold`. At most 254 UTF-8 bytes. */
-export const Email = z.string().check((payload) => {
-  if (Buffer.byteLength(payload.value) > 254) payload.issues.push(tooBig(254, payload.value))
-  else if (!isEmail(payload.value))
-    payload.issues.push({ code: 'invalid_format', format: 'email', input: payload.value })
-})
+export const Email = z
+  .string()
+  .check((payload) => {
+    if (Buffer.byteLength(payload.value) > 254) payload.issues.push(tooBig(254, payload.value, 'bytes'))
+    else if (!isEmail(payload.value))
+      payload.issues.push({ code: 'invalid_format', format: 'email', input: payload.value })
+  })
+  .meta({ maxLength: 254, description: 'An e-mail address, at most 254 bytes.' })
 
 /** Minimum code points of a new password. */
 export const PASSWORD_LENGTH_MIN = 12
@@ -40,14 +47,12 @@ export const Password = z.string().min(PASSWORD_LENGTH_MIN).max(passwordLengthMa
 export const PasswordProvided = z.string().min(1).max(passwordLengthMax)
 
 /** Lower-case hex SHA-256 of the session token. */
-export const SessionId = z.string().regex(/^[0-9a-f]{64}$/)
+export const SessionId = z
+  .string()
+  .regex(worded(/^[0-9a-f]{64}$/, 'The id of a session is required: 64 digits of 0-9 and a-f.'))
 
 /** No control characters (C0, DEL, C1); trimmed; at most 100 code points, blank allowed. */
-export const ActorName = z
-  .string()
-  .regex(/^\P{Cc}*$/u, { abort: true })
-  .trim()
-  .max(100)
+export const ActorName = z.string().regex(noControls, { abort: true }).trim().max(100)
 
 /**
  * The form in which e-mails are compared and unique: canonical composition around simple case folding.

@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { clearedCookie, send, sessionIn } from '../../test/helpers/account-routes.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
-let test: TestService
 const password = 'a long password'
 const next = 'the next password'
-beforeAll(async () => {
-  test = await testService({ limit_login_ip: 'off', limit_login_account: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ limit_login_ip: 'off', limit_login_account: 'off' })
 
 const change = (cookie: string | undefined, body: unknown) => send(test, 'POST /password', { cookie, body })
 const login = async ({ username }: TestAccount, typed: string) =>

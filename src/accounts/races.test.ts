@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { races, raceWorld, runRace } from '../../test/helpers/races.ts'
-import type { TestService } from '../testing/index.ts'
 
 /** Enough to see each order; `npm run bench:races` runs 500 of each. */
 const rounds = 12
 /** The bootstrap happens once, so each of its races starts a new service. */
 const bootstrapRounds = 2
-let world: TestService
-beforeAll(async () => {
-  world = await raceWorld()
-})
+const world = await raceWorld()
 afterAll(() => world.close())
 
 it.each(Object.entries(races))('%s: the promises hold in every order', async (name, race) => {

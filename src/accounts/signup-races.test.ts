@@ -5,18 +5,14 @@ import { createInvite } from '../invites/invite_create.ts'
 import { setSettings } from '../settings/app_settings_update.ts'
 import { type TestService, testService } from '../testing/index.ts'
 
-let test: TestService
-/** A second node on the same database. */
-let node: TestService
 const limits = {
   limit_signup_ip: 'off',
   limit_signup_username: 'off',
   limit_signup_open_ip: 'off',
 } as const
-beforeAll(async () => {
-  test = await testService(limits)
-  node = await testService({ ...limits, database_url: test.databaseUrl })
-})
+const test = await testService(limits)
+/** A second node on the same database. */
+const node = await testService({ ...limits, database_url: test.databaseUrl })
 afterAll(async () => {
   await node.close()
   await test.close()

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { createLog } from '../log/log.ts'
 import { setSettings } from '../settings/app_settings_update.ts'
-import { scenario, type TestService, testService } from '../testing/index.ts'
+import { scenario, testService } from '../testing/index.ts'
 
-let test: TestService
 const lines: string[] = []
 const password = 'a long password'
-beforeAll(async () => {
-  test = await testService({ log: createLog('debug', { write: (line) => void lines.push(line) }) })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ log: createLog('debug', { write: (line) => void lines.push(line) }) })
 
 describe('the input of a signup', () => {
   it.each([

@@ -1,25 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { setSettings } from '../settings/app_settings_update.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
-let test: TestService
-let admin: TestAccount
 const statements: string[] = []
 const password = 'a long password'
-beforeAll(async () => {
-  test = await testService({
-    onStatement: (text) => void statements.push(text),
-    limit_signup_ip: 'off',
-    limit_signup_username: 'off',
-    limit_signup_open_ip: 'off',
-    max_sessions: 'off',
-  })
-  admin = await test.account({ username: 'admin', roles: ['admin'] })
+const test = await serviceForFile({
+  onStatement: (text) => void statements.push(text),
+  limit_signup_ip: 'off',
+  limit_signup_username: 'off',
+  limit_signup_open_ip: 'off',
+  max_sessions: 'off',
 })
-afterAll(() => test.close())
+const admin = await test.account({ username: 'admin', roles: ['admin'] })
 
 const open = (open_signup: boolean) => setSettings(test.service.app, { open_signup }, { via: 'testing' })
 beforeEach(() => open(false))

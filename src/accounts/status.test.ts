@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestService, testService } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({
-    roles: [{ name: 'editor', grant_paths: ['admin'] }],
-    scope_kinds: [{ name: 'team' }],
-  })
+const test = await serviceForFile({
+  roles: [{ name: 'editor', grant_paths: ['admin'] }],
+  scope_kinds: [{ name: 'team' }],
 })
-afterAll(() => test.close())
 
 const status = (cookie?: string, query = '') => send(test, `GET /status${query}`, { cookie })
 const timestamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)

@@ -12,6 +12,7 @@ export const status = route({
   path: '/status',
   auth: { account: 'none', actor: 'none' },
   anyQuery: true,
+  query: z.object({ acting: Uuid.optional() }),
   output: z.object({
     account: SessionAccount,
     actor: z.object({ id: Uuid, name: z.string() }).nullable(),

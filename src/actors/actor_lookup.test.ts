@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { call, rpc, send } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, testService } from '../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ max_actors: 'off' })
-  ada = await test.account({ username: 'ada', email: 'ada@example.com' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ max_actors: 'off' })
+const ada = await test.account({ username: 'ada', email: 'ada@example.com' })
 
 const lookup = async (ids: string[]) => (await ada.client.actor_lookup({ ids })).actors
 const unknown = (count: number) => Array.from({ length: count }, () => crypto.randomUUID())

@@ -1,32 +1,27 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { call, rpc } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import type { Client } from '../client/client.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
 const [room, hall, attic] = ['a', 'b', 'c'].map((end) => `00000000-0000-4000-8000-00000000000${end}`) as [
   string,
   string,
   string,
 ]
-let test: TestService
-let admin: TestAccount
-let names: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    limit_lookup: 'off',
-    max_actors: 'off',
-    roles: [
-      { name: 'teacher', grant_paths: ['system'] },
-      { name: 'student', grant_paths: ['system'] },
-    ],
-    scope_kinds: [{ name: 'room' }],
-  })
-  admin = await test.account({ username: 'root', roles: ['admin'] })
-  names = await test.account({ username: 'names' })
+const test = await serviceForFile({
+  limit_lookup: 'off',
+  max_actors: 'off',
+  roles: [
+    { name: 'teacher', grant_paths: ['system'] },
+    { name: 'student', grant_paths: ['system'] },
+  ],
+  scope_kinds: [{ name: 'room' }],
 })
-afterAll(() => test.close())
+const admin = await test.account({ username: 'root', roles: ['admin'] })
+const names = await test.account({ username: 'names' })
 
 const run = (statement: ReturnType<typeof sql>) => test.service.app.db.run(statement)
 const search = async (

@@ -5,7 +5,7 @@ import { query } from '../core/action.ts'
 import { keyset } from '../core/page.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { hasPrefix } from '../db/prefix.ts'
-import { Int, Uuid } from '../wire/types.ts'
+import { Int, Trimmed, Uuid } from '../wire/types.ts'
 import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from './actors.ts'
 
 export const ACTOR_SEARCH_LIMIT_MAX = 50
@@ -14,14 +14,7 @@ const queryMax = 50
 const scopesMax = 100
 
 /** 1 to 50 code points after trimming. */
-const Query = z
-  .string()
-  .trim()
-  .superRefine((text, context) => {
-    const length = [...text].length
-    if (length === 0) context.addIssue({ code: 'custom', params: { code: 'too_small' }, message: '' })
-    if (length > queryMax) context.addIssue({ code: 'custom', params: { code: 'too_big' }, message: '' })
-  })
+const Query = Trimmed(queryMax)
 
 export const actor_search = query({
   doc: 'Actors whose name begins with the text, ignoring case: with a grant at one of the scopes, or any actor as admin.',

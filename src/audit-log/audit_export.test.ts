@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import type { AuditEvent } from '../audit/entry.ts'
-import { type TestService, testService } from '../testing/index.ts'
 import type { AuditFilter } from './audit_export.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
 
 async function exported(filter?: AuditFilter): Promise<AuditEvent[]> {
   const rows: AuditEvent[] = []

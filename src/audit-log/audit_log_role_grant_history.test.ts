@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { auditRows } from '../../test/helpers/audit-rows.ts'
 import { call, dataOf, rpc } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 
-let test: TestService
-let admin: TestAccount
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ roles: [{ name: 'teacher', grant_paths: ['system'] }] })
-  ;[admin, ada] = await Promise.all([test.account({ roles: ['admin'] }), test.account()])
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ roles: [{ name: 'teacher', grant_paths: ['system'] }] })
+const [admin, ada] = await Promise.all([test.account({ roles: ['admin'] }), test.account()])
 beforeEach(() => test.service.app.db.run(sql`delete from audit_log`))
 
 type Input = NonNullable<Parameters<TestAccount['client']['audit_log_role_grant_history']>[0]>

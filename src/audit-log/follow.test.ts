@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { exportFollower, faultsOf, follow, type Heard, listFollower } from '../../test/helpers/followers.ts'
 import { rival } from '../../test/helpers/race.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ limit_admin_read: 'off' })
-  admin = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ limit_admin_read: 'off' })
+const admin = await test.account({ roles: ['admin'] })
 
 it('followers hear every committed row once, in rising seq, while 12 writers commit in reverse or roll back', async () => {
   const followers = [listFollower(admin), exportFollower(test)]

@@ -39,7 +39,9 @@ export function openAuditPage(
   const { cursor, offset, since_seq } = input
   const isGiven = (value: unknown): boolean => value !== null && value !== undefined
   const refuse = (key: 'cursor' | 'offset') =>
-    refusal('invalid_params', { issues: [issue([key], 'invalid_value')] })
+    refusal('invalid_params', {
+      issues: [issue([key], 'invalid_value', 'Give only one of `cursor`, `offset` and `since_seq`.')],
+    })
   if (isGiven(cursor) && (isGiven(offset) || isGiven(since_seq))) throw refuse('cursor')
   if (isGiven(offset) && isGiven(since_seq)) throw refuse('offset')
   const page = openPage(app, method, bound, input)

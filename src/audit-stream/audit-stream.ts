@@ -4,6 +4,7 @@ import { refusal } from '../errors.ts'
 import type { EdgeReply, EdgeRequest } from '../http/exchange.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
 import { issue, toIssues } from '../wire/issues.ts'
+import { withRules, worded } from '../wire/rules.ts'
 import { Uuid } from '../wire/types.ts'
 import { type Authority, authorise, authoriseAgain } from './authority.ts'
 import { Follower } from './follower.ts'
@@ -101,7 +102,7 @@ type Query = { acting?: string | undefined; after?: number | undefined }
 /** A `seq` as text. */
 const Position = z
   .string()
-  .regex(/^\d{1,16}$/)
+  .regex(worded(/^\d{1,16}$/, 'The `seq` of a row is required.'))
   .transform(Number)
   .refine(Number.isSafeInteger, { params: { code: 'too_big' } })
 
@@ -112,7 +113,7 @@ function readQuery(request: EdgeRequest): Query {
   const sent = new URLSearchParams(request.query)
   const twice = [...sent.keys()].find((key) => sent.getAll(key).length > 1)
   if (twice !== undefined) throw refused([issue([twice], 'invalid_value')])
-  const query = Query.safeParse(Object.fromEntries(sent))
+  const query = Query.safeParse(Object.fromEntries(sent), withRules)
   if (!query.success) throw refused(toIssues(query.error))
   const header = request.header('last-event-id')
   if (header === undefined) return query.data

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { openStream, streamPath, writeRows } from '../../test/helpers/audit-streams.ts'
 import { send } from '../../test/helpers/http.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 
-let cluster: Awaited<ReturnType<typeof stoppableCluster>>
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  cluster = await stoppableCluster()
-  test = await testService({ database_url: cluster.url, audit_stream: true })
-  admin = await test.account({ roles: ['admin'] })
-})
+const cluster = await stoppableCluster()
+const test = await testService({ database_url: cluster.url, audit_stream: true })
+const admin = await test.account({ roles: ['admin'] })
 afterAll(async () => {
   await test.close()
   await cluster.remove()

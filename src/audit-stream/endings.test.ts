@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { type OpenStream, openStream, type StreamBlock } from '../../test/helpers/audit-streams.ts'
 import { clientWith, daemonHeaders, tokenOf } from '../../test/helpers/callers.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import type { Client } from '../client/client.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 const by = { via: 'cli' }
-let test: TestService
-let watcher: TestAccount
-beforeAll(async () => {
-  test = await testService({ audit_stream: true, max_sessions: 2, max_tokens: 2 })
-  watcher = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ audit_stream: true, max_sessions: 2, max_tokens: 2 })
+const watcher = await test.account({ roles: ['admin'] })
 
 type Kind = 'first' | 'second' | 'token'
 type World = {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Database, sql } from '../db/db.ts'
+import { worded } from '../wire/rules.ts'
 import { Uuid } from '../wire/types.ts'
 
 /** A numbered row as clients see it: these 11 keys in this order. */
@@ -26,7 +27,7 @@ export const auditColumns = sql`l.id, l.seq, l.event_type, l.outcome, l.actor_id
 export const EventType = z
   .string()
   .max(128)
-  .regex(/^[A-Za-z][A-Za-z0-9_./-]*$/)
+  .regex(worded(/^[A-Za-z][A-Za-z0-9_./-]*$/, 'A letter, then letters, digits and _ . / - are required.'))
 
 const numberedMax = 10_000
 

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, rpc } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { mutation } from '../core/action.ts'
 import type { Work } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import type { Envelope } from './audit.ts'
 
 /** The two ids of a pair belong to one account, whoever names them. */
@@ -27,14 +27,8 @@ const actions = {
 const cell_id = '00000000-0000-4000-8000-000000000001'
 const captured = capturedLog()
 const sent: string[] = []
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-beforeAll(async () => {
-  test = await testService({ actions, log: captured.log, onStatement: (text) => sent.push(text) })
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ actions, log: captured.log, onStatement: (text) => sent.push(text) })
+const [ada, bob] = await Promise.all([test.account(), test.account()])
 beforeEach(() => test.service.app.db.run(sql`delete from audit_log`))
 
 const pairs = async () =>

@@ -1,17 +1,17 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { rival } from '../../test/helpers/race.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { batched } from '../db/point.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 
-let test: TestService
 const statements: string[] = []
-beforeAll(async () => {
-  test = await testService({ statement_timeout_ms: 1000, onStatement: (text) => void statements.push(text) })
+const test = await serviceForFile({
+  statement_timeout_ms: 1000,
+  onStatement: (text) => void statements.push(text),
 })
-afterAll(() => test.close())
 
 const run = (...query: Parameters<typeof sql>) => test.service.app.db.run(sql(...query))
 type Answer = { result?: { id: string }; error?: { code: number; data: { reason: string } } }

@@ -1,27 +1,20 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { bearer, daemonHeaders, tokenOf } from '../../test/helpers/callers.ts'
 import { call, exchange, type Reply, rpc, send } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 import { readCarriers } from './caller.ts'
 
 const origin = 'http://localhost:5173'
 const statements: string[] = []
-let test: TestService
-let owner: TestAccount
-let scripted: TestAccount
-let keeper: TestAccount
-let token: string
-beforeAll(async () => {
-  test = await testService({
-    onStatement: (text) => statements.push(text),
-  })
-  owner = await test.account()
-  scripted = await test.account()
-  keeper = await test.account({ roles: ['keeper'] })
-  token = (await tokenOf(test, scripted)).token
+const test = await serviceForFile({
+  onStatement: (text) => statements.push(text),
 })
-afterAll(() => test.close())
+const owner = await test.account()
+const scripted = await test.account()
+const keeper = await test.account({ roles: ['keeper'] })
+const token = (await tokenOf(test, scripted)).token
 
 /** The same text with another base64url character at the end. */
 const otherEnd = (text: string): string => text.replace(/.$/, (end) => (end === 'A' ? 'B' : 'A'))

@@ -1,27 +1,20 @@
 import { chmod, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { clientWith } from '../../test/helpers/callers.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { shell } from '../../test/helpers/shell.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 
 const captured = capturedLog()
-let dir: string
-let path: string
-let test: TestService
-let keeper: TestAccount
-let cellkeep: ReturnType<typeof shell>
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'ck-daemon-'))
-  path = join(dir, 'sub', 'daemon_token')
-  test = await testService({ daemon_token_file: path, daemon_token_state: undefined, log: captured.log })
-  keeper = await test.account({ roles: ['keeper'] })
-  cellkeep = shell({ CELLKEEP_DAEMON_TOKEN_FILE: path, CELLKEEP_DATABASE_URL: test.databaseUrl }, dir)
-})
+const dir = await mkdtemp(join(tmpdir(), 'ck-daemon-'))
+const path = join(dir, 'sub', 'daemon_token')
+const test = await testService({ daemon_token_file: path, daemon_token_state: undefined, log: captured.log })
+const keeper = await test.account({ roles: ['keeper'] })
+const cellkeep = shell({ CELLKEEP_DAEMON_TOKEN_FILE: path, CELLKEEP_DATABASE_URL: test.databaseUrl }, dir)
 afterAll(async () => {
   await test.close()
   await rm(dir, { recursive: true })

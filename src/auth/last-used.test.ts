@@ -1,22 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, rpc } from '../../test/helpers/http.ts'
 import { rival } from '../../test/helpers/race.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { silentLog } from '../log/log.ts'
-import { type TestService, testService } from '../testing/index.ts'
 import { createLastUsed } from './last-used.ts'
 
 const statements: string[] = []
-let test: TestService
-beforeAll(async () => {
-  test = await testService({
-    trusted_proxies: ['127.0.0.1'],
-    onStatement: (text) => statements.push(text),
-  })
+const test = await serviceForFile({
+  trusted_proxies: ['127.0.0.1'],
+  onStatement: (text) => statements.push(text),
 })
-afterAll(() => test.close())
 
 type Stamp = { last_used_at: string | null; last_used_ip: string | null }
 const stampOf = async (id: string): Promise<Stamp> =>

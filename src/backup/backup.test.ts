@@ -3,59 +3,53 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import type pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { emptyDatabase, type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
 import { sql } from '../db/db.ts'
 import { migrate, migrationNames } from '../db/migrate.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 import { writeBackup } from './backup.ts'
 import { backedUpTables } from './format.ts'
 import { restoreBackup } from './restore.ts'
 
-let dir: string
-let test: TestService
-let ada: TestAccount
-let whole: string
 const source = (): pg.ClientConfig => ({ connectionString: test.databaseUrl })
 const awkward = 'quotes " \' \\ $1 \u2028 \u0001 \t\n# {"end":true} é 🙂'
 
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'ck-bak-'))
-  test = await testService({ bootstrap: 'live', bootstrap_token_path: join(dir, 'token') })
-  const { operations } = test.service
-  const by = { via: 'testing' }
-  const { actor: keeper } = await operations.createAccount(
-    { username: 'keeper', password: 'a long password', keeper: true },
-    by,
-  )
-  ada = await test.account({ username: 'ada', email: 'é@x.io', roles: ['admin'] })
-  const { cell } = await ada.client.cell_create({
-    data: { text: awkward, number: 12345678901234567890n.toString(), nested: [null, { '': [] }] },
-    visibility: 'public',
-  })
-  await test.cellGrant(cell.id, 'viewer', { actor_id: keeper.id })
-  await operations.createInvite({ email: 'b@x.io' }, by)
-  await operations.setSettings({ open_signup: true }, by)
-  await ada.client.account_token_create({ scope: { kind: 'read_only' }, lifetime: { kind: 'eternal' } })
-  const { db } = test.service.app
-  // A number that no double holds, the two tables that reference each other, audit rows with and without a number.
-  await db.run(sql`update cell set data = jsonb_set(data, '{number}', '12345678901234567890.123456789')`)
-  await db.run(sql`
-    with offer as (
-      insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, message, expires_at, accepted_at)
-      values (${ada.actor_id}::uuid, ${ada.id}::uuid, ${ada.id}::uuid, 'admin', ${awkward}, now(), now())
-      returning offer_id
-    )
-    update role_grant set source_offer_id = offer_id from offer where actor_id = ${ada.actor_id}::uuid`)
-  await db.run(sql`
-    update role_grant_offer set resulting_role_grant_id = role_grant.id from role_grant
-    where source_offer_id = offer_id`)
-  await db.run(sql`insert into role_scope_destroyed values ('team', ${ada.id}::uuid)`)
-  await db.run(sql`insert into account_address (account_id, address) values (${ada.id}::uuid, '203.0.113.7')`)
-  await db.run(sql`select audit_number(5)`)
-  whole = join(dir, 'whole')
-  await writeBackup(source(), { file: whole, version: '1.2.3' })
+const dir = await mkdtemp(join(tmpdir(), 'ck-bak-'))
+const test = await testService({ bootstrap: 'live', bootstrap_token_path: join(dir, 'token') })
+const { operations } = test.service
+const by = { via: 'testing' }
+const { actor: keeper } = await operations.createAccount(
+  { username: 'keeper', password: 'a long password', keeper: true },
+  by,
+)
+const ada = await test.account({ username: 'ada', email: 'é@x.io', roles: ['admin'] })
+const { cell } = await ada.client.cell_create({
+  data: { text: awkward, number: 12345678901234567890n.toString(), nested: [null, { '': [] }] },
+  visibility: 'public',
 })
+await test.cellGrant(cell.id, 'viewer', { actor_id: keeper.id })
+await operations.createInvite({ email: 'b@x.io' }, by)
+await operations.setSettings({ open_signup: true }, by)
+await ada.client.account_token_create({ scope: { kind: 'read_only' }, lifetime: { kind: 'eternal' } })
+const { db } = test.service.app
+// A number that no double holds, the two tables that reference each other, audit rows with and without a number.
+await db.run(sql`update cell set data = jsonb_set(data, '{number}', '12345678901234567890.123456789')`)
+await db.run(sql`
+  with offer as (
+    insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, message, expires_at, accepted_at)
+    values (${ada.actor_id}::uuid, ${ada.id}::uuid, ${ada.id}::uuid, 'admin', ${awkward}, now(), now())
+    returning offer_id
+  )
+  update role_grant set source_offer_id = offer_id from offer where actor_id = ${ada.actor_id}::uuid`)
+await db.run(sql`
+  update role_grant_offer set resulting_role_grant_id = role_grant.id from role_grant
+  where source_offer_id = offer_id`)
+await db.run(sql`insert into role_scope_destroyed values ('team', ${ada.id}::uuid)`)
+await db.run(sql`insert into account_address (account_id, address) values (${ada.id}::uuid, '203.0.113.7')`)
+await db.run(sql`select audit_number(5)`)
+const whole = join(dir, 'whole')
+await writeBackup(source(), { file: whole, version: '1.2.3' })
 afterAll(async () => {
   await test.close()
   await rm(dir, { recursive: true })

@@ -6,25 +6,20 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip, gunzipSync, gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterAll, afterEach, expect, it } from 'vitest'
 import { emptyDatabase, type FreshDatabase } from '../../test/fresh-database.ts'
-import { type TestAccount, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 import { writeBackup } from './backup.ts'
 import { restoreBackup } from './restore.ts'
 
-let dir: string
-let ada: TestAccount
-let whole: Buffer
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'ck-bak-'))
-  const test = await testService()
-  ada = await test.account({ username: 'ada' })
-  await ada.client.cell_create({ data: { text: 'é' } })
-  const file = join(dir, 'whole')
-  await writeBackup({ connectionString: test.databaseUrl }, { file, version: '1.2.3' })
-  whole = await readFile(file)
-  await test.close()
-})
+const dir = await mkdtemp(join(tmpdir(), 'ck-bak-'))
+const test = await testService()
+const ada = await test.account({ username: 'ada' })
+await ada.client.cell_create({ data: { text: 'é' } })
+const file = join(dir, 'whole')
+await writeBackup({ connectionString: test.databaseUrl }, { file, version: '1.2.3' })
+const whole = await readFile(file)
+await test.close()
 afterAll(() => rm(dir, { recursive: true }))
 
 const targets: FreshDatabase[] = []

@@ -2,18 +2,15 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeEach, expect, it } from 'vitest'
 import { sql } from '../db/db.ts'
 import { scenario, type TestService, testService } from '../testing/index.ts'
 
 const by = { via: 'cli' }
 const password = 'a long password'
-let dir: string
 let path: string
 let test: TestService
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'ck-boot-'))
-})
+const dir = await mkdtemp(join(tmpdir(), 'ck-boot-'))
 afterAll(() => rm(dir, { recursive: true }))
 
 // Each test begins before the bootstrap.

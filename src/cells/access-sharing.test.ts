@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, expect, test as it } from 'vitest'
+import { expect, test as it } from 'vitest'
 import {
-  type AccessTable,
   accessTable,
   allowed,
   as,
@@ -11,21 +10,15 @@ import {
 } from '../../test/helpers/access-table.ts'
 import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 /** Every kind of caller against every kind of cell, in the methods that share, copy and account for cells. */
 
-let test: TestService
-let table: AccessTable
+const test = await serviceForFile({ limit_cell_create: 'off' })
+const table = await accessTable(test)
 /** An actor without any other access, to give grants to. */
-let guest: TestAccount
-beforeAll(async () => {
-  test = await testService({ limit_cell_create: 'off' })
-  table = await accessTable(test)
-  guest = await test.account()
-})
-afterAll(() => test.close())
+const guest = await test.account()
 
 it('cell_grant_create', async () => {
   const check = async (caller: Caller, { id }: Target) => {

@@ -1,30 +1,25 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, endRole } from '../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { type CellData, CellDataIssues } from '../registry/hooks.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount, testService } from '../testing/index.ts'
 
 /** Runs inside the call, before the insert, if the data requests it. */
 let meanwhile: () => Promise<unknown> = async () => {}
 
-let test: TestService
-let ada: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    hooks: {
-      async validateData(_kind: string | null, data: Record<string, unknown>) {
-        if (data.refuse) throw new CellDataIssues([])
-        if (data.meanwhile) await meanwhile()
-        return data
-      },
-      authorizeCreate: (_caller: unknown, { data }: { data: { deny?: boolean } }) => !data.deny,
+const test = await serviceForFile({
+  hooks: {
+    async validateData(_kind: string | null, data: Record<string, unknown>) {
+      if (data.refuse) throw new CellDataIssues([])
+      if (data.meanwhile) await meanwhile()
+      return data
     },
-  })
-  ;[ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
+    authorizeCreate: (_caller: unknown, { data }: { data: { deny?: boolean } }) => !data.deny,
+  },
 })
-afterAll(() => test.close())
+const [ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
 
 const create = (account: TestAccount, input: object) =>
   account.client.cell_create({ data: {}, ...input } as { data: CellData })

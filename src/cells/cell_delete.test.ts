@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let editor: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, editor, root] = await Promise.all([
-    test.account(),
-    test.account(),
-    test.account({ roles: ['admin'] }),
-  ])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, editor, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 it('leaves one audit row; a second call leaves none', async () => {
   const cell_id = await cellRow(test, { created_by: ada.actor_id })

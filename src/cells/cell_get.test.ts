@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { forgedCookie } from '../../test/helpers/callers.ts'
 import { cellRow, endCellGrant, endRole, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { rpc, send } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount, testService } from '../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob] = await Promise.all([test.account(), test.account()])
 
 const call = (params: object, cookie?: string) =>
   rpc(

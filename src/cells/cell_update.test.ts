@@ -1,30 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { type CellData, CellDataIssues } from '../registry/hooks.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let editor: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    hooks: {
-      validateData(_kind: string | null, data: Record<string, unknown>) {
-        if (data.refuse) throw new CellDataIssues([])
-        return data
-      },
+const test = await serviceForFile({
+  hooks: {
+    validateData(_kind: string | null, data: Record<string, unknown>) {
+      if (data.refuse) throw new CellDataIssues([])
+      return data
     },
-  })
-  ;[ada, editor, root] = await Promise.all([
-    test.account(),
-    test.account(),
-    test.account({ roles: ['admin'] }),
-  ])
+  },
 })
-afterAll(() => test.close())
+const [ada, editor, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 type Update = Parameters<TestAccount['client']['cell_update']>[0]
 type Changes = Omit<Update, 'cell_id'>

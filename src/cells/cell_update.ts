@@ -8,7 +8,7 @@ import { issue } from '../wire/issues.ts'
 import { Int, Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Path, Visibility } from './cells.ts'
-import { checkData, compactBytes, Data, DataPatch, mergePatch, sameJson } from './data.ts'
+import { checkData, compactBytes, Data, DataPatch, dataRule, mergePatch, sameJson } from './data.ts'
 import { validated } from './hooks.ts'
 import { cellsUnderWay, counted, noQuota, quotaOf, room, storeWithin, type Write } from './usage.ts'
 
@@ -40,7 +40,9 @@ export const cell_update = mutation({
   ],
   refine(input) {
     if (input.data !== undefined && input.data_patch !== undefined)
-      throw refusal('invalid_params', { issues: [issue(['data_patch'], 'invalid_value')] })
+      throw refusal('invalid_params', {
+        issues: [issue(['data_patch'], 'invalid_value', 'Give either `data` or `data_patch`.')],
+      })
     return input
   },
   async handler(input, { app, account, actor, role_grants, db, audit, fail }) {
@@ -135,7 +137,7 @@ function mergedData(
   if (data) return data
   const merged = mergePatch(stored.data, sent)
   const problem = checkData(merged)
-  if (problem) throw refusal('invalid_params', { issues: [issue(['data_patch'], problem)] })
+  if (problem) throw refusal('invalid_params', { issues: [issue(['data_patch'], problem, dataRule)] })
   return merged
 }
 

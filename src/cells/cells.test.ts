@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { scenario, type TestService, testService } from '../testing/index.ts'
+import { expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { scenario } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
 
 it('each method in the life of a cell leaves one audit row', async () => {
   const ada = await test.account()

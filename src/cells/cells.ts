@@ -4,8 +4,8 @@ import { sql } from '../db/sql.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { issue } from '../wire/issues.ts'
-import { Uuid } from '../wire/types.ts'
-import { longerThan } from './data.ts'
+import { Characters, Uuid } from '../wire/types.ts'
+import { dataRule } from './data.ts'
 
 /** Wire form of a cell; exactly these keys. */
 export const Cell = z.object({
@@ -13,7 +13,7 @@ export const Cell = z.object({
   kind: z.string().nullable(),
   visibility: z.enum(['private', 'public']),
   path: z.string().nullable(),
-  data: z.custom<CellData>(),
+  data: z.custom<CellData>().meta({ type: 'object' }),
   version: z.int(),
   created_by: Uuid.nullable(),
   updated_by: Uuid.nullable(),
@@ -28,17 +28,11 @@ export const cellColumns = sql`c.id, c.kind, c.visibility, c.path, c.data, c.ver
 
 export const Visibility = z.enum(['private', 'public'])
 
-const characters = (min: number, max: number) =>
-  z.string().superRefine((text, context) => {
-    if (text.length < min) context.addIssue({ code: 'custom', params: { code: 'too_small' }, message: '' })
-    if (longerThan(text, max)) context.addIssue({ code: 'custom', params: { code: 'too_big' }, message: '' })
-  })
-
 /** 1 to 256 characters, no grammar; only admins may set it. */
-export const Path = characters(1, 256)
+export const Path = Characters(1, 256)
 /** Up to 128 characters. The methods refuse the empty kind themselves, with its own reason. */
-export const Kind = characters(0, 128)
-export const RoleName = characters(1, 128)
+export const Kind = Characters(0, 128)
+export const RoleName = Characters(1, 128)
 
 /** Maps a violated constraint to its refusal; returns any other error unchanged. */
 export function cellWriteError(
@@ -49,7 +43,7 @@ export function cellWriteError(
     case 'cell_path':
       return refusal('cell_path_taken')
     case 'cell_data_text_size':
-      return refusal('invalid_params', { issues: [issue([field], 'too_big')] })
+      return refusal('invalid_params', { issues: [issue([field], 'too_big', dataRule)] })
     case 'cell_created_by_fkey':
     case 'cell_updated_by_fkey':
     case 'cell_usage_account_id_fkey':

@@ -1,13 +1,10 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
-import { type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
+import { afterAll, describe, expect, test as it } from 'vitest'
+import { migratedDatabase } from '../../test/fresh-database.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { mergePatch, sameJson } from './data.ts'
 
-let database: FreshDatabase
-beforeAll(async () => {
-  database = await migratedDatabase()
-})
+const database = await migratedDatabase()
 afterAll(() => database.drop())
 
 describe('mergePatch', () => {

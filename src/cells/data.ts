@@ -52,9 +52,19 @@ function writtenOut(value: number): number {
   return length + (value < 0 ? 1 : 0) - mantissa.length - power.length - 1
 }
 
+/** The rule for the whole of the data. */
+export const dataRule = `A JSON object of finite numbers is accepted, at most ${dataBytesMax} bytes and ${depthMax} levels deep.`
+
+function ruleFor([key]: readonly PropertyKey[], code: string): string {
+  if (key === undefined) return dataRule
+  return code === 'too_big'
+    ? `At most ${key === 'label' ? labelMax : summaryMax} characters.`
+    : 'A string is required.'
+}
+
 const refine = (texts: { isPatch: boolean }) => (value: unknown, context: z.core.$RefinementCtx<unknown>) => {
   const report = (path: (string | number)[], code: string) =>
-    context.addIssue({ code: 'custom', path, params: { code }, message: '' })
+    context.addIssue({ code: 'custom', path, params: { code, rule: ruleFor(path, code) }, message: '' })
   if (!isData(value)) return report([], 'invalid_type')
   for (const [key, max] of [
     ['label', labelMax],
@@ -71,15 +81,18 @@ const refine = (texts: { isPatch: boolean }) => (value: unknown, context: z.core
 }
 
 /** Passes on the same object: rebuilding it key by key would assign through `__proto__`. */
-export const Data = z.unknown().superRefine(refine({ isPatch: false })) as unknown as z.ZodType<
-  CellData,
-  CellData
->
+export const Data = z
+  .unknown()
+  .superRefine(refine({ isPatch: false }))
+  .meta({ type: 'object', description: dataRule }) as unknown as z.ZodType<CellData, CellData>
 /** An RFC 7396 merge patch for data. `label` and `summary` may be null, which removes them. */
-export const DataPatch = z.unknown().superRefine(refine({ isPatch: true })) as unknown as z.ZodType<
-  CellData,
-  CellData
->
+export const DataPatch = z
+  .unknown()
+  .superRefine(refine({ isPatch: true }))
+  .meta({
+    type: 'object',
+    description: 'A JSON merge patch: keys with null are removed.',
+  }) as unknown as z.ZodType<CellData, CellData>
 
 /** Compares in code points; checks the cheap bound first. */
 export const longerThan = (text: string, max: number): boolean => text.length > max && [...text].length > max

@@ -1,36 +1,31 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test as it } from 'vitest'
+import { afterEach, describe, expect, test as it } from 'vitest'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { CellDataIssues, type CellHooks } from '../registry/hooks.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
 /** The hooks of the running test; the service calls whatever is set here. */
 let hooks: CellHooks = {}
 const seen: string[] = []
 const log = capturedLog()
 
-let test: TestService
-let ada: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    log: log.log,
-    hooks: {
-      validateData(kind, data) {
-        seen.push(`data ${kind}`)
-        return hooks.validateData ? hooks.validateData(kind, data) : data
-      },
-      authorizeCreate(caller, input) {
-        seen.push('create')
-        return hooks.authorizeCreate ? hooks.authorizeCreate(caller, input) : true
-      },
+const test = await serviceForFile({
+  log: log.log,
+  hooks: {
+    validateData(kind, data) {
+      seen.push(`data ${kind}`)
+      return hooks.validateData ? hooks.validateData(kind, data) : data
     },
-  })
-  ;[ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
+    authorizeCreate(caller, input) {
+      seen.push('create')
+      return hooks.authorizeCreate ? hooks.authorizeCreate(caller, input) : true
+    },
+  },
 })
-afterAll(() => test.close())
+const [ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
 afterEach(() => {
   hooks = {}
   seen.length = 0

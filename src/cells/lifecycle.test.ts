@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, endRole, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { send } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 /** What happens to cells when accounts, actors and roles come and go. */
 
-let test: TestService
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({ roles: [{ name: 'team', grant_paths: [] }] })
-  root = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ roles: [{ name: 'team', grant_paths: [] }] })
+const root = await test.account({ roles: ['admin'] })
 
 const via = { via: 'test' }
 const remove = ({ id }: TestAccount) => test.service.operations.deleteAccount({ account_id: id }, via)

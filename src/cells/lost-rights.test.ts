@@ -1,31 +1,25 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, endCellGrant, endRole } from '../../test/helpers/cell-rows.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
 /** Runs inside the call, between the lock and the write, if the data requests it. */
 let meanwhile: () => Promise<unknown> = async () => {}
 
-let test: TestService
-let ada: TestAccount
-let editor: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    hooks: {
-      async validateData(_kind: string | null, data: Record<string, unknown>) {
-        if (data.meanwhile) await meanwhile()
-        return data
-      },
+const test = await serviceForFile({
+  hooks: {
+    async validateData(_kind: string | null, data: Record<string, unknown>) {
+      if (data.meanwhile) await meanwhile()
+      return data
     },
-  })
-  ;[ada, editor, root] = await Promise.all([
-    test.account(),
-    test.account(),
-    test.account({ roles: ['admin'] }),
-  ])
+  },
 })
-afterAll(() => test.close())
+const [ada, editor, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 type Changes = Omit<Parameters<TestAccount['client']['cell_update']>[0], 'cell_id'>
 const stored = async (id: string) => (await root.client.cell_get({ id })).cell

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test as it } from 'vitest'
+import { expect, test as it } from 'vitest'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 
 /**
  * Small random worlds of cells, grants and role grants. In each, every method must agree with the access rule as
@@ -80,13 +81,8 @@ const world = fc.record({
 type World = typeof world extends fc.Arbitrary<infer W> ? W : never
 type Cell = World['cells'][number] & { n: number }
 
-let test: TestService
-let accounts: TestAccount[]
-beforeAll(async () => {
-  test = await testService()
-  accounts = await Promise.all(Array.from({ length: 4 }, () => test.account()))
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const accounts = await Promise.all(Array.from({ length: 4 }, () => test.account()))
 const actorId = (n: number) => (accounts[n] as TestAccount).actor_id
 const instant = (n: number) => `2026-01-01T00:00:0${n}.000Z`
 

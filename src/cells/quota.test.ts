@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, expect, test as it } from 'vitest'
+import { expect, test as it } from 'vitest'
 import { children } from '../../test/helpers/cell-graphs.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sweep as cleanUp } from '../cleanup/cleanup.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 const [cells, bytes] = [5, 1000]
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ max_account_cells: cells, max_account_bytes: bytes })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ max_account_cells: cells, max_account_bytes: bytes })
 
 const create = ({ client }: TestAccount, size = 2) =>
   client.cell_create({ data: size === 2 ? {} : { a: 'x'.repeat(size - 8) } })

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { cellRaces } from '../../test/helpers/cell-races.ts'
 import { raceWorld, runRace } from '../../test/helpers/races.ts'
-import type { TestService } from '../testing/index.ts'
 
 /** Enough to hit each order; `npm run bench:races` runs each 500 times. */
 const rounds = 12
-let world: TestService
-beforeAll(async () => {
-  world = await raceWorld()
-})
+const world = await raceWorld()
 afterAll(() => world.close())
 
 it.each(Object.entries(cellRaces))('%s: the guarantees hold in every order', async (_name, race) => {

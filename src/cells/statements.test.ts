@@ -1,24 +1,21 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { forgedCookie } from '../../test/helpers/callers.ts'
 import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import type { TestAccount } from '../testing/index.ts'
 
 /** Statements of the running call, without BEGIN and COMMIT. */
 const sent: string[] = []
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-let hidden: string
 const missing = '11111111-1111-4111-8111-111111111111'
-beforeAll(async () => {
-  test = await testService({ onStatement: (text) => sent.push(text) })
-  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
-  hidden = await cellRow(test, { created_by: ada.actor_id, path: 'hidden' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ onStatement: (text) => sent.push(text) })
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
+const hidden = await cellRow(test, { created_by: ada.actor_id, path: 'hidden' })
 
 /** The outcome of a call and its statements: `c` reads the caller, `s` is one of the method, `A` writes audit rows. */
 async function statements(call: () => Promise<unknown>): Promise<string> {

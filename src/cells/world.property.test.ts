@@ -1,12 +1,9 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, test as it } from 'vitest'
+import { afterAll, test as it } from 'vitest'
 import { property } from '../../test/model/run.ts'
-import { openStage, type Stage } from '../../test/model/world.ts'
+import { openStage } from '../../test/model/world.ts'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await openStage()
-})
+const stage = await openStage()
 afterAll(() => stage.close())
 
 /** `npm run bench:properties` runs two thousand of them. */

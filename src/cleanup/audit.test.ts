@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { auditRows } from '../../test/helpers/audit-rows.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { numberRows } from '../audit/entry.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, testService } from '../testing/index.ts'
 
 const captured = capturedLog()
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ audit_retention_days: 30, log: captured.log })
-  admin = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ audit_retention_days: 30, log: captured.log })
+const admin = await test.account({ roles: ['admin'] })
 const db = () => test.service.app.db
 beforeEach(async () => {
   await db().run(sql`delete from audit_cell`)

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { rival } from '../../test/helpers/race.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, testService } from '../testing/index.ts'
 import { startCleanup } from './cleanup.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ada = await test.account()
-  bob = await test.account()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const ada = await test.account()
+const bob = await test.account()
 const db = () => test.service.app.db
 const cleanUp = () => test.service.operations.cleanUp()
 const none = {

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { cellRow, cellRows, fieldRow, grantRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { rival } from '../../test/helpers/race.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, testService } from '../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({ cell_tombstone_retention_days: 30 })
-  ;[ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ cell_tombstone_retention_days: 30 })
+const [ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
 beforeEach(() => cleanUp())
 
 const db = () => test.service.app.db

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { writeBackup } from '../backup/backup.ts'
+import { version } from '../wire/version.ts'
 import { command } from './command.ts'
-import { version } from './version.ts'
 import { withDatabase } from './with-service.ts'
 
 export const backup = command({

@@ -1,11 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { type Said, shell } from '../../test/helpers/shell.ts'
 import { createClient } from '../client/client.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestService, testService } from '../testing/index.ts'
+import { scenario, testService } from '../testing/index.ts'
 
 const roles = [{ name: 'teacher', grant_paths: ['admin'] }]
 const scope_kinds = [{ name: 'classroom' }]
@@ -13,16 +13,12 @@ const room = '22222222-2222-2222-2222-222222222222'
 const nobody = '11111111-1111-1111-1111-111111111111'
 const password = 'a long password'
 
-let cwd: string
-let test: TestService
 let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
-beforeAll(async () => {
-  cwd = await mkdtemp(join(tmpdir(), 'ck-cmd-'))
-  const weak = { env: 'development', argon2: '8,1,1' }
-  await writeFile(join(cwd, 'cellkeep.config.json'), JSON.stringify({ ...weak, roles, scope_kinds }))
-  test = await testService({ roles, scope_kinds })
-  cellkeep = shell({ CELLKEEP_DATABASE_URL: test.databaseUrl }, cwd)
-})
+const cwd = await mkdtemp(join(tmpdir(), 'ck-cmd-'))
+const weak = { env: 'development', argon2: '8,1,1' }
+await writeFile(join(cwd, 'cellkeep.config.json'), JSON.stringify({ ...weak, roles, scope_kinds }))
+const test = await testService({ roles, scope_kinds })
+cellkeep = shell({ CELLKEEP_DATABASE_URL: test.databaseUrl }, cwd)
 afterAll(async () => {
   await test.close()
   await rm(cwd, { recursive: true })
@@ -285,8 +281,8 @@ describe('what is said', () => {
     expect(await told(['account', 'create', '--username', '1x'], 'short')).toBe(
       [
         'The arguments are not valid:',
-        '  --username: Too small or too short.',
-        '  password: Too small or too short.',
+        '  --username: At least 3 characters.',
+        '  password: At least 12 characters.',
         '',
       ].join('\n'),
     )

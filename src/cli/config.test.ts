@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import type { Environment } from '../config/config.ts'
 import type { ShownSetting } from '../config/show.ts'
 import { keys as settingKeys } from '../config/table.ts'
@@ -9,14 +9,11 @@ import type { Command } from './command.ts'
 import { config } from './config.ts'
 import { keys } from './keys.ts'
 
-let cwd: string
-beforeAll(async () => {
-  cwd = await mkdtemp(join(tmpdir(), 'ck-cli-'))
-  await writeFile(
-    join(cwd, 'cellkeep.config.json'),
-    '{"max_sessions":"off","trusted_proxies":["::1","10.0.0.0/8"]}',
-  )
-})
+const cwd = await mkdtemp(join(tmpdir(), 'ck-cli-'))
+await writeFile(
+  join(cwd, 'cellkeep.config.json'),
+  '{"max_sessions":"off","trusted_proxies":["::1","10.0.0.0/8"]}',
+)
 afterAll(() => rm(cwd, { recursive: true }))
 
 async function run(command: Command, args: string[], env: Environment = {}) {

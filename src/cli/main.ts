@@ -1,10 +1,10 @@
 import { ServiceError, StartError } from '../errors.ts'
+import { version } from '../wire/version.ts'
 import { perhaps } from './command.ts'
 import { commands } from './groups.ts'
 import { help } from './help.ts'
 import type { CommandIo } from './io.ts'
 import { refusalText } from './refusal.ts'
-import { version } from './version.ts'
 
 /** The command line: sets the exit code and never exits the process itself. */
 export async function run(argv: readonly string[]): Promise<void> {

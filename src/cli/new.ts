@@ -2,8 +2,8 @@ import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promise
 import { basename, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StartError } from '../errors.ts'
+import { version } from '../wire/version.ts'
 import { type Command, command } from './command.ts'
-import { version } from './version.ts'
 
 const template = fileURLToPath(new URL('../../templates/project', import.meta.url))
 

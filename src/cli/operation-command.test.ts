@@ -2,21 +2,17 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { account, type Operation, operation } from '../core/operation.ts'
 import { operations } from '../operations.ts'
-import { scenario, type TestService, testService } from '../testing/index.ts'
+import { scenario, testService } from '../testing/index.ts'
 import type { CommandIo } from './io.ts'
 import { execute } from './main.ts'
 import { operationCommand } from './operation-command.ts'
 
-let cwd: string
-let test: TestService
-beforeAll(async () => {
-  cwd = await mkdtemp(join(tmpdir(), 'ck-operation-'))
-  test = await testService()
-})
+const cwd = await mkdtemp(join(tmpdir(), 'ck-operation-'))
+const test = await testService()
 afterAll(async () => {
   await test.close()
   await rm(cwd, { recursive: true })

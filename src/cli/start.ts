@@ -7,8 +7,8 @@ import { aborted, type Serving, serve } from '../http/listen.ts'
 import { type Log, openLog } from '../log/log.ts'
 import type { Output } from '../log/output.ts'
 import { composeService, type Service } from '../service.ts'
+import { version } from '../wire/version.ts'
 import { type Command, wrongUsage } from './command.ts'
-import { version } from './version.ts'
 
 /** `cellkeep start`: runs the server until a signal stops it. */
 export const start: Command = {

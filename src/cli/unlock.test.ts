@@ -1,14 +1,11 @@
 import { tmpdir } from 'node:os'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { shell } from '../../test/helpers/shell.ts'
 import { scenario, type TestService, testService } from '../testing/index.ts'
 
 const password = 'a long password'
-let test: TestService
-beforeAll(async () => {
-  test = await testService()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
 
 it('account unlock reaches the memory of every running node', async () => {
   const options = { database_url: test.databaseUrl, limit_login_ip: 'off' } as const

@@ -48,9 +48,10 @@ const longestWaitMs = 30_000
  */
 export async function* auditStream(
   client: Linked | AuditStreamOptions,
-  settings: AuditStreamSettings = !(link in client) ? client : {},
+  given?: AuditStreamSettings,
 ): AsyncGenerator<AuditStreamItem, never> {
   const to = connectionOf(client)
+  const settings: AuditStreamSettings = given ?? (link in client ? {} : client)
   const { signal } = settings
   // Without `after` the first request asks for a position in the future. The service answers with the newest row,
   // so a reconnect loses no rows even if the connection drops before the first event.

@@ -166,7 +166,7 @@ export const connectionOf = (from: Linked | ConnectionOptions): Connection =>
   link in from
     ? from[link]
     : {
-        url: from.url.replace(/\/+$/, ''),
+        url: from.url.replace(/\/$/, ''),
         accountPath: from.accountPath ?? '/api/account',
         fetch: from.fetch ?? globalThis.fetch,
         headers: () => ({ ...from.headers, ...(from.token && { authorization: `Bearer ${from.token}` }) }),

@@ -165,11 +165,12 @@ const beatMs = 25_000
  */
 export function createLive<A = Actions, N = ConsumerNotifications>(
   client: Linked<A> | LiveOptions,
-  settings: LiveSettings = !(link in client) ? client : {},
+  given?: LiveSettings,
 ): LiveClient<A, N> {
   const to = connectionOf(client)
-  const { wsPath = '/api/ws', acting, patienceMs = 10_000, ...given } = settings
-  const Class = (given.WebSocket ?? globalThis.WebSocket) as SocketClass
+  const settings: LiveSettings = given ?? (link in client ? {} : client)
+  const { wsPath = '/api/ws', acting, patienceMs = 10_000, WebSocket = globalThis.WebSocket } = settings
+  const Class = WebSocket as SocketClass
   const query = acting === undefined ? '' : `?acting=${encodeURIComponent(acting)}`
   const address = to.url.replace(/^http/, 'ws') + wsPath + query
   const listeners = new Map<string, Set<(params: never) => void>>()

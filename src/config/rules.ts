@@ -61,6 +61,7 @@ const ipLimiters = [
   'limit_signup_open_ip',
   'limit_bootstrap_ip',
   'limit_cell_read',
+  'limit_discovery',
 ] as const
 
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const

@@ -100,6 +100,7 @@ export const limits = {
     'Size of clones per account: each cell counts 1, as do each 16 KiB of data and each 32 edges.',
   ),
   limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
+  limit_discovery: allowance(600, 900, 'Reads of the descriptions for machines per IP.'),
   max_connections: setting(whole(1, 1_000_000), {
     default: 10_000,
     doc: 'Max sockets plus streams per process.',

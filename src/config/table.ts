@@ -56,10 +56,6 @@ const serving = {
     default: 1_048_576,
     doc: 'Max size of a request body.',
   }),
-  body_limit_anonymous: setting(whole(4096, 16_777_216, 'bytes'), {
-    default: 65_536,
-    doc: 'Max size of a request body without a valid credential, including logins; never more than `body_limit`.',
-  }),
   arriving_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
     default: () => heapShare(32, 16_777_216),
     shown: 'a thirty-second of Node’s heap limit, 16 to 256 MiB',
@@ -199,6 +195,10 @@ const features = {
     default: true,
     library: false,
     doc: 'The methods `app_settings_*`.',
+  }),
+  openrpc: setting(oneOf('public', 'off'), {
+    default: 'public',
+    doc: 'The descriptions of this service for machines: `rpc.discover`, `/api/openrpc.json` and `/api/openapi.json`.',
   }),
   bootstrap: setting(oneOf('live', 'disabled'), {
     default: 'live',

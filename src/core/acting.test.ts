@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { type Who, who } from '../../test/helpers/who.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 
 const actions = {
   grain: who({ account: 'required', actor: 'none' }),
@@ -15,17 +16,10 @@ const actions = {
   acts_if: who({ account: 'required', actor: 'optional' }),
 }
 
-let test: TestService
-let one: TestAccount
-let two: TestAccount
-let sibling: string
-beforeAll(async () => {
-  test = await testService({ actions })
-  one = await test.account()
-  two = await test.account()
-  sibling = await test.actor(two.id, 'second')
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ actions })
+const one = await test.account()
+const two = await test.account()
+const sibling = await test.actor(two.id, 'second')
 
 const ask = (method: string, params?: unknown, account?: TestAccount): Promise<Reply> =>
   rpc(test.url, call(method, params), account ? { cookie: account.cookie } : {})

@@ -14,6 +14,7 @@ import type { Log } from '../log/log.ts'
 import type { Hub } from '../realtime/hub.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
 import type { Registry } from '../registry/registry.ts'
+import type { Document } from '../wire/document.ts'
 import type { Cursors } from './cursor.ts'
 import type { Outputs } from './guards.ts'
 import type { WiredAction } from './method.ts'
@@ -41,6 +42,8 @@ export type App = {
   readonly fail: Refusal
   readonly gate: Gate
   readonly bootstrap: Bootstrap
+  /** The descriptions of this service for machines, by kind; each is made on first use. */
+  readonly documents: Map<'openrpc' | 'openapi', Document>
   /** The consumer's rule for who may offer a role; undefined: whoever holds it. */
   readonly authorizeOffer: AuthorizeOffer | undefined
 }

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, dataOf, reasonOf, rpc } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { type Database, sql } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { mutation, query } from './action.ts'
 
 const auth = { account: 'required', actor: 'required' } as const
@@ -47,14 +47,9 @@ const actions = {
 }
 
 const captured = capturedLog()
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ actions, log: captured.log })
-  ada = await test.account()
-  await test.service.app.db.run(sql`create table note (id int generated always as identity)`)
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ actions, log: captured.log })
+const ada = await test.account()
+await test.service.app.db.run(sql`create table note (id int generated always as identity)`)
 beforeEach(async () => {
   runs = 0
   await test.service.app.db.run(sql`truncate note`)

@@ -5,6 +5,7 @@ import { refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
+import { withRules } from '../wire/rules.ts'
 import type { App } from './app.ts'
 import { guardCredential, guardRole, guardScope, resolveActor } from './guards.ts'
 import type { WiredAction } from './method.ts'
@@ -126,7 +127,7 @@ function parse(action: WiredAction, call: Call, context: ReturnType<typeof conte
   if (call.paramsIssue) throw issues([call.paramsIssue])
   const bad = call.mayHoldBadText ? badText(call.params) : undefined
   if (bad) throw issues([issue(bad, 'invalid_format')])
-  const parsed = action.params.safeParse(call.params ?? {})
+  const parsed = action.params.safeParse(call.params ?? {}, withRules)
   if (!parsed.success) throw issues(toIssues(parsed.error))
   if (action.isScoped) guardScope(action.auth, context.role_grants, parsed.data, action.method)
   return action.refine ? action.refine(parsed.data as never, context as never) : parsed.data

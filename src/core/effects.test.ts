@@ -1,16 +1,13 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { call, send } from '../../test/helpers/http.ts'
 import { type LabContext, mutationLab, successRow, write } from '../../test/helpers/mutation-lab.ts'
 import { sql } from '../db/db.ts'
 import { nodeListener } from '../http/node.ts'
 
-let lab: Awaited<ReturnType<typeof mutationLab>>
-beforeAll(async () => {
-  lab = await mutationLab()
-})
+const lab = await mutationLab()
 afterAll(() => lab.close())
 beforeEach(() => lab.reset())
 

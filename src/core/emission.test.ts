@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { type LabContext, mutationLab, successRow, write } from '../../test/helpers/mutation-lab.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { sql } from '../db/db.ts'
@@ -6,10 +6,7 @@ import { refusal } from '../errors.ts'
 
 /** A mutation commits even if its audit rows are lost. */
 
-let lab: Awaited<ReturnType<typeof mutationLab>>
-beforeAll(async () => {
-  lab = await mutationLab()
-})
+const lab = await mutationLab()
 afterAll(() => lab.close())
 beforeEach(async () => {
   await lab.reset()

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { type Who, who } from '../../test/helpers/who.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { TokenScope } from '../auth/identity.ts'
 import { sql } from '../db/db.ts'
 import { ServiceError } from '../errors.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 import { guardCredential } from './guards.ts'
 import type { AuthSpec } from './method.ts'
 
@@ -25,32 +26,26 @@ const actions = {
   open: who({ account: 'none', actor: 'none' }),
 }
 
-let test: TestService
-let one: TestAccount
-let two: TestAccount
 /** The account that is deleted while its `cell_create` runs. */
 let vanishing: string | undefined
-beforeAll(async () => {
-  test = await testService({
-    actions,
-    roles: [
-      { name: 'editor', grant_paths: ['admin'] },
-      { name: 'chief', grant_paths: ['admin'] },
-    ],
-    scope_kinds: [{ name: 'shelf' }],
-    limit_cell_create: '1/900',
-    hooks: {
-      authorizeCreate: async ({ account_id }: { account_id: string }) => {
-        if (account_id === vanishing) await deleteAccount(account_id)
-        return true
-      },
+const test = await serviceForFile({
+  actions,
+  roles: [
+    { name: 'editor', grant_paths: ['admin'] },
+    { name: 'chief', grant_paths: ['admin'] },
+  ],
+  scope_kinds: [{ name: 'shelf' }],
+  limit_cell_create: '1/900',
+  hooks: {
+    authorizeCreate: async ({ account_id }: { account_id: string }) => {
+      if (account_id === vanishing) await deleteAccount(account_id)
+      return true
     },
-  })
-  one = await test.account()
-  two = await test.account()
-  await test.actor(two.id, 'second')
+  },
 })
-afterAll(() => test.close())
+const one = await test.account()
+const two = await test.account()
+await test.actor(two.id, 'second')
 
 const ask = (method: string, params?: unknown, account?: TestAccount): Promise<Reply> =>
   rpc(test.url, call(method, params), account ? { cookie: account.cookie } : {})

@@ -81,6 +81,8 @@ const lacking = (roles: NonNullable<AuthSpec['roles']>): ServiceError =>
 export const roleName = (asked: string | ScopedRole): string =>
   typeof asked === 'string' ? asked : asked.role
 
+const actingRule = 'The id of an actor of the account is required.'
+
 /**
  * Resolves the acting actor: the one the caller named, else the account's only one, else a refusal that lists
  * the candidates. `acting` is the raw input value; undefined means it was not sent. Returns null when the method
@@ -91,7 +93,7 @@ export function resolveActor(auth: AuthSpec, caller: Caller | null, acting: unkn
   const named = acting === undefined ? undefined : Uuid.safeParse(acting)
   if (named && !named.success)
     throw refusal('invalid_params', {
-      issues: [issue(['acting'], typeof acting === 'string' ? 'invalid_format' : 'invalid_type')],
+      issues: [issue(['acting'], typeof acting === 'string' ? 'invalid_format' : 'invalid_type', actingRule)],
     })
   if (!caller) return null
   const candidates = caller.candidates ?? []

@@ -1,41 +1,33 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { cellRows } from '../../test/helpers/cell-rows.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 
 /** The texts of all statements sent so far. */
 const sent = new Set<string>()
-let test: TestService
-let admin: TestAccount
-let other: TestAccount
-let cells: string[]
-beforeAll(async () => {
-  const unlimited = { limit_admin_read: 'off', limit_lookup: 'off', limit_cell_read: 'off' } as const
-  test = await testService({ ...unlimited, onStatement: (text) => sent.add(text) })
-  ;[admin, other] = await Promise.all([test.account({ roles: ['admin'] }), test.account()])
-  const { db } = test.service.app
-  await cellRows(test, 3, {
-    kind: sql`'k' || i % 2`,
-    path: sql`'p/' || i`,
-    visibility: sql`case when i % 2 = 0 then 'public' else 'private' end`,
-    created_by: sql`${admin.actor_id}::uuid`,
-  })
-  cells = (await db.rows<{ id: string }>(sql`select id from cell`)).map(({ id }) => id)
-  const [one, two] = cells as [string, string]
-  await db.run(sql`
-    insert into cell_field (source_id, name, target_id) select ${one}, n, ${two} from unnest(array['a', 'b']) n`)
-  await db.run(sql`
-    insert into cell_item (parent_id, position, child_id) select ${one}, n, ${two} from unnest(array['a', 'b']) n`)
-  for (const role of ['ra', 'rb']) await test.cellGrant(one, 'viewer', { role, scope_id: null })
-  await db.run(
-    sql`insert into invite (email, email_key) select n, n from unnest(array['a@b.cd', 'e@f.gh']) n`,
-  )
-  await db.run(sql`
-    insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, expires_at)
-    select ${other.actor_id}::uuid, ${other.id}::uuid, ${admin.id}::uuid, role, now() + interval '1 day'
-    from unnest(array['ra', 'rb']) role`)
+const unlimited = { limit_admin_read: 'off', limit_lookup: 'off', limit_cell_read: 'off' } as const
+const test = await serviceForFile({ ...unlimited, onStatement: (text) => sent.add(text) })
+const [admin, other] = await Promise.all([test.account({ roles: ['admin'] }), test.account()])
+const { db } = test.service.app
+await cellRows(test, 3, {
+  kind: sql`'k' || i % 2`,
+  path: sql`'p/' || i`,
+  visibility: sql`case when i % 2 = 0 then 'public' else 'private' end`,
+  created_by: sql`${admin.actor_id}::uuid`,
 })
-afterAll(() => test.close())
+const cells = (await db.rows<{ id: string }>(sql`select id from cell`)).map(({ id }) => id)
+const [one, two] = cells as [string, string]
+await db.run(sql`
+  insert into cell_field (source_id, name, target_id) select ${one}, n, ${two} from unnest(array['a', 'b']) n`)
+await db.run(sql`
+  insert into cell_item (parent_id, position, child_id) select ${one}, n, ${two} from unnest(array['a', 'b']) n`)
+for (const role of ['ra', 'rb']) await test.cellGrant(one, 'viewer', { role, scope_id: null })
+await db.run(sql`insert into invite (email, email_key) select n, n from unnest(array['a@b.cd', 'e@f.gh']) n`)
+await db.run(sql`
+  insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, expires_at)
+  select ${other.actor_id}::uuid, ${other.id}::uuid, ${admin.id}::uuid, role, now() + interval '1 day'
+  from unnest(array['ra', 'rb']) role`)
 
 const limits = [1, 2, 3, 7, 19, 20, 21, 33, 49, 50, 51, 77, 99, 100, 101, 150, 199, 200, 201, 333, 499, 500]
 

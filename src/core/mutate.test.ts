@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import {
   failureRow,
   type LabContext,
@@ -10,10 +10,7 @@ import {
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 
-let lab: Awaited<ReturnType<typeof mutationLab>>
-beforeAll(async () => {
-  lab = await mutationLab()
-})
+const lab = await mutationLab()
 afterAll(() => lab.close())
 beforeEach(() => lab.reset())
 

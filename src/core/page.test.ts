@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { clientWith } from '../../test/helpers/callers.ts'
 import { call, rpc } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import type { Client } from '../client/client.ts'
 import { type Sql, sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 import { closePage, openPage } from './page.ts'
 
 /** The paging rules of every list, tested on the admin lists over whole tables. */
@@ -55,12 +56,8 @@ const lists: List[] = [
 
 const oldKey = 'old-key-old-key-old-key-old-key-1'
 const newKey = 'new-key-new-key-new-key-new-key-2'
-let test: TestService
 let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ cookie_keys: [oldKey], limit_admin_read: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ cookie_keys: [oldKey], limit_admin_read: 'off' })
 beforeEach(async () => {
   await run(sql`delete from account`)
   admin = await test.account({ roles: ['admin'] })

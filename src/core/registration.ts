@@ -16,12 +16,14 @@ const scopeForm = /^[a-z][a-z_]*:[a-z][a-z0-9_.]*$/
  * Checks every declaration and adds what follows from its place in the table. A broken rule stops the start with
  * an error that names the method and the rule. A declaration without a handler is left out, so callers cannot tell
  * it from an unknown method. No compiler has checked the declarations of a config file, and a misspelled guard
- * there must not become no guard. Methods that the configuration switches off are checked too.
+ * there must not become no guard. Methods that the configuration switches off are checked too. Only the names in
+ * `reserved` may begin with `rpc.`.
  */
 export function wireActions(
   table: Readonly<Record<string, Action>>,
   registry: Registry,
   config: Config,
+  reserved: readonly string[] = [],
 ): Map<string, WiredAction> {
   const wired = new Map<string, WiredAction>()
   for (const [method, action] of Object.entries(table)) {
@@ -29,7 +31,8 @@ export function wireActions(
       throw new StartError('invalid_action', `Action ${method}: ${rule}`, 78)
     }
     if (badText(method)) refuse('no caller can send a name with U+0000 or half a letter; rename it.')
-    if (method.startsWith('rpc.')) refuse('method names starting with "rpc." are reserved; rename it.')
+    if (method.startsWith('rpc.') && !reserved.includes(method))
+      refuse('method names starting with "rpc." are reserved; rename it.')
     if (typeof action !== 'object' || action === null) refuse('declare it with query() or mutation().')
     checkKeys(action, refuse)
     if (action.handler === undefined) continue

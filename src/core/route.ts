@@ -21,6 +21,8 @@ export type Route<
   readonly auth: A
   /** True: unknown query keys are ignored, as `/verify` and `/status` do. Otherwise they are refused. */
   readonly anyQuery?: boolean
+  /** The query keys that the handler reads, for the descriptions. */
+  readonly query?: z.ZodObject
   /** The limiters that an attempt holds slots of; `rateLimitOf` says which are switched on. */
   readonly rate_limit?: RouteLimiters
   readonly input?: I

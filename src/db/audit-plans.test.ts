@@ -1,14 +1,8 @@
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
+import { afterAll, expect, test } from 'vitest'
+import { migratedDatabase } from '../../test/fresh-database.ts'
 
-let database: FreshDatabase
-let client: pg.Client
-
-beforeAll(async () => {
-  database = await migratedDatabase()
-  client = await database.open()
-})
+const database = await migratedDatabase()
+const client = await database.open()
 afterAll(() => database.drop())
 
 const someone = '00000000-0000-4000-8000-000000000001'

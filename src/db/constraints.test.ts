@@ -1,18 +1,13 @@
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
+import { afterAll, expect, test } from 'vitest'
+import { migratedDatabase } from '../../test/fresh-database.ts'
 
-let database: FreshDatabase
-let client: pg.Client
-
-beforeAll(async () => {
-  database = await migratedDatabase()
-  client = await database.open()
-  await client.query(`
-    insert into account (id, username, password_hash) values ('${id(1)}', 'holder', 'x');
-    insert into actor (id, account_id, name, name_key) values ('${id(2)}', '${id(1)}', '', '');
-    insert into cell (id, data, data_bytes) values ('${id(3)}', '{}', 2)`)
-})
+const database = await migratedDatabase()
+const client = await database.open()
+await client.query(`
+  insert into account (id, username, password_hash) values ('${id(1)}', 'holder', 'x');
+  insert into actor (id, account_id, name, name_key) values ('${id(2)}', '${id(1)}', '', '');
+  insert into cell (id, data, data_bytes) values ('${id(3)}', '{}', 2)`)
 afterAll(() => database.drop())
 
 function id(n: number): string {

@@ -1,9 +1,10 @@
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import { refusal } from '../errors.ts'
 import { type Connection, clientConfig } from './connection.ts'
 import { databaseRefusal, explainReadOnly, refused, withCause } from './failure.ts'
 import { pipelinedReader } from './point.ts'
-import { Receiving } from './receiving.ts'
+
 import { compile, isWornOut, noteOpened, type Sql, timeTypes } from './sql.ts'
 
 /** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
@@ -166,3 +167,72 @@ export const queryable = (answer: (query: Sql) => Promise<pg.QueryResult>): Quer
   },
   run: async (query: Sql) => (await answer(query)).rowCount ?? 0,
 })
+
+/** Bytes of large results that may be arriving at the same time, beyond which they arrive one after the other. */
+const arrivingMax = 4_194_304
+/** A result that is shorter never waits. */
+const shortMax = 262_144
+
+type Client = Pick<pg.Client, 'query'>
+type Result = { socket: Socket; bytes: number; isPaused: boolean }
+
+/**
+ * Results on their way from the database. Each becomes objects as it arrives, several times its bytes, so the
+ * large ones take turns: the one that was large first goes on, the others stay unread on their connections.
+ */
+class Receiving {
+  readonly #results = new WeakMap<Client, Result>()
+  /** Oldest first. */
+  readonly #large = new Set<Result>()
+  #bytes = 0
+
+  /** To be called for each connection, once it is open. */
+  watch(client: Client): void {
+    const socket = streamOf(client)
+    if (!socket) return
+    const result: Result = { socket, bytes: 0, isPaused: false }
+    this.#results.set(client, result)
+    socket.on('data', (chunk: Buffer) => this.#take(result, chunk.length))
+    socket.once('close', () => this.#end(result))
+  }
+
+  /** The statement that `client` ran has been answered, or never will be. */
+  done(client: Client): void {
+    const result = this.#results.get(client)
+    if (result) this.#end(result)
+  }
+
+  #take(result: Result, length: number): void {
+    result.bytes += length
+    if (result.bytes <= shortMax) return
+    this.#bytes += this.#large.has(result) ? length : result.bytes
+    this.#large.add(result)
+    const [oldest] = this.#large
+    if (this.#bytes <= arrivingMax || result === oldest) return
+    result.isPaused = true
+    result.socket.pause()
+  }
+
+  #end(result: Result): void {
+    const { bytes } = result
+    result.bytes = 0
+    // Its last bytes may have come just when it was paused.
+    resume(result)
+    if (!this.#large.delete(result)) return
+    this.#bytes -= bytes
+    for (const next of this.#large) {
+      resume(next)
+      // The oldest in any case; others while there is room.
+      if (this.#bytes > arrivingMax) return
+    }
+  }
+}
+
+function resume(result: Result): void {
+  if (result.isPaused) result.socket.resume()
+  result.isPaused = false
+}
+
+/** The connection below a client, which the types of pg leave out. */
+const streamOf = (client: Client): Socket | undefined =>
+  (client as { connection?: { stream?: Socket } }).connection?.stream

@@ -1,55 +1,51 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
-import { type Database, openDatabase, sql } from './db.ts'
+import { afterAll, beforeEach, expect, it } from 'vitest'
+import { migratedDatabase } from '../../test/fresh-database.ts'
+import { openDatabase, sql } from './db.ts'
 
 /** How often the client waits for the server: all messages sent before an answer are one round trip. */
 
 /** After this long without an answer a client has sent everything that it will send. */
 const holdMs = 30
 
-let database: FreshDatabase
-let db: Database
 let trips = 0
 let close: () => Promise<void>
-beforeAll(async () => {
-  database = await migratedDatabase()
-  const { host, port, user, database: name, password } = new pg.Client(database.connection)
-  const server = createServer((near) => {
-    const far = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
-    let hasAnswered = true
-    near.on('data', (chunk) => {
-      if (hasAnswered) trips += 1
-      hasAnswered = false
-      far.write(chunk)
-    })
-    far.on('data', (chunk) =>
-      setTimeout(() => {
-        hasAnswered = true
-        near.write(chunk)
-      }, holdMs),
-    )
-    near.on('close', () => far.destroy()).on('error', () => {})
-    far.on('close', () => near.destroy()).on('error', () => {})
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const connection = {
-    host: '127.0.0.1',
-    port: (server.address() as AddressInfo).port,
-    user: user ?? '',
-    database: name ?? '',
-    ...(password && { password }),
-  }
-  db = openDatabase({ connection, poolMax: 1, statementTimeoutMs: 10_000, onError: () => {} })
-  close = async () => {
-    await db.close()
-    server.close()
-    await once(server, 'close')
-  }
-  await db.run(sql`create table note (text text)`)
-})
+const database = await migratedDatabase()
+const { host, port, user, database: name, password } = new pg.Client(database.connection)
+const server = createServer((near) => {
+  const far = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
+  let hasAnswered = true
+  near.on('data', (chunk) => {
+    if (hasAnswered) trips += 1
+    hasAnswered = false
+    far.write(chunk)
+  })
+  far.on('data', (chunk) =>
+    setTimeout(() => {
+      hasAnswered = true
+      near.write(chunk)
+    }, holdMs),
+  )
+  near.on('close', () => far.destroy()).on('error', () => {})
+  far.on('close', () => near.destroy()).on('error', () => {})
+}).listen(0, '127.0.0.1')
+await once(server, 'listening')
+const connection = {
+  host: '127.0.0.1',
+  port: (server.address() as AddressInfo).port,
+  user: user ?? '',
+  database: name ?? '',
+  ...(password && { password }),
+}
+const db = openDatabase({ connection, poolMax: 1, statementTimeoutMs: 10_000, onError: () => {} })
+close = async () => {
+  await db.close()
+  server.close()
+  await once(server, 'close')
+}
+await db.run(sql`create table note (text text)`)
 afterAll(async () => {
   await close()
   await database.drop()

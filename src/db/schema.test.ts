@@ -11,13 +11,8 @@ import {
 } from '../../test/fresh-database.ts'
 import { migrate, migrationNames, migrationsDirectory } from './migrate.ts'
 
-let database: FreshDatabase
-let client: pg.Client
-
-beforeAll(async () => {
-  database = await migratedDatabase()
-  client = await database.open()
-})
+const database = await migratedDatabase()
+const client = await database.open()
 afterAll(() => database.drop())
 
 const golden = () => readFile(schemaFile, 'utf8')

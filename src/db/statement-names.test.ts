@@ -1,18 +1,14 @@
 import pg from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
-import { type Database, openDatabase, sql } from './db.ts'
+import { afterAll, expect, it } from 'vitest'
+import { migratedDatabase } from '../../test/fresh-database.ts'
+import { openDatabase, sql } from './db.ts'
 
-let fresh: FreshDatabase
-let db: Database
-beforeAll(async () => {
-  fresh = await migratedDatabase()
-  db = openDatabase({
-    connection: fresh.connection,
-    poolMax: 1,
-    statementTimeoutMs: 10_000,
-    onError: () => {},
-  })
+const fresh = await migratedDatabase()
+const db = openDatabase({
+  connection: fresh.connection,
+  poolMax: 1,
+  statementTimeoutMs: 10_000,
+  onError: () => {},
 })
 afterAll(async () => {
   await db.close()

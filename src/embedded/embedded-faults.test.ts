@@ -15,6 +15,7 @@ import {
   startChild,
   testDirectory,
 } from '../../test/embedded.ts'
+import { postmasterPid } from './postgres-process.ts'
 import { databaseUser, runAs } from './user.ts'
 
 const dir = await testDirectory()
@@ -40,6 +41,18 @@ const back = ({ event, text }: { event: string; text: string }) =>
 beforeAll(async () => {
   const { connection, close } = await start(seed)
   await query(connection, 'create table kept (n int)')
+  await close()
+})
+
+test('a server that another process stops before the one that starts it has connected is started again', async () => {
+  const path = await dataDir()
+  const starting = start(path)
+  let server: number | undefined
+  while (server === undefined) server = await postmasterPid(join(path, 'db'))
+  process.kill(server, 'SIGINT')
+  const { connection, close } = await starting
+  expect(await query(connection, 'select count(*)::int as n from kept')).toEqual([{ n: 0 }])
+  expect((await serverProcesses(path))[0]).not.toBe(server)
   await close()
 })
 

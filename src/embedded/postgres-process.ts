@@ -36,14 +36,15 @@ export const connectionTo = (socketDir: string, database: string): pg.ClientConf
 
 /** The server could not be started; the message holds the last lines of its log. */
 export class PostgresFailure extends Error {
-  /** True if another server, or what is left of one, still holds the directory: try again. */
+  /** True if another server holds the directory, or another process has stopped this one: try again. */
   readonly passing: boolean
 
-  constructor(logged: string) {
+  constructor(logged: string, isStopped = false) {
     super(logged.split('\n').slice(-6).join('\n'))
     this.name = 'PostgresFailure'
     // Not only in the last lines: the other server writes to the same log.
-    this.passing = /lock file ".*" (already exists|is empty)|shared memory block|already in use/.test(logged)
+    this.passing =
+      isStopped || /lock file ".*" (already exists|is empty)|shared memory block|already in use/.test(logged)
   }
 }
 
@@ -88,7 +89,11 @@ export async function startPostgres(server: Server, signal?: AbortSignal): Promi
   })
   for (let wait = 10; ; wait = Math.min(wait * 1.5, 200)) {
     await Promise.race([ended, delay(wait)])
-    if (end !== undefined) throw new PostgresFailure((await loggedSince(server.logFile, size)) || end.message)
+    if (end !== undefined) {
+      // Exit code 0: the last of those who used it meanwhile stopped it before this process had connected.
+      const isStopped = child.exitCode === 0
+      throw new PostgresFailure((await loggedSince(server.logFile, size)) || end.message, isStopped)
+    }
     if (signal?.aborted) {
       // spawnServer unreferenced the child; keep the process alive until the server has exited.
       child.ref()

@@ -61,7 +61,12 @@ async function ensureDatabase(place: Place, binaries: Binaries, mayMake: boolean
 async function dropStaleLock(file: string, db: string): Promise<void> {
   const found = await stat(file).catch(() => undefined)
   if (found === undefined) return
-  const pid = Number((await readFile(file, 'utf8')).split('\n')[0])
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  // A server that was just stopping has removed it.
+  if (text === undefined) return
+  const pid = Number(text.split('\n')[0])
   // Empty: a server is writing it right now, or died while it did.
   const isStale = pid > 0 ? isAlive(pid) && !(await serves(pid, db)) : Date.now() - found.mtimeMs > 2000
   if (isStale) await rm(file, { force: true })

@@ -14,17 +14,14 @@ import {
 } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { createPrivateFile, readPrivateFile } from './private-file.ts'
 import { openDirectory } from './safe-directory.ts'
 
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
-let base: string
 let count = 0
-beforeAll(async () => {
-  base = await mkdtemp(join(tmpdir(), 'ck-private-'))
-})
+const base = await mkdtemp(join(tmpdir(), 'ck-private-'))
 afterAll(() => rm(base, { recursive: true }))
 const fresh = () => join(base, `file${count++}`)
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, exchange, open, rpc, send, statuses, untilClosed } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { query } from '../core/action.ts'
-import { type TestService, testService } from '../testing/index.ts'
 
 const limit = 65_536
 let hits = 0
@@ -16,11 +16,7 @@ const actions = {
   }),
 }
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ actions, body_limit: limit })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ actions, body_limit: limit })
 beforeEach(() => {
   hits = 0
 })

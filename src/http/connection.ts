@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { type AnswerLimits, type Holder, unsent } from './unsent.ts'
+import { type AnswerLimits, type Holder, smallAnswer, unsent } from './unsent.ts'
 
 /** How long the rest of a refused body is discarded, so that the client can read the answer before the cut. */
 export const lingerMs = 1_000
@@ -13,8 +13,15 @@ const crowd = 256
 const heldMax = 2_048
 /** Max connections whose refused body is being discarded; further ones are cut at once. */
 const lingeringMax = 64
+/** Answers up to this size are not counted; the number of running requests bounds them. */
+const tinyAnswer = 4_096
 /** A connection with more unsent bytes starts no further request. */
 const unsentMax = 1_048_576
+
+/** Leaves a large body in the kernel until something reads it, which makes Node resume the socket. */
+function keepUnread(request: IncomingMessage): void {
+  if (!request.readableFlowing && !request.complete) request.socket.pause()
+}
 
 type Start = (connection: Connection, request: IncomingMessage, response: ServerResponse) => void
 
@@ -101,7 +108,7 @@ export class Connection implements Holder {
 
   /** The answer is being sent; its bytes count as unsent until the kernel has all of them. */
   handOver(response: ServerResponse, bytes: number): void {
-    if (!this.#owed.has(response)) return
+    if (bytes <= tinyAnswer || !this.#owed.has(response)) return
     this.#owed.set(response, bytes)
     this.unsent += bytes
     unsent.bytes += bytes
@@ -195,6 +202,7 @@ export class Connection implements Holder {
 
   #begin(request: IncomingMessage, response: ServerResponse): void {
     this.#all.running += 1
+    if (Number(request.headers['content-length'] ?? 0) > smallAnswer) process.nextTick(keepUnread, request)
     this.#all.start(this, request, response)
   }
 

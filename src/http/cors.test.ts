@@ -1,17 +1,12 @@
 import type { OutgoingHttpHeaders } from 'node:http'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { send } from '../../test/helpers/http.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 
 const allowed = 'https://app.example'
 const foreign = 'https://evil.example'
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ cors: true, allowed_origins: [allowed] })
-  ada = await test.account()
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ cors: true, allowed_origins: [allowed] })
+const ada = await test.account()
 
 const asked = (path: string, method: string, headers: OutgoingHttpHeaders) =>
   send(test.url, { path, method, headers })

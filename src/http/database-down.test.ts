@@ -4,7 +4,7 @@ import { call, type Reply, rpc, send } from '../../test/helpers/http.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 
 const open = { account: 'none', actor: 'none' } as const
 const actions = {
@@ -20,21 +20,16 @@ const actions = {
   }),
 }
 
-let cluster: Awaited<ReturnType<typeof stoppableCluster>>
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  cluster = await stoppableCluster()
-  test = await testService({
-    database_url: cluster.url,
-    actions,
-    // A server that does not respond is given up 5 s after this.
-    statement_timeout_ms: 1500,
-    bootstrap: 'live',
-    bootstrap_token_path: '/dev/null/none',
-  })
-  ada = await test.account()
+const cluster = await stoppableCluster()
+const test = await testService({
+  database_url: cluster.url,
+  actions,
+  // A server that does not respond is given up 5 s after this.
+  statement_timeout_ms: 1500,
+  bootstrap: 'live',
+  bootstrap_token_path: '/dev/null/none',
 })
+const ada = await test.account()
 afterAll(async () => {
   await test.close()
   await cluster.remove()

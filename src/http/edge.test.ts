@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { call, exchange, rpc, send } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { tokenPlace } from '../../test/helpers/token-place.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 const allowed = 'https://app.example'
 const foreign = 'https://evil.example'
 const bootstrap_token_path = await tokenPlace()
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    bootstrap: 'live',
-    bootstrap_token_path,
-    allowed_origins: [allowed, 'https://*.x.example'],
-  })
-  ada = await test.account()
+const test = await serviceForFile({
+  bootstrap: 'live',
+  bootstrap_token_path,
+  allowed_origins: [allowed, 'https://*.x.example'],
 })
-afterAll(() => test.close())
+const ada = await test.account()
 
 const asked = (path: string, method = 'GET', headers = {}) => send(test.url, { path, method, headers })
 const badCookie = 'svc_session=broken'

@@ -10,14 +10,8 @@ import { logWarnings } from '../log/log.ts'
 import { routeList } from '../routes.ts'
 import { admitUpgrade } from '../websocket/upgrade.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
-import {
-  bodyLimit,
-  type EdgeReply,
-  type EdgeRequest,
-  flatReply,
-  jsonReply,
-  readJsonText,
-} from './exchange.ts'
+import { documentPaths, sendDocument } from './documents.ts'
+import { type EdgeReply, type EdgeRequest, flatReply, jsonReply, readJsonText } from './exchange.ts'
 import { home } from './home.ts'
 import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
 import { compileOrigins } from './origin.ts'
@@ -142,12 +136,11 @@ type Sent = { surface: Surface | undefined; origin: string | undefined; isAllowe
 /** Refusals that end the connection: the rest of the request is not read, or the server is stopping. */
 const endsConnection = new Set(['payload_too_large', 'shutting_down'])
 
-/** The max body size of this sender. A credential counts only once it has been verified. */
-async function limitOf(app: App, { carriers, ip }: RequestInfo): Promise<number> {
+/** Whether the sender has a valid credential; refuses one that is not. */
+async function isKnown(app: App, { carriers, ip }: RequestInfo): Promise<boolean> {
   const { cookie, bearer, daemon } = carriers
-  if (cookie.state !== 'good' && bearer === undefined && daemon === undefined)
-    return bodyLimit(app.config, false)
-  if (await app.callers.read(carriers, false, ip)) return bodyLimit(app.config, true)
+  if (cookie.state !== 'good' && bearer === undefined && daemon === undefined) return false
+  if (await app.callers.read(carriers, false, ip)) return true
   throw refusal('authentication_required')
 }
 
@@ -176,7 +169,7 @@ function surfaceTable(
         : rpcPost(
             app,
             origin,
-            await readJsonText(request, bodyLimit(config, false), () => limitOf(app, origin)),
+            await readJsonText(request, config.body_limit, () => isKnown(app, origin)),
             request.isGone,
           ),
   })
@@ -196,6 +189,12 @@ function surfaceTable(
       checksOrigin: true,
       handle: (request, origin) => admitUpgrade(app, request, origin),
     })
+  if (config.openrpc === 'public')
+    for (const [path, make] of Object.entries(documentPaths))
+      mount(path, {
+        verbs: ['GET', 'HEAD'],
+        handle: (request, origin) => sendDocument(app, make, request, origin),
+      })
   if (config.home_page)
     mount('/', { verbs: ['GET', 'HEAD'], exempt: true, handle: (request) => home(app, request) })
   const live: Surface = {

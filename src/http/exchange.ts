@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import type { Config } from '../config/config.ts'
 import { type ErrorData, refusal } from '../errors.ts'
 import type { Bound } from '../websocket/bound.ts'
 
@@ -20,16 +19,19 @@ export type EdgeRequest = {
   readonly address: string | undefined
   /** False: there is no body, or it is declared as empty. */
   readonly hasBody: boolean
-  /** The whole body; null as soon as it exceeds `limit` bytes, or the limit that `raise` returns. */
-  body(limit: number, raise?: RaiseLimit): Promise<Uint8Array | null>
+  /** The whole body; null as soon as it exceeds `limit` bytes. */
+  body(limit: number, isKnown: IsKnown): Promise<Uint8Array | null>
   /** The client asks for another protocol on this connection. */
   readonly isUpgrade?: boolean
   /** True when the client has left and reads no answer. */
   isGone(): boolean
 }
 
-/** Called once when a body exceeds the limit; resolves to the limit for this sender. */
-export type RaiseLimit = () => Promise<number>
+/** A longer body is read at once only if its sender has a valid credential. */
+export const smallBody = 65_536
+
+/** Asked once for a body that is not small: whether its sender has a valid credential. Rejects an invalid one. */
+export type IsKnown = () => boolean | Promise<boolean>
 
 export type EdgeReply = {
   status: number
@@ -127,34 +129,17 @@ export function requestHead(
 export async function readJsonText(
   request: EdgeRequest,
   limit: number,
-  raise?: RaiseLimit,
+  isKnown: IsKnown,
 ): Promise<string | null> {
   if (!request.hasBody) return ''
   if (!isJsonType(request.header('content-type')) || !isIdentity(request.header('content-encoding')))
     throw refusal('unsupported_media_type')
-  const bytes =
-    Number(request.header('content-length') ?? 0) <= limit
-      ? await request.body(limit, raise)
-      : await declaredOver(request, limit, raise)
+  const bytes = await request.body(limit, isKnown)
   if (bytes === null) throw refusal('payload_too_large')
   if (!isUtf8(bytes)) return null
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
-
-/** With a declared length, the higher limit can be asked for before anything is read. */
-async function declaredOver(
-  request: EdgeRequest,
-  limit: number,
-  raise?: RaiseLimit,
-): Promise<Uint8Array | null> {
-  const raised = (await raise?.()) ?? limit
-  return Number(request.header('content-length')) <= raised ? await request.body(raised) : null
-}
-
-/** The maximum size of a body in bytes; `isKnown` says that its sender has a valid credential. */
-export const bodyLimit = (config: Config, isKnown: boolean): number =>
-  isKnown ? config.body_limit : Math.min(config.body_limit, config.body_limit_anonymous)
 
 function isJsonType(header: string | undefined): boolean {
   if (header === 'application/json') return true

@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { signalRows, streamPath, writeRows } from '../../test/helpers/audit-streams.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 
 const log = capturedLog()
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ audit_stream: true, log: log.log })
-  admin = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ audit_stream: true, log: log.log })
+const admin = await test.account({ roles: ['admin'] })
 
 /** The ways in which the streams of this file have ended so far. */
 const ended = () => log.lines().flatMap(({ msg, reason }) => (msg === 'audit stream ended' ? [reason] : []))

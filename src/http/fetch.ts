@@ -1,5 +1,5 @@
 import { refusal } from '../errors.ts'
-import type { EdgeReply, EdgeRequest, RaiseLimit, StreamBody } from './exchange.ts'
+import { type EdgeReply, type EdgeRequest, type IsKnown, type StreamBody, smallBody } from './exchange.ts'
 
 /** What a fetch-style host knows besides the request. */
 export type FetchInfo = {
@@ -19,7 +19,7 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
       address: info?.address,
       // A Request created in this process may have a body without a header that declares it.
       hasBody: request.body !== null,
-      body: (limit, raise) => readBody(request, limit, raise),
+      body: (limit, isKnown) => readBody(request, limit, isKnown),
       isGone: () => request.signal.aborted,
     })
     const sent =
@@ -74,10 +74,10 @@ function readable(body: StreamBody, signal: AbortSignal): ReadableStream<Uint8Ar
   )
 }
 
-async function readBody(request: Request, limit: number, raise?: RaiseLimit): Promise<Uint8Array | null> {
+async function readBody(request: Request, limit: number, isKnown: IsKnown): Promise<Uint8Array | null> {
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
-  let [size, max] = [0, limit]
+  let [size, isAsked] = [0, false]
   const reader = request.body.getReader()
   const gone = (): never => {
     throw refusal('invalid_json_body')
@@ -86,10 +86,13 @@ async function readBody(request: Request, limit: number, raise?: RaiseLimit): Pr
     const { done, value } = await reader.read().catch(gone)
     if (done) return Buffer.concat(chunks)
     size += value.length
-    if (size > max && max === limit && raise) max = await raise()
-    if (size > max) {
+    if (size > limit) {
       reader.cancel().catch(() => {})
       return null
+    }
+    if (size > smallBody && !isAsked) {
+      isAsked = true
+      await isKnown()
     }
     chunks.push(value)
   }

@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { call, rpc, send } from '../../test/helpers/http.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ limit_cell_create: '49/900' })
-  ada = await test.account()
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ limit_cell_create: '49/900' })
+const ada = await test.account()
 
 type Answer = { id: unknown; result?: unknown; error?: { code: number; data: Record<string, unknown> } }
 const refused = (detail: string, id: unknown = null) => ({

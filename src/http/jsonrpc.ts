@@ -2,6 +2,8 @@ import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { type Call, dispatch } from '../core/dispatch.ts'
 import { codeMessage, refusal, ServiceError } from '../errors.ts'
+import { closest } from '../wire/closest.ts'
+import { Document } from '../wire/document.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './exchange.ts'
 import { smallAnswer, unsent } from './unsent.ts'
@@ -19,7 +21,13 @@ export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message
   trace: { account_id?: string; rpc_method?: string; reason?: string }
 }
 export type Envelope = { id: Id; method: string; params: unknown }
-export type Answer = { status: number; text: string; headers?: Record<string, string> }
+export type Answer = {
+  status: number
+  text: string
+  headers?: Record<string, string>
+  /** Length of a result that was made but found no room. */
+  discarded?: number
+}
 
 /** `isGone` is asked between the entries of a batch: once the client has left, the rest is not carried out. */
 export async function rpcPost(
@@ -46,15 +54,18 @@ async function runBatch(
   isGone: () => boolean,
 ): Promise<string | string[]> {
   const replies: string[] = []
-  let length = 0
+  let [length, discarded] = [0, 0]
   try {
     for (const entry of entries) {
       if (isGone()) break
-      const { text } =
-        length < batchAnswerMax ? await answer(app, origin, entry, mayHold) : notCarriedOut(origin, entry)
-      replies.push(`${replies.length === 0 ? '[' : ','}${text}`)
-      length += text.length
-      unsent.bytes += text.length
+      const answered =
+        length + discarded < batchAnswerMax
+          ? await answer(app, origin, entry, mayHold)
+          : notCarriedOut(origin, entry)
+      replies.push(replies.length === 0 ? '[' : ',', answered.text)
+      length += answered.text.length
+      unsent.bytes += answered.text.length
+      discarded += answered.discarded ?? 0
     }
   } finally {
     unsent.bytes -= length
@@ -121,24 +132,37 @@ export async function run(
 ): Promise<Answer> {
   origin.trace.rpc_method = app.actions.has(method) ? method : 'unknown'
   try {
-    const text = await dispatch(app, { method, params, ...how, ...origin }, toText)
+    const text = await dispatch(app, { method, params, ...how, ...origin }, (result) => toText(id, result))
     // A mutation has been carried out by now, so its result is sent whatever its size.
     if (
       text.length > smallAnswer &&
       unsent.isOver(text.length, app.config) &&
       !app.actions.get(method)?.side_effects
     )
-      throw refusal('busy', { retry_after: 1 })
-    return { status: 200, text: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${text}}` }
+      return { ...refused(origin, id, refusal('busy', { retry_after: 1 })), discarded: text.length }
+    return { status: 200, text }
   } catch (error) {
-    return refused(origin, id, asServiceError(error, app.log, origin.request_id))
+    const known = asServiceError(error, app.log, origin.request_id)
+    return refused(origin, id, known, known.code === -32601 ? notFoundMessage(app, method) : undefined)
   }
 }
 
-function toText(result: unknown): string {
-  const text = JSON.stringify(result)
-  if (text === undefined) throw new Error('the handler returned a value that JSON cannot represent')
-  return text
+const longestName = 64
+
+/** Names a method of this service that is spelt alike, unless it keeps its methods to itself. */
+function notFoundMessage({ actions, config }: App, method: string): string | undefined {
+  if (config.openrpc === 'off' || method.length > longestName) return undefined
+  const meant = closest(method, [...actions.keys()])
+  return meant && `There is no such method; did you mean ${meant}?`
+}
+
+/** In one piece: a large result put together from several would be copied again when it is sent. */
+function toText(id: Id, result: unknown): string {
+  if (result instanceof Document)
+    return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result.text}}`
+  if (result === undefined || typeof result === 'function' || typeof result === 'symbol')
+    throw new Error('the handler returned a value that JSON cannot represent')
+  return JSON.stringify({ jsonrpc: '2.0', id, result })
 }
 
 /** Checks the envelope: object, `jsonrpc`, `id`, `method`, `params`, in that order. A valid id is echoed. */
@@ -183,13 +207,10 @@ export function refused(
   origin: Pick<RequestInfo, 'trace'>,
   id: Id,
   { code, status, data, text: own }: ServiceError,
+  message: string = own ?? codeMessage(code),
 ): Answer {
   origin.trace.reason = data.reason
-  const text = JSON.stringify({
-    jsonrpc: '2.0',
-    id,
-    error: { code, message: own ?? codeMessage(code), data },
-  })
+  const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
   return { status, text, headers: retryAfter(data) }
 }
 

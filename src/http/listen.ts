@@ -1,4 +1,5 @@
-import { type AddressInfo, Server as NetServer } from 'node:net'
+import type { Server } from 'node:http'
+import { type AddressInfo, createServer, type ListenOptions, Server as NetServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { StartError } from '../errors.ts'
 import type { Service } from '../service.ts'
@@ -18,6 +19,11 @@ export type Serving = {
 
 /** Connections not yet accepted; the system may allow fewer. With a full queue every other client waits a second or more. */
 const backlog = 4_096
+/**
+ * Sockets that listen on the same port. Node accepts one connection of each in a turn of its loop, so with only one a
+ * flood of connections would keep every other client waiting for seconds.
+ */
+const listening = 16
 
 /** Listens on the configured host and port. */
 export async function serve({ app, handle, upgrade, leave, socketsClosed }: Service): Promise<Serving> {
@@ -32,10 +38,7 @@ export async function serve({ app, handle, upgrade, leave, socketsClosed }: Serv
       if (running === 0) idle()
     })
   })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, config)))
-    server.listen(config.port, config.host, backlog, resolve)
-  })
+  const listeners = await listen(server, config)
   return {
     url: urlOf(server.address() as AddressInfo),
     leave: async () => {
@@ -50,12 +53,47 @@ export async function serve({ app, handle, upgrade, leave, socketsClosed }: Serv
         if (running === 0) idle()
       })
       // Not http.Server.close: it would cut idle connections, whose next request must get its 503.
-      NetServer.prototype.close.call(server)
+      for (const listener of listeners) NetServer.prototype.close.call(listener)
       const isClean = await Promise.race([drained, aborted(limit)])
       await socketsClosed(limit)
       server.closeAllConnections()
       return isClean && !limit.aborted
     },
+  }
+}
+
+/** Resolves to all that listen; `server` is the first of them and serves the connections of all. */
+async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<NetServer[]> {
+  const bind = (listener: NetServer, at: ListenOptions): Promise<NetServer> =>
+    new Promise((resolve, reject) => {
+      // It stays: a later error concerns one connection that could not be accepted.
+      listener.on('error', reject)
+      listener.listen({ ...at, backlog }, () => resolve(listener))
+    })
+  try {
+    // A shared port would also be shared with whatever else listens there, so it must be free first.
+    const alone = await bind(createServer(), { host, port })
+    const { port: free } = alone.address() as AddressInfo
+    await new Promise((resolve) => alone.close(resolve))
+    const shared = { host, port: free, reusePort: true }
+    try {
+      await bind(server, shared)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOTSUP') throw error
+      return [await bind(server, { host, port: free })]
+    }
+    const more = Array.from({ length: listening - 1 }, () => {
+      const listener = createServer({ allowHalfOpen: true, noDelay: true })
+      return bind(
+        listener.on('connection', (socket) => server.emit('connection', socket)),
+        shared,
+      )
+    })
+    // With few file descriptors there may be fewer.
+    const opened = await Promise.allSettled(more)
+    return [server, ...opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))]
+  } catch (error) {
+    throw cannotListen(error as NodeJS.ErrnoException, { host, port })
   }
 }
 

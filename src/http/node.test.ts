@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { query } from '../core/action.ts'
-import { type TestService, testService } from '../testing/index.ts'
 import { nodeListener } from './node.ts'
 
 let hits = 0
@@ -28,11 +28,7 @@ const actions = {
   }),
 }
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ actions, request_timeout_ms: 1000 })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ actions, request_timeout_ms: 1000 })
 afterEach(async () => {
   hits = 0
   held = []

@@ -19,9 +19,6 @@ type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 type Listener = (request: IncomingMessage, response: ServerResponse) => void
 type Limits = Pick<Config, 'unsent_max' | 'answer_stall_ms' | 'arriving_max'>
 
-/** Requests whose client waits for `100 Continue` before it sends the body. */
-const awaitsContinue = new WeakSet<IncomingMessage>()
-
 /** The adapter for a `node:http` server of your own; bounds the resources that one client can take. */
 export const nodeListener = (handle: Handle, limits: Partial<Limits> = {}): Listener =>
   createListener(handle, {
@@ -37,16 +34,17 @@ export const nodeListener = (handle: Handle, limits: Partial<Limits> = {}): List
 function createListener(
   handle: Handle,
   limits: Limits,
+  sendsContinue = false,
   other?: (request: IncomingMessage) => Listener | undefined,
 ) {
   const bodies = new RequestBodies(limits.arriving_max)
   const connections = new Connections(limits, (connection, request, response) => {
     const application = other?.(request)
     if (application) {
-      if (awaitsContinue.has(request)) response.writeContinue()
+      if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue()
       return void application(request, response)
     }
-    handle(edgeRequest(request, response, bodies))
+    handle(edgeRequest(request, response, bodies, sendsContinue))
       .then((reply) => send(connection, request, response, reply))
       .catch(() => response.destroy())
   })
@@ -90,6 +88,7 @@ export function createNodeServer(
   const { listener, connections, bodies } = createListener(
     handle,
     config,
+    true,
     application.request && ((request) => (isOwn(request) ? undefined : application.request)),
   )
   const isSocketPath = (request: IncomingMessage): boolean => pathOf(request) === config.ws_path
@@ -123,11 +122,8 @@ export function createNodeServer(
   // Without a listener Node would cut the connection without an answer.
   server.on('connect', (request) => connections.of(request.socket).endUnparsed(badRequest))
   // Node would send 100 even for a body that is refused unread, and an empty 417 for other expectations.
-  server.on('checkContinue', (request, response) => {
-    awaitsContinue.add(request)
-    server.emit('request', request, response)
-  })
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  for (const event of ['checkContinue', 'checkExpectation'])
+    server.on(event, (request, response) => server.emit('request', request, response))
   return {
     server,
     /** Stops waiting for clients that hold up the shutdown with an unfinished body or by not reading. */
@@ -144,14 +140,20 @@ const parserStatus: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 }
 
-function edgeRequest(request: IncomingMessage, response: ServerResponse, bodies: RequestBodies): EdgeRequest {
+/** `sendsContinue`: a client may wait for `100 Continue` before it sends the body. */
+function edgeRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  bodies: RequestBodies,
+  sendsContinue: boolean,
+): EdgeRequest {
   const { headers } = request
   return {
     ...requestHead(request),
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
-    body: (limit, raise) => {
-      if (awaitsContinue.has(request)) response.writeContinue()
-      return bodies.read(request, limit, raise)
+    body: (limit, isKnown) => {
+      const awaitsContinue = sendsContinue && headers.expect !== undefined && request.httpVersion === '1.1'
+      return bodies.read(request, limit, isKnown, awaitsContinue ? () => response.writeContinue() : undefined)
     },
     isGone: () => request.socket.destroyed,
   }

@@ -172,39 +172,63 @@ describe('a batch', () => {
     }
     expect(hits).toBe(32)
   })
+
+  it('begins none either behind 16 MiB that found no room', async () => {
+    const sockets = await Promise.all([unreading(big(14)), unreading(big(15))])
+    await expect.poll(() => hits, patient).toBe(2)
+    const entries = Array.from({ length: 10 }, (_, id) => call('big', { size: 4 }, id))
+    const { json } = await rpc(test.url, entries)
+    expect(replies(json).map(({ error }) => (error?.data as { reason?: string })?.reason)).toEqual([
+      ...Array(4).fill('busy'),
+      ...Array(6).fill('batch_answer_too_large'),
+    ])
+    expect(hits).toBe(6)
+    for (const socket of sockets) socket.destroy()
+    await expect.poll(() => unsent.bytes, patient).toBe(0)
+  })
 })
 
 describe('a body', () => {
   const limit = 65_536
   const padded = (size: number) => JSON.stringify(call('big', { size: 0 })).padEnd(size)
+  /** Sends a body of this size without its first byte. */
+  const begin = async (size: number) => {
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    socket.write(
+      `POST /api/rpc HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n${padded(size).slice(1)}`,
+    )
+    return { socket, closed }
+  }
 
-  it('of more than 64 KiB needs a valid credential, declared or in chunks', async () => {
+  it('may be as large without a credential as with a valid one, but not with an invalid one', async () => {
     const { token } = await ada.client.account_token_create({
       scope: { kind: 'full' },
       lifetime: { kind: 'eternal' },
     })
+    const known = { authorization: `Bearer ${token}` }
     const stray = { authorization: `Bearer secret_svc_token_${'a'.repeat(43)}` }
-    const told = async (isChunked: boolean, size: number, sent = {}) => {
+    const told = async (isChunked: boolean, size: number, sent = {}, path = '/api/rpc') => {
       const headers = { 'content-type': 'application/json', ...sent }
       const body = isChunked ? new Blob([padded(size)]).stream() : padded(size)
       const init = { method: 'POST', headers, body, ...(isChunked && { duplex: 'half' }) } as RequestInit
-      const response = await fetch(`${test.url}/api/rpc`, init)
+      const response = await fetch(test.url + path, init)
       return [response.status, ((await response.json()) as { error?: string }).error]
     }
     for (const isChunked of [false, true]) {
-      expect(await told(isChunked, limit)).toEqual([200, undefined])
-      expect(await told(isChunked, limit + 1)).toEqual([413, 'payload_too_large'])
+      for (const sent of [{}, known]) {
+        expect(await told(isChunked, mebibyte, sent)).toEqual([200, undefined])
+        expect(await told(isChunked, mebibyte + 1, sent)).toEqual([413, 'payload_too_large'])
+      }
       expect(await told(isChunked, limit, stray)).toEqual([200, undefined])
       expect(await told(isChunked, limit + 1, stray)).toEqual([401, 'authentication_required'])
-      const known = { authorization: `Bearer ${token}` }
-      expect(await told(isChunked, mebibyte, known)).toEqual([200, undefined])
-      expect(await told(isChunked, mebibyte + 1, known)).toEqual([413, 'payload_too_large'])
+      const login = '/api/account/login'
+      expect(await told(isChunked, mebibyte, {}, login)).toEqual([400, 'invalid_request_body'])
+      expect(await told(isChunked, mebibyte + 1, {}, login)).toEqual([413, 'payload_too_large'])
     }
-    const login = { method: 'POST', path: '/api/account/login', body: padded(limit + 1) }
-    expect((await send(test.url, login)).status).toBe(413)
   })
 
-  it('holds a request handed to fetch to the same', async () => {
+  it('meets the same limits when its request is handed to fetch', async () => {
     const told = async (size: number, headers = {}) => {
       const body = new Blob([padded(size)]).stream()
       const init = { method: 'POST', body, duplex: 'half' } as RequestInit
@@ -214,28 +238,35 @@ describe('a body', () => {
       })
       return (await test.service.fetch(request, { address: '127.0.0.1' })).status
     }
-    expect(await told(limit)).toBe(200)
-    expect(await told(limit + 1)).toBe(413)
-    expect(await told(mebibyte, { cookie: ada.cookie })).toBe(200)
-    expect(await told(mebibyte + 1, { cookie: ada.cookie })).toBe(413)
+    const stray = { authorization: `Bearer secret_svc_token_${'a'.repeat(43)}` }
+    expect(await told(limit, stray)).toBe(200)
+    expect(await told(limit + 1, stray)).toBe(401)
+    for (const sent of [{}, { cookie: ada.cookie }]) {
+      expect(await told(mebibyte, sent)).toBe(200)
+      expect(await told(mebibyte + 1, sent)).toBe(413)
+    }
+  })
+
+  it('that is large and anonymous waits behind four of its kind, of which an unfinished one gives way', async () => {
+    const large = (): Promise<{ socket: Socket; closed: Promise<string> }> => begin(2 * limit)
+    const unfinished = await Promise.all(Array.from({ length: 4 }, large))
+    const ends = Promise.all(unfinished.map(({ closed }) => closed))
+    // Nobody waits yet, and a body with a credential never does.
+    const fromAda = await rpc(test.url, padded(mebibyte), { cookie: ada.cookie })
+    expect(reasonOf(fromAda)).toBe('ok')
+    expect(reasonOf(await rpc(test.url, padded(2 * limit)))).toBe('ok')
+    for (const { socket } of unfinished) socket.write(' ')
+    const answers = (await ends).map((received) => [statuses(received)[0], received.includes('"busy"')])
+    expect(answers.sort()).toEqual([...Array(3).fill([400, false]), [503, true]])
   })
 
   it('that is still arriving gives way to younger ones, when together they are too many', async () => {
-    const text = padded(limit)
-    const begin = async () => {
-      const socket = await open(test.url)
-      const closed = untilClosed(socket)
-      socket.write(
-        `POST /api/rpc HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${limit}\r\n\r\n${text.slice(1)}`,
-      )
-      return { socket, closed }
-    }
-    const first = await begin()
-    const others = await Promise.all(Array.from({ length: 300 }, begin))
+    const first = await begin(limit)
+    const others = await Promise.all(Array.from({ length: 300 }, () => begin(limit)))
     const received = await first.closed
     expect(statuses(received)).toEqual([503])
     expect(received).toContain('{"error":"busy","retry_after":1}')
-    const last = await begin()
+    const last = await begin(limit)
     last.socket.write(' ')
     // The body lacks its first byte and ends with an extra blank: not JSON, but it was read.
     expect(await last.closed).toContain('parse_error')

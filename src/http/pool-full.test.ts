@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, dataOf, rpc, send } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 const held: (() => void)[] = []
 const actions = {
@@ -19,13 +19,8 @@ const actions = {
   }),
 }
 
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ actions, database_pool_max: 2 })
-  ada = await test.account()
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ actions, database_pool_max: 2 })
+const ada = await test.account()
 
 it('a client that gets no connection within 5 s gets 503; session checks and health do not wait', async () => {
   const headers = { cookie: ada.cookie }

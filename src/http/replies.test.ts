@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, exchange, type Reply, rpc, send } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { query } from '../core/action.ts'
 import { refusal } from '../errors.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 
 const open = { account: 'none', actor: 'none' } as const
 const actions = {
@@ -30,18 +31,13 @@ const foreign = 'https://evil.example'
 const badCookie = 'svc_session=broken'
 const loginMax = 2
 const captured = capturedLog()
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    actions,
-    log: captured.log,
-    allowed_origins: ['https://app.example'],
-    limit_login_ip: `${loginMax}/900`,
-  })
-  ada = await test.account()
+const test = await serviceForFile({
+  actions,
+  log: captured.log,
+  allowed_origins: ['https://app.example'],
+  limit_login_ip: `${loginMax}/900`,
 })
-afterAll(() => test.close())
+const ada = await test.account()
 
 const asked = (path: string, method = 'GET', headers = {}) => send(test.url, { path, method, headers })
 

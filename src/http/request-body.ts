@@ -1,6 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import { refusal, type ServiceError } from '../errors.ts'
-import type { RaiseLimit } from './exchange.ts'
+import { createFairQueue } from '../limits/fair-queue.ts'
+import { type IsKnown, smallBody } from './exchange.ts'
+
+/** Large bodies of anonymous senders that are read at the same time; others wait, unread, for their turn. */
+const largeAtOnce = 4
+const largeWaiting = 64
+/** After this long a large anonymous body gives way if others wait. */
+const turnMs = 1_000
 
 /**
  * The request bodies that are still arriving, oldest first. Together they hold no more than `max` bytes: the
@@ -9,6 +16,7 @@ import type { RaiseLimit } from './exchange.ts'
 export class RequestBodies {
   readonly #max: number
   readonly #arriving = new Set<Arriving>()
+  readonly #large = createFairQueue(largeAtOnce, largeAtOnce + largeWaiting)
   #held = 0
   #isDraining = false
 
@@ -16,14 +24,33 @@ export class RequestBodies {
     this.#max = max
   }
 
-  /** The whole body; null as soon as it exceeds the limit. */
-  read(request: IncomingMessage, limit: number, raise?: RaiseLimit): Promise<Uint8Array | null> {
+  /** The whole body; null as soon as it exceeds the limit. `ready` is called before it is read. */
+  read(
+    request: IncomingMessage,
+    limit: number,
+    isKnown: IsKnown,
+    ready?: () => void,
+  ): Promise<Uint8Array | null> {
     if (this.#isDraining && !request.complete) return Promise.reject(refusal('shutting_down'))
     // The client disconnected in the middle of its body; nobody reads this answer.
     if (request.destroyed) return Promise.reject(refusal('invalid_json_body'))
     return new Promise((resolve, reject) => {
-      this.#arriving.add(new Arriving(this, request, limit, raise, resolve, reject))
+      const body = new Arriving(this, request, limit, isKnown, resolve, reject, ready)
+      this.#arriving.add(body)
+      if (Number(request.headers['content-length'] ?? 0) > smallBody) void this.admit(body)
+      else body.flow()
     })
+  }
+
+  /** Lets a large body flow: at once if its sender is known, else in turn with those of other addresses. */
+  async admit(body: Arriving): Promise<void> {
+    body.isAdmitted = true
+    try {
+      if (await body.isKnown()) return body.flow()
+      await this.#large.run(body.address, () => body.flowInTurn(() => this.#large.size > largeAtOnce))
+    } catch (error) {
+      body.refuse(error as ServiceError)
+    }
   }
 
   /** Refuses the bodies that are still arriving, and all later ones that have not fully arrived. */
@@ -36,7 +63,7 @@ export class RequestBodies {
     this.#held += bytes
     if (this.#held <= this.#max) return
     for (const body of this.#arriving) {
-      if (body.held > 0) body.refuse(refusal('busy', { retry_after: 1 }))
+      if (body.held > 0) body.refuse(busy())
       if (this.#held <= this.#max) return
     }
   }
@@ -47,40 +74,71 @@ export class RequestBodies {
   }
 }
 
+const busy = (): ServiceError => refusal('busy', { retry_after: 1 })
 const empty = Buffer.alloc(0)
 
 class Arriving {
   /** Bytes of memory that it uses. */
   held = 0
+  isAdmitted = false
+  readonly isKnown: IsKnown
   readonly #all: RequestBodies
   readonly #request: IncomingMessage
   readonly #resolve: (bytes: Uint8Array | null) => void
   readonly #reject: (error: ServiceError) => void
-  #limit: number
-  #raise: RaiseLimit | undefined
+  readonly #limit: number
+  readonly #ready: (() => void) | undefined
   /** The first chunk; then a buffer with room to grow, because a list of chunks costs some hundred bytes for each. */
   #bytes: Buffer = empty
   #size = 0
+  #isFlowing = false
   #isOver = false
+  #onEnd: (() => void) | undefined
 
   constructor(
     all: RequestBodies,
     request: IncomingMessage,
     limit: number,
-    raise: RaiseLimit | undefined,
+    isKnown: IsKnown,
     resolve: (bytes: Uint8Array | null) => void,
     reject: (error: ServiceError) => void,
+    ready: (() => void) | undefined,
   ) {
     this.#all = all
     this.#request = request
     this.#limit = limit
-    this.#raise = raise
+    this.isKnown = isKnown
     this.#resolve = resolve
     this.#reject = reject
-    request.on('data', (chunk: Buffer) => this.#take(chunk))
+    this.#ready = ready
     request.on('end', () => this.#finish())
     // Every request emits close; creating an error with its stack each time would cost a fifth of the work.
     request.on('close', () => this.#isOver || this.refuse(refusal('invalid_json_body')))
+  }
+
+  get address(): string {
+    return this.#request.socket.remoteAddress ?? ''
+  }
+
+  flow(): void {
+    if (this.#isOver) return
+    if (this.#isFlowing) return void this.#request.resume()
+    this.#isFlowing = true
+    this.#ready?.()
+    this.#request.on('data', (chunk: Buffer) => this.#take(chunk))
+  }
+
+  /** Resolves when it has ended; it is refused when it takes long while others wait. */
+  flowInTurn(othersWait: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isOver) return resolve()
+      const turns = setInterval(() => othersWait() && this.refuse(busy()), turnMs)
+      this.#onEnd = () => {
+        clearInterval(turns)
+        resolve()
+      }
+      this.flow()
+    })
   }
 
   refuse(error: ServiceError): void {
@@ -99,13 +157,14 @@ class Arriving {
     this.#isOver = true
     this.#all.ended(this)
     this.#bytes = empty
+    this.#onEnd?.()
     return true
   }
 
   #take(chunk: Buffer): void {
     if (this.#isOver) return
     const size = this.#size + chunk.length
-    if (size > this.#limit && !this.#raise) return void this.#tooLarge()
+    if (size > this.#limit) return void this.#tooLarge()
     const before = this.held
     if (this.#size === 0) {
       this.#bytes = chunk
@@ -116,7 +175,9 @@ class Arriving {
     }
     this.#size = size
     if (this.held > before) this.#all.grown(this.held - before)
-    if (size > this.#limit && this.#raise) void this.#ask(this.#raise)
+    if (size <= smallBody || this.isAdmitted) return
+    this.#request.pause()
+    void this.#all.admit(this)
   }
 
   #grow(size: number): void {
@@ -130,17 +191,5 @@ class Arriving {
     if (!this.#end()) return
     this.#request.pause()
     this.#resolve(null)
-  }
-
-  async #ask(raise: RaiseLimit): Promise<void> {
-    this.#raise = undefined
-    this.#request.pause()
-    try {
-      this.#limit = await raise()
-    } catch (error) {
-      return this.refuse(error as ServiceError)
-    }
-    if (this.#size > this.#limit) this.#tooLarge()
-    else if (!this.#isOver) this.#request.resume()
   }
 }

@@ -4,8 +4,8 @@ import { guardCredential } from '../core/guards.ts'
 import { attemptOf, type Route } from '../core/route.ts'
 import { refusal } from '../errors.ts'
 import { badText, issue, toIssues } from '../wire/issues.ts'
+import { withRules } from '../wire/rules.ts'
 import {
-  bodyLimit,
   type EdgeReply,
   type EdgeRequest,
   emptyReply,
@@ -73,12 +73,12 @@ async function readInput(
   request: EdgeRequest,
   isKnown: boolean,
 ): Promise<unknown> {
-  const text = await readJsonText(request, bodyLimit(config, isKnown))
+  const text = await readJsonText(request, config.body_limit, () => isKnown)
   const sent = parseText(text)
   if (!('value' in sent) || !isObject(sent.value)) throw refusal('invalid_json_body')
   const bad = sent.mayHold ? badText(sent.value) : undefined
   if (bad) throw refusal('invalid_request_body', { issues: [issue(bad, 'invalid_format')] })
-  const parsed = (route.input as NonNullable<Route['input']>).safeParse(sent.value)
+  const parsed = (route.input as NonNullable<Route['input']>).safeParse(sent.value, withRules)
   if (!parsed.success) throw refusal('invalid_request_body', { issues: toIssues(parsed.error) })
   return parsed.data
 }

@@ -15,7 +15,7 @@ export function send(
     return void stream(connection, request, response, reply, body)
   if (response.destroyed) return
   const length = lengthOf(body)
-  if (status !== 204) headers['content-length'] = String(length)
+  if (status !== 204 && status !== 304) headers['content-length'] = String(length)
   connection.handOver(response, length)
   if (!reply.close && !isLongUnread(request)) {
     response.writeHead(status, headers)
@@ -60,27 +60,31 @@ function lengthOf(body: string | readonly string[] | null): number {
 const oneText = (body: string | readonly string[] | null): string | null =>
   typeof body === 'string' || body === null ? body : body.join('')
 
-/** How much is given to the kernel at a time; a piece that it takes shows that the client reads. */
-const pieceBytes = 262_144
+/** How much is given to the kernel at a time, in UTF-16 units; a piece that it takes shows that the client reads. */
+const pieceLength = 131_072
 
-/** Writes a large body piece by piece; each text is encoded once, when its turn comes. */
+/** Writes a large body piece by piece, so that no more of it is encoded than the client takes. */
 function pour(response: ServerResponse, texts: readonly string[]): void {
-  const left = [...texts]
-  let bytes = Buffer.alloc(0)
+  const pieces = piecesOf(texts)
   const goOn = (): void => {
     while (!response.destroyed) {
-      if (bytes.length === 0) {
-        const text = left.shift()
-        if (text === undefined) return void response.end()
-        bytes = Buffer.from(text)
-      }
-      const piece = bytes.subarray(0, pieceBytes)
-      bytes = bytes.subarray(piece.length)
-      if (!response.write(piece)) return
+      const { value, done } = pieces.next()
+      if (done) return void response.end()
+      if (!response.write(value)) return
     }
   }
   response.on('drain', goOn)
   goOn()
+}
+
+function* piecesOf(texts: readonly string[]): Generator<string> {
+  for (const text of texts)
+    for (let start = 0, end = 0; start < text.length; start = end) {
+      end = start + pieceLength
+      // A surrogate pair is one character.
+      if ((text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end += 1
+      yield text.slice(start, end)
+    }
 }
 
 /** Sends a stream. It has no time limit: the request timeout of the server covers the request only. */

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ app_settings: true })
-  admin = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ app_settings: true })
+const admin = await test.account({ roles: ['admin'] })
 
 const run = (...query: Parameters<typeof sql>) => test.service.app.db.run(sql(...query))
 

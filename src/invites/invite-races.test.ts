@@ -1,26 +1,20 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
-import { type Rival, rival } from '../../test/helpers/race.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestService, testService } from '../testing/index.ts'
 
-let test: TestService
-/** A second node on the same database. */
-let node: TestService
-let other: Rival
-let admin: TestAccount
 const limits = {
   limit_signup_ip: 'off',
   limit_signup_username: 'off',
   limit_admin_write: 'off',
   max_sessions: 'off',
 } as const
-beforeAll(async () => {
-  test = await testService(limits)
-  node = await testService({ ...limits, database_url: test.databaseUrl })
-  other = await rival(test.databaseUrl)
-  admin = await test.account({ username: 'admin', roles: ['admin'] })
-})
+const test = await testService(limits)
+/** A second node on the same database. */
+const node = await testService({ ...limits, database_url: test.databaseUrl })
+const other = await rival(test.databaseUrl)
+const admin = await test.account({ username: 'admin', roles: ['admin'] })
 afterAll(async () => {
   await other.close()
   await node.close()

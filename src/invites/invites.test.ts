@@ -1,17 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { purgeAccount } from '../accounts/account_purge.ts'
 import type { CellkeepError } from '../client/client.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ limit_signup_ip: 'off', limit_signup_username: 'off' })
-  admin = await test.account({ username: 'admin', roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ limit_signup_ip: 'off', limit_signup_username: 'off' })
+const admin = await test.account({ username: 'admin', roles: ['admin'] })
 
 const dayMs = 86_400_000
 const run = (...query: Parameters<typeof sql>) => test.service.app.db.run(sql(...query))

@@ -1,21 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { App } from '../core/app.ts'
+import { describe, expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import type { ServiceError } from '../errors.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 import { createInvite } from './invite_create.ts'
 import { deleteInvite } from './invite_delete.ts'
 import { listInvites } from './invite_list.ts'
 
-let test: TestService
-let app: App
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  app = test.service.app
-  admin = await test.account({ username: 'admin', roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const app = test.service.app
+const admin = await test.account({ username: 'admin', roles: ['admin'] })
 
 const cli = { via: 'cli' }
 const nobody = { actor_id: null, account_id: null, target_account_id: null, ip: null }

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { pending, refused, stores, take, testLimiter } from '../../test/helpers/limiter-stores.ts'
-import { type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 import type { Held, Limiter, Refused } from './limiter.ts'
 import { withLines } from './line.ts'
 
-let service: TestService
-beforeAll(async () => {
-  service = await testService()
-})
+const service = await testService()
 afterAll(() => service.close())
 
 const times = <T>(count: number, make: (i: number) => T): T[] =>

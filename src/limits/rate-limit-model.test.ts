@@ -1,13 +1,10 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { pending, refused, stores, testLimiter } from '../../test/helpers/limiter-stores.ts'
-import { type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 import type { Held } from './limiter.ts'
 
-let service: TestService
-beforeAll(async () => {
-  service = await testService()
-})
+const service = await testService()
 afterAll(() => service.close())
 
 /** How often to try each property: the database takes a thousand times as long as memory. */

@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { pending, refused, stores, take, testLimiter } from '../../test/helpers/limiter-stores.ts'
-import { type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 
-let service: TestService
-beforeAll(async () => {
-  service = await testService()
-})
+const service = await testService()
 afterAll(() => service.close())
 
 describe.each(stores)('in the store %s', (store) => {

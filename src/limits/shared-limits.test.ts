@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { freshIp, type Reply, send } from '../../test/helpers/account-routes.ts'
 import { pending } from '../../test/helpers/limiter-stores.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
@@ -14,12 +14,8 @@ const options = {
   limit_admin_read: '150/900',
   limit_cell_read: '20/900',
 } as const
-let one: TestService
-let two: TestService
-beforeAll(async () => {
-  one = await testService(options)
-  two = await testService({ ...options, database_url: one.databaseUrl })
-})
+const one = await testService(options)
+const two = await testService({ ...options, database_url: one.databaseUrl })
 afterAll(async () => {
   await two.close()
   await one.close()

@@ -5,14 +5,11 @@ import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { createOutput } from './output.ts'
 
-let dir: string
 let count = 0
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'ck-log-'))
-})
+const dir = await mkdtemp(join(tmpdir(), 'ck-log-'))
 afterAll(() => rm(dir, { recursive: true }))
 
 const numbered = (number: number) => `${number} `.padEnd(299, 'x')

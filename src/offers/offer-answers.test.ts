@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { globally, heard, holder, inRoom, nobody, registries } from '../../test/helpers/offers.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestService, testService } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off' })
 
 async function offered(more: object = {}) {
   const [ada, bob] = [await holder(test), await test.account()]

@@ -1,14 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { expire, grantsOf, heard, holder, inRoom, registries, room } from '../../test/helpers/offers.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import type { AuthorizeOffer, OfferQuestion } from '../registry/hooks.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off' })
 
 const run = (...query: Parameters<typeof sql>) => test.service.app.db.run(sql(...query))
 

@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { grantsOf, heard, holder, lapse, registries } from '../../test/helpers/offers.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestService, testService } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
-  const run = (text: string) => test.service.app.db.run(sql.raw(text))
-  await run(`create function refuse_commit() returns trigger language plpgsql as $$
-    begin raise exception 'refused at commit'; end $$`)
-  await run(`create constraint trigger refuse_commit after update on role_grant_offer deferrable initially deferred
-    for each row when (new.message = 'refuse') execute function refuse_commit()`)
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off' })
+const run = (text: string) => test.service.app.db.run(sql.raw(text))
+await run(`create function refuse_commit() returns trigger language plpgsql as $$
+  begin raise exception 'refused at commit'; end $$`)
+await run(`create constraint trigger refuse_commit after update on role_grant_offer deferrable initially deferred
+  for each row when (new.message = 'refuse') execute function refuse_commit()`)
 
 async function offered(message: string) {
   const [ada, bob] = [await holder(test), await test.account()]

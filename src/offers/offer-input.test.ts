@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { holder, nobody, registries, room } from '../../test/helpers/offers.ts'
-import { type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off' })
 const pair = async () => ({ ada: await holder(test), bob: await test.account() })
 
 describe('the input of role_grant_offer_create', () => {

@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { holder, lapse, nobody, registries, removeActor } from '../../test/helpers/offers.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 import { Offer } from '../wire/offer.ts'
 
-let test: TestService
 let ada: TestAccount
 let bob: TestAccount
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off' })
 beforeEach(async () => {
   ada = await holder(test)
   bob = await test.account()

@@ -1,39 +1,34 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { holder, registries } from '../../test/helpers/offers.ts'
 import { workOf } from '../../test/helpers/plans.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 
 /** Many offers of others, and many of one's own in every state, so that a plan that reads more than a page shows. */
 const others = 20_000
 const own = 3000
 const page = 50
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-beforeAll(async () => {
-  test = await testService(registries)
-  ;[ada, bob] = [await holder(test), await test.account()]
-  const { db } = test.service.app
-  const crowd = await test.account()
-  const offers = (from: TestAccount, to: TestAccount, count: number, superseded: boolean) =>
-    db.run(sql`
-      insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, scope_kind, scope_id,
-        created_at, expires_at, superseded_at)
-      select ${from.actor_id}::uuid, ${from.id}::uuid, ${to.id}::uuid, 'teacher', 'team', gen_random_uuid(),
-        now() - n * interval '1 second', now() + n * interval '1 minute', ${superseded ? sql`now()` : sql`null`}
-      from generate_series(1, ${count}::int) n`)
-  await offers(ada, crowd, others, false)
-  for (const superseded of [true, false]) {
-    await offers(ada, bob, own, superseded)
-    await offers(crowd, bob, own, superseded)
-    await offers(bob, crowd, own, superseded)
-  }
-  await db.run(sql`analyze role_grant_offer`)
-  await db.run(sql`analyze actor`)
-})
-afterAll(() => test.close())
+const test = await serviceForFile(registries)
+const [ada, bob] = [await holder(test), await test.account()]
+const { db } = test.service.app
+const crowd = await test.account()
+const offers = (from: TestAccount, to: TestAccount, count: number, superseded: boolean) =>
+  db.run(sql`
+    insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, scope_kind, scope_id,
+      created_at, expires_at, superseded_at)
+    select ${from.actor_id}::uuid, ${from.id}::uuid, ${to.id}::uuid, 'teacher', 'team', gen_random_uuid(),
+      now() - n * interval '1 second', now() + n * interval '1 minute', ${superseded ? sql`now()` : sql`null`}
+    from generate_series(1, ${count}::int) n`)
+await offers(ada, crowd, others, false)
+for (const superseded of [true, false]) {
+  await offers(ada, bob, own, superseded)
+  await offers(crowd, bob, own, superseded)
+  await offers(bob, crowd, own, superseded)
+}
+await db.run(sql`analyze role_grant_offer`)
+await db.run(sql`analyze actor`)
 
 it.each(['role_grant_offer_list', 'role_grant_offer_history'] as const)(
   'a page of %s, the first or a later one, reads little more than its rows',

@@ -1,20 +1,12 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { grantChangeRaces } from '../../test/helpers/grant-change-races.ts'
 import { offerEndingRaces } from '../../test/helpers/grant-ending-races.ts'
-import {
-  type GrantRace,
-  type GrantRaceWorld,
-  grantRaceWorld,
-  runGrantRace,
-} from '../../test/helpers/grant-race-tools.ts'
+import { type GrantRace, grantRaceWorld, runGrantRace } from '../../test/helpers/grant-race-tools.ts'
 import { acceptRaces } from '../../test/helpers/grant-races.ts'
 
 /** Enough to see each order; `npm run bench:races` runs many more of each. */
 const rounds = (name: string): number => (/^R(1|3|10|20|24|30|32) /.test(name) ? 50 : 8)
-let races: GrantRaceWorld
-beforeAll(async () => {
-  races = await grantRaceWorld()
-})
+const races = await grantRaceWorld()
 
 describe.each<[string, Record<string, GrantRace>]>([
   ['offers that are accepted', acceptRaces],

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   expire,
   globally,
@@ -10,16 +10,13 @@ import {
   nobody,
   registries,
 } from '../../test/helpers/offers.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
-let test: TestService
 let statements = 0
-beforeAll(async () => {
-  const onStatement = () => void statements++
-  test = await testService({ ...registries, limit_role_write: 'off', onStatement })
-})
-afterAll(() => test.close())
+const onStatement = () => void statements++
+const test = await serviceForFile({ ...registries, limit_role_write: 'off', onStatement })
 
 const soon = '2998-01-01T00:00:00.000Z'
 const later = '2999-01-01T00:00:00.000Z'

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   expire,
   globally,
@@ -12,14 +12,11 @@ import {
   removeActor,
   room,
 } from '../../test/helpers/offers.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 import { Offer } from '../wire/offer.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off' })
 
 const dayMs = 86_400_000
 const pair = async () => ({ ada: await holder(test), bob: await test.account() })

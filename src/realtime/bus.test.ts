@@ -1,26 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { runCellkeep, workspace } from '../../test/helpers/server-process.ts'
 import { openSocket, outcomeOf, refusedUpgrade } from '../../test/helpers/sockets.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { type TestService, testService } from '../testing/index.ts'
 import type { Committed } from './committed.ts'
 
-let near: TestService
-let far: TestService
-let admin: pg.Client
-let ada: TestAccount
-beforeAll(async () => {
-  // Without the regular checks, so only a signal, or the recheck after a gap, closes anything.
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  near = await testService()
-  far = await testService({ database_url: near.databaseUrl })
-  admin = new pg.Client(near.databaseUrl)
-  await admin.connect()
-  ada = await near.account()
-})
+// Without the regular checks, so only a signal, or the recheck after a gap, closes anything.
+vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+const near = await testService()
+const far = await testService({ database_url: near.databaseUrl })
+const admin = new pg.Client(near.databaseUrl)
+await admin.connect()
+const ada = await near.account()
 afterAll(async () => {
   vi.useRealTimers()
   await admin.end()

@@ -1,29 +1,24 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { send } from '../../test/helpers/http.ts'
-import { openSocket, outcomeOf, type TestSocket } from '../../test/helpers/sockets.ts'
+import { openSocket, outcomeOf } from '../../test/helpers/sockets.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 /** Two nodes on one database; every change is made on the first, and every kind of socket is open on both. */
-let near: TestService
-let far: TestService
-let admin: TestAccount
-let stranger: TestAccount
-let strangers: TestSocket[]
 const operator = { via: 'test' }
-beforeAll(async () => {
-  // Without the regular checks, so only a signal closes anything.
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  near = await testService()
-  far = await testService({
-    database_url: near.databaseUrl,
-    daemon_token_state: near.daemonToken,
-  })
-  admin = await near.account({ roles: ['admin', 'keeper'] })
-  stranger = await near.account()
-  strangers = await Promise.all([near, far].map(({ url }) => openSocket(url, { cookie: stranger.cookie })))
+// Without the regular checks, so only a signal closes anything.
+vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+const near = await testService()
+const far = await testService({
+  database_url: near.databaseUrl,
+  daemon_token_state: near.daemonToken,
 })
+const admin = await near.account({ roles: ['admin', 'keeper'] })
+const stranger = await near.account()
+const strangers = await Promise.all(
+  [near, far].map(({ url }) => openSocket(url, { cookie: stranger.cookie })),
+)
 afterEach(async () => {
   for (const socket of strangers) {
     const alive = await socket.call('heartbeat')

@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 import type { Committed } from './committed.ts'
 import type { Connection } from './connection.ts'
 
 let statements: string[] = []
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ max_connections: 20, onStatement: (text) => void statements.push(text) })
-  ada = await test.account({ roles: ['admin', 'keeper'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ max_connections: 20, onStatement: (text) => void statements.push(text) })
+const ada = await test.account({ roles: ['admin', 'keeper'] })
 
 type Heard = { lost: string[]; heard: Committed[]; remove(): void }
 const open: Heard[] = []

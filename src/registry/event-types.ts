@@ -70,6 +70,7 @@ const said = ({ path, code }: { path: readonly (string | number)[]; code: string
 
 /** The registry of notifications: the service's, then the consumer's. */
 export type NotificationTypes = {
+  readonly schemas: ReadonlyMap<string, z.ZodType>
   /** How a notification breaks the rules of its type, without any of its values; undefined if it doesn't. */
   flaw(method: string, params: unknown): string | undefined
   /** A copy of the params as they are sent. Throws if the notification may not be sent. */
@@ -96,6 +97,7 @@ export function createNotificationTypes(own: Readonly<Record<string, z.ZodType>>
     return isPlainObject(params) ? broken('params', schema, params) : 'the params must be an object'
   }
   return {
+    schemas,
     flaw,
     sendable(method, params) {
       if (Object.hasOwn(notifications, method)) return params as object

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, dataOf, reasonOf, rpc } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { query } from '../core/action.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 
 /** How registered entries change the methods. */
 
@@ -28,15 +29,9 @@ const options = {
   scope_kinds: [{ name: 'room' }, { name: 'house' }],
   actions: { gated },
 }
-let test: TestService
-let admin: TestAccount
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService(options)
-  admin = await test.account({ roles: ['admin'] })
-  ada = await test.account()
-})
-afterAll(() => test.close())
+const test = await serviceForFile(options)
+const admin = await test.account({ roles: ['admin'] })
+const ada = await test.account()
 
 const ask = (method: string, params: object, { cookie } = admin, { url } = test) =>
   rpc(url, call(method, params), { cookie })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   expire,
   grantsOf,
@@ -9,16 +9,12 @@ import {
   registries,
   room,
 } from '../../test/helpers/offers.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
-  admin = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off' })
+const admin = await test.account({ roles: ['admin'] })
 beforeEach(() => test.service.app.db.run(sql`delete from role_scope_destroyed`))
 
 const by = { via: 'cli' }

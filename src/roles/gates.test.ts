@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { inRoom } from '../../test/helpers/offers.ts'
 import type { Actions } from '../actions.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 const actions = {
   teach: query({
@@ -18,16 +18,13 @@ const actions = {
 
 type Mine = Actions & typeof actions
 
-let test: TestService<Mine>
 let ada: TestAccount<Mine>
-beforeAll(async () => {
-  test = await testService<Mine>({
-    actions,
-    roles: [{ name: 'teacher', grant_paths: ['admin'], required_credential_types: ['daemon_token'] }],
-    scope_kinds: [{ name: 'classroom' }],
-    limit_role_write: '2/60',
-    limit_role_revoke: '1/60',
-  })
+const test = await testService<Mine>({
+  actions,
+  roles: [{ name: 'teacher', grant_paths: ['admin'], required_credential_types: ['daemon_token'] }],
+  scope_kinds: [{ name: 'classroom' }],
+  limit_role_write: '2/60',
+  limit_role_revoke: '1/60',
 })
 afterAll(() => test.close())
 beforeEach(async () => {

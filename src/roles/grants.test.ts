@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Rival, rival } from '../../test/helpers/race.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { rival } from '../../test/helpers/race.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount, testService } from '../testing/index.ts'
 
-let test: TestService
-let other: Rival
-beforeAll(async () => {
-  test = await testService({
-    roles: [{ name: 'editor', grant_paths: ['admin'] }],
-    scope_kinds: [{ name: 'team' }],
-  })
-  other = await rival(test.databaseUrl)
+const test = await testService({
+  roles: [{ name: 'editor', grant_paths: ['admin'] }],
+  scope_kinds: [{ name: 'team' }],
 })
+const other = await rival(test.databaseUrl)
 afterAll(async () => {
   await other.close()
   await test.close()

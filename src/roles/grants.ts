@@ -25,7 +25,7 @@ export const holdsAdmin = (grants: readonly { role: string; scope_id: string | n
 
 /** When a grant ends: a future time by the clock of this server, because the schema is checked before any statement. */
 export const GrantExpiry = Timestamp.refine((at) => Date.parse(at) > Date.now(), {
-  params: { code: 'too_small' },
+  params: { code: 'too_small', rule: 'A time in the future is required.' },
 })
 
 /** The grant of a role to an actor, at a scope or globally. */

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
 const roles = [
   { name: 'teacher', grant_paths: ['admin', 'system'] },
@@ -12,11 +13,7 @@ const room = '22222222-2222-2222-2222-222222222222'
 const nobody = '11111111-1111-1111-1111-111111111111'
 const by = { via: 'cli' }
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ roles, scope_kinds })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ roles, scope_kinds })
 const ops = () => test.service.operations
 const db = () => test.service.app.db
 const target = (one: TestAccount) => ({ target_account_id: one.id, target_actor_id: one.actor_id })

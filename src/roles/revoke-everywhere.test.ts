@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { expire, grantsOf, holder, inRoom, nobody, registries } from '../../test/helpers/offers.ts'
-import { scenario, type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { scenario } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off' })
 
 const by = { via: 'nightly_job' }
 const everywhere = (input: { actor_id: string; role: string; reason?: string }) =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   expire,
   globally,
@@ -9,15 +9,11 @@ import {
   removeActor,
   room,
 } from '../../test/helpers/offers.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { scenario } from '../testing/index.ts'
 
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off' })
-  admin = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off' })
+const admin = await test.account({ roles: ['admin'] })
 
 const soon = '2998-01-01T00:00:00.000Z'
 const later = '2999-01-01T00:00:00.000Z'

@@ -3,17 +3,19 @@ import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Registry, RoleSpec } from '../registry/registry.ts'
 import { issue } from '../wire/issues.ts'
+import { worded } from '../wire/rules.ts'
 
 /** A role, a grant path or a scope kind, as input: up to 64 lower-case letters and inner underscores. */
 export const RoleName = z
   .string()
   .max(64)
-  .regex(/^[a-z]([a-z_]*[a-z])?$/)
+  .regex(worded(/^[a-z]([a-z_]*[a-z])?$/, 'Letters a to z with inner underscores are accepted.'))
 export const ScopeKind = RoleName
 
 /** Both null: global. */
 export type Scope = { scope_kind: string | null; scope_id: string | null }
 
+const pair = 'Give `scope_kind` and `scope_id` together, or neither for everywhere.'
 const builtin = ['keeper', 'admin']
 
 /**
@@ -24,10 +26,10 @@ export function checkScope(
   registry: Registry,
   { scope_kind, scope_id }: Scope,
 ): { assertApplicable(role: RoleSpec): void } {
-  const refuse = (key: keyof Scope, code: 'invalid_type' | 'unknown_scope_kind') =>
-    refusal('invalid_params', { issues: [issue([key], code)] })
-  if (scope_kind !== null && scope_id === null) throw refuse('scope_id', 'invalid_type')
-  if (scope_kind === null && scope_id !== null) throw refuse('scope_kind', 'invalid_type')
+  const refuse = (key: keyof Scope, code: 'invalid_type' | 'unknown_scope_kind', rule?: string) =>
+    refusal('invalid_params', { issues: [issue([key], code, rule)] })
+  if (scope_kind !== null && scope_id === null) throw refuse('scope_id', 'invalid_type', pair)
+  if (scope_kind === null && scope_id !== null) throw refuse('scope_kind', 'invalid_type', pair)
   if (scope_kind !== null && !registry.isScopeKind(scope_kind))
     throw refuse('scope_kind', 'unknown_scope_kind')
   return {

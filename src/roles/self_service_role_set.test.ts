@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { expire, globally, grantsOf, heard, holder, inRoom, registries } from '../../test/helpers/offers.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { StartError } from '../errors.ts'
 import { createRegistry } from '../registry/registry.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount, testService } from '../testing/index.ts'
 
-let test: TestService
 let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ ...registries, limit_role_write: 'off', self_service_roles: ['guide'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ ...registries, limit_role_write: 'off', self_service_roles: ['guide'] })
 beforeEach(async () => {
   ada = await test.account()
 })

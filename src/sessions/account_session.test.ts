@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ max_sessions: 'off', limit_login_ip: 'off', limit_login_account: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ max_sessions: 'off', limit_login_ip: 'off', limit_login_account: 'off' })
 
 const signIn = async ({ username, password }: TestAccount): Promise<string> => {
   const { cookie } = await send(test, 'POST /login', { body: { username, password } })

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount, type TestService } from '../testing/index.ts'
 
 /** What admins end in one call: the sessions of an account, or its tokens. */
 const kinds = [
@@ -39,13 +40,8 @@ const kinds = [
   },
 ] as const
 
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ limit_login_ip: 'off', max_sessions: 'off' })
-  admin = await test.account({ roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ limit_login_ip: 'off', max_sessions: 'off' })
+const admin = await test.account({ roles: ['admin'] })
 
 const nobody = '00000000-0000-4000-8000-000000000000'
 

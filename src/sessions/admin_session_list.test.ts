@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { sessionIn } from '../../test/helpers/account-routes.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
-let test: TestService
 let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ limit_login_ip: 'off' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ limit_login_ip: 'off' })
 beforeEach(async () => {
   await run(sql`delete from account`)
   admin = await test.account({ roles: ['admin'] })

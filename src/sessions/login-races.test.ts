@@ -1,19 +1,15 @@
 import { hash as argonHash } from '@node-rs/argon2'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
-import { type Rival, rival } from '../../test/helpers/race.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-let test: TestService
-let other: Rival
 const password = 'a long password'
 const cheap = { memoryCost: 8, timeCost: 1, parallelism: 1 }
 const noLimits = { limit_login_ip: 'off', limit_login_account: 'off', max_sessions: 'off' } as const
-beforeAll(async () => {
-  test = await testService(noLimits)
-  other = await rival(test.databaseUrl)
-})
+const test = await testService(noLimits)
+const other = await rival(test.databaseUrl)
 afterAll(async () => {
   await other.close()
   await test.close()

@@ -1,25 +1,22 @@
 import { hash as argonHash } from '@node-rs/argon2'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
 import { createLog } from '../log/log.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
-let test: TestService
 const lines: string[] = []
 const statements: string[] = []
 const password = 'a long password'
-beforeAll(async () => {
-  test = await testService({
-    log: createLog('debug', { write: (line) => void lines.push(line) }),
-    onStatement: (text) => void statements.push(text),
-    limit_login_ip: 'off',
-    limit_login_account: 'off',
-    max_sessions: 'off',
-  })
+const test = await serviceForFile({
+  log: createLog('debug', { write: (line) => void lines.push(line) }),
+  onStatement: (text) => void statements.push(text),
+  limit_login_ip: 'off',
+  limit_login_account: 'off',
+  max_sessions: 'off',
 })
-afterAll(() => test.close())
 
 const login = (username: string, typed = password) =>
   send(test, 'POST /login', { body: { username, password: typed } })

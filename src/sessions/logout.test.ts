@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { clearedCookie, send, sessionIn } from '../../test/helpers/account-routes.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestService, testService } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
 
 const logout = (cookie?: string, body?: string) =>
   send(test, 'POST /logout', { cookie, ...(body && { body }) })

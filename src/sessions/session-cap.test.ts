@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount, testService } from '../testing/index.ts'
 
 const password = 'a long password'
 const noLimits = { limit_login_ip: 'off', limit_login_account: 'off' } as const
-let test: TestService
-beforeAll(async () => {
-  test = await testService(noLimits)
-})
-afterAll(() => test.close())
+const test = await serviceForFile(noLimits)
 
 const login = (username: string, cookie?: string) =>
   send(test, 'POST /login', { body: { username, password }, cookie })

@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { getSettings } from './app_settings_get.ts'
 import { setSettings } from './app_settings_update.ts'
 
-let test: TestService
-let admin: TestAccount
-beforeAll(async () => {
-  test = await testService({ app_settings: true, limit_admin_write: 'off' })
-  admin = await test.account({ username: 'admin', roles: ['admin'] })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ app_settings: true, limit_admin_write: 'off' })
+const admin = await test.account({ username: 'admin', roles: ['admin'] })
 
 const run = (...query: Parameters<typeof sql>) => test.service.app.db.run(sql(...query))
 const untouched = { open_signup: false, updated_at: null, updated_by: null, updated_by_username: null }

@@ -105,7 +105,10 @@ export async function cloneDatabase(
   template: string,
 ): Promise<{ connection: pg.ClientConfig; drop(): Promise<void> }> {
   const database = `cellkeep_${randomBytes(8).toString('hex')}`
-  await asAdmin(connection, (admin) => admin.query(`create database ${database} template ${template}`))
+  // Through the WAL, the default, the 300 small files of a template take four times the CPU, and so does their removal.
+  await asAdmin(connection, (admin) =>
+    admin.query(`create database ${database} template ${template} strategy file_copy`),
+  )
   return {
     connection: { ...connection, database },
     drop: () =>

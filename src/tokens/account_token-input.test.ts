@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { eternal, tokenOf } from '../../test/helpers/callers.ts'
 import { call, rpc } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 const full = { kind: 'full' } as const
-let test: TestService
-beforeAll(async () => {
-  test = await testService()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
 
 const tokensOf = async ({ client }: TestAccount) => (await client.account_token_list()).tokens
 

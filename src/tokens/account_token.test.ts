@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { bearer, clientWith, eternal, plantTokens, tokenOf } from '../../test/helpers/callers.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, rpc } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { scenario, type TestAccount } from '../testing/index.ts'
 
 const full = { kind: 'full' } as const
 const captured = capturedLog()
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ log: captured.log })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ log: captured.log })
 
 const tokensOf = async ({ client }: TestAccount) => (await client.account_token_list()).tokens
 const run = (statement: ReturnType<typeof sql>) => test.service.app.db.run(statement)

@@ -59,7 +59,9 @@ export function refuseUnknownMethods<I extends { scope: TokenScope }>(
 ): I {
   if (input.scope.kind !== 'methods') return input
   const issues = input.scope.methods.flatMap((method, index) =>
-    app.actions.has(method) ? [] : [issue(['scope', 'methods', index], 'invalid_value')],
+    app.actions.has(method)
+      ? []
+      : [issue(['scope', 'methods', index], 'invalid_value', 'There is no such method.')],
   )
   if (issues.length > 0) throw fail('unknown_method', { issues: issues.slice(0, 20) })
   return input

@@ -1,20 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { clientWith, daemonHeaders, tokenOf } from '../../test/helpers/callers.ts'
 import { call, type Reply, rpc, send } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import type { AuthSpec } from '../core/method.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 type Token = Awaited<ReturnType<typeof tokenOf>>
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  // Two actors, so that a call which passes the credential guards ends at the actor or later.
-  ada = await test.account()
-  await test.actor(ada.id, 'second')
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+// Two actors, so that a call which passes the credential guards ends at the actor or later.
+const ada = await test.account()
+await test.actor(ada.id, 'second')
 
 /** The methods that require one type of credential. */
 const typed: Record<string, string[]> = {

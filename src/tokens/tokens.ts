@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { scopeLabel } from '../auth/token-scope.ts'
 import { sql } from '../db/db.ts'
-import { Uuid } from '../wire/types.ts'
+import { worded } from '../wire/rules.ts'
+import { characters, lengths, noControls, Uuid } from '../wire/types.ts'
 
 /** Wire form of a token in lists: its scope as a label, never its secret. */
 export const TokenEntry = z.object({
@@ -23,17 +24,16 @@ export const toEntry = (row: Omit<TokenEntry, 'scope'> & { scope: unknown }): To
   scope: scopeLabel(row.scope),
 })
 
-export const ApiTokenId = z.string().regex(/^tok_[A-Za-z0-9_-]{12}$/)
+export const ApiTokenId = z
+  .string()
+  .regex(worded(/^tok_[A-Za-z0-9_-]{12}$/, 'The id of a token is required: tok_ and 12 characters.'))
 
 const nameMax = 100
 
 /** 1 to 100 code points after trimming, no control characters. */
 export const TokenName = z
   .string()
-  .refine((name) => !/\p{Cc}/u.test(name), { params: { code: 'invalid_format' } })
+  .regex(noControls)
   .trim()
-  .superRefine((name, context) => {
-    const length = [...name].length
-    if (length === 0) context.addIssue({ code: 'custom', params: { code: 'too_small' }, message: '' })
-    if (length > nameMax) context.addIssue({ code: 'custom', params: { code: 'too_big' }, message: '' })
-  })
+  .check(characters(1, nameMax))
+  .meta(lengths(1, nameMax))

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket, RefusedUpgrade } from '../../test/helpers/sockets.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { type TestService, testService } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
 
 /** Ends the session of an account once, at the hook below. */
 type Ending = () => Promise<unknown>

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type Rival, rival } from '../../test/helpers/race.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { openSocket, outcomeOf, type TestSocket } from '../../test/helpers/sockets.ts'
 import { mutation, query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 
 /** Handlers wait here until the test releases them. */
 let gates: PromiseWithResolvers<void>[] = []
@@ -69,15 +69,10 @@ const actions = {
   }),
 }
 
-let test: TestService
-let ada: TestAccount
 let socket: TestSocket
-let other: Rival
-beforeAll(async () => {
-  test = await testService({ actions })
-  ada = await test.account({ username: 'ada' })
-  other = await rival(test.databaseUrl)
-})
+const test = await testService({ actions })
+const ada = await test.account({ username: 'ada' })
+const other = await rival(test.databaseUrl)
 afterAll(async () => {
   await other.close()
   await test.close()

@@ -1,10 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { openSocket, outcomeOf, type TestSocket } from '../../test/helpers/sockets.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { testService } from '../testing/index.ts'
 
 const mebibyte = 1_048_576
 const actions = {
@@ -23,14 +23,10 @@ const actions = {
   }),
 }
 
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  // Only the intervals of pings and checks are faked; everything else uses the clock.
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  test = await testService({ actions, ws_per_account: 3 })
-  ada = await test.account()
-})
+// Only the intervals of pings and checks are faked; everything else uses the clock.
+vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+const test = await testService({ actions, ws_per_account: 3 })
+const ada = await test.account()
 afterAll(async () => {
   vi.useRealTimers()
   await test.close()

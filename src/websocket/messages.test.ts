@@ -1,33 +1,29 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, rpc } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket, outcomeOf, type TestSocket } from '../../test/helpers/sockets.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import type { TestAccount } from '../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
 let statements = 0
-beforeAll(async () => {
-  test = await testService({
-    limit_lookup: '3/900',
-    actions: {
-      who_is_it: query({
-        doc: 'Who calls, as a method for everybody sees it.',
-        auth: { account: 'none', actor: 'none' },
-        output: z.object({ account: z.null(), credential: z.null(), grants: z.literal(0) }),
-        handler: async (_input, { account, credential, role_grants }) =>
-          ({ account, credential, grants: role_grants.length }) as never,
-      }),
-    },
-    onStatement: () => {
-      statements += 1
-    },
-  })
-  ada = await test.account({ roles: ['admin'] })
+const test = await serviceForFile({
+  limit_lookup: '3/900',
+  actions: {
+    who_is_it: query({
+      doc: 'Who calls, as a method for everybody sees it.',
+      auth: { account: 'none', actor: 'none' },
+      output: z.object({ account: z.null(), credential: z.null(), grants: z.literal(0) }),
+      handler: async (_input, { account, credential, role_grants }) =>
+        ({ account, credential, grants: role_grants.length }) as never,
+    }),
+  },
+  onStatement: () => {
+    statements += 1
+  },
 })
-afterAll(() => test.close())
+const ada = await test.account({ roles: ['admin'] })
 
 const openAs = ({ cookie }: TestAccount, path?: string): Promise<TestSocket> =>
   openSocket(test.url, { cookie }, path)

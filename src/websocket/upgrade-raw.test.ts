@@ -1,16 +1,11 @@
 import { once } from 'node:events'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { exchange, open, send, statuses } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ada = await test.account()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const ada = await test.account()
 
 const key = 'dGhlIHNhbXBsZSBub25jZQ=='
 const good: Record<string, string> = {

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
-import { type EdgeReply, type EdgeRequest, flatReply, requestHead } from '../http/exchange.ts'
+import { type EdgeReply, type EdgeRequest, flatReply, requestHead, smallBody } from '../http/exchange.ts'
 import type { Bound } from './bound.ts'
 import { Socket } from './socket.ts'
 
@@ -128,8 +128,9 @@ function bodyBehind(
   head: Buffer,
 ): Pick<EdgeRequest, 'hasBody' | 'body'> {
   const length = Number(headers['content-length'] ?? 0)
-  const body: EdgeRequest['body'] = async (limit, raise) => {
-    if (length > limit && (!raise || length > (await raise()))) return null
+  const body: EdgeRequest['body'] = async (limit, isKnown) => {
+    // Nothing bounds how many of these arrive at once, so an anonymous one must be small.
+    if (length > limit || (length > smallBody && !(await isKnown()))) return null
     return await rest()
   }
   const rest = (): Promise<Uint8Array> =>

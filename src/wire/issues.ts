@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { ruleOf } from './rules.ts'
 
 /**
  * The issues of a refused input, and the checks on raw JSON that run before any schema. An issue never contains a
@@ -26,14 +27,12 @@ export type Issue = { path: IssuePath; code: IssueCode; message: string }
 const issuesMax = 20
 const keyLengthMax = 64
 
-/** Makes one issue. Each code has a fixed message; only `custom` may have its own. */
-export function issue(
+/** Makes one issue; `message` says the rule where it is more than the code says. */
+export const issue = (
   path: readonly PropertyKey[],
   code: IssueCode,
   message: string = messages[code],
-): Issue {
-  return { path: path.map(toSegment), code, message: code === 'custom' ? message : messages[code] }
-}
+): Issue => ({ path: path.map(toSegment), code, message })
 
 /**
  * The issues of a schema failure, 20 at most. A custom issue with `params: { code }` gets that code if it is an
@@ -46,20 +45,18 @@ export function toIssues(error: { readonly issues: readonly z.core.$ZodIssue[] }
 function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
   switch (found.code) {
     case 'unrecognized_keys':
-      return issue([...path, ...found.keys.slice(0, 1)], 'unrecognized_keys')
+      return issue([...path, ...found.keys.slice(0, 1)], 'unrecognized_keys', ruleOf(found))
     case 'custom': {
       const code: unknown = found.params?.code
-      return isIssueCode(code) ? issue(path, code, found.message) : issue(path, 'custom', found.message)
+      return isIssueCode(code) ? issue(path, code, ruleOf(found)) : issue(path, 'custom', found.message)
     }
     case 'invalid_key':
     case 'invalid_element': {
       const [inner] = found.issues
       return inner === undefined ? issue(path, 'invalid_value') : toIssue(inner, [...path, ...inner.path])
     }
-    case 'not_multiple_of':
-      return issue(path, 'invalid_value')
     default:
-      return issue(path, isIssueCode(found.code) ? found.code : 'invalid_value')
+      return issue(path, isIssueCode(found.code) ? found.code : 'invalid_value', ruleOf(found))
   }
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { worded } from './rules.ts'
 
 /**
  * Wire types that every surface uses. Parsing yields the normalised value. `badText` checks the whole input at once
@@ -16,7 +17,7 @@ export const Timestamp = z
     if (utc !== undefined) payload.value = utc
     else payload.issues.push({ code: 'invalid_format', format: 'datetime', input: payload.value })
   })
-  .meta({ format: 'date-time' })
+  .meta({ format: 'date-time', description: 'A time of RFC 3339 with `Z` or an offset.' })
 
 /** An integer in `min`..`max`; reports one issue at most. */
 export const Int = (min: number, max: number) => z.int({ abort: true }).min(min).max(max)
@@ -30,13 +31,34 @@ export const Text = (max: number) =>
       if (payload.value.length > max) payload.issues.push(tooBig(max, payload.value))
     })
 
+export const noControls = worded(/^\P{Cc}*$/u, 'Text without control characters is required.')
+
+/** Up to `max` code points, at least one if `min` is 1. */
+export const Characters = (min: 0 | 1, max: number) =>
+  z.string().check(characters(min, max)).meta(lengths(min, max))
+
+export const lengths = (min: number, max: number) => ({ ...(min > 0 && { minLength: min }), maxLength: max })
+
+export const characters = (min: 0 | 1, max: number) => (payload: z.core.ParsePayload<string>) => {
+  const { value: input } = payload
+  const bound = { origin: 'string', inclusive: true, input } as const
+  if (input.length < min) payload.issues.push({ ...bound, code: 'too_small', minimum: min })
+  // Counted only where units and code points may differ about the bound.
+  else if (input.length > 2 * max || (input.length > max && [...input].length > max))
+    payload.issues.push({ ...bound, code: 'too_big', maximum: max })
+}
+
+/** Trimmed first, then `Characters(1, max)`. */
+export const Trimmed = (max: number) => z.string().trim().check(characters(1, max)).meta(lengths(1, max))
+
 /** The raw zod issue for a text that is too long in a unit other than code points. */
-export const tooBig = (maximum: number, input: string): z.core.$ZodRawIssue => ({
+export const tooBig = (maximum: number, input: string, unit?: 'bytes'): z.core.$ZodRawIssue => ({
   code: 'too_big',
   origin: 'string',
   maximum,
   inclusive: true,
   input,
+  ...(unit && { unit }),
 })
 
 /** Page size 1..`max`; null or absent is `defaultLimit`. */
@@ -44,6 +66,7 @@ export const Limit = (max: number, defaultLimit: number) =>
   Int(1, max)
     .nullish()
     .transform((limit) => limit ?? defaultLimit)
+    .describe(`${defaultLimit} if left out.`)
 
 /** The longest cursor, in characters. */
 export const cursorLengthMax = 512
@@ -61,10 +84,11 @@ export const CursorText = (
     .refine((value) => value === null || (typeof value === 'string' && cursorText.test(value)), {
       params: { code: 'invalid_cursor' },
     })
-    .meta({ type: ['string', 'null'], pattern: cursorPattern }) as z.ZodType as z.ZodType<
-    string | null,
-    string | null
-  >
+    .meta({
+      type: ['string', 'null'],
+      pattern: cursorPattern,
+      description: 'The `next_cursor` of the page before, with the same filters.',
+    }) as z.ZodType as z.ZodType<string | null, string | null>
 ).optional()
 
 const rfc3339 = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i

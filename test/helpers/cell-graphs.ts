@@ -2,23 +2,24 @@ import { sql } from '../../src/db/db.ts'
 import type { TestAccount, TestService } from '../../src/testing/index.ts'
 import { cellRow, fieldRow, itemRow } from './cell-rows.ts'
 
-/** Cells by name, and the edges between them: `['a', 'b', 'field']` is a field `field` of `a` to `b`. */
+/** The ids of cells by name. */
 export type Graph = Record<string, string>
 
-/** An item is written `['a', 'b', '#1']`: `b` at position 1 of `a`. */
-export type Edge = [from: string, to: string, label: string]
-
-/** Inserts cells of `created_by` that hold their name as data, and their edges; `cells` overrides columns. */
+/**
+ * Inserts cells of `created_by` that hold their name as data; `cells` overrides columns. Of the edges between them,
+ * `a name b` is a field of `a` that leads to `b`, and `a #1 b` an item of `a` at position 1.
+ */
 export async function graph(
   test: TestService,
   created_by: string,
-  edges: readonly Edge[],
+  edges: readonly string[],
   cells: Record<string, Parameters<typeof cellRow>[1]> = {},
 ): Promise<Graph> {
   const ids: Graph = {}
-  for (const name of new Set([...edges.flatMap((edge) => edge.slice(0, 2)), ...Object.keys(cells)]))
+  const parts = edges.map((edge) => edge.split(' ') as [from: string, label: string, to: string])
+  for (const name of new Set([...parts.flatMap(([from, , to]) => [from, to]), ...Object.keys(cells)]))
     ids[name] = await cellRow(test, { created_by, data: { name }, ...cells[name] })
-  for (const [from, to, label] of edges) {
+  for (const [from, label, to] of parts) {
     const [a, b] = [ids[from] as string, ids[to] as string]
     await (label.startsWith('#') ? itemRow(test, a, label.slice(1), b) : fieldRow(test, a, label, b))
   }

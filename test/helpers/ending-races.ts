@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { sql } from '../../src/db/db.ts'
-import type { TestAccount } from '../../src/testing/index.ts'
+import type { TestAccount, TestService } from '../../src/testing/index.ts'
 import {
   admin,
   adminCount,
+  type Contender,
   call,
   credentials,
   leftOf,
   login,
   offer,
-  oneEnds,
   only,
   operator,
   type Race,
@@ -20,23 +20,36 @@ import {
 
 const full = { scope: { kind: 'full' }, lifetime: { kind: 'eternal' } }
 
+/** Each call would end one of the two admins that there are, so exactly one succeeds. */
+const twoAdmins =
+  (
+    refusals: readonly string[],
+    contend: (world: TestService, ada: TestAccount, bob: TestAccount) => Contender[] | Promise<Contender[]>,
+  ): Race =>
+  async (world) => {
+    const contenders = await contend(world, await admin(world), await admin(world))
+    const outcomes = await race(contenders)
+    assert.equal(outcomes.filter((one) => one === 'ok').length, 1, `exactly one succeeds: ${outcomes}`)
+    only(outcomes, ['ok', ...refusals])
+    assert.equal(await adminCount(world), 1, 'one global admin remains')
+    return outcomes.join(' / ')
+  }
+
 /** Races of accounts, credentials and grants that end. */
 export const endingRaces: Record<string, Race> = {
-  'two admins delete each other': async (world) => {
-    const [ada, bob] = [await admin(world), await admin(world)]
-    const outcomes = await race([
+  // If the account is deleted before its own call is read, the caller is anonymous.
+  'two admins delete each other': twoAdmins(
+    ['cannot_delete_last_admin', 'authentication_required'],
+    (world, ada, bob) => [
       call(world, ada, 'account_delete', { account_id: bob.id }),
       call(world, bob, 'account_delete', { account_id: ada.id }),
-    ])
-    // If the account is deleted before its own call is read, the caller is anonymous.
-    return await oneEnds(world, outcomes, ['cannot_delete_last_admin', 'authentication_required'])
-  },
+    ],
+  ),
 
-  'two admins delete themselves': async (world) => {
-    const [ada, bob] = [await admin(world), await admin(world)]
-    const outcomes = await race([call(world, ada, 'account_delete'), call(world, bob, 'account_delete')])
-    return await oneEnds(world, outcomes, ['cannot_delete_last_admin'])
-  },
+  'two admins delete themselves': twoAdmins(['cannot_delete_last_admin'], (world, ada, bob) => [
+    call(world, ada, 'account_delete'),
+    call(world, bob, 'account_delete'),
+  ]),
 
   'four admins delete each other in a ring': async (world) => {
     const ring: TestAccount[] = []
@@ -50,45 +63,36 @@ export const endingRaces: Record<string, Race> = {
     return `${outcomes.filter((one) => one === 'ok').length} of 4 end`
   },
 
-  'an admin deletes the other while its own grant is revoked': async (world) => {
-    const [ada, bob] = [await admin(world), await admin(world)]
-    const outcomes = await race([
-      call(world, ada, 'account_delete', { account_id: bob.id }),
-      revoke(world, ada),
-    ])
-    return await oneEnds(world, outcomes, [
-      'cannot_delete_last_admin',
-      'cannot_revoke_last_admin',
-      'insufficient_permissions',
-    ])
-  },
+  'an admin deletes the other while its own grant is revoked': twoAdmins(
+    ['cannot_delete_last_admin', 'cannot_revoke_last_admin', 'insufficient_permissions'],
+    (world, ada, bob) => [call(world, ada, 'account_delete', { account_id: bob.id }), revoke(world, ada)],
+  ),
 
-  'an admin deletes itself while the grant of the other is revoked': async (world) => {
-    const [ada, bob] = [await admin(world), await admin(world)]
-    const outcomes = await race([call(world, ada, 'account_delete'), revoke(world, bob)])
-    return await oneEnds(world, outcomes, ['cannot_delete_last_admin', 'cannot_revoke_last_admin'])
-  },
+  'an admin deletes itself while the grant of the other is revoked': twoAdmins(
+    ['cannot_delete_last_admin', 'cannot_revoke_last_admin'],
+    (world, ada, bob) => [call(world, ada, 'account_delete'), revoke(world, bob)],
+  ),
 
-  'both admin grants are revoked': async (world) => {
-    const [ada, bob] = [await admin(world), await admin(world)]
-    const outcomes = await race([revoke(world, ada), revoke(world, bob)])
-    return await oneEnds(world, outcomes, ['cannot_revoke_last_admin'])
-  },
+  'both admin grants are revoked': twoAdmins(['cannot_revoke_last_admin'], (world, ada, bob) => [
+    revoke(world, ada),
+    revoke(world, bob),
+  ]),
 
-  'an admin actor is removed while the other admin is deleted or purged': async (world) => {
-    const [ada, bob] = [await admin(world), await admin(world)]
-    await world.actor(ada.id, 'spare')
-    const { removeActor, deleteAccount, purgeAccount } = world.service.operations
-    const target = { account_id: bob.id }
-    const outcomes = await race([
-      () => removeActor({ actor_id: ada.actor_id }, operator),
-      () =>
-        Math.random() < 0.5
-          ? deleteAccount(target, operator)
-          : purgeAccount({ ...target, confirm: true }, operator),
-    ])
-    return await oneEnds(world, outcomes, ['cannot_delete_last_admin'])
-  },
+  'an admin actor is removed while the other admin is deleted or purged': twoAdmins(
+    ['cannot_delete_last_admin'],
+    async (world, ada, bob) => {
+      await world.actor(ada.id, 'spare')
+      const { removeActor, deleteAccount, purgeAccount } = world.service.operations
+      const target = { account_id: bob.id }
+      return [
+        () => removeActor({ actor_id: ada.actor_id }, operator),
+        () =>
+          Math.random() < 0.5
+            ? deleteAccount(target, operator)
+            : purgeAccount({ ...target, confirm: true }, operator),
+      ]
+    },
+  ),
 
   'an account is deleted while it signs in and makes tokens': async (world) => {
     const ada = await world.account()

@@ -9,7 +9,7 @@ import { adminCount } from './race-tools.ts'
 /** Races of grants that are made and ended without an offer. */
 
 const missing = 'role_grant_not_found'
-const admin = (world: TestService): Promise<TestAccount & { role_grant_id: string }> => holder(world, 'admin')
+const admin = (world: TestService) => holder(world, 'admin')
 const set = (world: TestService, account: TestAccount, enabled: boolean): Contender =>
   by(world, account, 'self_service_role_set', { role: 'guide', enabled })
 const assign = (world: TestService, from: TestAccount, to: TestAccount, more: object = {}): Contender =>
@@ -22,6 +22,42 @@ const revokeBy = (
 ): Contender => by(world, from, 'role_grant_revoke', { actor_id, role_grant_id })
 
 const changed = (came: Came[]) => came.map(({ answer }) => answer.changed)
+
+type Admin = Awaited<ReturnType<typeof admin>>
+
+/** Each call would end one of the two admins that there are, so exactly one succeeds. */
+const twoAdmins =
+  (contend: (world: TestService, ada: Admin, bob: Admin) => Contender[]): GrantRace =>
+  async (world) => ({
+    contenders: contend(world, await admin(world), await admin(world)),
+    judge: async (came) => {
+      const what = came.map(({ reason }) => reason)
+      assert.equal(what.filter((reason) => reason === 'ok').length, 1, `exactly one succeeds: ${what}`)
+      const refusals = [
+        'cannot_revoke_last_admin',
+        'cannot_delete_last_admin',
+        // The other call committed before this caller was read.
+        'insufficient_permissions',
+        'authentication_required',
+      ]
+      for (const reason of what) assert.ok(reason === 'ok' || refusals.includes(reason), reason)
+      assert.equal(await adminCount(world), 1)
+      return what.join(' / ')
+    },
+  })
+
+const setTwice =
+  (enabled: boolean): GrantRace =>
+  async (world) => {
+    const ada = enabled ? await world.account() : await holder(world, 'guide')
+    return {
+      contenders: [set(world, ada, enabled), set(world, ada, enabled)],
+      judge: (came) => {
+        assert.deepEqual(changed(came).sort(), [false, true])
+        return oneOf(came, 'ok / ok')
+      },
+    }
+  }
 
 export const grantChangeRaces: Record<string, GrantRace> = {
   'R23 revoke × revoke of one grant': async (world) => {
@@ -128,27 +164,8 @@ export const grantChangeRaces: Record<string, GrantRace> = {
     }
   },
 
-  'R30 enable × enable': async (world) => {
-    const ada = await world.account()
-    return {
-      contenders: [set(world, ada, true), set(world, ada, true)],
-      judge: (came) => {
-        assert.deepEqual(changed(came).sort(), [false, true])
-        return oneOf(came, 'ok / ok')
-      },
-    }
-  },
-
-  'R30 disable × disable': async (world) => {
-    const ada = await holder(world, 'guide')
-    return {
-      contenders: [set(world, ada, false), set(world, ada, false)],
-      judge: (came) => {
-        assert.deepEqual(changed(came).sort(), [false, true])
-        return oneOf(came, 'ok / ok')
-      },
-    }
-  },
+  'R30 enable × enable': setTwice(true),
+  'R30 disable × disable': setTwice(false),
 
   'R31 enable × disable': async (world) => {
     const held = Math.random() < 0.5
@@ -167,29 +184,18 @@ export const grantChangeRaces: Record<string, GrantRace> = {
     }
   },
 
-  'R32 two last admins revoke each other': async (world) => {
-    const [ada, bob] = [await admin(world), await admin(world)]
-    return {
-      contenders: [revokeBy(world, ada, bob), revokeBy(world, bob, ada)],
-      judge: (came) => oneAdminLeft(world, came),
-    }
-  },
-
-  'R32 two last admins: revoke × delete': async (world) => {
-    const [ada, bob] = [await admin(world), await admin(world)]
-    return {
-      contenders: [revokeBy(world, ada, bob), by(world, bob, 'account_delete', { account_id: ada.id })],
-      judge: (came) => oneAdminLeft(world, came),
-    }
-  },
-
-  'R32 two last admins: revoke × purge': async (world) => {
-    const [ada, bob] = [await admin(world), await admin(world)]
-    return {
-      contenders: [revokeBy(world, ada, ada), purge(world, bob)],
-      judge: (came) => oneAdminLeft(world, came),
-    }
-  },
+  'R32 two last admins revoke each other': twoAdmins((world, ada, bob) => [
+    revokeBy(world, ada, bob),
+    revokeBy(world, bob, ada),
+  ]),
+  'R32 two last admins: revoke × delete': twoAdmins((world, ada, bob) => [
+    revokeBy(world, ada, bob),
+    by(world, bob, 'account_delete', { account_id: ada.id }),
+  ]),
+  'R32 two last admins: revoke × purge': twoAdmins((world, ada, bob) => [
+    revokeBy(world, ada, ada),
+    purge(world, bob),
+  ]),
 
   'R33 an admin’s assign × revoke of its own grant': async (world) => {
     const [ada, root, eve] = [await admin(world), await admin(world), await world.account()]
@@ -202,19 +208,4 @@ export const grantChangeRaces: Record<string, GrantRace> = {
       },
     }
   },
-}
-
-async function oneAdminLeft(world: TestService, came: Came[]): Promise<string> {
-  const what = came.map(({ reason }) => reason)
-  assert.equal(what.filter((reason) => reason === 'ok').length, 1, `exactly one succeeds: ${what}`)
-  const refusals = [
-    'cannot_revoke_last_admin',
-    'cannot_delete_last_admin',
-    // The other call committed before this caller was read.
-    'insufficient_permissions',
-    'authentication_required',
-  ]
-  for (const reason of what) assert.ok(reason === 'ok' || refusals.includes(reason), reason)
-  assert.equal(await adminCount(world), 1)
-  return what.join(' / ')
 }

@@ -1,22 +1,28 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { TestService } from '../../src/testing/index.ts'
-import { destroy, offered, offerTo, purge, revoke } from './grant-race-cast.ts'
-import {
-  acceptedOr,
-  active,
-  by,
-  type Came,
-  type GrantRace,
-  offerStates,
-  oneOf,
-  stateOf,
-} from './grant-race-tools.ts'
+import { acceptWhileGrantorEnds, destroy, offered, offerTo, purge, revoke } from './grant-race-cast.ts'
+import { acceptedOr, active, by, type GrantRace, offerStates, oneOf, stateOf } from './grant-race-tools.ts'
 import { holder, inRoom, lapse } from './offers.ts'
 
 /** Races in which accounts, scopes and offers end while a call still uses them. */
 
-const terminal = 'role_grant_offer_terminal'
+/** The offer is refreshed before it ends, or a new one is made after it has. */
+const createWhileEnding =
+  (which: 'decline' | 'retract', end: string): GrantRace =>
+  async (world) => {
+    const one = await offered(world)
+    return {
+      contenders: [one.again, one[which]],
+      judge: async (came) => {
+        oneOf(came, 'ok / ok')
+        const states = await offerStates(world)
+        assert.equal(states.find(({ offer_id }) => offer_id === one.offer_id)?.state, end)
+        if (states.length === 1) return 'refreshed, then ended'
+        assert.deepEqual(states.map(({ state }) => state).sort(), [end, 'pending'].sort())
+        return 'ended, then fresh'
+      },
+    }
+  }
 
 export const offerEndingRaces: Record<string, GrantRace> = {
   'R14 accept × account_delete of the recipient': async (world) => {
@@ -32,18 +38,9 @@ export const offerEndingRaces: Record<string, GrantRace> = {
     }
   },
 
-  'R15 accept × account_delete of the grantor': async (world) => {
-    const { accept, ada, bob, offer_id } = await offered(world)
-    return {
-      contenders: [accept, by(world, ada, 'account_delete')],
-      judge: async (came) => {
-        const what = oneOf(came, 'ok / ok', `${terminal} / ok`)
-        await acceptedOr(world, offer_id, came[0] as { reason: string }, 'superseded')
-        assert.equal((await active(world, bob.actor_id)).length, came[0]?.reason === 'ok' ? 1 : 0)
-        return what
-      },
-    }
-  },
+  'R15 accept × account_delete of the grantor': acceptWhileGrantorEnds((world, { ada }) =>
+    by(world, ada, 'account_delete'),
+  ),
 
   'R16 accept × account_purge of the recipient': async (world) => {
     const { accept, bob, offer_id } = await offered(world)
@@ -58,18 +55,7 @@ export const offerEndingRaces: Record<string, GrantRace> = {
     }
   },
 
-  'R16 accept × account_purge of the grantor': async (world) => {
-    const { accept, ada, bob, offer_id } = await offered(world)
-    return {
-      contenders: [accept, purge(world, ada)],
-      judge: async (came) => {
-        const what = oneOf(came, 'ok / ok', `${terminal} / ok`)
-        await acceptedOr(world, offer_id, came[0] as { reason: string }, 'superseded')
-        assert.equal((await active(world, bob.actor_id)).length, came[0]?.reason === 'ok' ? 1 : 0)
-        return what
-      },
-    }
-  },
+  'R16 accept × account_purge of the grantor': acceptWhileGrantorEnds((world, { ada }) => purge(world, ada)),
 
   'R17 create × create of one key': async (world) => {
     const [ada, bob] = [await holder(world), await world.account()]
@@ -91,21 +77,8 @@ export const offerEndingRaces: Record<string, GrantRace> = {
     }
   },
 
-  'R18 create × decline of the same key': async (world) => {
-    const { again, decline, offer_id } = await offered(world)
-    return {
-      contenders: [again, decline],
-      judge: async (came) => await refreshedOrFresh(world, came, offer_id, 'declined'),
-    }
-  },
-
-  'R18 create × retract of the same key': async (world) => {
-    const { again, retract, offer_id } = await offered(world)
-    return {
-      contenders: [again, retract],
-      judge: async (came) => await refreshedOrFresh(world, came, offer_id, 'retracted'),
-    }
-  },
+  'R18 create × decline of the same key': createWhileEnding('decline', 'declined'),
+  'R18 create × retract of the same key': createWhileEnding('retract', 'retracted'),
 
   'R19 create × sweep of the lapsed row of its key': async (world) => {
     const { again, offer_id } = await offered(world)
@@ -224,19 +197,4 @@ export const offerEndingRaces: Record<string, GrantRace> = {
       judge: (came) => oneOf(came, 'ok / ok / ok'),
     }
   },
-}
-
-/** The offer was refreshed before it ended, or a new one was made after it had. */
-async function refreshedOrFresh(
-  world: TestService,
-  came: Came[],
-  offer_id: string,
-  end: string,
-): Promise<string> {
-  oneOf(came, 'ok / ok')
-  const states = await offerStates(world)
-  assert.equal(states.find((offer) => offer.offer_id === offer_id)?.state, end)
-  if (states.length === 1) return 'refreshed, then ended'
-  assert.deepEqual(states.map(({ state }) => state).sort(), [end, 'pending'].sort())
-  return 'ended, then fresh'
 }

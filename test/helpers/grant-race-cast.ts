@@ -1,5 +1,14 @@
+import assert from 'node:assert/strict'
 import type { TestAccount, TestService } from '../../src/testing/index.ts'
-import { by, type Contender, operator } from './grant-race-tools.ts'
+import {
+  acceptedOr,
+  active,
+  by,
+  type Contender,
+  type GrantRace,
+  oneOf,
+  operator,
+} from './grant-race-tools.ts'
 import { holder, inRoom } from './offers.ts'
 
 /** The participants of role grant races, and what they hold. */
@@ -43,3 +52,19 @@ export const purge =
   ({ service }: TestService, { id }: TestAccount): Contender =>
   () =>
     service.operations.purgeAccount({ account_id: id, confirm: true }, operator)
+
+/** The offer is accepted first, and bob holds its role, or it is superseded and he does not. */
+export const acceptWhileGrantorEnds =
+  (end: (world: TestService, one: Awaited<ReturnType<typeof offered>>) => Contender): GrantRace =>
+  async (world) => {
+    const one = await offered(world)
+    return {
+      contenders: [one.accept, end(world, one)],
+      judge: async (came) => {
+        const what = oneOf(came, 'ok / ok', 'role_grant_offer_terminal / ok')
+        await acceptedOr(world, one.offer_id, came[0] as { reason: string }, 'superseded')
+        assert.equal((await active(world, one.bob.actor_id)).length, came[0]?.reason === 'ok' ? 1 : 0)
+        return what
+      },
+    }
+  }

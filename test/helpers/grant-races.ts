@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { sql } from '../../src/db/db.ts'
-import { destroy, offered, offerTo, revoke } from './grant-race-cast.ts'
+import { acceptWhileGrantorEnds, destroy, offered, offerTo, revoke } from './grant-race-cast.ts'
 import {
   acceptedOr,
   active,
@@ -172,18 +172,9 @@ export const acceptRaces: Record<string, GrantRace> = {
     }
   },
 
-  'R11 accept × revoke of the grantor’s grant': async (world) => {
-    const { accept, ada, bob, offer_id } = await offered(world)
-    return {
-      contenders: [accept, revoke(world, ada)],
-      judge: async (came) => {
-        const what = oneOf(came, 'ok / ok', `${terminal} / ok`)
-        await acceptedOr(world, offer_id, came[0] as { reason: string }, 'superseded')
-        assert.equal((await active(world, bob.actor_id)).length, came[0]?.reason === 'ok' ? 1 : 0)
-        return what
-      },
-    }
-  },
+  'R11 accept × revoke of the grantor’s grant': acceptWhileGrantorEnds((world, { ada }) =>
+    revoke(world, ada),
+  ),
 
   'R12 accept × sweep at the end of the offer': async (world) => {
     const { accept, offer_id } = await offered(world)

@@ -2,11 +2,13 @@ import type pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { defaultSchema } from '../../src/db/locate.ts'
 import { toUrl } from '../../src/testing/cluster.ts'
-import { emptyDatabase } from '../fresh-database.ts'
+import { type emptyDatabase, migratedDatabase } from '../fresh-database.ts'
 
-/** An empty database on the cluster of the test run, and the settings that a server needs to use it. */
-export async function ownPostgres(): Promise<{ env: Record<string, string>; open(): Promise<pg.Client> }> {
-  const database = await emptyDatabase({ schema: defaultSchema })
+/** A database on the cluster of the test run, by default with the tables, and the settings that a server needs to use it. */
+export async function ownPostgres(
+  make: typeof emptyDatabase = migratedDatabase,
+): Promise<{ env: Record<string, string>; open(): Promise<pg.Client> }> {
+  const database = await make({ schema: defaultSchema })
   onTestFinished(() => database.drop())
   return {
     env: {

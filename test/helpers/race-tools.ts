@@ -16,7 +16,7 @@ export const operator = { via: 'race' }
 
 export const admin = (world: TestService): Promise<TestAccount> => world.account({ roles: ['admin'] })
 
-type Contender = () => Promise<unknown>
+export type Contender = () => Promise<unknown>
 
 export const call =
   ({ service }: TestService, { cookie }: TestAccount, method: string, params?: object): Contender =>
@@ -72,17 +72,6 @@ function reasonOf(error: unknown): string {
 
 export function only(outcomes: readonly string[], allowed: readonly string[]): void {
   for (const outcome of outcomes) assert.ok(allowed.includes(outcome), `${outcome} is no allowed outcome`)
-}
-
-export async function oneEnds(
-  world: TestService,
-  outcomes: readonly string[],
-  refusals: readonly string[],
-): Promise<Outcome> {
-  assert.equal(outcomes.filter((one) => one === 'ok').length, 1, `exactly one succeeds: ${outcomes}`)
-  only(outcomes, ['ok', ...refusals])
-  assert.equal(await adminCount(world), 1, 'one global admin remains')
-  return outcomes.join(' / ')
 }
 
 export const rows = <T>({ service }: TestService, statement: Sql): Promise<T[]> =>

@@ -7,14 +7,20 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { postmasterPid, stopPostgres } from '../../src/embedded/postgres-process.ts'
+import { inMemory } from '../memory.ts'
 
 const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
 
 const running = new Map<ChildProcess, string>()
 
-/** A parent for working directories. Processes that still run in one are killed before it is removed. */
-export async function workspace(): Promise<{ make(name: string): Promise<string>; remove(): Promise<void> }> {
-  const root = await realpath(await mkdtemp(join(tmpdir(), 'ck-run-')))
+/**
+ * A parent for working directories, in memory unless told otherwise: `initdb` and each start wait for the disk.
+ * Processes that still run in one are killed before it is removed.
+ */
+export async function workspace(
+  within = inMemory() ?? tmpdir(),
+): Promise<{ make(name: string): Promise<string>; remove(): Promise<void> }> {
+  const root = await realpath(await mkdtemp(join(within, 'ck-run-')))
   // If the test runs as root, the user of the database must be able to enter.
   await chmod(root, 0o711)
   return {

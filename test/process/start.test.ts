@@ -2,6 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { emptyDatabase } from '../fresh-database.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import {
   bootstrap,
@@ -139,7 +140,7 @@ test('every problem of a configuration is listed at once, with exit code 78 and 
 
 test('on a PostgreSQL of its own it serves the same, and logs secrets as ***', async () => {
   const cwd = await space.make('postgres')
-  const { env } = await ownPostgres()
+  const { env } = await ownPostgres(emptyDatabase)
   const server = await startServer(cwd, env)
   const { settings } = await server.logged('started')
   expect(settings).toMatchObject({ cookie_keys: '***', database_url: '***' })

@@ -1,34 +1,32 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test as it } from 'vitest'
+import { afterEach, describe, expect, test as it } from 'vitest'
 import { graph } from '../../../test/helpers/cell-graphs.ts'
 import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { CellDataIssues, type CellHooks } from '../../registry/hooks.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
 /** The hooks of the running test; the service calls whatever is set here. */
 let hooks: CellHooks = {}
 const seen: string[] = []
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    hooks: {
-      validateData(kind, data) {
-        seen.push(`data ${kind} ${data.name}`)
-        return hooks.validateData ? hooks.validateData(kind, data) : data
-      },
-      authorizeCreate(caller, input) {
-        seen.push(`${input.operation} ${input.kind}`)
-        return hooks.authorizeCreate ? hooks.authorizeCreate(caller, input) : true
-      },
+const test = await serviceForFile({
+  hooks: {
+    validateData(kind, data) {
+      seen.push(`data ${kind} ${data.name}`)
+      return hooks.validateData ? hooks.validateData(kind, data) : data
     },
-  })
-  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
+    authorizeCreate(caller, input) {
+      seen.push(`${input.operation} ${input.kind}`)
+      return hooks.authorizeCreate ? hooks.authorizeCreate(caller, input) : true
+    },
+  },
 })
-afterAll(() => test.close())
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 afterEach(() => {
   hooks = {}
   seen.length = 0
@@ -37,7 +35,7 @@ afterEach(() => {
 type Input = Parameters<TestAccount['client']['cell_clone']>[0]
 /** A visible root `a` of kind `top` with the child `b` of kind `leaf`. */
 const pair = () =>
-  graph(test, bob.actor_id, [['a', 'b', '#1']], {
+  graph(test, bob.actor_id, ['a #1 b'], {
     a: { kind: 'top', visibility: 'public', data: { name: 'a', n: 1 } },
     b: { kind: 'leaf', visibility: 'public', data: { name: 'b' } },
   })

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { chain, children } from '../../../test/helpers/cell-graphs.ts'
 import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario } from '../../testing/index.ts'
 
 const sent: string[] = []
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-beforeAll(async () => {
-  test = await testService({ onStatement: (text) => sent.push(text) })
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ onStatement: (text) => sent.push(text) })
+const [ada, bob] = await Promise.all([test.account(), test.account()])
 
 const made = (row: Parameters<typeof cellRow>[1] = {}) => cellRow(test, { created_by: ada.actor_id, ...row })
 const clone = (source_id: string, deep = true) => ada.client.cell_clone({ source_id, deep })

@@ -1,30 +1,28 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test as it } from 'vitest'
+import { afterEach, describe, expect, test as it } from 'vitest'
 import { graph, seen } from '../../../test/helpers/cell-graphs.ts'
 import { cellRow, endCellGrant, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { rival } from '../../../test/helpers/race.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario } from '../../testing/index.ts'
 
 /** Runs inside the call, between the walk and the copy, if the root requests it. */
 let meanwhile: () => Promise<unknown> = async () => {}
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    hooks: {
-      async validateData(_kind: string | null, data: Record<string, unknown>) {
-        if (data.name === 'a') await meanwhile()
-        return data
-      },
+const test = await serviceForFile({
+  hooks: {
+    async validateData(_kind: string | null, data: Record<string, unknown>) {
+      if (data.name === 'a') await meanwhile()
+      return data
     },
-  })
-  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
+  },
 })
-afterAll(() => test.close())
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 afterEach(() => {
   meanwhile = async () => {}
 })
@@ -35,11 +33,7 @@ const tree = () =>
   graph(
     test,
     bob.actor_id,
-    [
-      ['a', 'b', '#1'],
-      ['a', 'c', 'field'],
-      ['b', 'c', '#1'],
-    ],
+    ['a #1 b', 'a field c', 'b #1 c'],
     Object.fromEntries(['a', 'b', 'c'].map((name) => [name, { visibility: 'public' as const }])),
   )
 
@@ -71,7 +65,7 @@ describe('a clone is one snapshot, whatever changes while it runs', () => {
   })
 
   it('the right to view, as of that snapshot', async () => {
-    const ids = await graph(test, bob.actor_id, [['a', 'b', '#1']])
+    const ids = await graph(test, bob.actor_id, ['a #1 b'])
     for (const id of Object.values(ids)) await test.cellGrant(id, 'viewer', { actor_id: ada.actor_id })
     meanwhile = () => endCellGrant(test, ids.b as string, ada.actor_id)
     expect((await clone(ids.a)).cloned_count).toBe(2)
@@ -83,11 +77,7 @@ it('if a role expires while it runs, cells that only this role admits to are lef
   const ids = await graph(
     test,
     bob.actor_id,
-    [
-      ['a', 'b', '#1'],
-      ['b', 'c', '#1'],
-      ['a', 'd', '#2'],
-    ],
+    ['a #1 b', 'b #1 c', 'a #2 d'],
     Object.fromEntries(['a', 'c', 'd'].map((name) => [name, { visibility: 'public' as const }])),
   )
   await test.cellGrant(ids.b as string, 'viewer', { role: 'guest', scope_id: null })

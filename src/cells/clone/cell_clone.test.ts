@@ -1,23 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
-import { graph } from '../../../test/helpers/cell-graphs.ts'
-import { cellRow } from '../../../test/helpers/cell-rows.ts'
+import { describe, expect, test as it } from 'vitest'
+import { graph, seen } from '../../../test/helpers/cell-graphs.ts'
+import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
+import { scenario, type TestAccount, testService } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob, root] = await Promise.all([
-    test.account({ roles: ['team'] }),
-    test.account(),
-    test.account({ roles: ['admin'] }),
-  ])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob, root] = await Promise.all([
+  test.account({ roles: ['team'] }),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 type Input = Parameters<TestAccount['client']['cell_clone']>[0]
 const clone = (source_id: string | undefined, more: Partial<Input> = {}, by = ada) =>
@@ -128,11 +122,11 @@ describe('refused, with nothing written', () => {
 describe('a shallow clone', () => {
   it('has the edges of the root with their names, positions and far cells, itself included', async () => {
     const ids = await graph(test, ada.actor_id, [
-      ['root', 'child', 'first'],
-      ['root', 'child', '#1'],
-      ['root', 'other', '#2'],
-      ['root', 'root', 'self'],
-      ['child', 'other', 'next'],
+      'root first child',
+      'root #1 child',
+      'root #2 other',
+      'root self root',
+      'child next other',
     ])
     const { cell, cloned_count } = await clone(ids.root)
     expect(cloned_count).toBe(1)
@@ -149,24 +143,128 @@ describe('a shallow clone', () => {
   })
 
   it('drops edges to cells that the caller may not view', async () => {
-    const ids = await graph(
-      test,
-      bob.actor_id,
-      [
-        ['root', 'hidden', 'a'],
-        ['root', 'deleted', '#1'],
-        ['root', 'open', '#2'],
-      ],
-      {
-        root: { visibility: 'public' },
-        open: { visibility: 'public' },
-        deleted: { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' },
-      },
-    )
+    const ids = await graph(test, bob.actor_id, ['root a hidden', 'root #1 deleted', 'root #2 open'], {
+      root: { visibility: 'public' },
+      open: { visibility: 'public' },
+      deleted: { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' },
+    })
     const { cell } = await clone(ids.root)
     const { fields, items } = await root.client.cell_get({ id: cell.id })
     expect(fields).toEqual([])
     expect(items.map(({ child_id }) => child_id)).toEqual([ids.open])
+  })
+})
+
+describe('a deep clone', () => {
+  const copied = async (edges: Parameters<typeof graph>[2], start = 'a') => {
+    const ids = await graph(test, ada.actor_id, edges)
+    const { cell, cloned_count } = await clone(ids[start], deep)
+    return { ids, cell, cloned_count, before: await seen(ada, ids[start] as string) }
+  }
+  const shapes: [string, number, Parameters<typeof graph>[2]][] = [
+    ['a cell that leads to itself', 1, ['a #1 a']],
+    ['a cycle of three', 3, ['a next b', 'b #1 c', 'c next a']],
+    ['a child listed twice, and by a field too', 2, ['a #1 b', 'a #2 b', 'a f b']],
+    ['a diamond', 4, ['a #1 b', 'a #2 c', 'b x d', 'c x d']],
+    ['a child with a shortcut', 4, ['a #1 b', 'b #1 c', 'c #1 d', 'a end d']],
+  ]
+  it.each(shapes)('of %s is the same shape over new cells', async (_what, count, edges) => {
+    const { ids, cell, cloned_count, before } = await copied(edges)
+    expect(cloned_count).toBe(count)
+    expect(await seen(ada, cell.id)).toEqual(before)
+    const reached = async (id: string, all = new Set<string>()): Promise<Set<string>> => {
+      if (all.has(id)) return all
+      all.add(id)
+      const { fields, items } = await ada.client.cell_get({ id })
+      const far = [...fields.map(({ target_id }) => target_id), ...items.map(({ child_id }) => child_id)]
+      for (const one of far) await reached(one, all)
+      return all
+    }
+    const clones = await reached(cell.id)
+    expect(clones.size).toBe(count)
+    for (const id of Object.values(ids)) expect(clones).not.toContain(id)
+  })
+
+  it('patches the root only; children keep data, kind and visibility and are the caller’s', async () => {
+    const ids = await graph(test, bob.actor_id, ['a #1 b'], {
+      a: { visibility: 'public', data: { name: 'a' } },
+      b: { visibility: 'public', kind: 'leaf', path: 'the/leaf', data: { name: 'b', n: 1 } },
+    })
+    const { cell } = await clone(ids.a, { ...deep, with_data_patch: { n: 2 } })
+    expect(cell.data).toEqual({ name: 'a', n: 2 })
+    const { items } = await ada.client.cell_get({ id: cell.id })
+    expect((await ada.client.cell_get({ id: items[0]?.child_id as string })).cell).toMatchObject({
+      kind: 'leaf',
+      visibility: 'public',
+      path: null,
+      data: { name: 'b', n: 1 },
+      version: 1,
+      created_by: ada.actor_id,
+    })
+  })
+
+  it('includes what the caller may view by any right, but neither hidden cells nor what is behind them', async () => {
+    const ids = await graph(
+      test,
+      bob.actor_id,
+      [
+        'a #1 granted',
+        'a #2 byRole',
+        'a #3 hidden',
+        'a #4 deleted',
+        'hidden #1 behind',
+        'deleted #1 behind',
+        'byRole f open',
+        'open f hidden',
+      ],
+      {
+        a: { visibility: 'public' },
+        open: { visibility: 'public' },
+        behind: { visibility: 'public' },
+        deleted: { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' },
+      },
+    )
+    await test.cellGrant(ids.granted as string, 'viewer', { actor_id: ada.actor_id })
+    await test.cellGrant(ids.byRole as string, 'editor', { role: 'team', scope_id: null })
+    const { cell, cloned_count } = await clone(ids.a, deep)
+    expect(cloned_count).toBe(4)
+    expect(await seen(root, cell.id)).toEqual(['a #1 granted', 'a #2 byRole', 'byRole f open'])
+    expect(await seen(ada, cell.id)).toEqual(await seen(ada, ids.a as string))
+    expect((await clone(ids.a, deep, root)).cloned_count).toBe(6)
+    expect((await clone(ids.a, deep, await test.account())).cloned_count).toBe(1)
+  })
+
+  it('leaves the sources as they are, and two clones share nothing', async () => {
+    const { ids, cell } = await copied(['a #1 b'])
+    const { cell: again } = await clone(ids.a, deep)
+    const [one, two] = await Promise.all(
+      [cell, again].map(async ({ id }) => (await ada.client.cell_get({ id })).items[0]?.child_id as string),
+    )
+    expect(new Set([ids.b, one, two]).size).toBe(3)
+    await ada.client.cell_update({ cell_id: one as string, data: { changed: true } })
+    expect((await ada.client.cell_get({ id: ids.b as string })).cell.data).toEqual({ name: 'b' })
+  })
+
+  it('of a clone is possible, and its edges can be changed independently', async () => {
+    const { cell } = await copied(['a f b'])
+    const { fields } = await ada.client.cell_get({ id: cell.id })
+    await fieldRow(test, cell.id, 'more', fields[0]?.target_id as string)
+    await itemRow(test, fields[0]?.target_id as string, '1', cell.id)
+    const { cell: second, cloned_count } = await clone(cell.id, deep)
+    expect(cloned_count).toBe(2)
+    expect(await seen(ada, second.id)).toEqual(['a f b', 'a more b', 'b #1 a'])
+  })
+
+  it('leaves one audit row, whatever its size', async () => {
+    const ids = await graph(
+      test,
+      ada.actor_id,
+      Array.from({ length: 49 }, (_, n) => `a #${n} child-${n}`),
+    )
+    const answer = await scenario(test, () => clone(ids.a, deep), {
+      audit: [{ event_type: 'cell_clone' }],
+    })
+    expect(answer.cloned_count).toBe(50)
   })
 })
 

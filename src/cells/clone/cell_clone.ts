@@ -10,7 +10,7 @@ import { issue } from '../../wire/issues.ts'
 import { Uuid } from '../../wire/types.ts'
 import { me, tier } from '../access.ts'
 import { Cell, cellWriteError } from '../cells.ts'
-import { checkData, compactBytes, DataPatch, mergePatch, sameJson } from '../data.ts'
+import { checkData, compactBytes, DataPatch, dataRule, mergePatch, sameJson } from '../data.ts'
 import { mayCreate, validated } from '../hooks.ts'
 import { clonesUnderWay, noQuota, quotaOf, storeWithin } from '../usage.ts'
 import { type Copy, copyStatement } from './copy.ts'
@@ -103,7 +103,7 @@ function patched(stored: CellData, patch: CellData): CellData {
   if (Object.hasOwn(patch, 'kind')) throw refusal('cell_kind_in_data')
   const merged = mergePatch(stored, patch)
   const problem = checkData(merged)
-  if (problem) throw refusal('invalid_params', { issues: [issue(['with_data_patch'], problem)] })
+  if (problem) throw refusal('invalid_params', { issues: [issue(['with_data_patch'], problem, dataRule)] })
   return merged
 }
 

@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import {
-  type AccessTable,
   accessTable,
   as,
   type Caller,
@@ -10,31 +9,25 @@ import {
 } from '../../../test/helpers/access-table.ts'
 import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
-import { type TestService, testService } from '../../testing/index.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 
 /** Every kind of caller against every kind of cell, in every method of fields and items, as anchor and as far cell. */
 
-let test: TestService
-let table: AccessTable
-/** A public cell with edges to and from every cell of the table. */
-let hub: string
 /** A cell that each caller may edit. */
 const mine = new Map<Caller, string>()
 let made = 0
-beforeAll(async () => {
-  test = await testService()
-  table = await accessTable(test)
-  hub = await cellRow(test, { visibility: 'public' })
-  for (const caller of table.callers.values())
-    mine.set(caller, await cellRow(test, { created_by: caller.actor_id }))
-  for (const [i, { id }] of [...table.targets.values()].entries()) {
-    await fieldRow(test, hub, `f${i}`, id)
-    await itemRow(test, hub, `${i}`, id)
-    await fieldRow(test, id, 'hub', hub)
-    await itemRow(test, id, 'hub', hub)
-  }
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const table = await accessTable(test)
+/** A public cell with edges to and from every cell of the table. */
+const hub = await cellRow(test, { visibility: 'public' })
+for (const caller of table.callers.values())
+  mine.set(caller, await cellRow(test, { created_by: caller.actor_id }))
+for (const [i, { id }] of [...table.targets.values()].entries()) {
+  await fieldRow(test, hub, `f${i}`, id)
+  await itemRow(test, hub, `${i}`, id)
+  await fieldRow(test, id, 'hub', hub)
+  await itemRow(test, id, 'hub', hub)
+}
 
 /** An unused name or position. */
 const fresh = () => `k${++made}`

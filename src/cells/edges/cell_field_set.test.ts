@@ -1,23 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow } from '../../../test/helpers/cell-rows.ts'
 import { rpc } from '../../../test/helpers/http.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario } from '../../testing/index.ts'
 
 const missing = '11111111-1111-4111-8111-111111111111'
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let source_id: string
-let target_id: string
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-  source_id = await cellRow(test, { created_by: ada.actor_id })
-  target_id = await cellRow(test, { created_by: bob.actor_id, visibility: 'public' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob] = await Promise.all([test.account(), test.account()])
+const source_id = await cellRow(test, { created_by: ada.actor_id })
+const target_id = await cellRow(test, { created_by: bob.actor_id, visibility: 'public' })
 
 const set = (name: string, to = target_id, from = source_id) =>
   ada.client.cell_field_set({ source_id: from, name, target_id: to })

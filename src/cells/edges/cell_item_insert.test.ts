@@ -1,23 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { rpc } from '../../../test/helpers/http.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario } from '../../testing/index.ts'
 
 const missing = '11111111-1111-4111-8111-111111111111'
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let parent_id: string
-let child_id: string
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-  parent_id = await cellRow(test, { created_by: ada.actor_id })
-  child_id = await cellRow(test, { created_by: bob.actor_id, visibility: 'public' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob] = await Promise.all([test.account(), test.account()])
+const parent_id = await cellRow(test, { created_by: ada.actor_id })
+const child_id = await cellRow(test, { created_by: bob.actor_id, visibility: 'public' })
 
 const insert = (position: string, child = child_id, parent = parent_id) =>
   ada.client.cell_item_insert({ parent_id: parent, child_id: child, position })

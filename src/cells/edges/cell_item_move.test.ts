@@ -1,27 +1,21 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test as it } from 'vitest'
+import { beforeEach, describe, expect, test as it } from 'vitest'
 import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { rpc } from '../../../test/helpers/http.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let child_id: string
 let parent_id: string
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-  child_id = await cellRow(test, { created_by: bob.actor_id, visibility: 'public' })
-})
+const test = await serviceForFile()
+const [ada, bob] = await Promise.all([test.account(), test.account()])
+const child_id = await cellRow(test, { created_by: bob.actor_id, visibility: 'public' })
 beforeEach(async () => {
   parent_id = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
   await itemRow(test, parent_id, 'a', child_id)
   await test.service.app.db.run(sql`
     update cell_item set created_at = '2026-01-01T00:00:00Z' where parent_id = ${parent_id}`)
 })
-afterAll(() => test.close())
 
 const move = (position: string, new_position: string, { client } = ada) =>
   client.cell_item_move({ parent_id, position, new_position })

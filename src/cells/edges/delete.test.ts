@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { type Sql, sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
 /** `cell_field_delete` and `cell_item_delete`. */
 
 const missing = '11111111-1111-4111-8111-111111111111'
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let from: string
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-  from = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob] = await Promise.all([test.account(), test.account()])
+const from = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
 
 type Kind = {
   row: typeof fieldRow

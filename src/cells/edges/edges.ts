@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Sql, sql } from '../../db/sql.ts'
+import { worded } from '../../wire/rules.ts'
 import { Uuid } from '../../wire/types.ts'
 import { tier, tiers } from '../access.ts'
 
@@ -16,9 +17,15 @@ export const Item = z.object({
 })
 export type Item = z.output<typeof Item>
 
-export const FieldName = z.string().regex(/^[a-z][a-z0-9_]{0,63}$/)
+export const FieldName = z
+  .string()
+  .regex(
+    worded(/^[a-z][a-z0-9_]{0,63}$/, 'A letter a to z, then up to 63 of a to z, 0 to 9 and _, are required.'),
+  )
 /** Opaque, sorted by bytes; the client chooses it and the server never rewrites it. */
-export const Position = z.string().regex(/^[0-9A-Za-z]{1,200}$/)
+export const Position = z
+  .string()
+  .regex(worded(/^[0-9A-Za-z]{1,200}$/, '1 to 200 of 0 to 9, A to Z and a to z are required.'))
 
 /** A table of edges. An edge belongs to its anchor `from`, has a `key` unique there, and leads to the far cell `to`. */
 export type Edges = { table: string; from: string; key: string; to: string }

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, expect, test as it } from 'vitest'
+import { expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
 const max = 3
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ max_cell_edges: max })
-  ada = await test.account()
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ max_cell_edges: max })
+const ada = await test.account()
 
 const made = async (by = ada) => (await by.client.cell_create({ data: {} })).cell.id
 const set = (source_id: string, name: string, target_id: string, by = ada) =>

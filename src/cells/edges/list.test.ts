@@ -1,23 +1,21 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { rpc, send } from '../../../test/helpers/http.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { type Sql, sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
 /** `cell_field_list` and `cell_item_list`. */
 
 const missing = '11111111-1111-4111-8111-111111111111'
 const open = { visibility: 'public' } as const
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 type Row = Record<string, string>
 type Ends = { from?: string; to?: string }

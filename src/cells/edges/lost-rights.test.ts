@@ -1,26 +1,21 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test as it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test as it } from 'vitest'
 import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { type Rival, rival } from '../../../test/helpers/race.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
 /**
  * Rights that are lost between the lock of the anchor and the write. The call waits for the lock, which a rival
  * holds, and checks rights as of before the wait; the rival's transaction also takes a right away.
  */
 
-let test: TestService
-let ada: TestAccount
-let editor: TestAccount
 let parent: string
 let child: string
 let other: Rival
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, editor] = await Promise.all([test.account(), test.account()])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, editor] = await Promise.all([test.account(), test.account()])
 beforeEach(async () => {
   other = await rival(test.databaseUrl)
   parent = await cellRow(test, { created_by: ada.actor_id })

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, test as it } from 'vitest'
+import { expect, test as it } from 'vitest'
 import { cellRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import type { TestAccount } from '../../testing/index.ts'
 
-let test: TestService
-let accounts: TestAccount[]
-beforeAll(async () => {
-  test = await testService()
-  accounts = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const accounts = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
 
 type Event = { event_type: string; metadata: Record<string, string> }
 

@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { emptyDatabaseWith } from '../../../test/fresh-database.ts'
 import { cellRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { migrate } from '../../db/migrate.ts'
 import { toUrl } from '../../testing/cluster.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { type TestAccount, testService } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob] = await Promise.all([test.account(), test.account()])
 
 type Input = { limit?: number | null; cursor?: string | null }
 type Page = { keys: string[]; next_cursor: string | null }

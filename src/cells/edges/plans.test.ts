@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 
 /**
  * Popular cells among 30 000 with few edges, so that the planner expects few. One has edges to and from hidden
@@ -11,53 +11,45 @@ import { type TestAccount, type TestService, testService } from '../../testing/i
  */
 const many = 10_000
 
-let test: TestService
-let bob: TestAccount
-/** All but three of its edges, in both directions, are with hidden cells. */
-let shy: string
-/** Its edges, in both directions, are with public cells. */
-let open: string
-beforeAll(async () => {
-  test = await testService()
-  bob = await test.account({ roles: ['one', 'two', 'three'] })
-  const { db } = test.service.app
-  ;[shy, open] = [
-    await cellRow(test, { visibility: 'public' }),
-    await cellRow(test, { visibility: 'public' }),
-  ]
-  await cellRows(test, many, { kind: sql`'hidden'` })
-  await cellRows(test, many, { kind: sql`'open'`, visibility: sql`'public'` })
-  await cellRows(test, many, { kind: sql`'other'`, visibility: sql`'public'` })
-  await db.run(sql`
-    update cell set created_by = ${bob.actor_id}::uuid
-    where id in (select id from cell where kind = 'hidden' order by id limit 3)`)
-  // Grants on other cells, so that those of one cell are a small part.
-  await db.run(sql`
-    insert into cell_grant (cell_id, level, role, cell_created_at)
-    select id, 'viewer', role, created_at from cell, unnest('{x,y}'::text[]) role where kind = 'hidden'`)
-  for (const [hub, kind] of [
-    [shy, 'hidden'],
-    [open, 'open'],
-  ] as const) {
-    await db.run(sql`
-      insert into cell_field (source_id, name, target_id)
-      select id, 'to', ${hub}::uuid from cell where kind = ${kind}
-      union all select ${hub}::uuid, 'k' || row_number() over (order by id), id from cell where kind = ${kind}`)
-    await db.run(sql`
-      insert into cell_item (parent_id, position, child_id)
-      select id, '1', ${hub}::uuid from cell where kind = ${kind}
-      union all select ${hub}::uuid, 'k' || row_number() over (order by id), id from cell where kind = ${kind}`)
-  }
+const test = await serviceForFile()
+const bob = await test.account({ roles: ['one', 'two', 'three'] })
+const { db } = test.service.app
+/** All edges of `shy` but three, in both directions, are with hidden cells; those of `open` are with public ones. */
+const [shy, open] = [
+  await cellRow(test, { visibility: 'public' }),
+  await cellRow(test, { visibility: 'public' }),
+]
+await cellRows(test, many, { kind: sql`'hidden'` })
+await cellRows(test, many, { kind: sql`'open'`, visibility: sql`'public'` })
+await cellRows(test, many, { kind: sql`'other'`, visibility: sql`'public'` })
+await db.run(sql`
+  update cell set created_by = ${bob.actor_id}::uuid
+  where id in (select id from cell where kind = 'hidden' order by id limit 3)`)
+// Grants on other cells, so that those of one cell are a small part.
+await db.run(sql`
+  insert into cell_grant (cell_id, level, role, cell_created_at)
+  select id, 'viewer', role, created_at from cell, unnest('{x,y}'::text[]) role where kind = 'hidden'`)
+for (const [hub, kind] of [
+  [shy, 'hidden'],
+  [open, 'open'],
+] as const) {
   await db.run(sql`
     insert into cell_field (source_id, name, target_id)
-    select id, 'to' || n, id from cell, generate_series(1, 2) n where kind = 'other'`)
+    select id, 'to', ${hub}::uuid from cell where kind = ${kind}
+    union all select ${hub}::uuid, 'k' || row_number() over (order by id), id from cell where kind = ${kind}`)
   await db.run(sql`
     insert into cell_item (parent_id, position, child_id)
-    select id, 'to' || n, id from cell, generate_series(1, 2) n where kind = 'other'`)
-  for (const table of ['cell', 'cell_grant', 'cell_field', 'cell_item', 'role_grant'])
-    await db.run(sql`analyze ${sql.raw(table)}`)
-})
-afterAll(() => test.close())
+    select id, '1', ${hub}::uuid from cell where kind = ${kind}
+    union all select ${hub}::uuid, 'k' || row_number() over (order by id), id from cell where kind = ${kind}`)
+}
+await db.run(sql`
+  insert into cell_field (source_id, name, target_id)
+  select id, 'to' || n, id from cell, generate_series(1, 2) n where kind = 'other'`)
+await db.run(sql`
+  insert into cell_item (parent_id, position, child_id)
+  select id, 'to' || n, id from cell, generate_series(1, 2) n where kind = 'other'`)
+for (const table of ['cell', 'cell_grant', 'cell_field', 'cell_item', 'role_grant'])
+  await db.run(sql`analyze ${sql.raw(table)}`)
 
 type Input = { limit: number; cursor?: string }
 type Page = { fields?: unknown[]; items?: unknown[]; next_cursor: string | null }

@@ -1,26 +1,20 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test as it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../../test/helpers/outcome.ts'
 import { type Rival, rival } from '../../../test/helpers/race.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let editor: TestAccount
-let root: TestAccount
 let parent: string
 let child: string
 let other: Rival
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, editor, root] = await Promise.all([
-    test.account(),
-    test.account(),
-    test.account({ roles: ['admin'] }),
-  ])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, editor, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 beforeEach(async () => {
   other = await rival(test.databaseUrl)
   parent = await cellRow(test, { created_by: ada.actor_id })

@@ -1,36 +1,27 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test as it } from 'vitest'
+import { beforeEach, describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 
 /** Statements of the running call, without BEGIN and COMMIT. */
 const sent: string[] = []
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
 let own: string
-let open: string
-let hidden: string
-let deleted: string
 const missing = '11111111-1111-4111-8111-111111111111'
-beforeAll(async () => {
-  test = await testService({ onStatement: (text) => sent.push(text) })
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-  open = await cellRow(test, { visibility: 'public' })
-  hidden = await cellRow(test, { created_by: bob.actor_id })
-  deleted = await cellRow(test, { created_by: ada.actor_id, deleted_at: '2026-01-01T00:00:00Z' })
-  for (const id of [hidden, deleted]) {
-    await fieldRow(test, id, 'a', open)
-    await itemRow(test, id, 'a', open)
-  }
-})
+const test = await serviceForFile({ onStatement: (text) => sent.push(text) })
+const [ada, bob] = await Promise.all([test.account(), test.account()])
+const open = await cellRow(test, { visibility: 'public' })
+const hidden = await cellRow(test, { created_by: bob.actor_id })
+const deleted = await cellRow(test, { created_by: ada.actor_id, deleted_at: '2026-01-01T00:00:00Z' })
+for (const id of [hidden, deleted]) {
+  await fieldRow(test, id, 'a', open)
+  await itemRow(test, id, 'a', open)
+}
 beforeEach(async () => {
   own = await cellRow(test, { created_by: ada.actor_id })
   await fieldRow(test, own, 'a', open)
   await itemRow(test, own, 'a', open)
 })
-afterAll(() => test.close())
 
 /** The outcome of a call and its statements: `c` reads the caller, `s` is one of the method, `A` writes audit rows. */
 async function statements(call: () => Promise<unknown>): Promise<string> {

@@ -1,24 +1,22 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    roles: [
-      { name: 'team', grant_paths: [] },
-      { name: 'r', grant_paths: [] },
-    ],
-  })
-  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
+const test = await serviceForFile({
+  roles: [
+    { name: 'team', grant_paths: [] },
+    { name: 'r', grant_paths: [] },
+  ],
 })
-afterAll(() => test.close())
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 type Input = Parameters<TestAccount['client']['cell_grant_create']>[0]
 const cell = (row: Parameters<typeof cellRow>[1] = {}) => cellRow(test, { created_by: ada.actor_id, ...row })

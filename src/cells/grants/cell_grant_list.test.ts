@@ -1,20 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test as it } from 'vitest'
+import { expect, test as it } from 'vitest'
 import { cellRow } from '../../../test/helpers/cell-rows.ts'
 import { call, rpc } from '../../../test/helpers/http.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 const cell = (row: Parameters<typeof cellRow>[1] = {}) => cellRow(test, { created_by: ada.actor_id, ...row })
 /** Grants with two timestamps, so that ids decide the order within each. */

@@ -1,23 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../../test/helpers/cell-rows.ts'
 import { call, rpc } from '../../../test/helpers/http.ts'
 import { reasonOf, tally } from '../../../test/helpers/outcome.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob, root] = await Promise.all([
-    test.account(),
-    test.account({ roles: ['team'] }),
-    test.account({ roles: ['admin'] }),
-  ])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account({ roles: ['team'] }),
+  test.account({ roles: ['admin'] }),
+])
 
 const cell = (row: Parameters<typeof cellRow>[1] = {}) => cellRow(test, { created_by: ada.actor_id, ...row })
 const toBob = () => ({ actor_id: bob.actor_id })

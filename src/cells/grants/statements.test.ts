@@ -1,25 +1,20 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import type { TestAccount } from '../../testing/index.ts'
 
 /** How many statements the methods that share cells send, and how many rows these touch. */
 
 const sent: string[] = []
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-beforeAll(async () => {
-  test = await testService({
-    onStatement: (text) => sent.push(text),
-    roles: [{ name: 'team', grant_paths: [] }],
-  })
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
+const test = await serviceForFile({
+  onStatement: (text) => sent.push(text),
+  roles: [{ name: 'team', grant_paths: [] }],
 })
-afterAll(() => test.close())
+const [ada, bob] = await Promise.all([test.account(), test.account()])
 
 /** The outcome and the statements: `c` reads the caller, `s` is one of the method, `n` looks for rows to number, `A` writes audit rows. */
 async function statements(call: () => Promise<unknown>): Promise<string> {

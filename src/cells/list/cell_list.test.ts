@@ -1,19 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows, grantRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { scenario, type TestAccount } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob, root] = await Promise.all([test.account(), test.account(), test.account({ roles: ['admin'] })])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob, root] = await Promise.all([
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
 
 type Input = Parameters<TestAccount['client']['cell_list']>[0]
 const ids = async (client: TestAccount['client'], input?: Input): Promise<string[]> =>

@@ -22,9 +22,11 @@ const input = z.strictObject({
   shared_with: z.literal('me').optional(),
   order_by: z.enum(['created_at', 'updated_at']).optional(),
   order_direction: z.enum(['asc', 'desc']).optional(),
-  limit: Int(1, limitMax).nullish(),
+  limit: Int(1, limitMax).nullish().describe(`The number of \`ids\`, else ${limitDefault}, if left out.`),
   cursor: CursorText,
 })
+
+const orderRule = 'Leave it out: with `path_prefix` the order is that of the paths.'
 
 export const cell_list = query({
   doc: 'A page of the cells that the caller may view and that pass every filter, newest first by default. With `path_prefix` they come in the order of their paths; `order_by` is refused beside it.',
@@ -41,7 +43,9 @@ export const cell_list = query({
   refine({ cursor, limit, ...sent }, { actor, app, fail }) {
     const { kind, visibility, created_by, path_prefix, shared_with } = sent
     const refuse = (key: string, code: 'invalid_value' | 'invalid_cursor') =>
-      refusal('invalid_params', { issues: [issue([key], code)] })
+      refusal('invalid_params', {
+        issues: [issue([key], code, code === 'invalid_value' ? orderRule : undefined)],
+      })
     const isByPath = path_prefix !== undefined
     if (isByPath && sent.order_by !== undefined) throw refuse('order_by', 'invalid_value')
     const order_by: ListInput['order_by'] = isByPath ? 'path' : (sent.order_by ?? 'created_at')

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { beforeAll, describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows, endRole } from '../../../test/helpers/cell-rows.ts'
 import { rpc } from '../../../test/helpers/http.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { type Sql, sql } from '../../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import type { TestAccount, TestService } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let bob: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, bob] = await Promise.all([test.account(), test.account()])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, bob] = await Promise.all([test.account(), test.account()])
 
 type Input = NonNullable<Parameters<TestAccount['client']['cell_list']>[0]>
 type Page = { cells: { id: string }[]; next_cursor: string | null }

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { afterPrefix } from '../../db/prefix.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import type { TestAccount } from '../../testing/index.ts'
 
-let test: TestService
-let ada: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const [ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
 
 type Input = Parameters<TestAccount['client']['cell_list']>[0]
 

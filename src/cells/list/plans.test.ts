@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test as it } from 'vitest'
+import { describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import type { TestAccount } from '../../testing/index.ts'
 
 /**
  * 24 000 cells, nearly all hidden and newer than what the callers see. A plan that walks hidden cells, sorts what
@@ -11,53 +12,44 @@ import { type TestAccount, type TestService, testService } from '../../testing/i
 const hidden = 20_000
 const granted = 3000
 const own = 2000
-let test: TestService
-let holder: TestAccount
-let stranger: TestAccount
-let owner: TestAccount
-let keeper: TestAccount
-let root: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ;[holder, stranger, owner, keeper, root] = await Promise.all([
-    test.account({ roles: ['reader'] }),
-    test.account(),
-    test.account(),
-    test.account(),
-    test.account({ roles: ['admin'] }),
-  ])
-  const { db } = test.service.app
-  await cellRows(test, own, {
-    kind: sql`case when i % 400 = 1 then 'rare' when i % 2 = 0 then 'note' else 'task' end`,
-    visibility: sql`case when i % 2 = 0 then 'public' else 'private' end`,
-    created_by: sql`${owner.actor_id}::uuid`,
-    path: sql`case when i % 100 < 2 then 'docs/' || i end`,
-    created_at: sql`'2024-01-01'::timestamptz + i * interval '1 second'`,
-  })
-  for (let i = 0; i < 5; i++) await cellRow(test, { kind: 'note', created_by: keeper.actor_id })
-  const { id: crowd } = await test.account()
-  const others = await Promise.all(Array.from({ length: 20 }, (_, i) => test.actor(crowd, `other ${i}`)))
-  await cellRows(test, hidden, {
-    created_by: sql`(${others}::uuid[])[1 + i % 20]`,
-    kind: sql`case when i % 2 = 0 then 'note' else 'k' || i % 1000 end`,
-    path: sql`case when i % 2 = 0 then 'docs/hidden/' || i end`,
-    created_at: sql`'2025-01-01'::timestamptz + i * interval '1 second'`,
-  })
-  await db.run(sql`
-    insert into cell_grant (cell_id, level, role, cell_created_at)
-    select id, 'viewer', 'reader', created_at from cell where created_at >= '2025-01-01' order by id limit ${granted}`)
-  // Grants of others, so that those of the holder are a small part of all.
-  await db.run(sql`
-    insert into cell_grant (cell_id, level, role, cell_created_at)
-    select id, 'viewer', 'role ' || created_at::text, created_at from cell
-    where id not in (select cell_id from cell_grant)`)
-  await db.run(sql`
-    insert into role_grant (actor_id, role)
-    select ${stranger.actor_id}::uuid, 'other ' || i from generate_series(1, 1000) i`)
-  await db.run(sql`update role_grant set revoked_at = now() where role like 'other %'`)
-  for (const table of ['cell', 'cell_grant', 'role_grant']) await db.run(sql`analyze ${sql.raw(table)}`)
+const test = await serviceForFile()
+const [holder, stranger, owner, keeper, root] = await Promise.all([
+  test.account({ roles: ['reader'] }),
+  test.account(),
+  test.account(),
+  test.account(),
+  test.account({ roles: ['admin'] }),
+])
+const { db } = test.service.app
+await cellRows(test, own, {
+  kind: sql`case when i % 400 = 1 then 'rare' when i % 2 = 0 then 'note' else 'task' end`,
+  visibility: sql`case when i % 2 = 0 then 'public' else 'private' end`,
+  created_by: sql`${owner.actor_id}::uuid`,
+  path: sql`case when i % 100 < 2 then 'docs/' || i end`,
+  created_at: sql`'2024-01-01'::timestamptz + i * interval '1 second'`,
 })
-afterAll(() => test.close())
+for (let i = 0; i < 5; i++) await cellRow(test, { kind: 'note', created_by: keeper.actor_id })
+const { id: crowd } = await test.account()
+const others = await Promise.all(Array.from({ length: 20 }, (_, i) => test.actor(crowd, `other ${i}`)))
+await cellRows(test, hidden, {
+  created_by: sql`(${others}::uuid[])[1 + i % 20]`,
+  kind: sql`case when i % 2 = 0 then 'note' else 'k' || i % 1000 end`,
+  path: sql`case when i % 2 = 0 then 'docs/hidden/' || i end`,
+  created_at: sql`'2025-01-01'::timestamptz + i * interval '1 second'`,
+})
+await db.run(sql`
+  insert into cell_grant (cell_id, level, role, cell_created_at)
+  select id, 'viewer', 'reader', created_at from cell where created_at >= '2025-01-01' order by id limit ${granted}`)
+// Grants of others, so that those of the holder are a small part of all.
+await db.run(sql`
+  insert into cell_grant (cell_id, level, role, cell_created_at)
+  select id, 'viewer', 'role ' || created_at::text, created_at from cell
+  where id not in (select cell_id from cell_grant)`)
+await db.run(sql`
+  insert into role_grant (actor_id, role)
+  select ${stranger.actor_id}::uuid, 'other ' || i from generate_series(1, 1000) i`)
+await db.run(sql`update role_grant set revoked_at = now() where role like 'other %'`)
+for (const table of ['cell', 'cell_grant', 'role_grant']) await db.run(sql`analyze ${sql.raw(table)}`)
 
 type Input = NonNullable<Parameters<TestAccount['client']['cell_list']>[0]>
 const orders = [

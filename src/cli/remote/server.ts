@@ -19,7 +19,7 @@ export async function serverUrl(io: CommandIo, option: string | undefined): Prom
         `${given} is not the URL of a server, such as https://example.org.`,
         2,
       )
-    return given.replace(/\/+$/, '')
+    return given.endsWith('/') ? given.slice(0, -1) : given
   }
   const { config } = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
   const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host

@@ -1,0 +1,287 @@
+/**
+ * `node scripts/record-examples.ts`: calls every method and route of a real service once, and writes what was sent
+ * and answered to src/discovery/examples.json. Ids, times, secrets and cursors are replaced by fixed ones.
+ */
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { actions } from '../src/actions.ts'
+import { routeList } from '../src/routes.ts'
+import { testService } from '../src/testing/index.ts'
+
+export type Examples = {
+  methods: Record<string, { params: object; result: unknown }>
+  routes: Record<string, { body?: object; result?: object }>
+}
+
+export const examplesFile = new URL('../src/discovery/examples.json', import.meta.url)
+
+/** Described by the document that it answers with. */
+const withoutExample = ['rpc.discover']
+
+export async function recordExamples(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'cellkeep-examples-'))
+  const tokenFile = join(directory, 'bootstrap_token')
+  const test = await testService({
+    app_settings: true,
+    bootstrap: 'live',
+    bootstrap_token_path: tokenFile,
+    roles: [{ name: 'reviewer', grant_paths: ['admin', 'self_service'] }],
+    self_service_roles: ['reviewer'],
+  })
+  try {
+    const seen: Examples = { methods: {}, routes: {} }
+    await story(new Recorder(test.url, seen), {
+      bootstrapToken: (await readFile(tokenFile, 'utf8')).trim(),
+      daemonToken: test.daemonToken.current,
+    })
+    const names = Object.keys(actions).filter((name) => !withoutExample.includes(name))
+    const routes = routeList.map(({ method, path }) => `${method} ${path}`)
+    return written(mask(inOrder(seen, names, routes)))
+  } finally {
+    await test.close()
+    await rm(directory, { recursive: true })
+  }
+}
+
+/** One example a line. */
+function written({ methods, routes }: Examples): string {
+  const lines = (all: object): string =>
+    Object.entries(all)
+      .map(([name, example]) => `  ${JSON.stringify(name)}: ${JSON.stringify(example)}`)
+      .join(',\n')
+  return `{"methods": {\n${lines(methods)}\n}, "routes": {\n${lines(routes)}\n}}\n`
+}
+
+/** Fails if the story leaves a method or route out. */
+function inOrder(seen: Examples, names: string[], routes: string[]): Examples {
+  assert.deepEqual(Object.keys(seen.methods).sort(), names.toSorted(), 'every method has an example')
+  assert.deepEqual(Object.keys(seen.routes).sort(), routes.toSorted(), 'every route has an example')
+  const pick = <T>(all: Record<string, T>, keys: string[]): Record<string, T> =>
+    Object.fromEntries(keys.map((key) => [key, all[key] as T]))
+  return { methods: pick(seen.methods, names), routes: pick(seen.routes, routes) }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the story picks ids out of answers of every shape
+type Answer = any
+
+/** Calls as one caller at a time; `first` of each method or route is kept. */
+class Recorder {
+  readonly #url: string
+  readonly #seen: Examples
+  headers: Record<string, string> = {}
+
+  constructor(url: string, seen: Examples) {
+    this.#url = url
+    this.#seen = seen
+  }
+
+  async rpc(method: string, params: object = {}): Promise<Answer> {
+    const { json } = await this.#send('POST', '/api/rpc', { jsonrpc: '2.0', id: 1, method, params })
+    assert.ok('result' in json, `${method}: ${JSON.stringify(json)}`)
+    this.#seen.methods[method] ??= { params, result: json.result }
+    return json.result
+  }
+
+  /** Resolves to the cookie that the answer sets. */
+  async rest(method: 'GET' | 'POST', path: string, body?: object): Promise<string> {
+    const { status, json, cookie } = await this.#send(method, `/api/account${path}`, body)
+    assert.equal(status, 200, `${path}: ${JSON.stringify(json)}`)
+    this.#seen.routes[`${method} ${path}`] ??= { ...(body && { body }), ...(json && { result: json }) }
+    return cookie
+  }
+
+  async #send(method: string, path: string, body?: object) {
+    const response = await fetch(this.#url + path, {
+      method,
+      headers: { ...(body && { 'content-type': 'application/json' }), ...this.headers },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    const [cookie = ''] = response.headers.getSetCookie()
+    return {
+      status: response.status,
+      json: text === '' ? undefined : JSON.parse(text),
+      cookie: cookie.split(';', 1)[0] as string,
+    }
+  }
+}
+
+async function story(
+  call: Recorder,
+  { bootstrapToken, daemonToken }: { bootstrapToken: string; daemonToken: string },
+): Promise<void> {
+  const [username, password] = ['ada', 'correct horse battery']
+  const ada = { cookie: await call.rest('POST', '/bootstrap', { token: bootstrapToken, username, password }) }
+  call.headers = ada
+  await call.rest('GET', '/status')
+  await call.rest('GET', '/verify')
+  const self = await call.rpc('account_verify')
+
+  await call.rpc('app_settings_get')
+  await call.rpc('app_settings_update', { open_signup: false })
+  const { invite } = await call.rpc('invite_create', { email: 'grace@example.org' })
+  await call.rpc('invite_list', {})
+  await call.rpc('invite_delete', { invite_id: invite.id })
+  await call.rpc('invite_create', { username: 'grace' })
+
+  call.headers = {}
+  const signup = { username: 'grace', password: 'an even longer password' }
+  await call.rest('POST', '/signup', signup)
+  const grace = { cookie: await call.rest('POST', '/login', signup) }
+  call.headers = grace
+  const grace_id = (await call.rpc('account_verify')).id
+  await sessionsAndTokens(call, signup.password)
+  await call.rest('POST', '/logout')
+
+  call.headers = ada
+  const { actors } = await call.rpc('actor_search', { query: 'gra' })
+  const grace_actor_id = actors[0].id
+  await call.rpc('actor_lookup', { ids: [grace_actor_id] })
+  const again = { username: 'grace', password: changedPassword }
+  call.headers = {}
+  const back = { cookie: await call.rest('POST', '/login', again) }
+  await rolesAndOffers(call, { ada, grace: back, grace_id, grace_actor_id })
+  await cells(call, ada, grace_actor_id)
+
+  call.headers = ada
+  await call.rpc('admin_account_list', { limit: 1 })
+  await call.rpc('admin_session_list', { account_id: grace_id })
+  await call.rpc('admin_session_revoke_all', { account_id: grace_id })
+  await call.rpc('admin_token_revoke_all', { account_id: grace_id })
+  await call.rpc('audit_log_list', { event_type: 'invite_create', limit: 1 })
+  await call.rpc('audit_log_role_grant_history', { limit: 1 })
+  await call.rpc('account_delete', { account_id: grace_id })
+  await call.rpc('account_undelete', { account_id: grace_id })
+  call.headers = { 'x-daemon-token': daemonToken }
+  await call.rpc('account_purge', { account_id: grace_id, confirm: true })
+  assert.equal(self.username, username)
+}
+
+const changedPassword = 'another long password'
+
+/** As an account that is signed in twice; leaves it signed in once. */
+async function sessionsAndTokens(call: Recorder, password: string): Promise<void> {
+  const { sessions } = await call.rpc('account_session_list')
+  await call.rpc('account_session_revoke', { session_id: sessions[1].id })
+  const { id } = await call.rpc('account_token_create', {
+    name: 'backup script',
+    scope: { kind: 'methods', methods: ['cell_list', 'cell_get'] },
+    lifetime: { kind: 'ttl', days: 30 },
+  })
+  await call.rpc('account_token_list')
+  await call.rpc('account_token_revoke', { token_id: id })
+  await call.rpc('account_session_revoke_all')
+  const login = async (secret: string): Promise<void> => {
+    call.headers = {}
+    call.headers = { cookie: await call.rest('POST', '/login', { username: 'grace', password: secret }) }
+  }
+  await login(password)
+  await call.rest('POST', '/password', { current_password: password, new_password: changedPassword })
+  await login(changedPassword)
+}
+
+type Cookie = { cookie: string }
+
+async function rolesAndOffers(
+  call: Recorder,
+  at: { ada: Cookie; grace: Cookie; grace_id: string; grace_actor_id: string },
+): Promise<void> {
+  const { grace_id: to_account_id, grace_actor_id: actor_id } = at
+  call.headers = at.ada
+  await call.rpc('self_service_role_set', { role: 'reviewer', enabled: true })
+  const offer = async (message: string): Promise<string> => {
+    const params = { to_account_id, role: 'reviewer', message, expires_in_days: 7 }
+    return (await call.rpc('role_grant_offer_create', params)).offer.offer_id
+  }
+  const retracted = await offer('Help us review?')
+  await call.rpc('role_grant_offer_retract', { offer_id: retracted })
+  const declined = await offer('Once more: help us review?')
+  call.headers = at.grace
+  await call.rpc('role_grant_offer_list', {})
+  await call.rpc('role_grant_offer_decline', { offer_id: declined, reason: 'Not this month.' })
+  call.headers = at.ada
+  const accepted = await offer('And now?')
+  call.headers = at.grace
+  const { role_grant_id } = await call.rpc('role_grant_offer_accept', { offer_id: accepted })
+  await call.rpc('role_grant_offer_history', { limit: 1 })
+  call.headers = at.ada
+  await call.rpc('role_grant_revoke', { actor_id, role_grant_id, reason: 'Thank you.' })
+  await call.rpc('role_grant_assign', { to_account_id, role: 'reviewer' })
+}
+
+async function cells(call: Recorder, ada: Cookie, actor_id: string): Promise<void> {
+  call.headers = ada
+  const page = (label: string, path?: string): Promise<Answer> =>
+    call.rpc('cell_create', { kind: 'page', data: { label, text: 'Hello.' }, ...(path && { path }) })
+  const { cell } = await page('Welcome', 'wiki/welcome')
+  const { cell: other } = await page('House rules')
+  await call.rpc('cell_update', {
+    cell_id: cell.id,
+    data_patch: { text: 'Hello, all.' },
+    expected_version: 1,
+  })
+  await call.rpc('cell_field_set', { source_id: cell.id, name: 'next_page', target_id: other.id })
+  await call.rpc('cell_field_list', { source_id: cell.id })
+  await call.rpc('cell_item_insert', { parent_id: cell.id, child_id: other.id, position: 'a0' })
+  await call.rpc('cell_item_move', { parent_id: cell.id, position: 'a0', new_position: 'a1' })
+  await call.rpc('cell_item_list', { parent_id: cell.id })
+  await call.rpc('cell_get', { path: 'wiki/welcome' })
+  await call.rpc('cell_list', { kind: 'page', limit: 1 })
+  const shared = { cell_id: cell.id, level: 'viewer', principal: { kind: 'actor', actor_id } }
+  const { grant } = await call.rpc('cell_grant_create', shared)
+  await call.rpc('cell_grant_list', { cell_id: cell.id })
+  await call.rpc('cell_grant_revoke', { grant_id: grant.id })
+  await call.rpc('cell_clone', { source_id: cell.id, with_data_patch: { label: 'Welcome, copied' } })
+  await call.rpc('cell_audit_list', { cell_id: cell.id })
+  await call.rpc('cell_field_delete', { source_id: cell.id, name: 'next_page' })
+  await call.rpc('cell_item_delete', { parent_id: cell.id, position: 'a1' })
+  await call.rpc('cell_delete', { cell_id: other.id })
+}
+
+const times: Readonly<Record<string, string>> = {
+  expires_at: '2026-02-01T09:00:00.000Z',
+  updated_at: '2026-01-02T09:30:00.000Z',
+}
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+/** Grants of the same moment come in the order of their random ids. */
+const byRole = (a: { role: string }, b: { role: string }): number => (a.role < b.role ? -1 : 1)
+
+/** Replaces what differs from run to run; equal values stay equal, and forms stay valid. */
+function mask(examples: Examples): Examples {
+  const fixed = new Map<string, string>()
+  const stable = (value: string, make: (nth: number) => string): string => {
+    const known = fixed.get(value) ?? make(fixed.size + 1)
+    fixed.set(value, known)
+    return known
+  }
+  const hex = (nth: number, length: number): string => nth.toString(16).padStart(length, '0')
+  const text = (value: string, key: string): string => {
+    if (uuid.test(value)) return stable(value, (nth) => `00000000-0000-4000-8000-${hex(nth, 12)}`)
+    if (time.test(value)) return times[key] ?? '2026-01-02T09:00:00.000Z'
+    if (/^[0-9a-f]{64}$/.test(value)) return stable(value, (nth) => hex(nth, 64))
+    if (/^tok_/.test(value)) return stable(value, (nth) => `tok_${hex(nth, 12)}`)
+    if (/^secret_svc_token_/.test(value)) return `secret_svc_token_${'x'.repeat(43)}`
+    if (key === 'token') return 'x'.repeat(43)
+    return key === 'next_cursor' ? 'bmV4dC1wYWdl' : value
+  }
+  const walk = (value: unknown, key: string): unknown => {
+    if (typeof value === 'string') return text(value, key)
+    if (key === 'role_grants')
+      return (value as { role: string }[]).toSorted(byRole).map((one) => walk(one, ''))
+    if (Array.isArray(value)) return value.map((inner) => walk(inner, key))
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [text(name, ''), walk(inner, name)]),
+    )
+  }
+  return walk(examples, '') as Examples
+}
+
+if (import.meta.main) {
+  await writeFile(examplesFile, await recordExamples())
+  process.exit()
+}

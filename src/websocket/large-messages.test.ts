@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
+import { openSocket, outcomeOf } from '../../test/helpers/sockets.ts'
+import { query } from '../core/action.ts'
+import { unsent } from '../http/unsent.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+
+const mebibyte = 1_048_576
+const patient = { timeout: 30_000 }
+const actions = {
+  big: query({
+    doc: 'Answers as many MiB as are asked for.',
+    auth: { account: 'none', actor: 'none' },
+    input: z.strictObject({ size: z.number() }),
+    output: z.string(),
+    handler: async ({ size }) => 'x'.repeat(size * mebibyte),
+  }),
+}
+
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  test = await testService({ actions, unsent_max: 32 * mebibyte, answer_stall_ms: 1_000 })
+  ada = await test.account()
+})
+afterAll(() => test.close())
+
+const open = () => openSocket(test.url, { cookie: ada.cookie })
+
+it('a large message counts until its client has read it', async () => {
+  const socket = await open()
+  socket.ws.pause()
+  const answer = socket.call('big', { size: 14 })
+  await expect.poll(() => unsent.bytes, patient).toBeGreaterThan(14 * mebibyte)
+  socket.ws.resume()
+  expect(outcomeOf(await answer)).toBe('ok')
+  await expect.poll(() => unsent.bytes, patient).toBe(0)
+  await socket.close()
+})
+
+it('messages that nobody reads leave no room for large answers, until one of the sockets is cut', async () => {
+  const sockets = [await open(), await open()]
+  const answers = sockets.map((socket) => {
+    socket.ws.pause()
+    return socket.call('big', { size: 14 })
+  })
+  await expect.poll(() => unsent.bytes, patient).toBeGreaterThan(28 * mebibyte)
+  expect(reasonOf(await rpc(test.url, call('big', { size: 6 })))).toBe('busy')
+  expect(reasonOf(await rpc(test.url, call('big', { size: 0 })))).toBe('ok')
+  // Only what makes room is cut: the other socket has more patience than a plain answer that is not read.
+  await expect.poll(() => unsent.bytes, patient).toBeLessThan(15 * mebibyte)
+  expect(reasonOf(await rpc(test.url, call('big', { size: 6 })))).toBe('ok')
+  for (const { ws } of sockets) ws.resume()
+  const ends = sockets.map(({ closed }, index) =>
+    Promise.race([closed.then(({ code }) => code), answers[index]?.then(outcomeOf)]),
+  )
+  expect((await Promise.all(ends)).sort()).toEqual([1006, 'ok'])
+  await expect.poll(() => unsent.bytes, patient).toBe(0)
+  for (const { ws } of sockets) ws.terminate()
+})
+
+it('a socket that ends takes its unread messages out of the account', async () => {
+  const socket = await open()
+  socket.ws.pause()
+  void socket.call('big', { size: 14 })
+  await expect.poll(() => unsent.bytes, patient).toBeGreaterThan(14 * mebibyte)
+  socket.ws.terminate()
+  await expect.poll(() => unsent.bytes, patient).toBe(0)
+})
