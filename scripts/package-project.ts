@@ -86,7 +86,9 @@ const publicNames = {
 }
 
 async function copyExamples(project: string): Promise<void> {
-  await cp(join(root, 'examples'), join(project, 'examples'), { recursive: true })
+  // The others are projects of their own.
+  for (const name of ['standalone', 'embed'])
+    await cp(join(root, 'examples', name), join(project, 'examples', name), { recursive: true })
   await cp(join(root, 'README.md'), join(project, 'README.md'))
   const files = ['standalone/import-docs.ts', 'embed/library.ts', 'embed/server.ts', 'embed/check.ts']
   for (const file of files) {

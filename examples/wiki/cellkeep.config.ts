@@ -1,8 +1,10 @@
 import { type Actions, defineConfig } from 'cellkeep'
+import * as editing from './editing.ts'
+import { hooks } from './hooks.ts'
 import * as pages from './pages.ts'
 import { audit_events, notifications, reasons } from './vocabulary.ts'
 
-const { hooks, ...actions } = pages
+const actions = { ...pages, ...editing }
 
 /** For the clients: `createClient<Wiki>({ url })` knows the built-in methods and these. */
 export type Wiki = Actions & typeof actions

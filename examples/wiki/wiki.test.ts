@@ -27,7 +27,7 @@ test('a page is made by the writers of its workspace, and by nobody else', async
   })
   for (const other of [await writer(randomUUID()), await wiki.account()])
     await scenario(wiki, () => other.client.page_create(page), { reason: 'insufficient_permissions' })
-  const forged = { kind: `page/${workspace_id}`, data: { title: 'x', body: '', locked_by: null } }
+  const forged = { kind: `page/${workspace_id}`, data: { title: 'x', body: '' } }
   await scenario(wiki, () => ada.client.cell_create(forged), { reason: 'cell_create_forbidden' })
 })
 
@@ -68,6 +68,10 @@ test('a locked page is edited by its holder alone, and the author hears of it', 
     notify: [{ method: 'page_changed', params: { page_id, version: 3 } }],
   })
   await scenario(wiki, () => grace.client.page_edit(edit), { reason: 'cell_version_conflict' })
+  await grace.client.page_lock({ page_id, locked: false })
+  assert.deepEqual(await ada.client.page_edit({ ...edit, body: 'Ours.', expected_version: 4 }), {
+    version: 5,
+  })
   const eve = await wiki.account()
   await scenario(wiki, () => eve.client.page_edit(edit), { reason: 'cell_not_found' })
 })
