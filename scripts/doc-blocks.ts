@@ -31,7 +31,7 @@ export function blocksOf(page: string): Block[] {
   )
 }
 
-/** `docs/api.md` is generated from the declarations, and holds no programs; scripts/tutorial.ts follows the tutorial. */
+/** `docs/api.md` is generated from the declarations, and holds no programs; scripts/example-projects.ts follows the tutorial. */
 const pages = [
   'README.md',
   ...globSync('docs/*.md', { cwd: root, exclude: ['docs/api.md', 'docs/tutorial.md'] }).sort(),

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '../src/client/client.ts'
 import { startServer, workspace } from '../test/helpers/server-process.ts'
+import { followTutorial, runFrameworks } from './example-projects.ts'
 import { type Place, runEmbed, runPython, runStandalone } from './example-runs.ts'
 import { pack } from './package-project.ts'
-import { followTutorial } from './tutorial.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const space = await workspace()
@@ -17,7 +17,8 @@ try {
   await runEmbed(place)
   const tarball = await pack(directory)
   await followTutorial(place, tarball)
-  console.log('4 passed, 0 failed')
+  await runFrameworks(place, tarball)
+  console.log('5 passed, 0 failed')
 } finally {
   await space.remove()
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { cp, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -47,6 +47,16 @@ export async function followTutorial(place: Place, tarball: string): Promise<voi
     assert.match(said, /Ada has to wait\.\nAda hears: .*version: 3/)
     assert.match(said, /"pages": 0.*"pages": 1.*"event_type":"page_lock"/s)
   })
+}
+
+/** Runs the embedding examples with the frameworks that they are for. */
+export async function runFrameworks(place: Place, tarball: string): Promise<void> {
+  const directory = join(place.directory, 'frameworks')
+  await cp(join(root, 'examples/embed-frameworks'), directory, { recursive: true })
+  await installPackage(directory, tarball)
+  const frameworks: Place = { root: directory, node: place.node, directory }
+  await shell(frameworks, 'npm run types')
+  assert.match(await shell(frameworks, 'npm run check'), /express: ok.+fetch: ok/s)
 }
 
 /** Installs what the `package.json` of a directory asks for, with the tarball in place of the published package. */
