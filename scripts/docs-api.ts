@@ -1,8 +1,8 @@
 import { actions } from '../src/actions.ts'
 import { AuditEvent } from '../src/audit/entry.ts'
 import { resolveOptions } from '../src/config/config.ts'
-import type { Action, AuthSpec, WiredAction } from '../src/core/method.ts'
-import { wireActions } from '../src/core/registration.ts'
+import type { AuthSpec, Method, WiredMethod } from '../src/core/method.ts'
+import { wireMethods } from '../src/core/registration.ts'
 import { type Route, rateLimitOf } from '../src/core/route.ts'
 import examples from '../src/discovery/examples.json' with { type: 'json' }
 import { Schemas } from '../src/discovery/json-schema.ts'
@@ -42,11 +42,11 @@ export function apiPage(): string {
 }
 
 /** Every method, whichever features are on. */
-function wired(): WiredAction[] {
-  const table = Object.entries(actions as Record<string, Action>).map(
+function wired(): WiredMethod[] {
+  const table = Object.entries(actions as Record<string, Method>).map(
     ([name, { enabled: _, ...action }]) => [name, action] as const,
   )
-  return [...wireActions(Object.fromEntries(table), createRegistry({}), config, ['rpc.discover']).values()]
+  return [...wireMethods(Object.fromEntries(table), createRegistry({}), config, ['rpc.discover']).values()]
 }
 
 function contents(): string {
@@ -66,7 +66,7 @@ function contents(): string {
   ].join('\n')
 }
 
-function methodSection(action: WiredAction, schemas: Schemas): string {
+function methodSection(action: WiredMethod, schemas: Schemas): string {
   const { method, description, auth, side_effects, error_reasons } = action
   const input = schemas.of(action.params, 'input')
   const example = (examples.methods as Record<string, { params: object; result: unknown }>)[method]
@@ -122,7 +122,7 @@ const asked = (role: NonNullable<AuthSpec['roles']>[number]): string =>
     ? role
     : `${role.role} (global, or in the ${role.scope_kind ?? 'scope'} that the input names)`
 
-function limited({ method, rate_limit, rate_limit_group = method, budget, auth }: WiredAction): string {
+function limited({ method, rate_limit, rate_limit_group = method, budget, auth }: WiredMethod): string {
   if (!rate_limit) return ''
   const who =
     rate_limit === 'ip' ? `IP${auth.account === 'optional' ? ' without a credential' : ''}` : 'account'

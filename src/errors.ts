@@ -217,7 +217,7 @@ export type ErrorData = { reason: string; [key: string]: unknown }
 export type FailureRow = {
   event_type: string
   metadata: Record<string, unknown> | null
-  envelope: Partial<
+  subject: Partial<
     Record<'actor_id' | 'account_id' | 'target_actor_id' | 'target_account_id' | 'ip', string | null>
   >
 }

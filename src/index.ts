@@ -6,7 +6,7 @@ export { type CellReader, type CellTier, type CellWriter, cells, visibleCells } 
 export type { ConfigOptions } from './config/config.ts'
 export { defineConfig } from './config/file.ts'
 export { mutation, query } from './core/action.ts'
-export type { Action, AuthSpec, InputOf, OutputOf, ReasonOf, ScopedRole } from './core/method.ts'
+export type { AuthSpec, InputOf, Method, OutputOf, ReasonOf, ScopedRole } from './core/method.ts'
 export type { Work } from './core/mutate.ts'
 export { recorded } from './core/mutate.ts'
 export type { Operator } from './core/operate.ts'

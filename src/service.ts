@@ -16,9 +16,9 @@ import { asServiceError } from './core/boundary.ts'
 import { createCursors } from './core/cursor.ts'
 import { dispatch } from './core/dispatch.ts'
 import { createOutputs } from './core/guards.ts'
-import type { Action, InputOf, OutputOf, WiredAction } from './core/method.ts'
+import type { InputOf, Method, OutputOf, WiredMethod } from './core/method.ts'
 import type { Work } from './core/mutate.ts'
-import { wireActions } from './core/registration.ts'
+import { wireMethods } from './core/registration.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
 import type { Connection } from './db/connection.ts'
 import { openDatabase } from './db/db.ts'
@@ -43,7 +43,7 @@ import { createSockets } from './websocket/websocket.ts'
 export type CallOptions = { headers?: Record<string, string>; ip?: string }
 /** Typed by the method; a name that is not known to the compiler may have any params. */
 type CallArguments<A, M> = M extends keyof A
-  ? A[M] extends Action
+  ? A[M] extends Method
     ? Record<never, never> extends InputOf<A[M]>
       ? [params?: InputOf<A[M]>, caller?: CallOptions]
       : [params: InputOf<A[M]>, caller?: CallOptions]
@@ -51,19 +51,19 @@ type CallArguments<A, M> = M extends keyof A
   : string extends M
     ? [params?: unknown, caller?: CallOptions]
     : never
-type CallResult<A, M> = M extends keyof A ? (A[M] extends Action ? OutputOf<A[M]> : never) : unknown
+type CallResult<A, M> = M extends keyof A ? (A[M] extends Method ? OutputOf<A[M]> : never) : unknown
 
 /** A method as `service.methods` lists it. */
 export type MethodEntry = {
   name: string
   doc: string
   kind: 'query' | 'mutation'
-  auth: WiredAction['auth']
+  auth: WiredMethod['auth']
   /** The scope that a narrow token needs. */
   scope: string
   /** Zod schemas; `input` includes `acting`. `z.toJSONSchema` from zod makes JSON Schema of them. */
-  input: WiredAction['params']
-  output: WiredAction['output']
+  input: WiredMethod['params']
+  output: WiredMethod['output']
   /** The reasons that it lists, besides those that any call may be refused with. */
   errors: readonly Reason[]
 }
@@ -208,7 +208,7 @@ export async function composeApp(
         `Action ${twice}: a built-in method has this name; rename yours.`,
         78,
       )
-    return wireActions({ ...(actions as Record<string, Action>), ...own }, registry, config, ['rpc.discover'])
+    return wireMethods({ ...(actions as Record<string, Method>), ...own }, registry, config, ['rpc.discover'])
   })
 
   const connection = await locate(deps.connection, config.database_schema)

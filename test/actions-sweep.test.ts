@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { actions } from '../src/actions.ts'
-import type { Action } from '../src/core/method.ts'
+import type { Method } from '../src/core/method.ts'
 import { catalogue, isErrorCode } from '../src/errors.ts'
 import { events } from '../src/events.ts'
 import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-const all = Object.entries(actions as Record<string, Action>).map(([method, action]) => ({
+const all = Object.entries(actions as Record<string, Method>).map(([method, action]) => ({
   ...action,
   method,
   input: action.input as z.ZodObject,

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { actions } from '../src/actions.ts'
 import type { AuditRow } from '../src/audit/audit.ts'
-import type { Action } from '../src/core/method.ts'
+import type { Method } from '../src/core/method.ts'
 import { sql } from '../src/db/db.ts'
 import { type BuiltinEventType, events } from '../src/events.ts'
 import type { TestAccount } from '../src/testing/index.ts'
@@ -22,7 +22,7 @@ afterAll(() => test.close())
 describe('no row is left', () => {
   const written = async () => (await test.service.app.db.rows(sql`select from audit_log`)).length
   const nobody = '00000000-0000-4000-8000-00000000dead'
-  const writing = Object.entries(actions as Record<string, Action>)
+  const writing = Object.entries(actions as Record<string, Method>)
     .filter(([, action]) => action.side_effects)
     .map(([method]) => method)
 

@@ -1,4 +1,4 @@
-import type { Audit, Envelope } from '../audit/audit.ts'
+import type { Audit, AuditSubject } from '../audit/audit.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
@@ -83,7 +83,7 @@ export function auditActors(
   detail: Detail,
 ): void {
   for (const actor_id of actor_ids) {
-    const target: Partial<Envelope> = { target_account_id: account_id, target_actor_id: actor_id }
+    const target: Partial<AuditSubject> = { target_account_id: account_id, target_actor_id: actor_id }
     audit(event, actorMetadata(detail), target)
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { verificationsMax } from '../auth/password.ts'
-import { callerEnvelope, mutate } from '../core/mutate.ts'
+import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
@@ -65,8 +65,8 @@ async function change(
   { app, account, credential, ip }: Context,
   { verified, hash, bucket }: { verified: string; hash: string; bucket: string },
 ): Promise<{ sessions_revoked: number; tokens_revoked: number } | string> {
-  const envelope = { ...callerEnvelope({ account }, ip), target_account_id: account.id }
-  return await mutate(app, 'password_change', { envelope }, async ({ db, audit, afterCommit }) => {
+  const subject = { ...callerSubject({ account }, ip), target_account_id: account.id }
+  return await mutate(app, 'password_change', { subject }, async ({ db, audit, afterCommit }) => {
     const locked = await lockIfLive(db, account.id)
     if (!locked) throw refusal('account_vanished')
     const isLive = await db.first(sql`
@@ -94,7 +94,7 @@ async function refuse({ app, account, credential, ip }: Context, reason: Failure
   await app.audit.failure({
     event_type: 'password_change',
     outcome: 'failure',
-    ...callerEnvelope({ account }, ip),
+    ...callerSubject({ account }, ip),
     metadata: { reason, credential_type: credential.type },
   })
   throw refusal('invalid_credentials')

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { failureFloor } from '../auth/failure-floor.ts'
-import { callerEnvelope, mutate, recorded } from '../core/mutate.ts'
+import { callerSubject, mutate, recorded } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { brokenConstraint } from '../db/failure.ts'
 import { refusal, ServiceError } from '../errors.ts'
@@ -68,8 +68,8 @@ export const signup = route({
 /** One transaction, so that the invite stays claimable if the signup fails. */
 async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant, wasOpen: boolean) {
   const { username } = applicant
-  const nobody = callerEnvelope({ account: null }, ip)
-  return await mutate(app, 'signup', { envelope: nobody }, async ({ db, audit, afterCommit }) => {
+  const nobody = callerSubject({ account: null }, ip)
+  return await mutate(app, 'signup', { subject: nobody }, async ({ db, audit, afterCommit }) => {
     // Open only if both reads say so: the first read decided whether to hold the slot that counts open signups.
     const open_signup = wasOpen && (await isSignupOpen(db))
     const refuse = (reason: 'no_matching_invite' | 'signup_conflict') =>

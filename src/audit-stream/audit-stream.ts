@@ -12,7 +12,7 @@ import { createTail } from './tail.ts'
 
 /** The audit streams of this node: `GET <account path>/audit/stream`, server-sent events. */
 export type AuditStreams = {
-  open(request: EdgeRequest, origin: RequestInfo): Promise<EdgeReply>
+  open(request: EdgeRequest, info: RequestInfo): Promise<EdgeReply>
   /** Ends every stream with `shutdown` and refuses new ones; resolves when all reading has stopped. */
   end(): Promise<void>
 }
@@ -23,20 +23,20 @@ export function createAuditStreams(app: App): AuditStreams {
   const open = new Map<string, Set<Follower>>()
   let isOver = false
 
-  function follow(origin: RequestInfo, authority: Authority): Follower {
+  function follow(info: RequestInfo, authority: Authority): Follower {
     const began = performance.now()
     const key = `${authority.credential.type} ${authority.credential.id}`
     const siblings = open.get(key) ?? new Set()
     const follower = new Follower({
       tail,
       authority,
-      authoriseAgain: (held) => authoriseAgain(app, origin, held),
+      authoriseAgain: (held) => authoriseAgain(app, info, held),
       onEnd: (reason) => {
         leave?.()
         siblings.delete(follower)
         if (siblings.size === 0) open.delete(key)
         if (!follower.isStarted) return
-        const { request_id, ip, trace } = origin
+        const { request_id, ip, trace } = info
         const duration_ms = Math.round(performance.now() - began)
         app.log.info(
           { request_id, account_id: trace.account_id, ip, reason, duration_ms },
@@ -60,16 +60,16 @@ export function createAuditStreams(app: App): AuditStreams {
   }
 
   return {
-    open: async (request, origin) => {
+    open: async (request, info) => {
       let query: Query = {}
-      const authority = await authorise(app, origin, () => {
+      const authority = await authorise(app, info, () => {
         query = readQuery(request)
         return query.acting
       })
-      const follower = follow(origin, authority)
+      const follower = follow(info, authority)
       try {
         // Registered first, then read again: a later loss of authority is signalled, an earlier one is seen here.
-        await authoriseAgain(app, origin, authority)
+        await authoriseAgain(app, info, authority)
         await tail.fresh()
         if (isOver) throw refusal('shutting_down')
       } catch (error) {

@@ -46,8 +46,8 @@ export async function authorise(
 }
 
 /** Reads the authority again. Refuses if the request now authenticates with a different credential. */
-export async function authoriseAgain(app: App, origin: RequestInfo, held: Authority): Promise<Authority> {
-  const now = await authorise(app, origin, () => held.actor_id)
+export async function authoriseAgain(app: App, info: RequestInfo, held: Authority): Promise<Authority> {
+  const now = await authorise(app, info, () => held.actor_id)
   if (!isSame(now, held)) throw refusal('authentication_required')
   return now
 }

@@ -13,7 +13,7 @@ export type AuditRow = {
 }
 
 /** Who acted on whom. The request supplies the caller's columns unless the event names others. */
-export type Envelope = Pick<
+export type AuditSubject = Pick<
   AuditRow,
   'actor_id' | 'account_id' | 'target_actor_id' | 'target_account_id' | 'ip'
 >
@@ -26,5 +26,5 @@ export type Envelope = Pick<
 export type Audit = <K extends EventType>(
   event_type: K,
   metadata: EventMetadata<K>,
-  envelope?: Partial<Envelope> & { cell_ids?: readonly string[] },
+  subject?: Partial<AuditSubject> & { cell_ids?: readonly string[] },
 ) => void

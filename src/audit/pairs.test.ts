@@ -6,7 +6,7 @@ import { serviceForFile } from '../../test/helpers/service.ts'
 import { mutation } from '../core/action.ts'
 import type { Work } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
-import type { Envelope } from './audit.ts'
+import type { AuditSubject } from './audit.ts'
 
 /** The two ids of a pair belong to one account, whoever names them. */
 
@@ -33,7 +33,7 @@ beforeEach(() => test.service.app.db.run(sql`delete from audit_log`))
 
 const pairs = async () =>
   (
-    await test.service.app.db.rows<Envelope>(sql`
+    await test.service.app.db.rows<AuditSubject>(sql`
       select actor_id, account_id, target_actor_id, target_account_id from audit_log order by written`)
   ).map((row) => Object.values(row))
 const isFlawed = async (run: () => Promise<unknown>) => {
@@ -43,15 +43,15 @@ const isFlawed = async (run: () => Promise<unknown>) => {
   return [audit.flaws - flaws, audit.failures - failures]
 }
 /** Calls the method; returns the pairs of its rows and how many flaws were counted. */
-async function written(own: Partial<Envelope> | undefined) {
+async function written(own: Partial<AuditSubject> | undefined) {
   work = ({ audit }) => audit('cell_delete', { cell_id }, own)
   const [flaws, failures] = await isFlawed(() => rpc(test.url, call('act'), { cookie: ada.cookie }))
   expect(failures).toBe(0)
   return { flaws, pairs: await pairs() }
 }
 
-describe('an envelope that a handler names', () => {
-  it.each<[what: string, own: () => Partial<Envelope>, pair: () => unknown[], flaws: number]>([
+describe('a subject that a handler names', () => {
+  it.each<[what: string, own: () => Partial<AuditSubject>, pair: () => unknown[], flaws: number]>([
     [
       'of two accounts gets the account of the actor',
       () => ({ actor_id: bob.actor_id, account_id: ada.id }),

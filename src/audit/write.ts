@@ -3,11 +3,11 @@ import { type Database, type Sql, sql } from '../db/db.ts'
 import type { Log } from '../log/log.ts'
 import type { EventTypes } from '../registry/event-types.ts'
 import { badText, mayHoldBadText } from '../wire/issues.ts'
-import type { AuditRow, Envelope } from './audit.ts'
+import type { AuditRow, AuditSubject } from './audit.ts'
 import { createLosses } from './loss.ts'
 
 /** The authenticated caller: these two ids are known to belong together. */
-export type Pair = Pick<Envelope, 'actor_id' | 'account_id'>
+export type Pair = Pick<AuditSubject, 'actor_id' | 'account_id'>
 
 /** The result of the statement that writes rows, or its error. */
 type Answer = readonly unknown[] | Error

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { insertAccount } from '../accounts/accounts.ts'
 import { Password, Username } from '../accounts/formats.ts'
-import { callerEnvelope, mutate } from '../core/mutate.ts'
+import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { crowdOf } from '../limits/limiters.ts'
@@ -72,8 +72,8 @@ async function tokenFault({ app }: Context, token: string) {
 /** Atomic and under the bootstrap lock: of parallel attempts, exactly one makes an account. */
 async function createKeeper(context: Context, token: string, username: string, password_hash: string) {
   const { app, carriers, ip } = context
-  const nobody = callerEnvelope({ account: null }, ip)
-  return await mutate(app, 'bootstrap', { envelope: nobody }, async ({ db, audit }) => {
+  const nobody = callerSubject({ account: null }, ip)
+  return await mutate(app, 'bootstrap', { subject: nobody }, async ({ db, audit }) => {
     await takeBootstrapLock(db)
     const fault = await tokenFault(context, token)
     if (fault) throw refusal(fault)
@@ -91,7 +91,7 @@ async function recordRefusal({ app, ip }: Context, error: unknown): Promise<void
   await app.audit.failure({
     event_type: 'bootstrap',
     outcome: 'failure',
-    ...callerEnvelope({ account: null }, ip),
+    ...callerSubject({ account: null }, ip),
     metadata: { reason: error.data.reason },
   })
 }

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { MutationContext, QueryContext } from '../core/action.ts'
-import type { Action, OutputOf } from '../core/method.ts'
+import type { Method, OutputOf } from '../core/method.ts'
 import type { Queryable, ReadOnly, Sql } from '../db/db.ts'
 import { sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
@@ -42,9 +42,9 @@ export const cells = {
   grant: own<typeof cell_grant_create, CellWriter>(cell_grant_create),
 }
 
-type Own<X extends Action, C> = (context: C, input: z.input<X['input']>) => Promise<OutputOf<X>>
+type Own<X extends Method, C> = (context: C, input: z.input<X['input']>) => Promise<OutputOf<X>>
 
-function own<X extends Action, C extends CellReader>(action: Action): Own<X, C> {
+function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> {
   return async (context, input) => {
     if (action.side_effects && !('audit' in context && context.actor))
       throw new TypeError('Cells are written in a mutation() whose auth requires an actor; declare it so.')

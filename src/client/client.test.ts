@@ -20,7 +20,7 @@ const badGateway = page(502, '<html>502 Bad Gateway</html>', { 'content-type': '
 describe('a client', () => {
   it('reaches a service below a path, with and without a slash at its end', async () => {
     const { url } = await reverseProxy(test.url)
-    for (const base of [url, `${url}/`, `${url}//`, `${test.url}/`]) {
+    for (const base of [url, `${url}/`, `${test.url}/`]) {
       const client = createClient({ url: base, headers: { cookie: ada.cookie } })
       expect(await client.account_verify()).toMatchObject({ id: ada.id })
       expect(await client.account.status()).toMatchObject({ account: { id: ada.id } })

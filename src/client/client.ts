@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Actions } from '../actions.ts'
-import type { Action, InputOf, OutputOf, ReasonOf } from '../core/method.ts'
+import type { InputOf, Method, OutputOf, ReasonOf } from '../core/method.ts'
 import type { Route } from '../core/route.ts'
 import type { Reason } from '../errors.ts'
 import type { Routes } from '../routes.ts'
@@ -78,12 +78,12 @@ export type CallOptions = {
 type Params<I, C extends unknown[]> = Record<never, never> extends I ? [params?: I, ...C] : [params: I, ...C]
 type WithOptions = [options?: CallOptions]
 export type Methods<A, C extends unknown[] = WithOptions> = {
-  [M in keyof A]: A[M] extends Action
+  [M in keyof A]: A[M] extends Method
     ? (...params: Params<InputOf<A[M]>, C>) => Promise<OutputOf<A[M]>>
     : never
 }
 export type Tries<A, R extends string = CommonReason, C extends unknown[] = WithOptions> = {
-  [M in keyof A]: A[M] extends Action
+  [M in keyof A]: A[M] extends Method
     ? (...params: Params<InputOf<A[M]>, C>) => Promise<Outcome<OutputOf<A[M]>, ReasonOf<A[M]> | R>>
     : never
 }

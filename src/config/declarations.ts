@@ -1,4 +1,4 @@
-import type { Action } from '../core/method.ts'
+import type { Method } from '../core/method.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
 import type { RegistryOptions } from '../registry/registry.ts'
 import { meant } from '../wire/closest.ts'
@@ -8,7 +8,7 @@ import { isPlainObject } from '../wire/plain-object.ts'
 export type DeclarationOptions = RegistryOptions & {
   readonly hooks?: CellHooks | undefined
   /** Methods by their name on the wire, from `query()` and `mutation()`. */
-  readonly actions?: Readonly<Record<string, Action>> | undefined
+  readonly actions?: Readonly<Record<string, Method>> | undefined
   /** Who may offer a role. */
   readonly authorize_offer?: AuthorizeOffer | undefined
 }

@@ -7,7 +7,7 @@ import type { EventType } from '../events.ts'
 import type { Registry } from '../registry/registry.ts'
 import { isPlainObject } from '../wire/plain-object.ts'
 import type { App } from './app.ts'
-import type { Action, AuthSpec, Axis, RateLimit, ScopedRole } from './method.ts'
+import type { AuthSpec, Axis, Method, RateLimit, ScopedRole } from './method.ts'
 import type { Fail, Work } from './mutate.ts'
 
 /** `{ role: 'admin' }` is short for: account and actor required, with that role. */
@@ -75,7 +75,7 @@ export function query<
   I extends z.ZodType = NoInput,
   const E extends Reason = never,
   R = z.output<I>,
->(spec: Declaration<D, I, O, E, R, QueryContext<AuthOf<D>, E>>): Action<AuthOf<D>, I, O, NoInfer<E>> {
+>(spec: Declaration<D, I, O, E, R, QueryContext<AuthOf<D>, E>>): Method<AuthOf<D>, I, O, NoInfer<E>> {
   return declare(spec, false)
 }
 
@@ -92,7 +92,7 @@ export function mutation<
     snapshot?: true | undefined
     budget?: string | undefined
   },
-): Action<AuthOf<D>, I, O, NoInfer<E>> {
+): Method<AuthOf<D>, I, O, NoInfer<E>> {
   return declare(spec, true)
 }
 
@@ -100,7 +100,7 @@ export function mutation<
 function declare<D extends AuthDeclaration, I extends z.ZodType, O extends z.ZodType, E extends Reason, R, C>(
   { doc, errors = [], input, auth, ...rest }: Declaration<D, I, O, E, R, C>,
   side_effects: boolean,
-): Action<AuthOf<D>, I, O, E> {
+): Method<AuthOf<D>, I, O, E> {
   return {
     ...rest,
     kind: 'request_response',
@@ -111,7 +111,7 @@ function declare<D extends AuthDeclaration, I extends z.ZodType, O extends z.Zod
     input: input ?? z.strictObject({}),
     description: doc,
     error_reasons: errors,
-  } as unknown as Action<AuthOf<D>, I, O, E>
+  } as unknown as Method<AuthOf<D>, I, O, E>
 }
 
 const spelledOut = (auth: object): unknown =>

@@ -17,7 +17,7 @@ import type { Registry } from '../registry/registry.ts'
 import type { Document } from '../wire/document.ts'
 import type { Cursors } from './cursor.ts'
 import type { Outputs } from './guards.ts'
-import type { WiredAction } from './method.ts'
+import type { WiredMethod } from './method.ts'
 
 /** The parts of one running service. `createService` builds it once; every handler receives it. */
 export type App = {
@@ -25,7 +25,7 @@ export type App = {
   readonly log: Log
   readonly db: Database
   readonly disk: Disk
-  readonly actions: ReadonlyMap<string, WiredAction>
+  readonly actions: ReadonlyMap<string, WiredMethod>
   readonly registry: Registry
   readonly hooks: CellHooks
   readonly callers: CallerReader

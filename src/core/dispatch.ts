@@ -8,8 +8,8 @@ import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
 import { withRules } from '../wire/rules.ts'
 import type { App } from './app.ts'
 import { guardCredential, guardRole, guardScope, resolveActor } from './guards.ts'
-import type { WiredAction } from './method.ts'
-import { callerEnvelope, mutate } from './mutate.ts'
+import type { WiredMethod } from './method.ts'
+import { callerSubject, mutate } from './mutate.ts'
 
 /** One RPC call from any transport: HTTP POST or GET, a batch entry, a WebSocket message, `service.call`. */
 export type Call = {
@@ -88,7 +88,7 @@ export async function dispatch<T = unknown>(
     return finish(result)
   }
   const mutator = {
-    envelope: callerEnvelope(context, call.ip),
+    subject: callerSubject(context, call.ip),
     isCaller: true,
     origin: message,
     snapshot: action.snapshot,
@@ -122,7 +122,7 @@ function contextOf(app: App, call: Call, caller: Caller | null, actor: ReturnTyp
   }
 }
 
-function parse(action: WiredAction, call: Call, context: ReturnType<typeof contextOf>): unknown {
+function parse(action: WiredMethod, call: Call, context: ReturnType<typeof contextOf>): unknown {
   const issues = (found: Issue[]) => refusal('invalid_params', { issues: found })
   if (call.paramsIssue) throw issues([call.paramsIssue])
   const bad = call.mayHoldBadText ? badText(call.params) : undefined
@@ -134,7 +134,7 @@ function parse(action: WiredAction, call: Call, context: ReturnType<typeof conte
 }
 
 /** Charges the IP first. A limit per IP on a method with an optional credential applies to anonymous callers only. */
-async function charge(app: App, action: WiredAction, call: Call, caller: Caller | null): Promise<void> {
+async function charge(app: App, action: WiredMethod, call: Call, caller: Caller | null): Promise<void> {
   const { rate_limit: axis, rate_limit_group: group = action.method, budget, auth } = action
   if (budget && caller) await app.limiters.checkBudget(budget, caller.account.id)
   if (!axis) return

@@ -6,7 +6,7 @@ import { rpc, call as rpcCall } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { mutation, query } from './action.ts'
-import type { Action } from './method.ts'
+import type { Method } from './method.ts'
 
 const names = [
   'a b',
@@ -40,7 +40,7 @@ const reading = (method: string) =>
     rate_limit: 'account',
     output: z.object({ method: z.string() }),
     handler: async () => ({ method }),
-  }) as unknown as Action
+  }) as unknown as Method
 const writing = mutation({
   doc: 'Writes an audit row.',
   auth,
@@ -48,11 +48,11 @@ const writing = mutation({
   rate_limit: 'account',
   output: z.object({ done: z.literal(true) }),
   handler: async () => ({ done: true as const }),
-}) as unknown as Action
+}) as unknown as Method
 const actions = Object.fromEntries([
   ...names.map((name) => [name, reading(name)]),
   ...names.map((name) => [`write ${name}`, writing]),
-]) as Record<string, Action>
+]) as Record<string, Method>
 
 const captured = capturedLog()
 let test: TestService

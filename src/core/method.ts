@@ -31,7 +31,7 @@ export type AuthSpec = {
   readonly required_scope?: string
 }
 
-export type Action<
+export type Method<
   A extends AuthSpec = AuthSpec,
   I extends z.ZodType = z.ZodType,
   O extends z.ZodType = z.ZodType,
@@ -62,7 +62,7 @@ export type Action<
 }
 
 /** A declaration with its wire name and the schema that dispatch runs, `acting` included. */
-export type WiredAction = Action & {
+export type WiredMethod = Method & {
   readonly method: string
   readonly params: z.ZodType
   readonly scope: string
@@ -71,7 +71,7 @@ export type WiredAction = Action & {
 }
 
 /** What a client may send: the declared input, and `acting` if the method resolves an actor. */
-export type InputOf<X extends Action> = z.input<X['input']> &
+export type InputOf<X extends Method> = z.input<X['input']> &
   (X['auth']['actor'] extends 'none' ? unknown : { acting?: string })
-export type OutputOf<X extends Action> = z.output<X['output']>
-export type ReasonOf<X extends Action> = X extends Action<AuthSpec, z.ZodType, z.ZodType, infer E> ? E : never
+export type OutputOf<X extends Method> = z.output<X['output']>
+export type ReasonOf<X extends Method> = X extends Method<AuthSpec, z.ZodType, z.ZodType, infer E> ? E : never

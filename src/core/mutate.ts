@@ -1,4 +1,4 @@
-import type { Audit, AuditRow, Envelope } from '../audit/audit.ts'
+import type { Audit, AuditRow, AuditSubject } from '../audit/audit.ts'
 import { type Queryable, sql, type Transaction } from '../db/db.ts'
 import { type Reason, ServiceError } from '../errors.ts'
 import type { AttemptMetadata, EventType } from '../events.ts'
@@ -21,16 +21,16 @@ export type Work = {
 
 /**
  * Makes a refusal leave a failure row of this event, whichever mutation or transaction throws it:
- * `throw recorded('invite_delete', fail('invite_not_found'), { … })`. Metadata and envelope name stored values
+ * `throw recorded('invite_delete', fail('invite_not_found'), { … })`. Metadata and subject name stored values
  * only, never the caller's input.
  */
 export function recorded<K extends EventType>(
   event_type: K,
   error: ServiceError,
   metadata: AttemptMetadata<K>,
-  envelope: Partial<Envelope> = {},
+  subject: Partial<AuditSubject> = {},
 ): ServiceError {
-  error.failureRow = { event_type, metadata, envelope }
+  error.failureRow = { event_type, metadata, subject }
   return error
 }
 
@@ -40,10 +40,10 @@ export function committed(error: ServiceError): ServiceError {
   return error
 }
 
-/** Who mutates: the envelope of the audit rows, and the WebSocket message behind it, if any. */
+/** Who mutates: the subject of the audit rows, and the WebSocket message behind it, if any. */
 export type Mutator = {
-  envelope: Envelope
-  /** True: the service has verified that the actor of the envelope belongs to its account. */
+  subject: AuditSubject
+  /** True: the service has verified that the actor of the subject belongs to its account. */
   isCaller?: boolean
   origin?: object | undefined
   /** For a library call or operator command: is in the audit row if it is rolled back. */
@@ -62,8 +62,8 @@ export async function mutate<T>(
   mutator: Mutator,
   work: (tools: Work) => Promise<T>,
 ): Promise<T> {
-  const { envelope, isCaller, snapshot } = mutator
-  const caller = isCaller ? envelope : undefined
+  const { subject, isCaller, snapshot } = mutator
+  const caller = isCaller ? subject : undefined
   let rows: AuditRow[] = []
   try {
     const outcome = await app.db.transaction(
@@ -83,19 +83,19 @@ export async function mutate<T>(
   }
 }
 
-type Run = Mutator & { rows: AuditRow[]; caller: Envelope | undefined }
+type Run = Mutator & { rows: AuditRow[]; caller: AuditSubject | undefined }
 
 /** Runs the work and registers what is written with the commit and published after it. */
 async function run<T>(
   app: App,
   tx: Transaction,
-  { rows, envelope, caller, origin }: Run,
+  { rows, subject, caller, origin }: Run,
   work: (tools: Work) => Promise<T>,
 ): Promise<{ result: T } | { refused: ServiceError }> {
   const notifications: Notification[] = []
   let toActors: [actor_id: string, Notification][] | undefined
   const audit: Audit = (event_type, metadata, own) => {
-    rows.push({ event_type, outcome: 'success', ...envelopeOf(envelope, own), metadata })
+    rows.push({ event_type, outcome: 'success', ...subjectOf(subject, own), metadata })
   }
   const notify: Notify = (to, method, params) => {
     const checked = app.registry.notifications.sendable(method, params) as typeof params
@@ -149,7 +149,7 @@ function rowsLeft(
   error: unknown,
   event: EventType,
   rows: readonly AuditRow[],
-  { envelope, via }: Mutator,
+  { subject, via }: Mutator,
 ): AuditRow[] {
   const { commits, outcome, failureRow } =
     error instanceof ServiceError ? error : ({} as Partial<ServiceError>)
@@ -162,14 +162,14 @@ function rowsLeft(
     left.push({
       event_type: failureRow.event_type,
       outcome: 'failure',
-      ...envelopeOf(envelope, failureRow.envelope),
+      ...subjectOf(subject, failureRow.subject),
       metadata: failureRow.metadata,
     })
   else if (isUnexpected(error) && !left.some(({ event_type }) => event_type === event))
     left.push({
       event_type: event,
       outcome: 'failure',
-      ...envelope,
+      ...subject,
       metadata: { reason: 'rolled_back', ...(via && { via }) },
     })
   return left
@@ -180,11 +180,11 @@ const isUnexpected = (error: unknown): boolean =>
   error.data.reason === 'timeout' ||
   error.data.reason === 'service_unavailable'
 
-/** The envelope of a request: the caller, without a target. */
-export const callerEnvelope = (
+/** The subject of a request: the caller, without a target. */
+export const callerSubject = (
   caller: { account: { id: string } | null; actor?: { id: string } | null },
   ip: string | null,
-): Envelope => ({
+): AuditSubject => ({
   actor_id: caller.actor?.id ?? null,
   account_id: caller.account?.id ?? null,
   target_actor_id: null,
@@ -198,21 +198,21 @@ const pairs = [
 ] as const
 
 /**
- * The request's envelope, overridden by what the event names. If an event names only one id of a pair and it differs
+ * The request's subject, overridden by what the event names. If an event names only one id of a pair and it differs
  * from the request's, the other id becomes null: the request's would belong to someone else.
  */
-export function envelopeOf<T extends Partial<Envelope>>(
-  envelope: Envelope,
+export function subjectOf<T extends Partial<AuditSubject>>(
+  subject: AuditSubject,
   own: T | undefined,
-): Envelope & T {
-  if (!own) return envelope as Envelope & T
-  const merged = { ...envelope, ...own }
+): AuditSubject & T {
+  if (!own) return subject as AuditSubject & T
+  const merged = { ...subject, ...own }
   for (const [actor, account] of pairs)
     for (const [named, other] of [
       [actor, account],
       [account, actor],
     ] as const)
-      if (own[named] && own[other] === undefined && own[named] !== envelope[named])
-        (merged as Envelope)[other] = null
+      if (own[named] && own[other] === undefined && own[named] !== subject[named])
+        (merged as AuditSubject)[other] = null
   return merged
 }

@@ -1,8 +1,8 @@
-import type { Audit, Envelope } from '../audit/audit.ts'
+import type { Audit, AuditSubject } from '../audit/audit.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
-import { envelopeOf, mutate, type Work } from './mutate.ts'
+import { mutate, subjectOf, type Work } from './mutate.ts'
 
 /**
  * Who acts when there is no request: an operator command, or a library call of the consumer, which may name the
@@ -35,27 +35,27 @@ export async function operate<T>(
   { via, actor_id = null, account_id = null, ip = null, within }: Operator,
   work: (tools: Operating) => Promise<T>,
 ): Promise<T> {
-  const envelope: Envelope = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
+  const subject: AuditSubject = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
   const detail = { credential_type: null, via }
   const by = actor_id
-  if (!within) return await mutate(app, event, { envelope, via }, (tools) => work({ ...tools, detail, by }))
-  return await joined(within, envelope, (tools) => work({ ...tools, detail, by }))
+  if (!within) return await mutate(app, event, { subject, via }, (tools) => work({ ...tools, detail, by }))
+  return await joined(within, subject, (tools) => work({ ...tools, detail, by }))
 }
 
-/** Work in a transaction that is open already; its audit rows name this envelope. */
+/** Work in a transaction that is open already; its audit rows name this subject. */
 export async function joined<T>(
   within: Work,
-  envelope: Envelope,
+  subject: AuditSubject,
   work: (tools: Work) => Promise<T>,
 ): Promise<T> {
   const { db, notify, afterCommit } = within
-  const audit: Audit = (type, metadata, own) => within.audit(type, metadata, envelopeOf(envelope, own))
+  const audit: Audit = (type, metadata, own) => within.audit(type, metadata, subjectOf(subject, own))
   try {
     return await work({ db, audit, notify, afterCommit })
   } catch (error) {
     // The outer transaction writes the row of this refusal, and would put its own caller there.
     if (error instanceof ServiceError && error.failureRow)
-      error.failureRow.envelope = envelopeOf(envelope, error.failureRow.envelope)
+      error.failureRow.subject = subjectOf(subject, error.failureRow.subject)
     throw error
   }
 }

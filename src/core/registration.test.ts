@@ -5,8 +5,8 @@ import { createService } from '../create-service.ts'
 import { StartError } from '../errors.ts'
 import { createRegistry } from '../registry/registry.ts'
 import { mutation, query } from './action.ts'
-import type { Action } from './method.ts'
-import { wireActions } from './registration.ts'
+import type { Method } from './method.ts'
+import { wireMethods } from './registration.ts'
 
 const registry = createRegistry({
   roles: [{ name: 'editor', grant_paths: ['admin'] }],
@@ -14,7 +14,7 @@ const registry = createRegistry({
 })
 
 /** A declaration as in a config file, which no compiler has checked. */
-const declared = (change: Record<string, unknown> = {}): Action =>
+const declared = (change: Record<string, unknown> = {}): Method =>
   ({
     ...query({
       doc: 'x',
@@ -23,7 +23,7 @@ const declared = (change: Record<string, unknown> = {}): Action =>
       handler: async () => null,
     }),
     ...change,
-  }) as Action
+  }) as Method
 const withAuth = (auth: unknown) => declared({ auth })
 const required = { account: 'required', actor: 'required' }
 const grain = { account: 'required', actor: 'none' }
@@ -32,16 +32,16 @@ const withActing = z.strictObject({ acting: z.string().optional() })
 
 const { config } = resolveOptions({})
 
-function problem(table: Record<string, Action>): StartError | undefined {
+function problem(table: Record<string, Method>): StartError | undefined {
   try {
-    wireActions(table, registry, config)
+    wireMethods(table, registry, config)
   } catch (error) {
     if (error instanceof StartError) return error
     throw error
   }
 }
 
-const broken: [rule: string, action: Action, names: RegExp][] = [
+const broken: [rule: string, action: Method, names: RegExp][] = [
   ['declares acting without an axis', declared({ auth: grain, input: withActing }), /acting/],
   ['declares acting beside an axis', declared({ input: withActing }), /acting/],
   ['roles without an actor', withAuth({ ...grain, roles: ['admin'] }), /roles need auth\.actor "required"/],
@@ -146,7 +146,7 @@ const broken: [rule: string, action: Action, names: RegExp][] = [
     withAuth({ ...required, roles: [{ role: 'editor', scope_kind: 'shelv', in: () => null }] }),
     /scope_kind "shelv"; did you mean shelf\?/,
   ],
-  ['a declaration that is null', null as unknown as Action, /declare it/],
+  ['a declaration that is null', null as unknown as Method, /declare it/],
 ]
 
 describe('a broken declaration stops the start, and the message names method and rule', () => {
@@ -223,14 +223,14 @@ describe('what a declaration may say', () => {
           event: 'cell_update',
           output: z.null(),
           handler: async () => null,
-        }) as Action,
+        }) as Method,
       }),
     ).toBeUndefined()
   })
 
   it('rules across its fields, which stay beside the added acting', () => {
     const input = z.strictObject({ a: z.int(), b: z.int() }).refine(({ a, b }) => a < b)
-    const { params } = wireActions({ ordered: declared({ input }) }, registry, config).get('ordered') ?? {}
+    const { params } = wireMethods({ ordered: declared({ input }) }, registry, config).get('ordered') ?? {}
     const acting = '11111111-1111-1111-1111-111111111111'
     expect(params?.safeParse({ a: 1, b: 2, acting }).success).toBe(true)
     expect(params?.safeParse({ a: 2, b: 1, acting }).success).toBe(false)
@@ -239,7 +239,7 @@ describe('what a declaration may say', () => {
   })
 
   it('nothing about its handler, and then it does not exist', () => {
-    const wired = wireActions(
+    const wired = wireMethods(
       { planned: declared({ handler: undefined }), there: declared() },
       registry,
       config,

@@ -8,7 +8,7 @@ import { badText } from '../wire/issues.ts'
 import { isPlainObject } from '../wire/plain-object.ts'
 import { Uuid } from '../wire/types.ts'
 import { roleName } from './guards.ts'
-import type { Action, AuthSpec, ScopedRole, WiredAction } from './method.ts'
+import type { AuthSpec, Method, ScopedRole, WiredMethod } from './method.ts'
 
 const scopeForm = /^[a-z][a-z_]*:[a-z][a-z0-9_.]*$/
 
@@ -19,13 +19,13 @@ const scopeForm = /^[a-z][a-z_]*:[a-z][a-z0-9_.]*$/
  * there must not become no guard. Methods that the configuration switches off are checked too. Only the names in
  * `reserved` may begin with `rpc.`.
  */
-export function wireActions(
-  table: Readonly<Record<string, Action>>,
+export function wireMethods(
+  table: Readonly<Record<string, Method>>,
   registry: Registry,
   config: Config,
   reserved: readonly string[] = [],
-): Map<string, WiredAction> {
-  const wired = new Map<string, WiredAction>()
+): Map<string, WiredMethod> {
+  const wired = new Map<string, WiredMethod>()
   for (const [method, action] of Object.entries(table)) {
     const refuse = (rule: string): never => {
       throw new StartError('invalid_action', `Action ${method}: ${rule}`, 78)
@@ -81,7 +81,7 @@ const isSchema = (value: unknown): boolean => value instanceof z.ZodType
 const isList = (value: unknown): boolean => Array.isArray(value)
 
 /** The keys of a declaration, by the names that `query` and `mutation` have for them, and what each must be. */
-const declared: Record<string, [key: keyof Action, rule: string, fits: (value: unknown) => boolean]> = {
+const declared: Record<string, [key: keyof Method, rule: string, fits: (value: unknown) => boolean]> = {
   doc: ['description', 'a text', isText],
   auth: ['auth', 'an object that says account and actor', isPlainObject],
   input: ['input', 'a strict object (z.strictObject)', isSchema],
@@ -101,22 +101,22 @@ const optional: typeof declared = {
 /** What `query` and `mutation` add. */
 const added = ['kind', 'initiator', 'async', 'side_effects']
 
-function checkKeys(action: Action, refuse: (rule: string) => never): void {
+function checkKeys(action: Method, refuse: (rule: string) => never): void {
   const names = [...Object.keys(declared), ...Object.keys(optional)]
   const known = [...Object.values(declared), ...Object.values(optional)].map(([key]) => key)
   for (const key of Object.keys(action))
-    if (!known.includes(key as keyof Action) && !added.includes(key))
+    if (!known.includes(key as keyof Method) && !added.includes(key))
       refuse(`"${key}" is unknown${meant(key, names, '.')} A declaration may have ${names.join(', ')}.`)
 }
 
-function checkValues(action: Action, refuse: (rule: string) => never): void {
+function checkValues(action: Method, refuse: (rule: string) => never): void {
   for (const [name, [key, rule, fits]] of Object.entries({ ...declared, ...optional })) {
     if (action[key] === undefined && Object.hasOwn(optional, name)) continue
     if (!fits(action[key])) refuse(`${name} must be ${rule}.`)
   }
 }
 
-function checkKind({ side_effects, event }: Action, refuse: (rule: string) => never): void {
+function checkKind({ side_effects, event }: Method, refuse: (rule: string) => never): void {
   if (typeof side_effects !== 'boolean') refuse('side_effects must be true or false.')
   if (side_effects && typeof event !== 'string')
     refuse('a method with side effects needs the audit event of its transaction; declare it with mutation().')

@@ -1,4 +1,4 @@
-import type { Envelope } from '../audit/audit.ts'
+import type { AuditSubject } from '../audit/audit.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
 import { mutate, type Work } from './mutate.ts'
@@ -25,11 +25,11 @@ export async function transaction<T>(
   if (!app.registry.events.has(event))
     throw new TypeError(`The audit event "${event}" is not registered; add it to audit_events.`)
   if (via !== undefined) checkVia(via)
-  const envelope: Envelope = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
+  const subject: AuditSubject = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
   if (within && snapshot)
     throw new TypeError(
       'A transaction that joins another cannot ask for a snapshot: give the first one `snapshot`.',
     )
-  if (within) return await joined(within, envelope, work)
-  return await mutate(app, event, { envelope, via, snapshot }, work)
+  if (within) return await joined(within, subject, work)
+  return await mutate(app, event, { subject, via, snapshot }, work)
 }

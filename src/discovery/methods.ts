@@ -1,5 +1,5 @@
 import type { App } from '../core/app.ts'
-import type { AuthSpec, WiredAction } from '../core/method.ts'
+import type { AuthSpec, WiredMethod } from '../core/method.ts'
 import type { Reason } from '../errors.ts'
 import type { JsonSchema } from '../wire/type-text.ts'
 import { Schemas } from './json-schema.ts'
@@ -39,7 +39,7 @@ export function describeMethods(
     .map((action) => describeMethod(action, schemas))
 }
 
-function describeMethod(action: WiredAction, schemas: Schemas): MethodDescription {
+function describeMethod(action: WiredMethod, schemas: Schemas): MethodDescription {
   const { method, description, auth, side_effects, scope } = action
   return {
     name: method,
@@ -64,7 +64,7 @@ function limiterOf({
   rate_limit_group,
   budget,
   auth,
-}: WiredAction): LimiterDescription | null {
+}: WiredMethod): LimiterDescription | null {
   if (!rate_limit) return null
   return {
     axis: rate_limit,
@@ -80,7 +80,7 @@ export function reasonsOf({
   side_effects,
   rate_limit,
   error_reasons,
-}: Pick<WiredAction, 'auth' | 'side_effects' | 'rate_limit' | 'error_reasons'>): Reason[] {
+}: Pick<WiredMethod, 'auth' | 'side_effects' | 'rate_limit' | 'error_reasons'>): Reason[] {
   const { account, actor, roles, credential_types } = auth
   const guards: (Reason | false | undefined)[] = [
     account === 'required' && 'authentication_required',

@@ -26,7 +26,7 @@ type Surface = {
   checksOrigin?: boolean
   /** Health paths: no origin check, no cookie handling. */
   exempt?: boolean
-  handle(request: EdgeRequest, origin: RequestInfo): Promise<EdgeReply>
+  handle(request: EdgeRequest, info: RequestInfo): Promise<EdgeReply>
 }
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/
@@ -52,7 +52,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
   }
 
   /** An error it throws becomes the flat body of its reason. */
-  async function answer(request: EdgeRequest, sent: Sent, origin: RequestInfo): Promise<EdgeReply> {
+  async function answer(request: EdgeRequest, sent: Sent, info: RequestInfo): Promise<EdgeReply> {
     // 1. draining
     if (phase.now === 'draining') throw refusal('shutting_down')
 
@@ -61,7 +61,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
 
     // 3. the origin
     const { surface } = sent
-    const isGuarded = surface?.checksOrigin || origin.carriers.cookie.state !== 'none'
+    const isGuarded = surface?.checksOrigin || info.carriers.cookie.state !== 'none'
     if (sent.origin !== undefined && !sent.isAllowed && isGuarded && !surface?.exempt)
       throw refusal('forbidden_origin')
 
@@ -71,14 +71,14 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     if (config.cors && sent.isAllowed && isPreflight)
       return { status: 204, headers: { ...preflightHeaders }, body: null }
     if (!surface.verbs.includes(request.method)) {
-      origin.trace.reason = 'method_not_allowed'
+      info.trace.reason = 'method_not_allowed'
       const reply = refuse('method_not_allowed')
       reply.headers.allow = surface.verbs.join(', ')
       return reply
     }
 
     // 5. the surface
-    return await surface.handle(request, origin)
+    return await surface.handle(request, info)
   }
 
   const handle = async (request: EdgeRequest): Promise<EdgeReply> => {
@@ -163,13 +163,13 @@ function surfaceTable(
   }
   mount(config.rpc_path, {
     verbs: ['GET', 'POST'],
-    handle: async (request, origin) =>
+    handle: async (request, info) =>
       request.method === 'GET'
-        ? rpcGet(app, origin, request.query)
+        ? rpcGet(app, info, request.query)
         : rpcPost(
             app,
-            origin,
-            await readJsonText(request, config.body_limit, () => isKnown(app, origin)),
+            info,
+            await readJsonText(request, config.body_limit, () => isKnown(app, info)),
             request.isGone,
           ),
   })
@@ -178,7 +178,7 @@ function surfaceTable(
     mount(`${config.account_path}${route.path}`, {
       verbs: route.method === 'GET' ? ['GET', 'HEAD'] : ['POST'],
       ...(route.checksOrigin && { checksOrigin: true }),
-      handle: (request, origin) => runRoute(app, route, request, origin),
+      handle: (request, info) => runRoute(app, route, request, info),
     })
   }
   if (config.audit_stream)
@@ -187,13 +187,13 @@ function surfaceTable(
     mount(config.ws_path, {
       verbs: ['GET'],
       checksOrigin: true,
-      handle: (request, origin) => admitUpgrade(app, request, origin),
+      handle: (request, info) => admitUpgrade(app, request, info),
     })
   if (config.openrpc === 'public')
     for (const [path, make] of Object.entries(documentPaths))
       mount(path, {
         verbs: ['GET', 'HEAD'],
-        handle: (request, origin) => sendDocument(app, make, request, origin),
+        handle: (request, info) => sendDocument(app, make, request, info),
       })
   if (config.home_page)
     mount('/', { verbs: ['GET', 'HEAD'], exempt: true, handle: (request) => home(app, request) })

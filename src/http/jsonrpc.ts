@@ -8,7 +8,7 @@ import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './exchange.ts'
 import { smallAnswer, unsent } from './unsent.ts'
 
-/** JSON-RPC 2.0: one envelope validator for POST, batch, GET and WebSocket. */
+/** JSON-RPC 2.0: one validator of calls for POST, batch, GET and WebSocket. */
 
 const nestingMax = 100
 const batchMax = 50
@@ -16,11 +16,11 @@ const batchMax = 50
 const batchAnswerMax = 16_777_216
 
 export type Id = string | number | null
-/** What a request carries besides its envelope. */
+/** What a request carries besides its call. */
 export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message'> & {
   trace: { account_id?: string; rpc_method?: string; reason?: string }
 }
-export type Envelope = { id: Id; method: string; params: unknown }
+export type RpcCall = { id: Id; method: string; params: unknown }
 export type Answer = {
   status: number
   text: string
@@ -32,23 +32,23 @@ export type Answer = {
 /** `isGone` is asked between the entries of a batch: once the client has left, the rest is not carried out. */
 export async function rpcPost(
   app: App,
-  origin: RequestInfo,
+  info: RequestInfo,
   text: string | null,
   isGone: () => boolean,
 ): Promise<EdgeReply> {
   const parsed = parseText(text)
-  if (parsed instanceof ServiceError) return toReply(refused(origin, null, parsed))
+  if (parsed instanceof ServiceError) return toReply(refused(info, null, parsed))
   const { value, mayHold } = parsed
-  if (!Array.isArray(value)) return toReply(await answer(app, origin, value, mayHold))
-  if (value.length === 0) return toReply(refused(origin, null, invalidRequest('empty_batch')))
-  if (value.length > batchMax) return toReply(refused(origin, null, invalidRequest('batch_too_large')))
-  return jsonReply(200, await runBatch(app, origin, value, mayHold, isGone))
+  if (!Array.isArray(value)) return toReply(await answer(app, info, value, mayHold))
+  if (value.length === 0) return toReply(refused(info, null, invalidRequest('empty_batch')))
+  if (value.length > batchMax) return toReply(refused(info, null, invalidRequest('batch_too_large')))
+  return jsonReply(200, await runBatch(app, info, value, mayHold, isGone))
 }
 
 /** The array of replies as text; in parts if it is large. */
 async function runBatch(
   app: App,
-  origin: RequestInfo,
+  info: RequestInfo,
   entries: readonly unknown[],
   mayHold: boolean,
   isGone: () => boolean,
@@ -60,8 +60,8 @@ async function runBatch(
       if (isGone()) break
       const answered =
         length + discarded < batchAnswerMax
-          ? await answer(app, origin, entry, mayHold)
-          : notCarriedOut(origin, entry)
+          ? await answer(app, info, entry, mayHold)
+          : notCarriedOut(info, entry)
       replies.push(replies.length === 0 ? '[' : ',', answered.text)
       length += answered.text.length
       unsent.bytes += answered.text.length
@@ -74,31 +74,29 @@ async function runBatch(
   return length <= smallAnswer ? replies.join('') : replies
 }
 
-/** Refuses an entry behind answers that fill the batch; a bad envelope is still reported as such. */
-function notCarriedOut(origin: RequestInfo, entry: unknown): Answer {
-  const envelope = readEnvelope(entry)
-  if ('refused' in envelope) return refused(origin, envelope.id, envelope.refused)
-  return refused(origin, envelope.id, refusal('batch_answer_too_large'))
+/** Refuses an entry behind answers that fill the batch; a bad call is still reported as such. */
+function notCarriedOut(info: RequestInfo, entry: unknown): Answer {
+  const call = readCall(entry)
+  if ('refused' in call) return refused(info, call.id, call.refused)
+  return refused(info, call.id, refusal('batch_answer_too_large'))
 }
 
-export async function rpcGet(app: App, origin: RequestInfo, query: string): Promise<EdgeReply> {
+export async function rpcGet(app: App, info: RequestInfo, query: string): Promise<EdgeReply> {
   const keys = new URLSearchParams(query)
   const [method, id] = [keys.get('method'), keys.get('id')]
-  if (!method) return toReply(refused(origin, null, invalidRequest('missing_method')))
-  if (!id) return toReply(refused(origin, null, invalidRequest('missing_id')))
+  if (!method) return toReply(refused(info, null, invalidRequest('missing_method')))
+  if (!id) return toReply(refused(info, null, invalidRequest('missing_id')))
   const isTwice = (key: string): boolean => keys.getAll(key).length > 1
   if (['method', 'id', 'params'].some(isTwice))
-    return toReply(
-      refused(origin, isTwice('id') ? null : idOfText(id), invalidRequest('duplicate_query_key')),
-    )
+    return toReply(refused(info, isTwice('id') ? null : idOfText(id), invalidRequest('duplicate_query_key')))
   const text = keys.get('params') ?? ''
   const { params, paramsIssue } = readParams(text)
   if (!paramsIssue && tooDeep(text, nestingMax))
-    return toReply(refused(origin, idOfText(id), invalidRequest('too_deep')))
+    return toReply(refused(info, idOfText(id), invalidRequest('too_deep')))
   return toReply(
     await run(
       app,
-      origin,
+      info,
       { id: idOfText(id), method, params },
       { viaGet: true, mayHoldBadText: mayHoldBadText(text), ...(paramsIssue && { paramsIssue }) },
     ),
@@ -117,33 +115,33 @@ function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
   }
 }
 
-async function answer(app: App, origin: RequestInfo, value: unknown, mayHold: boolean): Promise<Answer> {
-  const envelope = readEnvelope(value)
-  if ('refused' in envelope) return refused(origin, envelope.id, envelope.refused)
-  return await run(app, origin, envelope, { viaGet: false, mayHoldBadText: mayHold })
+async function answer(app: App, info: RequestInfo, value: unknown, mayHold: boolean): Promise<Answer> {
+  const call = readCall(value)
+  if ('refused' in call) return refused(info, call.id, call.refused)
+  return await run(app, info, call, { viaGet: false, mayHoldBadText: mayHold })
 }
 
-/** Carries out a call with a valid envelope; never rejects. */
+/** Carries out a valid call; never rejects. */
 export async function run(
   app: App,
-  origin: RequestInfo,
-  { id, method, params }: Envelope,
+  info: RequestInfo,
+  { id, method, params }: RpcCall,
   how: Pick<Call, 'viaGet' | 'mayHoldBadText' | 'paramsIssue'>,
 ): Promise<Answer> {
-  origin.trace.rpc_method = app.actions.has(method) ? method : 'unknown'
+  info.trace.rpc_method = app.actions.has(method) ? method : 'unknown'
   try {
-    const text = await dispatch(app, { method, params, ...how, ...origin }, (result) => toText(id, result))
+    const text = await dispatch(app, { method, params, ...how, ...info }, (result) => toText(id, result))
     // A mutation has been carried out by now, so its result is sent whatever its size.
     if (
       text.length > smallAnswer &&
       unsent.isOver(text.length, app.config) &&
       !app.actions.get(method)?.side_effects
     )
-      return { ...refused(origin, id, refusal('busy', { retry_after: 1 })), discarded: text.length }
+      return { ...refused(info, id, refusal('busy', { retry_after: 1 })), discarded: text.length }
     return { status: 200, text }
   } catch (error) {
-    const known = asServiceError(error, app.log, origin.request_id)
-    return refused(origin, id, known, known.code === -32601 ? notFoundMessage(app, method) : undefined)
+    const known = asServiceError(error, app.log, info.request_id)
+    return refused(info, id, known, known.code === -32601 ? notFoundMessage(app, method) : undefined)
   }
 }
 
@@ -165,8 +163,8 @@ function toText(id: Id, result: unknown): string {
   return JSON.stringify({ jsonrpc: '2.0', id, result })
 }
 
-/** Checks the envelope: object, `jsonrpc`, `id`, `method`, `params`, in that order. A valid id is echoed. */
-export function readEnvelope(value: unknown): Envelope | { id: Id; refused: ServiceError } {
+/** Checks a call: object, `jsonrpc`, `id`, `method`, `params`, in that order. A valid id is echoed. */
+export function readCall(value: unknown): RpcCall | { id: Id; refused: ServiceError } {
   if (!isObject(value)) return { id: null, refused: invalidRequest('not_an_object') }
   const { jsonrpc, id: sentId, method, params } = value
   const id = isId(sentId) ? sentId : null
@@ -204,12 +202,12 @@ const idOfText = (text: string): string | number =>
 
 /** The answer for an error; puts its reason into the log line of the request. */
 export function refused(
-  origin: Pick<RequestInfo, 'trace'>,
+  info: Pick<RequestInfo, 'trace'>,
   id: Id,
   { code, status, data, text: own }: ServiceError,
   message: string = own ?? codeMessage(code),
 ): Answer {
-  origin.trace.reason = data.reason
+  info.trace.reason = data.reason
   const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
   return { status, text, headers: retryAfter(data) }
 }

@@ -20,14 +20,14 @@ export async function runRoute(
   app: App,
   route: Route,
   request: EdgeRequest,
-  origin: RequestInfo,
+  info: RequestInfo,
 ): Promise<EdgeReply> {
   const { sessionCookie } = app
   try {
     // the credential is present, its type and scope fit
     const caller =
-      route.auth.account === 'none' ? null : await app.callers.read(origin.carriers, false, origin.ip)
-    if (caller) origin.trace.account_id = caller.account.id
+      route.auth.account === 'none' ? null : await app.callers.read(info.carriers, false, info.ip)
+    if (caller) info.trace.account_id = caller.account.id
     guardCredential(route.auth, caller, { scope: `surface:${route.path.slice(1)}` })
 
     // the query
@@ -40,11 +40,11 @@ export async function runRoute(
     // the handler, which takes its own limiter slots: whether an attempt is charged depends on its outcome
     const context = {
       app,
-      attempt: attemptOf(route, app.limiters, origin.ip),
+      attempt: attemptOf(route, app.limiters, info.ip),
       query,
-      carriers: origin.carriers,
-      ip: origin.ip,
-      request_id: origin.request_id,
+      carriers: info.carriers,
+      ip: info.ip,
+      request_id: info.request_id,
       account: caller?.account ?? null,
       credential: caller?.credential ?? null,
     }
@@ -54,9 +54,9 @@ export async function runRoute(
     if (reply.body === null) return emptyReply(headers)
     return jsonReply(200, JSON.stringify(reply.body), headers)
   } catch (error) {
-    const refused = asServiceError(error, app.log, origin.request_id)
-    origin.trace.reason = refused.data.reason
-    const clears = route.alwaysClears && refused.status === 401 && origin.carriers.cookie.state !== 'none'
+    const refused = asServiceError(error, app.log, info.request_id)
+    info.trace.reason = refused.data.reason
+    const clears = route.alwaysClears && refused.status === 401 && info.carriers.cookie.state !== 'none'
     return flatReply(refused.status, refused.data, clears ? { 'set-cookie': sessionCookie.clear() } : {})
   }
 }

@@ -3,7 +3,7 @@ import { identifierOf, PasswordProvided, UsernameProvided } from '../accounts/fo
 import { lockIfLive } from '../accounts/locks.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
 import { verificationsMax } from '../auth/password.ts'
-import { callerEnvelope, mutate } from '../core/mutate.ts'
+import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
@@ -104,8 +104,8 @@ async function openSession(
   { app, carriers, ip }: Context,
   { id, bucket, isToRemember, verified, rehashed }: Verified,
 ): Promise<StartedSession | string | null> {
-  const envelope = callerEnvelope({ account: { id } }, ip)
-  return await mutate(app, 'login', { envelope }, async ({ db, audit, afterCommit }) => {
+  const subject = callerSubject({ account: { id } }, ip)
+  return await mutate(app, 'login', { subject }, async ({ db, audit, afterCommit }) => {
     const locked = await lockIfLive(db, id)
     if (!locked) return null
     if (locked.password_hash !== verified) return locked.password_hash
@@ -142,7 +142,7 @@ async function fail({ app, ip }: Context, account: Known | undefined, floor?: Pr
   await app.audit.failure({
     event_type: 'login',
     outcome: 'failure',
-    ...callerEnvelope({ account: account ?? null }, ip),
+    ...callerSubject({ account: account ?? null }, ip),
     metadata: { reason: 'invalid_credentials' },
   })
   await floor

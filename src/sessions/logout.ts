@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { callerEnvelope, mutate } from '../core/mutate.ts'
+import { callerSubject, mutate } from '../core/mutate.ts'
 import { route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 
@@ -12,8 +12,8 @@ export const logout = route({
   output: z.object({ ok: z.literal(true), username: z.string() }),
   async handler(_input, { app, account, credential, ip }) {
     const session_id = credential.id as string
-    const envelope = { ...callerEnvelope({ account }, ip), target_account_id: account.id }
-    await mutate(app, 'logout', { envelope }, async ({ db, audit }) => {
+    const subject = { ...callerSubject({ account }, ip), target_account_id: account.id }
+    await mutate(app, 'logout', { subject }, async ({ db, audit }) => {
       const ended = await db.run(sql`
         delete from auth_session where id = ${session_id} and account_id = ${account.id}::uuid`)
       if (ended > 0) audit('logout', { session_id })

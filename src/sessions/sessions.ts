@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Audit, Envelope } from '../audit/audit.ts'
+import type { Audit, AuditSubject } from '../audit/audit.ts'
 import type { Carriers } from '../auth/caller.ts'
 import { sessionIdOf, sessionLifetimeSeconds } from '../auth/cookie.ts'
 import { randomToken } from '../auth/secrets.ts'
@@ -82,7 +82,7 @@ export function auditEnded(audit: Audit, { account_id, ended }: StartedSession):
   for (const one of ended) audit('session_revoke', one, ownSession(account_id))
 }
 
-const ownSession = (account_id: string): Partial<Envelope> => ({
+const ownSession = (account_id: string): Partial<AuditSubject> => ({
   actor_id: null,
   account_id,
   target_account_id: account_id,
@@ -100,7 +100,7 @@ export async function endForeignSession(
 ): Promise<void> {
   const old = presentedId(presented)
   if (old === null) return
-  const none: Envelope = {
+  const none: AuditSubject = {
     actor_id: null,
     account_id: null,
     target_actor_id: null,
@@ -108,7 +108,7 @@ export async function endForeignSession(
     ip,
   }
   try {
-    await mutate(app, 'session_revoke', { envelope: none }, async ({ db, audit }) => {
+    await mutate(app, 'session_revoke', { subject: none }, async ({ db, audit }) => {
       const ended = await db.first<{ account_id: string }>(sql`
         delete from auth_session where id = ${old} and account_id <> ${account_id}::uuid and expires_at > now()
         returning account_id`)

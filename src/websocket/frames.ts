@@ -1,11 +1,11 @@
 import { refusal, type ServiceError } from '../errors.ts'
-import { type Envelope, type Id, invalidRequest, isObject, parseText, readEnvelope } from '../http/jsonrpc.ts'
+import { type Id, invalidRequest, isObject, parseText, type RpcCall, readCall } from '../http/jsonrpc.ts'
 import type { Notification } from '../notifications.ts'
 import { issue } from '../wire/issues.ts'
 
 /** What one message of a client asks for. */
 export type Frame =
-  | { kind: 'request'; envelope: Envelope; mayHoldBadText: boolean }
+  | { kind: 'request'; call: RpcCall; mayHoldBadText: boolean }
   | { kind: 'cancel'; request_id: string | number }
   | { kind: 'refused'; id: Id; error: ServiceError }
   /** An unknown notification, or a reply although the server never sends requests. Ignored. */
@@ -24,9 +24,9 @@ export function readFrame(text: string | null): Frame {
       return nothing
     if (!Object.hasOwn(value, 'id')) return cancelOf(value)
   }
-  const envelope = readEnvelope(value)
-  if ('refused' in envelope) return { kind: 'refused', id: envelope.id, error: envelope.refused }
-  return { kind: 'request', envelope, mayHoldBadText: parsed.mayHold }
+  const call = readCall(value)
+  if ('refused' in call) return { kind: 'refused', id: call.id, error: call.refused }
+  return { kind: 'request', call, mayHoldBadText: parsed.mayHold }
 }
 
 function cancelOf({ jsonrpc, method, params }: Record<string, unknown>): Frame {

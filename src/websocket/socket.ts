@@ -1,7 +1,7 @@
 import type { RawData, WebSocket } from 'ws'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
-import { type Envelope, type Id, type RequestInfo, refused, run } from '../http/jsonrpc.ts'
+import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
 import type { Connection } from '../realtime/connection.ts'
@@ -103,7 +103,7 @@ export class Socket {
     if (this.#isOver) return
     try {
       const frame = readFrame(text)
-      if (frame.kind === 'request') this.#receive(frame.envelope, frame.mayHoldBadText)
+      if (frame.kind === 'request') this.#receive(frame.call, frame.mayHoldBadText)
       else if (frame.kind === 'cancel') this.#cancel(frame.request_id)
       else if (frame.kind === 'refused') this.#refuse(frame.id, frame.error)
     } catch (error) {
@@ -111,8 +111,8 @@ export class Socket {
     }
   }
 
-  #receive(envelope: Envelope, mayHoldBadText: boolean): void {
-    const { id, method, params } = envelope
+  #receive(rpc: RpcCall, mayHoldBadText: boolean): void {
+    const { id, method, params } = rpc
     if (this.#byId.has(id))
       return void this.#refuse(null, refusal('invalid_request', { detail: 'duplicate_id' }))
     if (method === 'heartbeat') {
@@ -122,23 +122,23 @@ export class Socket {
     }
     if (this.#isLeaving) return void this.#refuse(id, refusal('service_unavailable'))
     if (this.#calls.size >= inFlightMax) return void this.#refuse(id, refusal('queue_overflow'))
-    this.#serve(envelope, mayHoldBadText).catch((error) => this.#fail(error))
+    this.#serve(rpc, mayHoldBadText).catch((error) => this.#fail(error))
   }
 
-  async #serve(envelope: Envelope, mayHoldBadText: boolean): Promise<void> {
+  async #serve(rpc: RpcCall, mayHoldBadText: boolean): Promise<void> {
     const { carriers, ip } = this.#bound
     const started = performance.now()
     const request_id = this.#nextId()
-    const call = new Call(envelope.id, this.#bound)
+    const call = new Call(rpc.id, this.#bound)
     const trace: RequestInfo['trace'] = {}
-    this.#byId.set(envelope.id, call)
+    this.#byId.set(rpc.id, call)
     this.#calls.add(call)
     await this.#admitted.promise
     if (this.#isOver) return void this.#calls.delete(call)
     const { status, text } = await run(
       this.#app,
       { carriers, ip, request_id, trace, message: call },
-      { ...envelope, params: this.#withActor(envelope) },
+      { ...rpc, params: this.#withActor(rpc) },
       { viaGet: false, mayHoldBadText },
     )
     this.#log(request_id, status, started, trace)
@@ -150,7 +150,7 @@ export class Socket {
   }
 
   /** Adds the default actor if the method takes one and the message names none. */
-  #withActor({ method, params }: Envelope): unknown {
+  #withActor({ method, params }: RpcCall): unknown {
     const { actor_id } = this.#bound
     const takesActor = this.#app.actions.get(method)?.auth.actor !== 'none'
     if (actor_id === null || !takesActor || Object.hasOwn(params ?? {}, 'acting')) return params

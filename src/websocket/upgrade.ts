@@ -11,24 +11,24 @@ import type { Bound } from './bound.ts'
 /**
  * Checks an upgrade: headers, capacity, credential, then the query. Returns a 101; throws any refusal.
  */
-export async function admitUpgrade(app: App, request: EdgeRequest, origin: RequestInfo): Promise<EdgeReply> {
+export async function admitUpgrade(app: App, request: EdgeRequest, info: RequestInfo): Promise<EdgeReply> {
   if (!request.isUpgrade || request.header('upgrade')?.toLowerCase() !== 'websocket')
     throw refusal('upgrade_required')
   if (!isValid(request)) throw refusal('invalid_upgrade')
   if (app.hub.isFull()) throw refusal('busy', { retry_after: 1 })
 
   const query = new URLSearchParams(request.query)
-  const caller = await app.callers.read(origin.carriers, query.has('acting'), origin.ip)
-  if (caller) origin.trace.account_id = caller.account.id
+  const caller = await app.callers.read(info.carriers, query.has('acting'), info.ip)
+  if (caller) info.trace.account_id = caller.account.id
   // Any token may open a socket: each message is held to its scope.
   if (!caller) throw refusal('authentication_required')
   const { account, credential } = caller
   const opens: Bound = {
     account_id: account.id,
     credential,
-    carriers: only(origin.carriers, credential),
-    ip: origin.ip,
-    request_id: origin.request_id,
+    carriers: only(info.carriers, credential),
+    ip: info.ip,
+    request_id: info.request_id,
     actor_id: defaultActor(query, caller),
   }
   return { status: 101, headers: {}, body: null, opens }
