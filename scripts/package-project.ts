@@ -23,6 +23,8 @@ export async function pack(directory: string): Promise<string> {
     [],
   )
   assert.deepEqual(await untyped(), [], 'no `any` in the declarations')
+  const { stderr } = await run('npm', ['publish', '--dry-run', join(directory, packed.filename)])
+  assert.doesNotMatch(stderr, /warn publish/i, 'npm would publish the manifest as it is')
   console.log(`${packed.filename}: ${paths.length} files, ${packed.size} bytes`)
   return join(directory, packed.filename)
 }
