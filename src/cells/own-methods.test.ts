@@ -96,6 +96,7 @@ beforeAll(async () => {
   test = await testService<All>({
     actions,
     max_account_cells: 5,
+    roles: [{ name: 'teacher', grant_paths: ['admin'] }],
     hooks: {
       validateData: (_kind: string | null, data: { bad?: unknown }) => {
         if (data.bad) throw new CellDataIssues([{ path: ['bad'], message: 'It is bad.' }])
