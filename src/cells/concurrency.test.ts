@@ -113,6 +113,17 @@ describe('update against update', () => {
       })
     expect((await stored(cell_id)).version).toBe(2)
   })
+
+  it('a hundred patches of different keys are all kept', async () => {
+    const cell_id = await shared()
+    const patches = Array.from({ length: 100 }, (_, n) =>
+      update(n % 2 ? ada : editor, cell_id, { data_patch: { [`k${n}`]: n } }),
+    )
+    expect(await tally(patches)).toEqual({ ok: 100 })
+    const cell = await stored(cell_id)
+    expect(cell.version).toBe(101)
+    expect(cell.data).toEqual(Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`k${n}`, n])))
+  })
 })
 
 describe('deletion', () => {
