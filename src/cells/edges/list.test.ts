@@ -85,6 +85,7 @@ describe.each(kinds)('$method', (kind) => {
     const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     expect((edges as Row[])[0]).toEqual({ ...edge(from, kind.sorted[0] as string, from), created_at })
     expect(next_cursor).toBeNull()
+    expect(await bundle(bob, from)).toEqual(edges)
   })
 
   it('reverse: with exactly the same keys', async () => {
