@@ -197,7 +197,7 @@ export async function composeApp(
 ): Promise<{ app: App; bus: Bus; connection: Connection; close(): Promise<void> }> {
   const { config, declarations } = parsed
   const { log } = deps
-  const poolMax = config.database_pool_max
+  const { database_pool_max: poolMax, argon2 } = config
   const registry = declaredIn(config.config, () => createRegistry(declarations))
   const own = declarations.actions ?? {}
   const wired = declaredIn(config.config, () => {
@@ -221,7 +221,6 @@ export async function composeApp(
     ...(deps.onStatement && { onStatement: deps.onStatement }),
   })
   const keyRing = createKeyRing(deps.cookieKeys)
-  const { memoryCost, timeCost, parallelism } = config.argon2
   const lastUsed = createLastUsed(db, log)
   const bus = createBus({ connection, log })
   const daemon = createDaemonTokens({ state: deps.daemonToken, path: config.daemon_token_file }, log)
@@ -247,7 +246,7 @@ export async function composeApp(
     passwords: createPasswords({
       concurrency: config.hash_concurrency,
       queueMax: config.hash_queue_max,
-      argon2: { memory: memoryCost, time: timeCost, parallelism },
+      argon2: { memory: argon2.memoryCost, time: argon2.timeCost, parallelism: argon2.parallelism },
     }),
     keyRing,
     sessionCookie: createSessionCookie(keyRing, {
