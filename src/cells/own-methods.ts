@@ -52,7 +52,8 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
     const { db } = context
     const inner = { ...context, fail: refusal, db: 'point' in db ? db : { ...db, point: db.rows } } as never
     const refined = action.refine ? action.refine(parsed.data as never, inner) : parsed.data
-    return (await action.handler(refined as never, inner)) as OutputOf<X>
+    const answer = await action.handler(refined as never, inner)
+    return (action.json_text ? JSON.parse(answer as string) : answer) as OutputOf<X>
   }
 }
 
