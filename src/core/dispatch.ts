@@ -1,5 +1,5 @@
 import type { Caller, Carriers } from '../auth/caller.ts'
-import type { ReadOnly } from '../db/db.ts'
+import type { JoinedRead, ReadOnly } from '../db/db.ts'
 import type { Sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
@@ -170,5 +170,8 @@ class GatedReads implements ReadOnly {
   }
   point<T>(query: Sql): Promise<T[]> {
     return this.#db.point<T>(query)
+  }
+  joined<K extends readonly (string | null)[], V>(read: JoinedRead<K, V>, key: K): Promise<V | undefined> {
+    return this.#db.joined(read, key)
   }
 }
