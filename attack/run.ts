@@ -33,6 +33,9 @@ try {
   const server = await startServer(cwd, {
     // As SECURITY.md recommends for a heap of this size.
     NODE_OPTIONS: `--max-old-space-size=512 --max-semi-space-size=4 --import=${new URL('stalls.ts', import.meta.url)}`,
+    MALLOC_ARENA_MAX: '2',
+    MALLOC_MMAP_THRESHOLD_: '131072',
+    MALLOC_TRIM_THRESHOLD_: '131072',
     ATTACK_STALLS: stalls,
     // This process reads the log; a line for every request would slow down the measuring.
     CELLKEEP_LOG_LEVEL: 'warn',

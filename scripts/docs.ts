@@ -5,6 +5,7 @@ import type { AnySetting } from '../src/config/setting.ts'
 import { groups } from '../src/config/table.ts'
 import { apiPage } from './docs-api.ts'
 import { errorsPage } from './docs-errors.ts'
+import { auditEventsPage, operatorCallsPage } from './docs-lists.ts'
 
 /**
  * Writes the generated pages of docs/; `--check` writes nothing and fails if one is stale.
@@ -14,6 +15,8 @@ export const pages: Readonly<Record<string, () => string>> = {
   'docs/api.md': apiPage,
   'docs/configuration.md': configurationPage,
   'docs/errors.md': errorsPage,
+  'docs/audit-events.md': auditEventsPage,
+  'docs/operator-calls.md': operatorCallsPage,
 }
 
 /** The pages that differ from what the code generates. */

@@ -108,3 +108,21 @@ async function run(
   assert.equal(stderr, '', 'no warning')
   return stdout
 }
+
+/** Runs `cellkeep start` in the directory with only the port set. */
+export async function withServer(place: Place, work: (url: string) => Promise<void>): Promise<void> {
+  const server = spawn(join(place.root, 'node_modules/.bin/cellkeep'), ['start'], {
+    cwd: place.directory,
+    env: { ...environment(place), CELLKEEP_PORT: '0' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const ended = once(server, 'exit')
+  try {
+    const [line] = await once(createInterface({ input: server.stderr }), 'line')
+    const [url] = /http:\S+/.exec(line) ?? assert.fail(line)
+    await work(url)
+  } finally {
+    server.kill('SIGTERM')
+  }
+  assert.deepEqual(await ended, [0, null])
+}

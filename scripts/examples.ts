@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '../src/client/client.ts'
 import { startServer, workspace } from '../test/helpers/server-process.ts'
+import { followTutorial, runFrameworks } from './example-projects.ts'
 import { type Place, runEmbed, runPython, runStandalone } from './example-runs.ts'
+import { pack } from './package-project.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const space = await workspace()
@@ -13,7 +15,10 @@ try {
   const place: Place = { root, node: process.execPath, directory }
   await standalone(place)
   await runEmbed(place)
-  console.log('3 passed, 0 failed')
+  const tarball = await pack(directory)
+  await followTutorial(place, tarball)
+  await runFrameworks(place, tarball)
+  console.log('5 passed, 0 failed')
 } finally {
   await space.remove()
 }
@@ -31,7 +36,7 @@ async function standalone(place: Place): Promise<void> {
   const second = await runStandalone(place, server.url, tokenFile)
   assert.match(second, /^Signed in as ada/m)
   assert.match(second, / 0 of them new/)
-  const client = createClient({ url: server.url })
+  const client = createClient({ url: server.url, jar: true })
   await client.account.login({ username: 'ada', password: 'correct horse battery' })
   const scope = { kind: 'full' } as const
   const { token } = await client.account_token_create({ scope, lifetime: { kind: 'ttl', days: 1 } })

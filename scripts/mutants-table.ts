@@ -80,7 +80,7 @@ export const groups: Group[] = [
   },
   {
     file: 'src/cells/access.ts',
-    tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts'],
+    tests: ['src/cells/access.test.ts'],
     mutants: [
       [`g.role = 'admin' and g.scope_id is null`, `g.role = 'admin'`],
       [`bool_or(g.role = 'admin' and`, `bool_or(`],
@@ -111,7 +111,7 @@ export const groups: Group[] = [
   },
   {
     file: 'src/auth/active-grant.ts',
-    tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts', 'src/auth/caller.test.ts'],
+    tests: ['src/cells/access.test.ts', 'src/auth/caller.test.ts'],
     mutants: [
       ['g.revoked_at is null and g.closed_at is null', 'g.closed_at is null'],
       ['g.revoked_at is null and g.closed_at is null', 'g.revoked_at is null'],

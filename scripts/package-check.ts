@@ -3,15 +3,13 @@
  * consumer would, on the oldest supported Node, on 24 and on the pinned one. With `--types` it only compiles.
  */
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { runBlocks, writeBlocks } from './doc-blocks.ts'
-import { environment, type Place, runEmbed, runStandalone } from './example-runs.ts'
+import { environment, type Place, runEmbed, runStandalone, withServer } from './example-runs.ts'
 import { checkTypes, compilers, makeProject, pack } from './package-project.ts'
 
 /** Opens a live client on Node's own WebSocket, as the account that the example created. */
@@ -123,22 +121,4 @@ async function useServer(place: Place): Promise<void> {
     })
     assert.match(stdout, /^ada by socket$/m)
   })
-}
-
-/** Runs `cellkeep start` in the directory with only the port set. */
-async function withServer(place: Place, work: (url: string) => Promise<void>): Promise<void> {
-  const server = spawn(join(place.root, 'node_modules/.bin/cellkeep'), ['start'], {
-    cwd: place.directory,
-    env: { ...environment(place), CELLKEEP_PORT: '0' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  const ended = once(server, 'exit')
-  try {
-    const [line] = await once(createInterface({ input: server.stderr }), 'line')
-    const [url] = /http:\S+/.exec(line) ?? assert.fail(line)
-    await work(url)
-  } finally {
-    server.kill('SIGTERM')
-  }
-  assert.deepEqual(await ended, [0, null])
 }

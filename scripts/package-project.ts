@@ -16,12 +16,15 @@ export async function pack(directory: string): Promise<string> {
   const [packed] = JSON.parse(stdout)
   const paths: string[] = packed.files.map((file: { path: string }) => file.path)
   const top = [...new Set(paths.map((path) => path.split('/')[0]))].sort()
-  assert.deepEqual(top, ['LICENSE', 'README.md', 'bin', 'dist', 'migrations', 'package.json', 'templates'])
+  const listed = ['bin', 'dist', 'docs', 'migrations', 'package.json', 'templates']
+  assert.deepEqual(top, ['LICENSE', 'README.md', ...listed])
   assert.deepEqual(
     paths.filter((path) => path.startsWith('dist/') && path.includes('.test.')),
     [],
   )
   assert.deepEqual(await untyped(), [], 'no `any` in the declarations')
+  const { stderr } = await run('npm', ['publish', '--dry-run', join(directory, packed.filename)])
+  assert.doesNotMatch(stderr, /warn publish/i, 'npm would publish the manifest as it is')
   console.log(`${packed.filename}: ${paths.length} files, ${packed.size} bytes`)
   return join(directory, packed.filename)
 }
@@ -86,7 +89,9 @@ const publicNames = {
 }
 
 async function copyExamples(project: string): Promise<void> {
-  await cp(join(root, 'examples'), join(project, 'examples'), { recursive: true })
+  // The others are projects of their own.
+  for (const name of ['standalone', 'embed'])
+    await cp(join(root, 'examples', name), join(project, 'examples', name), { recursive: true })
   await cp(join(root, 'README.md'), join(project, 'README.md'))
   const files = ['standalone/import-docs.ts', 'embed/library.ts', 'embed/server.ts', 'embed/check.ts']
   for (const file of files) {

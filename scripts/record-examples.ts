@@ -1,6 +1,6 @@
 /**
  * `node scripts/record-examples.ts`: calls every method and route of a real service once, and writes what was sent
- * and answered to src/discovery/examples.json. Ids, times, secrets and cursors are replaced by fixed ones.
+ * and answered to src/discovery/examples.json. Ids, times, addresses, secrets and cursors are replaced by fixed ones.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -265,6 +265,7 @@ function mask(examples: Examples): Examples {
     if (/^[0-9a-f]{64}$/.test(value)) return stable(value, (nth) => hex(nth, 64))
     if (/^tok_/.test(value)) return stable(value, (nth) => `tok_${hex(nth, 12)}`)
     if (/^secret_svc_token_/.test(value)) return `secret_svc_token_${'x'.repeat(43)}`
+    if (key === 'ip') return '203.0.113.7'
     if (key === 'token') return 'x'.repeat(43)
     return key === 'next_cursor' ? 'bmV4dC1wYWdl' : value
   }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { TokenScope } from './auth/identity.ts'
 import { supersedeReason } from './events.ts'
 import type { ConsumerNotifications } from './wire/consumer.ts'
 import { Offer } from './wire/offer.ts'
@@ -27,6 +28,25 @@ export const notifications = {
     reason: z.string().optional(),
   }),
 } as const satisfies Record<string, z.ZodType>
+
+const offers = ['role_grant_offer_list', 'role_grant_offer_history']
+/** The methods that show the same as a notification does. Nothing is known of those of a consumer. */
+const shownBy: Readonly<Record<string, readonly string[]>> = {
+  role_grant_offer_received: offers,
+  role_grant_offer_retracted: offers,
+  role_grant_offer_accepted: offers,
+  role_grant_offer_declined: offers,
+  role_grant_offer_supersede: offers,
+}
+
+/**
+ * A token that names methods hears only what one of them shows as well. `GET /status` shows the role grants of an
+ * account to each of its tokens, so each hears that one was revoked.
+ */
+export const isHeardBy = (scope: TokenScope, notification: string): boolean =>
+  scope.kind !== 'methods' ||
+  notification === 'role_grant_revoke' ||
+  scope.methods.some((method) => shownBy[notification]?.includes(method))
 
 type Params = {
   [K in keyof typeof notifications]: z.input<(typeof notifications)[K]>

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { type Outcome, TransportError } from '../../src/client/client.ts'
 import { assertKept } from '../../test/helpers/crash.ts'
 import {
   bootstrap,
@@ -54,7 +55,7 @@ export async function startLoad(cwd: string, env: Environment = {}, shell = ''):
   const caller = async (kind: Seen['kind'], call: () => Promise<string>): Promise<void> => {
     while (!isOver) {
       const before = performance.now()
-      const what = await call().catch((error: Error) => nameOf(error))
+      const what = await call()
       const at = performance.now()
       if (before >= struck || at >= struck) seen.push({ kind, what, at: at - struck, ms: at - before })
       for (const check of checks) check()
@@ -65,11 +66,10 @@ export async function startLoad(cwd: string, env: Environment = {}, shell = ''):
   const write = async (): Promise<string> => {
     const outcome = await client.try.cell_create({ data: { text: 'x'.repeat(500) } })
     if (outcome.ok) acknowledged.push(outcome.result.cell.id)
-    return outcome.ok ? 'ok' : `${outcome.error.status} ${outcome.error.reason}`
+    return saidBy(outcome)
   }
   const read = async (): Promise<string> => {
-    const outcome = await client.try.cell_get({ id: first.cell.id })
-    return outcome.ok ? 'ok' : `${outcome.error.status} ${outcome.error.reason}`
+    return saidBy(await client.try.cell_get({ id: first.cell.id }))
   }
   const callers = Promise.all([
     ...Array.from({ length: writers }, () => caller('write', write)),
@@ -137,8 +137,12 @@ function summary(seen: Seen[]): { seen: string; howLong: string } {
 export const seconds = (ms: number): string =>
   ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`
 
-function nameOf(error: Error): string {
-  const { code } = (error.cause ?? {}) as { code?: string }
+function saidBy(outcome: Outcome<unknown, string>): string {
+  if (outcome.ok) return 'ok'
+  const { error } = outcome
+  if (!(error instanceof TransportError)) return `${error.status} ${error.reason}`
+  // `fetch` wraps what the system said.
+  const { code } = ((error.cause as Error | undefined)?.cause ?? {}) as { code?: string }
   return code === 'ECONNREFUSED' ? 'connection refused' : 'connection cut'
 }
 

@@ -19,6 +19,7 @@ export default defineConfig({
       {
         text: 'Begin',
         items: [
+          { text: 'Tutorial', link: '/tutorial' },
           { text: 'Concepts', link: '/concepts' },
           { text: 'Authentication', link: '/authentication' },
           { text: 'Comparison', link: '/comparison' },
@@ -27,9 +28,15 @@ export default defineConfig({
       {
         text: 'Build',
         items: [
+          { text: 'Client', link: '/client' },
           { text: 'Embedding', link: '/embedding' },
+          { text: 'Declarations', link: '/declarations' },
+          { text: 'Testing', link: '/testing' },
+          { text: 'Operator calls', link: '/operator-calls' },
           { text: 'Methods', link: '/api' },
           { text: 'Reasons', link: '/errors' },
+          { text: 'Live connections', link: '/live' },
+          { text: 'Audit events', link: '/audit-events' },
           { text: 'Identifiers', link: '/identifiers' },
           { text: 'Bringing users along', link: '/migrating-users' },
         ],

@@ -3,7 +3,7 @@ import { type AuditEvent, auditColumns, EventType, numberRows } from '../audit/e
 import { operation } from '../core/operation.ts'
 import { type Database, sql } from '../db/db.ts'
 import { Int, Uuid } from '../wire/types.ts'
-import { numbersOf, selection, seqEnd } from './walk.ts'
+import { numbersOf, selection, seqEnd } from './audit-log.ts'
 
 const Filter = z.strictObject({
   /** Only rows after this one; the `last_seq` of an earlier export continues where it ended. */

@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { EventType } from '../audit/entry.ts'
 import { query } from '../core/action.ts'
 import { Int, Uuid } from '../wire/types.ts'
-import { auditPage, auditPageInput, openAuditPage, readAuditPage } from './list-page.ts'
-import { selection } from './walk.ts'
+import { auditPage, auditPageInput, openAuditPage, readAuditPage, selection } from './audit-log.ts'
 
 const Input = z.strictObject({
   event_type: EventType.nullish(),

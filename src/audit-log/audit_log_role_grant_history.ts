@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
-import { auditPage, auditPageInput, openAuditPage, readAuditPage } from './list-page.ts'
-import { ofTypes } from './walk.ts'
+import { auditPage, auditPageInput, ofTypes, openAuditPage, readAuditPage } from './audit-log.ts'
 
 const roleGrants = ofTypes('role_grant_create', 'role_grant_revoke')
 

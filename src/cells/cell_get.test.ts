@@ -1,7 +1,7 @@
 import { describe, expect, test as it } from 'vitest'
 import { forgedCookie } from '../../test/helpers/callers.ts'
 import { cellRow, endCellGrant, endRole, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
-import { rpc, send } from '../../test/helpers/http.ts'
+import { send } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
@@ -9,13 +9,6 @@ import { scenario, type TestAccount, testService } from '../testing/index.ts'
 
 const test = await serviceForFile()
 const [ada, bob] = await Promise.all([test.account(), test.account()])
-
-const call = (params: object, cookie?: string) =>
-  rpc(
-    test.url,
-    { jsonrpc: '2.0', id: 1, method: 'cell_get', params },
-    { 'x-request-id': 'same', ...(cookie !== undefined && { cookie }) },
-  )
 
 it('returns the cell with its edges and the rights of the caller, and leaves no audit row', async () => {
   const { cell } = await ada.client.cell_create({ data: { a: 1 }, kind: 'k' })
@@ -53,35 +46,6 @@ it.each<[object, string]>([
   [{ path: '\0' }, 'invalid_params'],
 ])('%j is refused: %s', async (input, reason) => {
   expect(await reasonOf(test.client().cell_get(input))).toBe(reason)
-})
-
-describe('what the caller may not see', () => {
-  const unknown = '11111111-1111-4111-8111-111111111111'
-  const bare = ({ status, headers, text }: Awaited<ReturnType<typeof call>>) => {
-    const { date: _, ...rest } = headers
-    return { status, rest, text }
-  }
-
-  it('gets the same bytes as what does not exist: hidden, deleted, and ids of other things', async () => {
-    const { cell } = await ada.client.cell_create({ data: { a: 1 } })
-    const { id: grant_id } = await test.cellGrant(cell.id, 'viewer', { role: 'team', scope_id: null })
-    const audit = await test.service.app.db.first<{ id: string }>(sql`select id from audit_log limit 1`)
-    const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
-    for (const cookie of [undefined, bob.cookie]) {
-      const missing = bare(await call({ id: unknown }, cookie))
-      expect(missing).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
-      for (const id of [cell.id, deleted, ada.actor_id, bob.actor_id, ada.id, grant_id, audit?.id])
-        expect(bare(await call({ id }, cookie))).toEqual(missing)
-    }
-  })
-
-  it('by path too', async () => {
-    await cellRow(test, { path: 'hidden', created_by: ada.actor_id })
-    await cellRow(test, { path: 'gone', visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
-    const missing = bare(await call({ path: 'missing' }, bob.cookie))
-    expect(bare(await call({ path: 'hidden' }, bob.cookie))).toEqual(missing)
-    expect(bare(await call({ path: 'gone' }, bob.cookie))).toEqual(missing)
-  })
 })
 
 describe('the actor', () => {

@@ -60,6 +60,15 @@ const actions = {
       return { id, version: cell.version, seen: found.cells.length }
     },
   }),
+  page_share: mutation({
+    doc: 'Lets everyone with a role edit a cell.',
+    auth: someone,
+    event: 'cell_grant_create',
+    input: z.strictObject({ cell_id: z.string(), role: z.string() }),
+    output: z.unknown(),
+    handler: async ({ cell_id, role }, context) =>
+      await cells.grant(context, { cell_id, level: 'editor', principal: { role } }),
+  }),
   page_edit: mutation({
     doc: 'Changes a cell.',
     auth: someone,
@@ -87,6 +96,7 @@ beforeAll(async () => {
   test = await testService<All>({
     actions,
     max_account_cells: 5,
+    roles: [{ name: 'teacher', grant_paths: ['admin'] }],
     hooks: {
       validateData: (_kind: string | null, data: { bad?: unknown }) => {
         if (data.bad) throw new CellDataIssues([{ path: ['bad'], message: 'It is bad.' }])
@@ -162,6 +172,21 @@ describe('cells', () => {
       created_by: bob.actor_id,
       data: { label: 'One', more: true },
     })
+  })
+
+  it('grant shares what the caller manages, and nothing else', async () => {
+    const [eve, bob] = [await test.account(), await test.account({ roles: ['teacher'] })]
+    const { cell } = await eve.client.cell_create({ data: {} })
+    const share = { cell_id: cell.id, role: 'teacher' }
+    expect(await reasonOf(bob.client.page_share(share))).toBe('cell_not_found')
+    await scenario(test, () => eve.client.page_share(share), {
+      audit: [{ event_type: 'cell_grant_create', actor_id: eve.actor_id }],
+    })
+    expect(await reasonOf(bob.client.page_edit({ cell_id: cell.id }))).toBe('ok')
+    expect(await reasonOf(bob.client.page_share(share))).toBe('cell_not_found')
+    expect(await reasonOf(eve.client.page_share({ ...share, role: 'nobody' }))).toBe(
+      'cell_grant_unknown_role',
+    )
   })
 
   it('a mutation that fails after its writes leaves no cell, no usage, and failure rows only', async () => {

@@ -10,6 +10,7 @@ import { cell_create } from './cell_create.ts'
 import { cell_delete } from './cell_delete.ts'
 import { cell_get } from './cell_get.ts'
 import { cell_update } from './cell_update.ts'
+import { cell_grant_create } from './grants/cell_grant_create.ts'
 import { cell_list } from './list/cell_list.ts'
 
 /** What a consumer's own methods work on cells with: the access rule as SQL, and the functions of our methods. */
@@ -37,6 +38,8 @@ export const cells = {
   create: own<typeof cell_create, CellWriter>(cell_create),
   update: own<typeof cell_update, CellWriter>(cell_update),
   delete: own<typeof cell_delete, CellWriter>(cell_delete),
+  /** Shares a cell with an actor or the holders of a role. */
+  grant: own<typeof cell_grant_create, CellWriter>(cell_grant_create),
 }
 
 /** Within a transaction a read joins no neighbours: it must see what the transaction wrote. */

@@ -4,7 +4,7 @@ import type { App } from '../core/app.ts'
 import type { From, Said } from '../core/operation.ts'
 import { refusal } from '../errors.ts'
 import { operations } from '../operations.ts'
-import type { CommandIo } from './io.ts'
+import type { CommandIo } from './output.ts'
 import { askPassword } from './password.ts'
 
 /** What the arguments of one call refer to, as far as it was looked up. */

@@ -1,7 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { closest } from '../wire/closest.ts'
-import type { CommandIo } from './io.ts'
-import { createOutput, type Output } from './output.ts'
+import { type CommandIo, createOutput, type Output } from './output.ts'
 
 /** One operator command, or a group of them such as `account`. */
 export type Command = {

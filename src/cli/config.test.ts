@@ -6,8 +6,7 @@ import type { Environment } from '../config/config.ts'
 import type { ShownSetting } from '../config/show.ts'
 import { keys as settingKeys } from '../config/table.ts'
 import type { Command } from './command.ts'
-import { config } from './config.ts'
-import { keys } from './keys.ts'
+import { config, keys } from './config.ts'
 
 const cwd = await mkdtemp(join(tmpdir(), 'ck-cli-'))
 await writeFile(

@@ -1,3 +1,4 @@
+import { newCookieKey } from '../auth/cookie-keys-file.ts'
 import { loadConfig } from '../config/file.ts'
 import { shownSettings } from '../config/show.ts'
 import { type Command, wrongUsage } from './command.ts'
@@ -23,6 +24,17 @@ export const config: Command = {
     ])
     io.stdout.write(aligned([['SETTING', 'VALUE', 'SOURCE'], ...rows]))
     for (const warning of parsed.warnings) io.stderr.write(`warning: ${warning}\n`)
+    return 0
+  },
+}
+
+export const keys: Command = {
+  name: 'keys',
+  usage: 'keys generate',
+  summary: 'Print one random key for CELLKEEP_COOKIE_KEYS.',
+  async run(args, io) {
+    if (args.length !== 1 || args[0] !== 'generate') return wrongUsage(keys, io)
+    io.stdout.write(`${newCookieKey()}\n`)
     return 0
   },
 }

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { StartError } from '../errors.ts'
-import type { CommandIo } from './io.ts'
+import type { CommandIo } from './output.ts'
 
 /** Asks for confirmation at a terminal; scripts are not asked. */
 export async function confirmed({ stdin, stderr }: CommandIo, warning: string): Promise<void> {

@@ -1,7 +1,6 @@
 import { type Command, perhaps, wordOf } from './command.ts'
 import { commands, groups } from './groups.ts'
-import type { CommandIo } from './io.ts'
-import { aligned } from './output.ts'
+import { aligned, type CommandIo } from './output.ts'
 
 /** `help`, `help COMMAND`, `help COMMAND WORD`: enough to run the product without other documents. */
 export function help([name, word]: readonly string[], io: CommandIo): number {

@@ -3,7 +3,7 @@ import { createWriteStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { StartError } from '../errors.ts'
-import type { CommandIo } from './io.ts'
+import type { CommandIo } from './output.ts'
 
 /** Writes rows as JSON lines to standard output or a new file, and then a summary to standard error. */
 export async function writeLines(

@@ -3,7 +3,7 @@ import { version } from '../wire/version.ts'
 import { perhaps } from './command.ts'
 import { commands } from './groups.ts'
 import { help } from './help.ts'
-import type { CommandIo } from './io.ts'
+import type { CommandIo } from './output.ts'
 import { refusalText } from './refusal.ts'
 
 /** The command line: sets the exit code and never exits the process itself. */

@@ -7,9 +7,9 @@ import { z } from 'zod'
 import { account, type Operation, operation } from '../core/operation.ts'
 import { operations } from '../operations.ts'
 import { scenario, testService } from '../testing/index.ts'
-import type { CommandIo } from './io.ts'
 import { execute } from './main.ts'
 import { operationCommand } from './operation-command.ts'
+import type { CommandIo } from './output.ts'
 
 const cwd = await mkdtemp(join(tmpdir(), 'ck-operation-'))
 const test = await testService()

@@ -1,6 +1,15 @@
+import type { Environment } from '../config/config.ts'
 import type { Cell, Columns, Phrase } from '../core/operation.ts'
 import { printable } from '../log/text.ts'
-import type { CommandIo } from './io.ts'
+
+/** The parts of the process that a command may use. */
+export type CommandIo = {
+  stdin: NodeJS.ReadableStream & { isTTY?: boolean }
+  stdout: { write(text: string): unknown }
+  stderr: { write(text: string): unknown }
+  env: Environment
+  cwd: string
+}
 
 /** Standard output of a command: text for people, or with `--json` one JSON object per line. */
 export type Output = {

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from 'node:stream'
 import { expect, it } from 'vitest'
-import type { CommandIo } from './io.ts'
+import type { CommandIo } from './output.ts'
 import { askPassword } from './password.ts'
 
 /** A terminal: its input, and everything it shows. */

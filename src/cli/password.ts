@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { StartError } from '../errors.ts'
 import { WrongUsage } from './command.ts'
-import type { CommandIo } from './io.ts'
+import type { CommandIo } from './output.ts'
 
 /** More than any password may have; longer input was not meant to be a password. */
 const bytesMax = 4096

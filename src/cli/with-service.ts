@@ -11,7 +11,7 @@ import { StartError } from '../errors.ts'
 import { createLog, type Log } from '../log/log.ts'
 import { textLines } from '../log/text.ts'
 import { composeApp } from '../service.ts'
-import type { CommandIo } from './io.ts'
+import type { CommandIo } from './output.ts'
 
 /** Named in the audit rows of every command. */
 export const cli: Operator = { via: 'cli' }

@@ -94,6 +94,7 @@ async function* blocks(
     signal?.throwIfAborted()
     const response = await fetch(url + path + (acting ? `?acting=${encodeURIComponent(acting)}` : ''), {
       credentials: 'include',
+      redirect: 'manual',
       headers: { ...headers(), 'last-event-id': String(after) },
       signal: connection.signal,
     })

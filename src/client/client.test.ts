@@ -1,9 +1,21 @@
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
-import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, it, vi } from 'vitest'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  describe,
+  expect,
+  expectTypeOf,
+  it,
+  onTestFinished,
+  vi,
+} from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { cutOff, page, reverseProxy } from '../../test/helpers/reverse-proxy.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { auditStream } from './audit-stream.ts'
 import { CellkeepError, createClient, TransportError } from './client.ts'
 
 let test: TestService
@@ -20,7 +32,7 @@ const badGateway = page(502, '<html>502 Bad Gateway</html>', { 'content-type': '
 describe('a client', () => {
   it('reaches a service below a path, with and without a slash at its end', async () => {
     const { url } = await reverseProxy(test.url)
-    for (const base of [url, `${url}/`, `${url}//`, `${test.url}/`]) {
+    for (const base of [url, `${url}/`, `${test.url}/`]) {
       const client = createClient({ url: base, headers: { cookie: ada.cookie } })
       expect(await client.account_verify()).toMatchObject({ id: ada.id })
       expect(await client.account.status()).toMatchObject({ account: { id: ada.id } })
@@ -49,6 +61,41 @@ describe('a client', () => {
       /^login: invalid_credentials$/,
     )
   })
+})
+
+it('follows no redirect, which could take a password or a token to another host', async () => {
+  const taken: (string | undefined)[] = []
+  const thief = createHttpServer((request, response) => {
+    taken.push(request.url)
+    response.end('{}')
+  }).listen(0, '127.0.0.1')
+  await once(thief, 'listening')
+  onTestFinished(() => void thief.close())
+  const location = `http://127.0.0.1:${(thief.address() as AddressInfo).port}/stolen`
+  const { url, answer } = await reverseProxy(test.url)
+  const client = createClient({ url, headers: { 'x-daemon-token': 'secret' } })
+  const { username, password } = ada
+  for (const status of [301, 303, 307, 308]) {
+    const calls = [
+      () => client.account.login({ username, password }),
+      () => client.account.status(),
+      () => client.cell_list(),
+      () => auditStream(client, { after: 0 }).next(),
+    ]
+    for (const ask of calls) {
+      answer(page(status, '', { location }))
+      await expect(ask()).rejects.toMatchObject({ reason: 'transport_failed', status })
+    }
+  }
+  expect(taken).toEqual([])
+})
+
+it('takes an empty page for no answer of a route, except where the answer is empty', async () => {
+  const { url, answer } = await reverseProxy(test.url)
+  const client = createClient({ url, headers: { cookie: ada.cookie } })
+  answer(page(200, ''))
+  await expect(client.account.status()).rejects.toMatchObject({ reason: 'transport_failed', status: 200 })
+  expect(await client.account.verify()).toBeNull()
 })
 
 describe('without an answer of the service', () => {

@@ -192,7 +192,7 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
     if (jar && pair) value ? cookies.set(name, pair) : cookies.delete(name)
     else if (!isWarned && /svc_session=\w/.test(cookie)) {
       isWarned = true
-      console.warn('cellkeep: login not kept; see jar and forRequest in docs/client.md')
+      console.warn('cellkeep: no jar keeps the login; docs/client.md')
     }
   }
   if (typeof jar === 'string') jar.split(/; */).forEach(keep)
@@ -207,6 +207,8 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
       const response = await fetch(url + path, {
         method,
         credentials: 'include',
+        // Passwords and daemon tokens would follow a redirect to another host.
+        redirect: 'manual',
         headers: { ...headers(), ...(body !== undefined && { 'content-type': 'application/json' }) },
         ...(signal && { signal }),
         ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -236,7 +238,8 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
   const rest: Attempt = async (name, body, call) => {
     const path = `${accountPath}/${name}`
     const answer = await send(name in gets ? 'GET' : 'POST', path, body, signalOf(call))
-    const isDone = answer.status < 300 && answer.reply !== undefined
+    // Only `verify` has an empty body; a browser's redirect that is not followed has status 0.
+    const isDone = answer.status < 300 && (answer.reply || (name === 'verify' && answer.status))
     return isDone ? { ok: true, result: answer.reply } : outcomeOf(name, answer)
   }
   const own = { try: table(attempt), account: table(orThrow(rest)), [link]: to }

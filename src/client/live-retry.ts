@@ -44,7 +44,11 @@ export async function refusalOf(
 ): Promise<Ending | undefined> {
   for (const path of [`${accountPath}/status`, wsPath]) {
     try {
-      const answer = await fetch(url + path + query, { credentials: 'include', headers: headers() })
+      const answer = await fetch(url + path + query, {
+        credentials: 'include',
+        redirect: 'manual',
+        headers: headers(),
+      })
       const reply = (await answer.json()) as { error?: string; actor?: object | null }
       if (reply.error === 'authentication_required') return 'signed_out'
       if (reply.error && /^[a-z]\w*$/.test(reply.error) && refusing.includes(answer.status))

@@ -2,7 +2,7 @@ import type { Method } from '../core/method.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
 import type { RegistryOptions } from '../registry/registry.ts'
 import { meant } from '../wire/closest.ts'
-import { isPlainObject } from '../wire/plain-object.ts'
+import { isPlainObject } from '../wire/input.ts'
 
 /** What environment variables cannot express, from a config file or the library options. */
 export type DeclarationOptions = RegistryOptions & {

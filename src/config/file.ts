@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { isPlainObject } from '../wire/plain-object.ts'
+import { isPlainObject } from '../wire/input.ts'
 import {
   ConfigError,
   type ConfigFile,

@@ -23,7 +23,7 @@ const backlog = 4_096
  * Sockets that listen on the same port. Node accepts one connection of each in a turn of its loop, so with only one a
  * flood of connections would keep every other client waiting for seconds.
  */
-const listening = 16
+const listening = 64
 
 /** Listens on the configured host and port. */
 export async function serve({ app, handle, upgrade, leave, socketsClosed }: Service): Promise<Serving> {

@@ -2,8 +2,7 @@ import type { Database } from '../db/db.ts'
 import type { Log } from '../log/log.ts'
 import type { Notification } from '../notifications.ts'
 import { type Closing, type Committed, verdictOf } from './committed.ts'
-import type { Connection } from './connection.ts'
-import { at } from './long-timer.ts'
+import { at, type Connection } from './connection.ts'
 import { findLost } from './recheck.ts'
 
 /** Registers the connections of this node and tells them what any node committed. */

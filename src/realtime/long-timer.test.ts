@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { at } from './long-timer.ts'
+import { at } from './connection.ts'
 
 const day = 86_400_000
 beforeEach(() => void vi.useFakeTimers())

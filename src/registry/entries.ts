@@ -1,6 +1,6 @@
 import { StartError } from '../errors.ts'
 import { meant } from '../wire/closest.ts'
-import { isPlainObject } from '../wire/plain-object.ts'
+import { isPlainObject } from '../wire/input.ts'
 
 /** An entry that is just a name: a scope kind, a grant path or a credential type. */
 export type NamedEntry = { readonly name: string; readonly description?: string | undefined }

@@ -3,8 +3,8 @@ import type { AuditRow } from '../audit/audit.ts'
 import { events } from '../events.ts'
 import { notifications } from '../notifications.ts'
 import { meant } from '../wire/closest.ts'
+import { isPlainObject } from '../wire/input.ts'
 import { toIssues } from '../wire/issues.ts'
-import { isPlainObject } from '../wire/plain-object.ts'
 import { checkName, refuseEntry } from './entries.ts'
 
 /** The registry of audit event types: the service's, then the consumer's. */

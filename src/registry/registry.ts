@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { catalogue, StartError } from '../errors.ts'
 import { meant } from '../wire/closest.ts'
 import type { ReasonSpec } from '../wire/consumer.ts'
-import { isPlainObject } from '../wire/plain-object.ts'
+import { isPlainObject } from '../wire/input.ts'
 import {
   checkEntry,
   checkKeys,

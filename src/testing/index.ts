@@ -1,5 +1,5 @@
 /** `cellkeep/testing`: a real service on a real PostgreSQL, for the tests of an application. */
-export type { TestDaemonToken } from './daemon-token.ts'
+export type { TestDaemonToken } from './parts.ts'
 export { type ScenarioExpectation, scenario } from './scenario.ts'
 export {
   type TestAccount,

@@ -10,9 +10,7 @@ import { type Conferred, conferGrant, type GrantInput } from '../roles/grants.ts
 import type { Service } from '../service.ts'
 import { startSession } from '../sessions/sessions.ts'
 import { cloneDatabase, sharedCluster, toUrl } from './cluster.ts'
-import { type TestDaemonToken, testDaemonToken } from './daemon-token.ts'
-import { errorLog } from './error-log.ts'
-import { resetService } from './reset.ts'
+import { errorLog, resetService, type TestDaemonToken, testDaemonToken } from './parts.ts'
 
 /** Cheap hashing, no minimum time for failures, a free port, and a log of exceptions only. */
 const testDefaults = {

@@ -3,6 +3,7 @@ import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
 import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
+import { isHeardBy } from '../notifications.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
 import type { Connection } from '../realtime/connection.ts'
 import { type Bound, Call, isOwn } from './bound.ts'
@@ -191,7 +192,9 @@ export class Socket {
   }
 
   #apply({ notifications, closings }: Committed): void {
-    for (const notification of notifications) this.#send(notificationFrame(notification))
+    const { scope } = this.#bound.credential
+    for (const notification of notifications)
+      if (isHeardBy(scope, notification.method)) this.#send(notificationFrame(notification))
     const verdict = verdictOf(closings, this.#bound)
     if (verdict) this.#end(verdict === 'own' ? 4001 : 4006)
   }

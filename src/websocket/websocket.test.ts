@@ -97,6 +97,35 @@ describe('an upgrade', () => {
     }
   })
 
+  it('tells a token that names methods only of what one of them shows', async () => {
+    const [admin, eve] = [await test.account({ roles: ['admin'] }), await test.account()]
+    const scopes: Parameters<typeof tokenOf>[2][] = [
+      { kind: 'full' },
+      { kind: 'read_only' },
+      { kind: 'methods', methods: ['role_grant_offer_list'] },
+      { kind: 'methods', methods: ['account_verify'] },
+    ]
+    const opened = scopes.map(async (scope) => {
+      const { headers } = await tokenOf(test, eve, scope)
+      return await openSocket(test.url, headers)
+    })
+    const [full, reads, lists, other] = await Promise.all(opened)
+    const { offer } = await admin.client.role_grant_offer_create({ to_account_id: eve.id, role: 'admin' })
+    await test.roleGrant({ actor_id: eve.actor_id, role: 'admin' })
+    await test.service.operations.revokeRoleEverywhere(
+      { actor_id: eve.actor_id, role: 'admin' },
+      { via: 'test' },
+    )
+    for (const socket of [full, reads, lists])
+      expect(await socket?.next()).toMatchObject({
+        method: 'role_grant_offer_received',
+        params: { offer: { offer_id: offer.offer_id } },
+      })
+    // It comes after the offer on every socket.
+    expect(await other?.next()).toMatchObject({ method: 'role_grant_revoke' })
+    for (const socket of [full, reads, lists, other]) await socket?.close()
+  })
+
   it('from an origin that is not listed is 403, with and without a credential', async () => {
     for (const foreign of ['https://evil.example', '', 'null'])
       for (const cookie of [ada.cookie, ''])

@@ -11,3 +11,10 @@ export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.ou
   if (!parsed.success) throw refusal('invalid_params', { issues: toIssues(parsed.error) })
   return parsed.data
 }
+
+/** True for `{…}`, even from another realm; false for arrays, promises and class instances. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}

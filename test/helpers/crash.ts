@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { TransportError } from '../../src/client/client.ts'
 import { bootstrap, databaseOf, firstAccount, type ServerProcess, startServer } from './server-process.ts'
 
 /** The target of `kill -9` while writes are running. */
@@ -77,11 +78,9 @@ function startWriters({ client }: ServerProcess, acknowledged: string[]) {
   const checks = new Set<() => void>()
   const write = async (): Promise<void> => {
     while (!stopped) {
-      const outcome = await client.try
-        .cell_create({ data: { text: 'x'.repeat(500) } })
-        // The connection was cut: the server is gone.
-        .catch((error: Error) => error)
-      if (outcome instanceof Error) return
+      const outcome = await client.try.cell_create({ data: { text: 'x'.repeat(500) } })
+      // The connection was cut: the server is gone.
+      if (!outcome.ok && outcome.error instanceof TransportError) return
       if (outcome.ok) acknowledged.push(outcome.result.cell.id)
       else {
         assert.equal(outcome.error.status, 503, outcome.error.reason)

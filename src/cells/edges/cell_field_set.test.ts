@@ -1,12 +1,9 @@
 import { describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow } from '../../../test/helpers/cell-rows.ts'
-import { rpc } from '../../../test/helpers/http.ts'
-import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { scenario } from '../../testing/index.ts'
 
-const missing = '11111111-1111-4111-8111-111111111111'
 const test = await serviceForFile()
 const [ada, bob] = await Promise.all([test.account(), test.account()])
 const source_id = await cellRow(test, { created_by: ada.actor_id })
@@ -84,52 +81,6 @@ it('a cell may lead to itself, and two to one another', async () => {
   expect((await set('me', source_id)).field.target_id).toBe(source_id)
   await set('there', other)
   expect((await set('back', source_id, other)).field.target_id).toBe(source_id)
-})
-
-describe('who may', () => {
-  it('an editor of the source that may view the target; a viewer of the source may not', async () => {
-    const [editor, viewer] = await Promise.all([test.account(), test.account()])
-    const from = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
-    await test.cellGrant(from, 'editor', { actor_id: editor.actor_id })
-    await test.cellGrant(from, 'viewer', { actor_id: viewer.actor_id })
-    const reasons = await Promise.all(
-      [editor, viewer, bob].map(({ client }) =>
-        reasonOf(client.cell_field_set({ source_id: from, name: 'f', target_id })),
-      ),
-    )
-    expect(reasons).toEqual(['ok', 'cell_not_found', 'cell_not_found'])
-  })
-
-  it('a grant of editor on a cell without an owner gives no right to edit', async () => {
-    const system = await cellRow(test, { visibility: 'public' })
-    await test.cellGrant(system, 'editor', { actor_id: ada.actor_id })
-    expect(await reasonOf(set('f', target_id, system))).toBe('cell_not_found')
-    expect(await reasonOf(set('to_system', system))).toBe('ok')
-  })
-
-  it('a hidden, deleted or missing cell on either side gets the same bytes, and nothing is written', async () => {
-    const hidden = await cellRow(test, { created_by: bob.actor_id })
-    const deleted = await cellRow(test, { created_by: ada.actor_id, deleted_at: '2026-01-01T00:00:00Z' })
-    const bare = async (from: string, to: string) => {
-      const params = { source_id: from, name: 'gone', target_id: to }
-      const { status, headers, text } = await scenario(test, () =>
-        rpc(
-          test.url,
-          { jsonrpc: '2.0', id: 1, method: 'cell_field_set', params },
-          { 'x-request-id': 'same', cookie: ada.cookie },
-        ),
-      )
-      const { date: _, ...rest } = headers
-      return { status, rest, text }
-    }
-    const wanted = await bare(source_id, missing)
-    expect(wanted).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
-    for (const to of [hidden, deleted, ada.actor_id, ada.id])
-      expect(await bare(source_id, to)).toEqual(wanted)
-    for (const from of [missing, hidden, deleted, target_id])
-      expect(await bare(from, target_id)).toEqual(wanted)
-    expect(await stored('gone')).toBeUndefined()
-  })
 })
 
 it.each(['a', 'a_', `a${'b'.repeat(63)}`, 'a0_9z', 'constructor'])('the name %s is valid', async (name) => {

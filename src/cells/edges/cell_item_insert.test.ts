@@ -6,7 +6,6 @@ import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { scenario } from '../../testing/index.ts'
 
-const missing = '11111111-1111-4111-8111-111111111111'
 const test = await serviceForFile()
 const [ada, bob] = await Promise.all([test.account(), test.account()])
 const parent_id = await cellRow(test, { created_by: ada.actor_id })
@@ -96,34 +95,6 @@ describe('a position that is held', () => {
     await insert('both')
     expect((await insert('both', child_id, other)).item.parent_id).toBe(other)
   })
-})
-
-it('a hidden, deleted or missing cell on either side gets the same bytes, and nothing is written', async () => {
-  const hidden = await cellRow(test, { created_by: bob.actor_id })
-  const deleted = await cellRow(test, { created_by: ada.actor_id, deleted_at: '2026-01-01T00:00:00Z' })
-  const bare = async (parent: string, child: string, position = 'gone') => {
-    const params = { parent_id: parent, child_id: child, position }
-    const { status, headers, text } = await scenario(test, () =>
-      rpc(
-        test.url,
-        { jsonrpc: '2.0', id: 1, method: 'cell_item_insert', params },
-        { 'x-request-id': 'same', cookie: ada.cookie },
-      ),
-    )
-    const { date: _, ...rest } = headers
-    return { status, rest, text }
-  }
-  const wanted = await bare(parent_id, missing)
-  expect(wanted).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
-  for (const child of [hidden, deleted, ada.actor_id]) expect(await bare(parent_id, child)).toEqual(wanted)
-  for (const parent of [missing, hidden, deleted, child_id])
-    expect(await bare(parent, child_id)).toEqual(wanted)
-  // A caller that may not edit the parent, or view the child, doesn't even learn that a position is held.
-  await itemRow(test, hidden, 'held', hidden)
-  await itemRow(test, parent_id, 'held', child_id)
-  expect(await bare(hidden, child_id, 'held')).toEqual(wanted)
-  expect(await bare(parent_id, hidden, 'held')).toEqual(wanted)
-  expect(await at('gone')).toBeUndefined()
 })
 
 it.each(['0', '00', 'a0Z9', 'x'.repeat(200), 'constructor'])('the position %s is valid', async (position) => {

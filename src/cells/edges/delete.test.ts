@@ -99,32 +99,6 @@ describe.each(kinds)('%s', (method, { row, input, remove, link, stored, to, wron
     }
   })
 
-  describe('who may', () => {
-    it.each<[string, boolean]>([
-      ['owner', true],
-      ['editor', true],
-      ['admin', true],
-      ['viewer', false],
-      ['stranger', false],
-    ])('%s: %s', async (who, isAllowed) => {
-      const account = who === 'owner' ? ada : await test.account({ roles: who === 'admin' ? ['admin'] : [] })
-      if (who === 'editor' || who === 'viewer')
-        await test.cellGrant(from, who, { actor_id: account.actor_id })
-      await row(test, from, who, from)
-      const reason = await reasonOf(remove(account, input(from, who)))
-      expect(reason).toBe(isAllowed ? 'ok' : 'cell_not_found')
-      expect(await isThere(who)).toBe(!isAllowed)
-    })
-
-    it('a deleted or missing anchor is not found, whether the edge exists or not', async () => {
-      const deleted = await cellRow(test, { created_by: ada.actor_id, deleted_at: '2026-01-01T00:00:00Z' })
-      await row(test, deleted, 'f', from)
-      for (const id of [deleted, ada.actor_id])
-        for (const key of ['f', 'none'])
-          await scenario(test, () => remove(ada, input(id, key)), { reason: 'cell_not_found' })
-    })
-  })
-
   it.each(wrong.map((one) => [one]))('%j is refused', async (one) => {
     expect(await reasonOf(remove(ada, one))).toBe('invalid_params')
   })

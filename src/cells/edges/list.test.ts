@@ -1,6 +1,6 @@
 import { describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
-import { rpc, send } from '../../../test/helpers/http.ts'
+import { send } from '../../../test/helpers/http.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { type Sql, sql } from '../../db/db.ts'
@@ -202,22 +202,5 @@ describe.each(kinds)('%s', (method, kind) => {
     const id = await cellRow(test, open)
     await row(test, id, 'me', id)
     expect((await list(bob, { to: id })).map(edgeOf)).toEqual([[id, 'me', id]])
-  })
-
-  it('of a hidden or deleted cell: the same bytes as for a missing one', async () => {
-    const { foreign, deleted } = await cells()
-    const bare = async (ends: Ends) => {
-      const { status, headers, text } = await rpc(
-        test.url,
-        { jsonrpc: '2.0', id: 1, method, params: input(ends) },
-        { 'x-request-id': 'same', cookie: bob.cookie },
-      )
-      const { date: _, ...rest } = headers
-      return { status, rest, text }
-    }
-    const wanted = await bare({ from: missing })
-    expect(wanted).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
-    for (const id of [missing, foreign, deleted, bob.actor_id])
-      for (const ends of [{ from: id }, { to: id }]) expect(await bare(ends)).toEqual(wanted)
   })
 })

@@ -58,69 +58,10 @@ describe('the end of a right', () => {
     expect(row).toEqual({ version: 1, data: { wait: true } })
   })
 
-  it.each(ends)('%s: no write by the old right lands after the response', async (_what, take) => {
-    for (let round = 0; round < 5; round++) {
-      const { cell_id, grant_id } = await shared()
-      const updates = Array.from({ length: 6 }, (_, n) => update(editor, cell_id, { n }))
-      const taken = take(cell_id, grant_id).then(async () => {
-        const row = await test.service.app.db.first(sql`select version from cell where id = ${cell_id}`)
-        return row as { version: number }
-      })
-      const [{ version }, ...outcomes] = await Promise.all([taken, ...updates])
-      expect(version).toBe(1 + outcomes.filter((outcome) => outcome === 'ok').length)
-      expect(await update(editor, cell_id, {})).toBe('cell_not_found')
-    }
-  })
-
   it('a visibility change waits for no reader and ends the view of all others', async () => {
     const cell_id = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
     await ada.client.cell_update({ cell_id, visibility: 'private' })
     expect(await reasonOf(editor.client.cell_clone({ source_id: cell_id }))).toBe('cell_not_found')
-  })
-})
-
-describe('a grant against the end of the right to give it', () => {
-  it('the cell is deleted first: 404, no row', async () => {
-    const { cell_id } = await shared()
-    await other.begin('update cell set deleted_at = now() where id = $1', [cell_id])
-    const late = scenario(
-      test,
-      () =>
-        ada.client.cell_grant_create({ cell_id, level: 'viewer', principal: { actor_id: root.actor_id } }),
-      { reason: 'cell_not_found' },
-    )
-    const listed = reasonOf(ada.client.cell_grant_list({ cell_id }))
-    await Promise.all([late, other.blocks(1).then(other.commit)])
-    expect(await listed).toBe('ok')
-  })
-
-  it('a revoke of a grant of a cell that is deleted first: 404', async () => {
-    const { cell_id, grant_id } = await shared()
-    await other.begin('update cell set deleted_at = now() where id = $1', [cell_id])
-    const late = reasonOf(revoke(cell_id, grant_id))
-    await Promise.all([late, other.blocks(1).then(other.commit)])
-    expect(await late).toBe('cell_grant_not_found')
-  })
-
-  it('the admin loses the role while waiting for the cell: 404, no row', async () => {
-    const former = await test.account({ roles: ['admin'] })
-    const { cell_id, grant_id } = await shared()
-    const first = await held(cell_id)
-    const principal = { actor_id: root.actor_id }
-    const calls = [
-      reasonOf(former.client.cell_grant_create({ cell_id, level: 'viewer', principal })),
-      reasonOf(former.client.cell_grant_revoke({ grant_id })),
-    ]
-    await other.blocks(2)
-    await test.service.app.db.run(sql`
-      update role_grant set revoked_at = now() where actor_id = ${former.actor_id}`)
-    first.open()
-    expect(await Promise.all([first.answer, ...calls])).toEqual([
-      'ok',
-      'cell_not_found',
-      'cell_grant_not_found',
-    ])
-    expect((await root.client.cell_grant_list({ cell_id })).grants).toHaveLength(1)
   })
 })
 

@@ -6,7 +6,7 @@ import { StartError } from '../../errors.ts'
 import { readPrivateFile } from '../../files/private-file.ts'
 import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
-import type { Finding } from './finding.ts'
+import type { Finding } from './files.ts'
 
 /** Findings about the schema; if it is sound, about roles, the audit log and e-mails. */
 export async function databaseFindings(opened: Opened): Promise<Finding[]> {

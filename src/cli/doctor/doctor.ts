@@ -5,8 +5,7 @@ import { StartError } from '../../errors.ts'
 import { command } from '../command.ts'
 import { withDatabase } from '../with-service.ts'
 import { databaseFindings } from './database.ts'
-import { fileFindings } from './files.ts'
-import type { Finding } from './finding.ts'
+import { type Finding, fileFindings } from './files.ts'
 
 export const doctor = command({
   name: 'doctor',

@@ -6,7 +6,9 @@ import { spaceOf } from '../../embedded/disk.ts'
 import { databaseUser, sharedUser } from '../../embedded/user.ts'
 import { readPrivateFile } from '../../files/private-file.ts'
 import { ownerRisk } from '../../files/safe-directory.ts'
-import type { Finding } from './finding.ts'
+
+/** A problem of an installation, and how to fix it. */
+export type Finding = { finding: string; what: string; remedy: string }
 
 type Files = Pick<Config, 'data_dir' | 'cookie_keys' | 'database_url' | 'daemon_token_file' | 'disk_reserve'>
 

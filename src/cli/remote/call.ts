@@ -1,6 +1,6 @@
 import { createClient } from '../../client/client.ts'
 import { type Command, command, WrongUsage } from '../command.ts'
-import type { CommandIo } from '../io.ts'
+import type { CommandIo } from '../output.ts'
 import { readAll } from '../password.ts'
 import { asked, serverUrl, tokenFor } from './server.ts'
 

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { createClient } from '../../client/client.ts'
 import { type Command, command, WrongUsage } from '../command.ts'
-import type { CommandIo } from '../io.ts'
+import type { CommandIo } from '../output.ts'
 import { readPassword } from '../password.ts'
 import { asked, readKept, serverUrl, writeKept } from './server.ts'
 

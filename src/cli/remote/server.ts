@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { CellkeepError, TransportError } from '../../client/client.ts'
 import { loadConfig } from '../../config/file.ts'
 import { type Reason, ServiceError, StartError } from '../../errors.ts'
-import type { CommandIo } from '../io.ts'
+import type { CommandIo } from '../output.ts'
 
 /** A token that `cellkeep login` keeps, by the URL of its server. */
 export type Kept = { token: string; username: string; expires_at: string | null }

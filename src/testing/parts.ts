@@ -1,7 +1,10 @@
+import type { DaemonTokenState } from '../auth/daemon-token.ts'
+import { randomToken } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import { sql } from '../db/db.ts'
 import { expectedColumns } from '../db/expected-columns.ts'
 import { createLimiters, limiterStore } from '../limits/limiters.ts'
+import { type Log, silentLog } from '../log/log.ts'
 
 /** Readers of the audit log go on from the number they have. */
 const kept = ['schema_migration', 'audit_position']
@@ -28,4 +31,35 @@ export async function resetService(app: App): Promise<void> {
   const fresh: { -readonly [K in 'limiters']: App[K] } = app
   fresh.limiters = createLimiters(config, limiterStore(config, db, log))
   await app.hub.check()
+}
+
+/**
+ * The log of a test service, unless the test gives one: what callers get as `internal_error` is written to the output
+ * of the test, with its stack and causes, as is whatever else failed unexpectedly.
+ */
+export const errorLog: Log = {
+  ...silentLog,
+  error: (fields: object | string, text?: string) => {
+    if (typeof fields === 'string') return console.error(`cellkeep: ${fields}`)
+    const { err, ...rest } = fields as { err?: unknown }
+    console.error(`cellkeep: ${text}`, ...(err === undefined ? [rest] : [err]))
+  },
+}
+
+/** Makes daemon tokens for tests and holds the state that validates them. */
+export type TestDaemonToken = DaemonTokenState & {
+  /** Makes a new current token. The previous one stays valid, older ones do not. */
+  rotate(): string
+}
+
+export function testDaemonToken(): TestDaemonToken {
+  const state: TestDaemonToken = {
+    current: randomToken(),
+    rotate: () => {
+      state.previous = state.current
+      state.current = randomToken()
+      return state.current
+    },
+  }
+  return state
 }

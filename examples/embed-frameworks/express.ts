@@ -1,0 +1,18 @@
+import { createServer, createService } from 'cellkeep'
+import express from 'express'
+
+const service = await createService({ data_dir: process.env.DATA_DIR ?? 'data', bootstrap: 'live' })
+
+const app = express()
+app.get('/', async ({ headers: { cookie } }, response) => {
+  const visitor = service.call('account_verify', {}, { headers: cookie ? { cookie } : {} })
+  const name = await visitor.then(
+    ({ username }) => username,
+    () => 'stranger',
+  )
+  response.send(`Hello, ${name}.`)
+})
+
+const server = createServer(service, { request: app })
+server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => console.log(server.address()))
+process.once('SIGTERM', () => server.close(() => service.close()))

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import type { Operation } from '../src/core/operation.ts'
+import { events } from '../src/events.ts'
+import { operations } from '../src/operations.ts'
+import { type JsonSchema, typeText } from '../src/wire/type-text.ts'
+
+const text = (schema: z.ZodType): string =>
+  typeText(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema)
+
+const block = (lines: string[]): string => ['```text', ...lines, '```', ''].join('\n')
+
+/** docs/audit-events.md: every event type with its metadata. */
+export function auditEventsPage(): string {
+  const sections = Object.entries<{ success: z.ZodType; failure?: z.ZodType }>(events).map(
+    ([type, { success, failure }]) =>
+      [
+        `## \`${type}\`\n`,
+        block([`success  ${text(success)}`, ...(failure ? [`failure  ${text(failure)}`] : [])]),
+      ].join('\n'),
+  )
+  return [auditIntroduction, ...sections].join('\n')
+}
+
+/** docs/operator-calls.md: every operation with its input. */
+export function operatorCallsPage(): string {
+  const sections = Object.entries(operations as unknown as Record<string, Operation>).map(([name, call]) =>
+    [
+      `## \`${name}\`\n`,
+      `${call.doc}${call.command ? ` Command: \`cellkeep ${call.command.name}\`.` : ''}`,
+      '',
+      block([`input  ${text(call.input)}`]),
+      ...(call.errors.length > 0
+        ? [`Refuses with ${call.errors.map((reason) => `\`${reason}\``).join(', ')}.\n`]
+        : []),
+    ].join('\n'),
+  )
+  return [operatorIntroduction, ...sections].join('\n')
+}
+
+const auditIntroduction = `<!-- Generated from src/events.ts by scripts/docs.ts; edit the schemas, not this page. -->
+# Audit events
+
+Every type of row in the audit log, with its \`metadata\`. The other columns of a row are \`AuditEvent\` in
+[api.md](api.md#shapes): \`seq\`, \`event_type\`, \`outcome\`, who acted, on whom, from which address, and when.
+
+- **Reading.** \`audit_log_list\` in pages, the [stream](client.md#the-audit-log) live, \`cellkeep audit export\` as a file,
+  \`cellkeep tail\` on a terminal. All need an admin, or the machine itself.
+- **What is not in it.** Metadata holds ids and structural values, never what people typed. The one exception is
+  \`account_purge\`, after which nothing else tells whose ids these were.
+- **\`failure\`** is the metadata of a refused attempt. Most refusals leave no row; a type without \`failure\` here has rows with
+  \`outcome: "failure"\` only for writes that were undone, with the metadata of success, or null, or
+  \`{ reason: "rolled_back" }\`.
+- **\`via\`** is in rows without a request: \`cli\` for a command, or the word of the library call.
+- **Yours** are declared in [\`audit_events\`](declarations.md#audit-events).
+`
+
+const operatorIntroduction = `<!-- Generated from src/operations.ts by scripts/docs.ts; edit the declarations, not this page. -->
+# Operator calls
+
+\`service.operations\` has what the operator commands do, as functions for your own code. They need no credential and
+know no caller: whoever may call them is for your code to decide. Rules that protect the installation hold all the same, such as
+the last admin's.
+
+<!-- setup
+import { createService } from 'cellkeep'
+const service = await createService({
+  database_url: process.env.DATABASE_URL,
+  cookie_keys: [process.env.COOKIE_KEY ?? ''],
+  allowed_origins: ['https://wiki.example'],
+  roles: [{ name: 'writer', grant_paths: ['admin'] }],
+})
+-->
+\`\`\`ts
+const by = { via: 'people_import' }
+const { account, actor } = await service.operations.createAccount({ username: 'grace', password: 'correct horse battery' }, by)
+await service.operations.grantRole({ actor_id: actor.id, role: 'writer', path: 'admin' }, by)
+console.log(await service.operations.findAccount({ ref: account.id }))
+await service.close()
+\`\`\`
+
+- **Arguments.** The input, and for all that change something who acts, below. What only reads takes the input alone.
+- **\`via\`**, 1 to 32 characters of a-z and \`_\`, says in the audit row what acted. \`actor_id\`, \`account_id\` and \`ip\` beside it
+  name on whose behalf.
+- **\`within\`** joins an open transaction: the second argument of a \`mutation()\` handler, or the \`work\` of
+  \`service.transaction\`. Without it each call is a transaction of its own, and a call inside an open one would wait for the
+  locks of that one. [embedding.md](embedding.md#audit-events-and-transactions-of-your-own) has an example.
+- **Refusals** reject with \`ServiceError\`, whose \`data.reason\` is one of those listed, or \`invalid_params\` with \`issues\`.
+- **No limits.** No limiter is charged.
+`

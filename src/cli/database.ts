@@ -1,0 +1,68 @@
+import { join, resolve } from 'node:path'
+import { writeBackup } from '../backup/backup.ts'
+import { restoreBackup } from '../backup/restore.ts'
+import { migrate as runMigrations } from '../db/migrate.ts'
+import { version } from '../wire/version.ts'
+import { command } from './command.ts'
+import { withDatabase } from './with-service.ts'
+
+export const migrate = command({
+  name: 'migrate',
+  usage: '[--check]',
+  summary:
+    'Migrate the database to the schema of this version; --check only tells whether it is (exit code 3: no).',
+  options: { check: { type: 'boolean' } },
+  run: ({ options: { check = false }, out, io }) =>
+    withDatabase(
+      io,
+      async ({ connection }) => {
+        const { applied } = await runMigrations(connection, { mode: check ? 'check' : 'auto' })
+        const text =
+          applied.length > 0 ? applied.map((name) => `applied ${name}`).join('\n') : 'The schema is current.'
+        out.result({ applied }, text)
+      },
+      { makes: !check },
+    ),
+})
+
+export const backup = command({
+  name: 'backup',
+  usage: 'FILE',
+  args: 1,
+  summary: 'Write one consistent dump of everything to a new file; the server may be running.',
+  details:
+    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. It does not\nhold the cookie keys; keep those in another place. Without them a restored service is complete, but everyone\nhas to sign in again. Tables of your application in the same database are not included.',
+  run: ({ args: [name = ''], out, io }) =>
+    withDatabase(io, async ({ config, connection }) => {
+      const file = resolve(io.cwd, name)
+      const done = await writeBackup(connection, { file, version })
+      const keys = config.cookie_keys
+        ? 'the value of CELLKEEP_COOKIE_KEYS'
+        : join(config.data_dir, 'cookie_keys')
+      out.result(
+        { file, ...done },
+        `Wrote ${done.rows} rows of ${done.tables} tables to ${file} (${done.bytes} bytes). It does not hold the cookie keys: keep ${keys} too.`,
+      )
+    }),
+})
+
+export const restore = command({
+  name: 'restore',
+  usage: 'FILE',
+  args: 1,
+  summary: 'Load a backup into a database without accounts, and migrate it to the schema of this version.',
+  details:
+    'It restores everything or nothing. Sessions and tokens revoked after the backup was made are valid again; end\nthem before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone',
+  run: ({ args: [name = ''], out, io }) =>
+    withDatabase(
+      io,
+      async ({ connection }) => {
+        const done = await restoreBackup(connection, resolve(io.cwd, name))
+        out.result(
+          done,
+          `Restored ${done.rows} rows, as of ${done.created_at}.\nSessions and tokens revoked since then are valid again. Before you start the server, run\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone`,
+        )
+      },
+      { makes: true },
+    ),
+})
