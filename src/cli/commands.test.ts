@@ -127,6 +127,11 @@ describe('each command that changes something leaves exactly its row', () => {
 
     expect(await refused([...create, '--scope', 'nothing', '--days', '1'])).toBe('unknown_method')
     expect(await refused([...create, '--scope', 'full', '--days', '0'])).toBe('invalid_params')
+    const wrong = async (...words: string[]) => (await cellkeep([...create, ...words])).stderr
+    expect(await wrong('--scope', 'full', '--days', '0')).toContain('\n  --days 0: At least 1.\n')
+    expect(await wrong('--scope', 'cell_get,cel_get', '--days', '1')).toContain(
+      '\n  --scope cel_get: There is no',
+    )
     await one(['account', 'delete', ada.username])
     expect(await refused([...create, '--scope', 'full', '--days', '1'])).toBe('account_not_found')
     for (const words of [

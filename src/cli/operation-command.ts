@@ -54,7 +54,7 @@ async function run(operation: Run & Operation, given: readonly Argument[], call:
     try {
       await show(operation, app, input, said, call)
     } catch (error) {
-      throw call.out.json ? error : inWords(error, given)
+      throw call.out.json ? error : inWords(error, given, input)
     }
   })
 }
@@ -111,13 +111,19 @@ async function show(
 const rowsOf = (result: unknown): readonly Row[] =>
   Array.isArray(result) ? result : (Object.values(result as object).find(Array.isArray) ?? [])
 
-/** Makes issues name the arguments as typed instead of the keys of the input. */
-function inWords(error: unknown, given: readonly Argument[]): unknown {
+/** Makes issues name the arguments as typed, instead of the keys of the input. */
+function inWords(error: unknown, given: readonly Argument[], input: Input): unknown {
   if (!(error instanceof ServiceError) || !Array.isArray(error.data.issues)) return error
   const issues = error.data.issues.map((issue: { path: (string | number)[] }) => {
     const [key, ...path] = issue.path
     const argument = given.find((one) => one.key === key)
-    return { ...issue, path: [argument?.parts[0]?.name ?? key, ...path].filter((part) => part !== undefined) }
+    const name = argument?.parts[0]?.name ?? key
+    if (typeof argument?.source === 'object' && 'parse' in argument.source) {
+      // The shape of the input is made from the argument: what is wrong is shown, not where it stands.
+      const value = issue.path.reduce<unknown>((part, step) => (part as Input | undefined)?.[step], input)
+      return { ...issue, path: [typeof value === 'object' ? name : `${name} ${value}`] }
+    }
+    return { ...issue, path: [name, ...path].filter((part) => part !== undefined) }
   })
   return new ServiceError(error.code, { ...error.data, issues }, error.status)
 }

@@ -36,23 +36,44 @@ const hints: Partial<Record<Reason, string>> = {
 export const meaningOf = (reason: Reason): string =>
   meanings[reason] ?? (catalogue as Record<string, { doc: string }>)[reason]?.doc ?? `Refused: ${reason}.`
 
+type Facts = {
+  required_credential_types?: string[]
+  required_roles?: string[]
+  required_scope?: string
+  retry_after?: number
+}
+
+/** What a refused call would have needed. */
+function needsOf({ required_credential_types, required_roles, required_scope, retry_after }: Facts) {
+  const types = required_credential_types?.map((type) => type.replaceAll('_', ' ')).join(' or ')
+  const method = /^rpc:(.*)$/s.exec(required_scope ?? '')?.[1]
+  return [
+    types && `It takes a credential of the type ${types}.`,
+    required_roles && `It takes the role ${required_roles.join(' or ')}.`,
+    method && `It takes a token whose scope is full or names ${method}.`,
+    retry_after !== undefined && `Try again in ${retry_after} s.`,
+  ].filter((need): need is string => !!need)
+}
+
 /** A refusal as text for standard error, with its details and a hint, or as JSON. */
 export function refusalText({ data }: ServiceError, json: boolean): string {
   const {
     reason,
     issues = [],
     available = [],
+    ...facts
   } = data as {
     reason: Reason
     issues?: Issue[]
     available?: { id: string; name: string }[]
-  }
-  if (json) return `${JSON.stringify({ ...data, message: meaningOf(reason) })}\n`
+  } & Facts
+  if (json) return `${JSON.stringify({ ...data, message: meaningOf(reason).replace(/:$/, '.') })}\n`
   const hint = hints[reason]
   const lines = [
     meaningOf(reason),
     ...issues.map(({ path, message }) => `  ${path.length > 0 ? `${path.join('.')}: ` : ''}${message}`),
     ...available.map(({ id, name }) => `  --actor ${id}  ${name}`),
+    ...needsOf(facts).map((need) => `  ${need}`),
     ...(hint === undefined ? [] : [`  ${hint}`]),
   ]
   return `${lines.map(printable).join('\n')}\n`

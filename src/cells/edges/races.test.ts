@@ -1,27 +1,26 @@
-import { afterEach, beforeEach, describe, expect, test as it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../../test/helpers/outcome.ts'
-import { type Rival, rival } from '../../../test/helpers/race.ts'
+import { rival } from '../../../test/helpers/race.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { scenario, type TestAccount } from '../../testing/index.ts'
 
 let parent: string
 let child: string
-let other: Rival
 const test = await serviceForFile()
 const [ada, editor, _root] = await Promise.all([
   test.account(),
   test.account(),
   test.account({ roles: ['admin'] }),
 ])
+const other = await rival(test.databaseUrl)
+afterAll(() => other.close())
 beforeEach(async () => {
-  other = await rival(test.databaseUrl)
   parent = await cellRow(test, { created_by: ada.actor_id })
   child = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
   await test.cellGrant(parent, 'editor', { actor_id: editor.actor_id })
 })
-afterEach(() => other.close())
 
 const insert = (position: string, who = ada, child_id = child) =>
   who.client.cell_item_insert({ parent_id: parent, child_id, position })

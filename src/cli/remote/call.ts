@@ -2,7 +2,7 @@ import { createClient } from '../../client/client.ts'
 import { type Command, command, WrongUsage } from '../command.ts'
 import type { CommandIo } from '../output.ts'
 import { readAll } from '../password.ts'
-import { asked, serverUrl, tokenFor } from './server.ts'
+import { asked, serverUrl, tokenFor, unknownMethod } from './server.ts'
 
 export const call: Command = command({
   name: 'call',
@@ -21,7 +21,10 @@ export const call: Command = command({
       string,
       (input: unknown) => Promise<unknown>
     >
-    const result = await asked(url, () => Promise.resolve(client[method]?.(input)))
+    const run = client[method]
+    // `try`, `account` and `then` are the client's own.
+    if (typeof run !== 'function') throw unknownMethod(method)
+    const result = await asked(url, () => run(input), method)
     io.stdout.write(`${JSON.stringify(result, null, out.json ? 0 : 2)}\n`)
   },
 })

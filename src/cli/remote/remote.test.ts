@@ -107,6 +107,20 @@ describe('call', () => {
     expect(await cellkeep(args)).toEqual({ code, stdout: '', stderr: expect.stringMatching(message) })
   })
 
+  it('says which method is unknown and what a refused call would have needed', async () => {
+    const run = await as(admin, 'read_only')
+    const said = async (...words: string[]) => (await run(['call', ...words])).stderr
+    expect(await said('cel_list')).toContain(
+      'no method cel_list, or its feature is off; did you mean cell_list?',
+    )
+    for (const own of ['then', 'try', 'account'])
+      expect(await run(['call', own])).toMatchObject({ code: 1, stderr: expect.stringContaining(own) })
+    expect(await said('cell_create')).toContain('whose scope is full or names cell_create.')
+    expect(await said('account_token_create')).toContain('a credential of the type session.')
+    const { stderr } = await cellkeep(['call', 'audit_log_list'])
+    expect(stderr).toContain('cellkeep login')
+  })
+
   it('tells that something else answers at the address', async () => {
     const { url, answer } = await reverseProxy(test.url)
     answer(page(502, '<html>502 Bad Gateway</html>'))
@@ -139,6 +153,17 @@ it('tail prints the rows after a position as they are written, until the process
 it('tail without the credential of an admin says what to do', async () => {
   const { code, stderr } = await cellkeep(['tail'])
   expect([code, stderr]).toEqual([1, expect.stringContaining('cellkeep login')])
+  const { token } = await admin.client.account_token_create({
+    scope: { kind: 'methods', methods: ['cell_list'] },
+    lifetime: { kind: 'ttl', days: 1 },
+  })
+  const narrow = await shell({ HOME: home, CELLKEEP_URL: test.url, CELLKEEP_TOKEN: token }, home)(['tail'])
+  expect(narrow).toMatchObject({ code: 1, stderr: expect.stringMatching(/name audit_log_list\.\n$/) })
+})
+
+it('tail says at once that no server answers', async () => {
+  const { code, stderr } = await cellkeep(['tail', '--url', 'http://127.0.0.1:1'])
+  expect([code, stderr]).toEqual([3, expect.stringContaining('No server answers')])
 })
 
 describe('completion', () => {

@@ -1,9 +1,11 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { actions } from '../../actions.ts'
 import { CellkeepError, TransportError } from '../../client/client.ts'
 import { loadConfig } from '../../config/file.ts'
 import { type Reason, ServiceError, StartError } from '../../errors.ts'
+import { meant } from '../../wire/closest.ts'
 import type { CommandIo } from '../output.ts'
 
 /** A token that `cellkeep login` keeps, by the URL of its server. */
@@ -59,15 +61,23 @@ export async function writeKept(io: CommandIo, kept: Record<string, Kept>): Prom
 }
 
 /** Runs calls to a server; refusals and a server that does not answer become what the command line prints. */
-export async function asked<T>(url: string, calls: () => Promise<T>): Promise<T> {
+export async function asked<T>(url: string, calls: () => Promise<T>, method = ''): Promise<T> {
   try {
     return await calls()
   } catch (error) {
     if (error instanceof TransportError) throw unreachable(url, error)
+    if (error instanceof CellkeepError && error.reason === 'method_not_found') throw unknownMethod(method)
     if (error instanceof CellkeepError) throw refusalOf(url, error)
     throw error
   }
 }
+
+export const unknownMethod = (method: string): StartError =>
+  new StartError(
+    'method_not_found',
+    `The server has no method ${method}, or its feature is off${meant(method, Object.keys(actions), '.')} docs/api.md lists them.`,
+    1,
+  )
 
 function refusalOf(url: string, { reason, status, data }: CellkeepError): Error {
   if (reason === 'authentication_required')

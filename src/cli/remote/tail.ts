@@ -1,9 +1,11 @@
 import type { AuditEvent } from '../../audit/entry.ts'
 import { AuditStreamError, auditStream } from '../../client/audit-stream.ts'
-import { StartError } from '../../errors.ts'
+import { createClient } from '../../client/client.ts'
+import { type Reason, StartError } from '../../errors.ts'
 import { printable } from '../../log/text.ts'
 import { type Command, command, WrongUsage } from '../command.ts'
-import { serverUrl, tokenFor } from './server.ts'
+import { meaningOf } from '../refusal.ts'
+import { asked, serverUrl, tokenFor } from './server.ts'
 
 export const tail: Command = command({
   name: 'tail',
@@ -18,6 +20,8 @@ export const tail: Command = command({
       throw new WrongUsage('--after takes the seq of a row, such as 0.')
     const url = await serverUrl(io, options.url)
     const token = await tokenFor(io, url)
+    // The stream waits for a server that is away; a wrong address is told at once.
+    await asked(url, () => createClient({ url, token }).account.status())
     const end = new AbortController()
     const stop = (): void => end.abort()
     process.once('SIGINT', stop)
@@ -50,10 +54,21 @@ function lineOf({ seq, created_at, event_type, outcome, metadata, ...ids }: Audi
   return `${created_at.slice(11, 19)} ${seq} ${printable(`${event_type}${mark}${words.join('')}`)}\n`
 }
 
-function refused(url: string, { reason, status }: AuditStreamError): StartError {
-  const what =
-    status === 401
-      ? `Run \`cellkeep login --url ${url}\`, or set CELLKEEP_TOKEN.`
-      : 'The audit log is for tokens of admins.'
-  return new StartError(reason, `The audit stream of ${url} ended: ${reason}. ${what}`, 1)
+const ends: Readonly<Record<string, string>> = {
+  revoked: 'the token was revoked',
+  expired: 'the token expired',
+  role_lost: 'the account is no admin any more',
+  too_many_streams: 'the same token opened newer streams',
+  token_scope_required: 'the scope of the token must be full, read_only or name audit_log_list',
+  insufficient_permissions: 'the account of the token is no admin',
+  not_found: 'the server has it switched off',
+  transport_failed: 'what answers there is no Cellkeep',
+}
+
+const isOver = new Set(['revoked', 'expired', 'authentication_required'])
+
+function refused(url: string, { reason }: AuditStreamError): StartError {
+  const why = ends[reason] ?? meaningOf(reason as Reason).replace(/\.$/, '')
+  const next = isOver.has(reason) ? ` Run \`cellkeep login --url ${url}\`, or set CELLKEEP_TOKEN.` : ''
+  return new StartError(reason, `No audit stream of ${url}: ${why}.${next}`, 1)
 }
