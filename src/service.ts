@@ -38,6 +38,7 @@ import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
 import { createRegistry } from './registry/registry.ts'
 import { createSockets } from './websocket/websocket.ts'
+import { resultValue } from './wire/json-text.ts'
 
 /** Who calls a method in process: the headers of a request, such as its cookie, and the client's address. */
 export type CallOptions = { headers?: Record<string, string>; ip?: string }
@@ -166,16 +167,20 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
 const callOf =
   (app: App): Service['call'] =>
   (method: string, ...[params, caller = {}]: [params?: unknown, caller?: CallOptions]) =>
-    dispatch<never>(app, {
-      method,
-      params,
-      mayHoldBadText: true,
-      viaGet: false,
-      carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
-      ip: caller.ip ?? '127.0.0.1',
-      request_id: 'in-process',
-      trace: {},
-    }).catch((error) => {
+    dispatch<never>(
+      app,
+      {
+        method,
+        params,
+        mayHoldBadText: true,
+        viaGet: false,
+        carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
+        ip: caller.ip ?? '127.0.0.1',
+        request_id: 'in-process',
+        trace: {},
+      },
+      (result) => resultValue(result) as never,
+    ).catch((error) => {
       throw asServiceError(error, app.log, 'in-process')
     })
 
