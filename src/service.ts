@@ -16,9 +16,9 @@ import { asServiceError } from './core/boundary.ts'
 import { createCursors } from './core/cursor.ts'
 import { dispatch } from './core/dispatch.ts'
 import { createOutputs } from './core/guards.ts'
-import type { InputOf, Method, OutputOf, WiredMethod } from './core/method.ts'
+import type { InputOf, Method, OutputOf } from './core/method.ts'
 import type { Work } from './core/mutate.ts'
-import { wireMethods } from './core/registration.ts'
+import { type MethodEntry, methodsOf, wireMethods } from './core/registration.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
 import type { Connection } from './db/connection.ts'
 import { openDatabase } from './db/db.ts'
@@ -26,7 +26,7 @@ import { locate } from './db/locate.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
-import { createRefusal, type Reason, StartError } from './errors.ts'
+import { createRefusal, StartError } from './errors.ts'
 import { createEdge, type Phase } from './http/edge.ts'
 import type { EdgeReply, EdgeRequest } from './http/exchange.ts'
 import { type FetchInfo, fetchHandler } from './http/fetch.ts'
@@ -53,21 +53,6 @@ type CallArguments<A, M> = M extends keyof A
     ? [params?: unknown, caller?: CallOptions]
     : never
 type CallResult<A, M> = M extends keyof A ? (A[M] extends Method ? OutputOf<A[M]> : never) : unknown
-
-/** A method as `service.methods` lists it. */
-export type MethodEntry = {
-  name: string
-  doc: string
-  kind: 'query' | 'mutation'
-  auth: WiredMethod['auth']
-  /** The scope that a narrow token needs. */
-  scope: string
-  /** Zod schemas; `input` includes `acting`. `z.toJSONSchema` from zod makes JSON Schema of them. */
-  input: WiredMethod['params']
-  output: WiredMethod['output']
-  /** The reasons that it lists, besides those that any call may be refused with. */
-  errors: readonly Reason[]
-}
 
 /** A running service: the same object embedded, under test and behind `cellkeep start`. */
 export type Service<A = Actions> = {
@@ -183,16 +168,6 @@ const callOf =
     ).catch((error) => {
       throw asServiceError(error, app.log, 'in-process')
     })
-
-const methodsOf = ({ actions }: App): MethodEntry[] =>
-  [...actions.values()].map(
-    ({ method, description, side_effects, auth, scope, params, output, ...rest }) => ({
-      ...{ name: method, doc: description, auth, scope, output },
-      kind: side_effects ? 'mutation' : 'query',
-      input: params,
-      errors: rest.error_reasons,
-    }),
-  )
 
 /** The parts that a service and an operator command share. It serves no requests and runs no periodic work. */
 export async function composeApp(

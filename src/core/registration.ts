@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
-import { catalogue, StartError } from '../errors.ts'
+import { catalogue, type Reason, StartError } from '../errors.ts'
 import { checkKeys as checkEntryKeys } from '../registry/entries.ts'
 import type { Registry, RoleSpec } from '../registry/registry.ts'
 import { meant } from '../wire/closest.ts'
@@ -199,3 +199,28 @@ const isOwnScope = (scope: string): boolean =>
   scopeForm.test(scope) &&
   !scope.startsWith('rpc:') &&
   !scope.startsWith('surface:')
+
+/** A method as `service.methods` lists it. */
+export type MethodEntry = {
+  name: string
+  doc: string
+  kind: 'query' | 'mutation'
+  auth: WiredMethod['auth']
+  /** The scope that a narrow token needs. */
+  scope: string
+  /** Zod schemas; `input` includes `acting`. `z.toJSONSchema` from zod makes JSON Schema of them. */
+  input: WiredMethod['params']
+  output: WiredMethod['output']
+  /** The reasons that it lists, besides those that any call may be refused with. */
+  errors: readonly Reason[]
+}
+
+export const methodsOf = ({ actions }: { actions: ReadonlyMap<string, WiredMethod> }): MethodEntry[] =>
+  [...actions.values()].map(
+    ({ method, description, side_effects, auth, scope, params, output, ...rest }) => ({
+      ...{ name: method, doc: description, auth, scope, output },
+      kind: side_effects ? 'mutation' : 'query',
+      input: params,
+      errors: rest.error_reasons,
+    }),
+  )
