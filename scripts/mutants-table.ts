@@ -80,7 +80,7 @@ export const groups: Group[] = [
   },
   {
     file: 'src/cells/access.ts',
-    tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts'],
+    tests: ['src/cells/access.test.ts'],
     mutants: [
       [`g.role = 'admin' and g.scope_id is null`, `g.role = 'admin'`],
       [`bool_or(g.role = 'admin' and`, `bool_or(`],
@@ -111,11 +111,21 @@ export const groups: Group[] = [
   },
   {
     file: 'src/auth/active-grant.ts',
-    tests: ['src/cells/access.test.ts', 'src/cells/access-sharing.test.ts', 'src/auth/caller.test.ts'],
+    tests: [
+      'src/cells/access.test.ts',
+      'src/auth/caller.test.ts',
+      'src/auth/daemon-token.test.ts',
+      'src/core/guards.test.ts',
+    ],
     mutants: [
       ['g.revoked_at is null and g.closed_at is null', 'g.closed_at is null'],
       ['g.revoked_at is null and g.closed_at is null', 'g.revoked_at is null'],
       ['g.expires_at > statement_timestamp()', 'true'],
+      [`g.role = 'keeper' and g.scope_id is null`, `g.role = 'keeper'`],
+      ['actor.deleted_at is null and owner.deleted_at is null', 'owner.deleted_at is null'],
+      ['actor.deleted_at is null and owner.deleted_at is null', 'actor.deleted_at is null'],
+      ['order by owner.id limit 1', 'order by owner.id desc limit 1'],
+      ['where g.actor_id = actor.id and ${activeGrant}', 'where g.actor_id = actor.id'],
     ],
   },
   {
@@ -201,15 +211,10 @@ export const groups: Group[] = [
       [' and account.deleted_at is null`\n\nconst sessions', '`\n\nconst sessions'],
       ['sql`c.expires_at > now()`', 'sql`true`'],
       ['sql`(c.expires_at is null or c.expires_at > now())`', 'sql`true`'],
-      [`g.role = 'keeper' and g.scope_id is null`, `g.role = 'keeper'`],
-      ['actor.deleted_at is null and owner.deleted_at is null', 'owner.deleted_at is null'],
-      ['actor.deleted_at is null and owner.deleted_at is null', 'actor.deleted_at is null'],
-      ['order by owner.id limit 1', 'order by owner.id desc limit 1'],
       [
         'where actor.account_id = account.id and actor.deleted_at is null',
         'where actor.account_id = account.id',
       ],
-      ['where g.actor_id = actor.id and ${activeGrant}', 'where g.actor_id = actor.id'],
       ['if (!row || !scope) return null', 'if (!row) return null'],
       ['(await daemon?.holds(presented))', 'true'],
       [`return toCaller(row, 'api_token', scope)`, `return toCaller(row, 'api_token', { kind: 'full' })`],

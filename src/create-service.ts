@@ -59,9 +59,6 @@ export async function createService<A extends Record<string, unknown> = Record<n
   }
   const closeService = service.close
   let closed: Promise<void> | undefined
-  const closeAll = (): Promise<void> => {
-    closed ??= closeService().finally(close)
-    return closed
-  }
+  const closeAll = (): Promise<void> => (closed ??= closeService().finally(close))
   return { ...service, close: closeAll, [Symbol.asyncDispose]: closeAll } as Service<Actions & A>
 }

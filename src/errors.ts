@@ -1,45 +1,30 @@
 import { meant } from './wire/closest.ts'
 import type { ConsumerReasons, ReasonSpec } from './wire/consumer.ts'
 
-/**
- * Every reason for an error, with its code, HTTP status and meaning. Clients switch on the reason only; `message` is
- * a fixed text per code, for people.
- */
-
 /** The JSON-RPC error codes, with their fixed text and HTTP status. */
-const codes = {
-  [-32700]: { name: 'parse_error', status: 400, message: 'The body is not valid JSON.' },
-  [-32600]: {
-    name: 'invalid_request',
-    status: 400,
-    message: 'The request is not a valid JSON-RPC 2.0 call.',
-  },
-  [-32601]: { name: 'method_not_found', status: 404, message: 'There is no such method.' },
-  [-32602]: { name: 'invalid_params', status: 400, message: 'The parameters are not valid.' },
-  [-32603]: { name: 'internal_error', status: 500, message: 'The service failed unexpectedly.' },
-  [-32001]: { name: 'unauthenticated', status: 401, message: 'A valid credential is required.' },
-  [-32002]: { name: 'forbidden', status: 403, message: 'The caller may not do this.' },
-  [-32003]: { name: 'not_found', status: 404, message: 'The thing asked for does not exist.' },
-  [-32004]: { name: 'conflict', status: 409, message: 'The present state does not allow this.' },
-  [-32005]: { name: 'validation_error', status: 422, message: 'The content was refused.' },
-  [-32006]: { name: 'rate_limited', status: 429, message: 'Too many attempts; retry later.' },
-  [-32007]: {
-    name: 'service_unavailable',
-    status: 503,
-    message: 'The service is not available; retry later.',
-  },
-  [-32008]: { name: 'timeout', status: 504, message: 'The operation took too long and was undone.' },
-  [-32009]: { name: 'queue_overflow', status: 429, message: 'Too many requests are in flight.' },
-  [-32010]: { name: 'request_cancelled', status: 499, message: 'The request was cancelled.' },
-} as const
+const codes: Readonly<Record<number, { status: number; message: string }>> = {
+  [-32700]: { status: 400, message: 'The body is not valid JSON.' },
+  [-32600]: { status: 400, message: 'The request is not a valid JSON-RPC 2.0 call.' },
+  [-32601]: { status: 404, message: 'There is no such method.' },
+  [-32602]: { status: 400, message: 'The parameters are not valid.' },
+  [-32603]: { status: 500, message: 'The service failed unexpectedly.' },
+  [-32001]: { status: 401, message: 'A valid credential is required.' },
+  [-32002]: { status: 403, message: 'The caller may not do this.' },
+  [-32003]: { status: 404, message: 'The thing asked for does not exist.' },
+  [-32004]: { status: 409, message: 'The present state does not allow this.' },
+  [-32005]: { status: 422, message: 'The content was refused.' },
+  [-32006]: { status: 429, message: 'Too many attempts; retry later.' },
+  [-32007]: { status: 503, message: 'The service is not available; retry later.' },
+  [-32008]: { status: 504, message: 'The operation took too long and was undone.' },
+  [-32009]: { status: 429, message: 'Too many requests are in flight.' },
+  [-32010]: { status: 499, message: 'The request was cancelled.' },
+}
 
 /** The fixed text of a code; a consumer's own code (-32099..-32000) has a generic one. */
-export const codeMessage = (code: number): string =>
-  (codes as Record<number, { message: string }>)[code]?.message ?? 'The request was refused.'
+export const codeMessage = (code: number): string => codes[code]?.message ?? 'The request was refused.'
 
 /** The HTTP status of a code; 500 for an unknown code. */
-export const codeStatus = (code: number): number =>
-  (codes as Record<number, { status: number }>)[code]?.status ?? 500
+export const codeStatus = (code: number): number => codes[code]?.status ?? 500
 
 /** True for a valid error code: one of the table or a consumer's own. */
 export const isErrorCode = (code: number): boolean =>
@@ -47,6 +32,10 @@ export const isErrorCode = (code: number): boolean =>
 
 export type Entry = { code: number; status?: number; doc: string }
 
+/**
+ * Every reason for an error, with its code, HTTP status and meaning. Clients switch on the reason only; `message` is
+ * a fixed text per code, for people.
+ */
 const reasons = {
   parse_error: { code: -32700, doc: 'The body is not valid JSON.' },
   invalid_request: { code: -32600, doc: 'The JSON-RPC envelope is invalid; `detail` names the rule.' },
@@ -207,7 +196,6 @@ export type BuiltinReason = keyof typeof reasons
 /** The reasons of the service, and those that a consumer declared. */
 export type Reason = BuiltinReason | (keyof ConsumerReasons & string)
 
-/** The catalogue as data, for the docs. */
 export const catalogue: Readonly<Record<BuiltinReason, Entry>> = reasons
 
 /** `error.data` of an answer: the reason and its further keys. */
@@ -248,9 +236,8 @@ export class ServiceError extends Error {
   }
 }
 
-/** Builds the error of a catalogued reason. */
 export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>): ServiceError {
-  const { code, status } = reasons[reason] as Entry
+  const { code, status } = catalogue[reason]
   return new ServiceError(code, { reason, ...extra }, status)
 }
 
@@ -273,7 +260,7 @@ export function createRefusal(own: ReadonlyMap<string, ReasonSpec>): Refusal {
 
 /** The code that has this status, so that clients which look at codes only understand it; else a consumer's. */
 function codeOf(status: number): number {
-  if (status === codes[-32602].status) return -32602
+  if (status === codeStatus(-32602)) return -32602
   const own = Object.entries(codes).find(([code, entry]) => Number(code) > -32100 && entry.status === status)
   return Number(own?.[0] ?? -32000)
 }

@@ -38,6 +38,7 @@ import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
 import { createRegistry } from './registry/registry.ts'
 import { createSockets } from './websocket/websocket.ts'
+import { resultValue } from './wire/json-text.ts'
 
 /** Who calls a method in process: the headers of a request, such as its cookie, and the client's address. */
 export type CallOptions = { headers?: Record<string, string>; ip?: string }
@@ -120,8 +121,7 @@ export type Deps = {
 export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<Service> {
   const { log } = deps
   for (const warning of parsed.warnings) log.warn(warning)
-  const composed = await composeApp(parsed, deps, parsed.config.migrate)
-  const { app } = composed
+  const { app, bus, connection, close: closeApp } = await composeApp(parsed, deps, parsed.config.migrate)
   await app.bootstrap.prepare()
   const phase: Phase = { now: 'serving' }
   const streams = createAuditStreams(app)
@@ -130,7 +130,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   // A limiter store in the database is cleared once for all nodes.
   if (app.config.limit_store === 'memory')
     app.hub.listen(({ cleared }) => cleared && void app.limiters.clear('login_account', cleared))
-  await composed.bus.listen({ signal: app.hub.receive, gap: app.hub.check })
+  await bus.listen({ signal: app.hub.receive, gap: app.hub.check })
   const endWatch = app.hub.watch()
   const endCleanup = startCleanup(app)
   const leave: Service['leave'] = (next) => {
@@ -144,7 +144,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     await Promise.all([streams.end(), sockets.closed(AbortSignal.timeout(closeMs))])
     endWatch()
     await endCleanup()
-    await composed.close()
+    await closeApp()
   }
   return {
     app,
@@ -155,7 +155,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     answers: handle.answers,
     operations: bindOperations(app),
     transaction: (options, work) => transaction(app, options, work),
-    migrate: async () => (await migrate(composed.connection, { log })).applied,
+    migrate: async () => (await migrate(connection, { log })).applied,
     leave,
     upgrade: sockets.upgrade,
     socketsClosed: sockets.closed,
@@ -167,16 +167,20 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
 const callOf =
   (app: App): Service['call'] =>
   (method: string, ...[params, caller = {}]: [params?: unknown, caller?: CallOptions]) =>
-    dispatch<never>(app, {
-      method,
-      params,
-      mayHoldBadText: true,
-      viaGet: false,
-      carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
-      ip: caller.ip ?? '127.0.0.1',
-      request_id: 'in-process',
-      trace: {},
-    }).catch((error) => {
+    dispatch<never>(
+      app,
+      {
+        method,
+        params,
+        mayHoldBadText: true,
+        viaGet: false,
+        carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
+        ip: caller.ip ?? '127.0.0.1',
+        request_id: 'in-process',
+        trace: {},
+      },
+      (result) => resultValue(result) as never,
+    ).catch((error) => {
       throw asServiceError(error, app.log, 'in-process')
     })
 
@@ -198,6 +202,7 @@ export async function composeApp(
 ): Promise<{ app: App; bus: Bus; connection: Connection; close(): Promise<void> }> {
   const { config, declarations } = parsed
   const { log } = deps
+  const { database_pool_max: poolMax, argon2 } = config
   const registry = declaredIn(config.config, () => createRegistry(declarations))
   const own = declarations.actions ?? {}
   const wired = declaredIn(config.config, () => {
@@ -215,13 +220,12 @@ export async function composeApp(
   await migrate(connection, { mode: migrations, log })
   const db = openDatabase({
     connection,
-    poolMax: config.database_pool_max,
+    poolMax,
     statementTimeoutMs: config.statement_timeout_ms,
     onError: (error, what) => log.error({ err: error }, what),
     ...(deps.onStatement && { onStatement: deps.onStatement }),
   })
   const keyRing = createKeyRing(deps.cookieKeys)
-  const { memoryCost, timeCost, parallelism } = config.argon2
   const lastUsed = createLastUsed(db, log)
   const bus = createBus({ connection, log })
   const daemon = createDaemonTokens({ state: deps.daemonToken, path: config.daemon_token_file }, log)
@@ -233,10 +237,7 @@ export async function composeApp(
     registry,
     actions: wired,
     hooks: declarations.hooks ?? {},
-    callers: createCallerReader(db, {
-      daemon,
-      onTokenUse: lastUsed.stamp,
-    }),
+    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp }),
     lastUsed,
     audit: createAuditWriter(db, log, registry.events),
     hub: createHub({
@@ -250,7 +251,7 @@ export async function composeApp(
     passwords: createPasswords({
       concurrency: config.hash_concurrency,
       queueMax: config.hash_queue_max,
-      argon2: { memory: memoryCost, time: timeCost, parallelism },
+      argon2: { memory: argon2.memoryCost, time: argon2.timeCost, parallelism: argon2.parallelism },
     }),
     keyRing,
     sessionCookie: createSessionCookie(keyRing, {
@@ -261,10 +262,7 @@ export async function composeApp(
     limiters: createLimiters(config, limiterStore(config, db, log)),
     fail: createRefusal(registry.reasons),
     outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log),
-    gate: new Gate({
-      perCaller: config.max_caller_connections,
-      reads: Math.ceil(config.database_pool_max / 2),
-    }),
+    gate: new Gate({ perCaller: config.max_caller_connections, reads: Math.ceil(poolMax / 2) }),
     bootstrap: createBootstrap(config, db, log),
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { actions } from '../src/actions.ts'
 import type { Method } from '../src/core/method.ts'
+import { sql } from '../src/db/db.ts'
 import { catalogue, isErrorCode } from '../src/errors.ts'
 import { events } from '../src/events.ts'
 import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
@@ -87,6 +88,31 @@ describe.each(all)('the declaration of $method', (action) => {
   it('can be said in JSON Schema, input and output', () => {
     for (const [schema, io] of [[action.input, 'input'] as const, [action.output, 'output'] as const])
       expect(z.toJSONSchema(schema, { io, unrepresentable: 'any' })).toBeTypeOf('object')
+  })
+})
+
+describe('a method for admins', () => {
+  const forAdmins = all.filter(({ auth }) => auth.roles?.includes('admin'))
+  it.each([
+    ['who has no role', `delete from role_grant`],
+    ['whose grant is revoked', `update role_grant set revoked_at = now()`],
+    ['whose grant is closed', `update role_grant set closed_at = now()`],
+    ['whose grant has expired', `update role_grant set expires_at = date_trunc('milliseconds', now())`],
+    ['whose grant is at a scope', `update role_grant set scope_kind = 'place', scope_id = actor_id`],
+    ['who is a keeper', `update role_grant set role = 'keeper'`],
+  ])('is refused to an account %s, whatever the params', async (_who, change) => {
+    const ada = await test.account({ roles: ['admin'] })
+    await test.service.app.db.run(sql`${sql.raw(change)} where actor_id = ${ada.actor_id}::uuid`)
+    expect(forAdmins.length).toBeGreaterThan(10)
+    for (const { method } of forAdmins)
+      for (const params of [{}, { zz_unknown: 1 }]) {
+        const reply = await post(method, params, ada)
+        expect([method, reply.status, dataOf(reply)]).toEqual([
+          method,
+          403,
+          { reason: 'insufficient_permissions', required_roles: ['admin'] },
+        ])
+      }
   })
 })
 

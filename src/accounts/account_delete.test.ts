@@ -211,23 +211,6 @@ describe('another account', () => {
     expect(await attempt(second)).toBe('ok')
   })
 
-  it('that is missing is not found, and the row names it as attempted only', async () => {
-    await scenario(test, () => admin.client.account_delete({ account_id: nobody }), {
-      reason: 'account_not_found',
-      audit: [
-        {
-          event_type: 'account_delete',
-          outcome: 'failure',
-          account_id: admin.id,
-          actor_id: admin.actor_id,
-          target_account_id: null,
-          target_actor_id: null,
-          metadata: { reason: 'account_not_found', attempted_account_id: nobody },
-        },
-      ],
-    })
-  })
-
   it('that is deleted already stays as it is, without a row; others than admins do not hear of it', async () => {
     const gone = await test.account()
     await gone.client.account_delete()

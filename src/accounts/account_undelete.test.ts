@@ -7,11 +7,13 @@ import { scenario } from '../testing/index.ts'
 
 const test = await serviceForFile()
 const admin = await test.account({ roles: ['admin'] })
+const keeper = await test.account({ roles: ['keeper'] })
+const cli = { via: 'cli' }
 
 const { raw } = sql
 const run = (statement: ReturnType<typeof sql>) => test.service.app.db.run(statement)
-const undelete = async ({ id }: { id: string }, by = admin) =>
-  await reasonOf(by.client.account_undelete({ account_id: id }))
+const undelete = async ({ id }: { id: string }) =>
+  await reasonOf(admin.client.account_undelete({ account_id: id }))
 const nobody = '00000000-0000-4000-8000-000000000000'
 
 describe('an account that is undeleted', () => {
@@ -109,22 +111,6 @@ describe('an account that is undeleted', () => {
 })
 
 describe('account_undelete', () => {
-  it('of an unknown account is not found, and the row names it as attempted only', async () => {
-    await scenario(test, () => admin.client.account_undelete({ account_id: nobody }), {
-      reason: 'account_not_found',
-      audit: [
-        {
-          event_type: 'account_undelete',
-          outcome: 'failure',
-          account_id: admin.id,
-          actor_id: admin.actor_id,
-          target_account_id: null,
-          metadata: { reason: 'account_not_found', attempted_account_id: nobody },
-        },
-      ],
-    })
-  })
-
   it('of a live account changes nothing and leaves no row', async () => {
     const live = await test.account()
     const removed = await test.actor(live.id, 'removed')
@@ -145,10 +131,9 @@ describe('account_undelete', () => {
     expect((await Promise.all([once(), once()])).sort()).toEqual([false, true])
   })
 
-  it('is for admins, by any credential', async () => {
+  it('is for admins by any credential', async () => {
     const ada = await test.account()
     await ada.client.account_delete()
-    expect(await undelete(ada, await test.account())).toBe('insufficient_permissions')
     const { client } = await tokenOf(test, admin)
     expect(await reasonOf(client.account_undelete({ account_id: ada.id }))).toBe('ok')
   })
@@ -163,5 +148,40 @@ describe('account_undelete', () => {
       expect(await reasonOf(admin.client.account_undelete(params as { account_id: string }))).toBe(
         'invalid_params',
       )
+  })
+})
+
+describe('an unknown account', () => {
+  const target = { account_id: nobody }
+  const { operations } = test.service
+  it.each<[kind: string, byMethod: () => Promise<unknown>, byOperator: () => Promise<unknown>]>([
+    ['delete', () => admin.client.account_delete(target), () => operations.deleteAccount(target, cli)],
+    ['undelete', () => admin.client.account_undelete(target), () => operations.undeleteAccount(target, cli)],
+    [
+      'purge',
+      () => test.daemonClient().account_purge({ ...target, confirm: true, acting: keeper.actor_id }),
+      () => operations.purgeAccount({ ...target, confirm: true }, cli),
+    ],
+  ])('is not found by a %s, and the row names it as attempted only', async (kind, byMethod, byOperator) => {
+    const reason = 'account_not_found'
+    const { id, actor_id } = kind === 'purge' ? keeper : admin
+    for (const [call, account_id, actor, via] of [
+      [byMethod, id, actor_id, {}],
+      [byOperator, null, null, cli],
+    ] as const)
+      await scenario(test, call, {
+        reason,
+        audit: [
+          {
+            event_type: `account_${kind}`,
+            outcome: 'failure',
+            account_id,
+            actor_id: actor,
+            target_account_id: null,
+            target_actor_id: null,
+            metadata: { reason, attempted_account_id: nobody, ...via },
+          },
+        ],
+      })
   })
 })

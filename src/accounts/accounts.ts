@@ -37,13 +37,8 @@ export const refuseTakenEmail =
     throw brokenConstraint(error) === 'account_email_key' ? fail('email_taken') : error
   }
 
-export type NewAccount = {
-  username: string
-  email: string | null
-  password_hash: string
-  actor_name?: string
-  created_by: string | null
-}
+export type NewAccount = Record<'email' | 'created_by', string | null> &
+  Record<'username' | 'password_hash', string> & { actor_name?: string }
 
 /**
  * Inserts an account with its first actor, inside the caller's transaction. Refuses with `username_taken`;
@@ -54,7 +49,7 @@ export async function insertAccount(
   { username, email, password_hash, actor_name = username, created_by }: NewAccount,
 ): Promise<{ account_id: string; actor_id: string }> {
   try {
-    return await db.one<{ account_id: string; actor_id: string }>(sql`
+    return await db.one(sql`
       with made as (
         insert into account (username, email, email_key, password_hash, created_by)
         values (${username}, ${email}, ${email === null ? null : fold(email)}, ${password_hash}, ${created_by})

@@ -198,39 +198,6 @@ it('grantable_roles are those that admins may confer, in the order of the regist
 })
 
 describe('admin_account_list', () => {
-  it.each([
-    ['nobody', 'authentication_required', null],
-    ['no admin', 'insufficient_permissions', 'delete from role_grant where actor_id = $'],
-    [
-      'a revoked admin',
-      'insufficient_permissions',
-      'update role_grant set revoked_at = now() where actor_id = $',
-    ],
-    [
-      'an expired admin',
-      'insufficient_permissions',
-      `update role_grant set expires_at = date_trunc('milliseconds', now()) where actor_id = $`,
-    ],
-    [
-      'a scoped admin',
-      'insufficient_permissions',
-      `update role_grant set scope_kind = 'room', scope_id = '${room}' where actor_id = $`,
-    ],
-    ['a keeper', 'insufficient_permissions', `update role_grant set role = 'keeper' where actor_id = $`],
-  ])('is refused to %s, whatever the params', async (_who, reason, change) => {
-    const ada = await test.account({ roles: ['admin'] })
-    if (change) await run(sql`${sql.raw(change.replace('$', `'${ada.actor_id}'`))}`)
-    const client = change ? ada.client : test.client()
-    for (const params of [{}, { limit: 0 }, { cursor: 'x' }])
-      expect(await reasonOf(client.admin_account_list(params))).toBe(reason)
-    for (const method of [
-      'admin_session_list',
-      'admin_session_revoke_all',
-      'admin_token_revoke_all',
-    ] as const)
-      expect(await reasonOf(client[method]({} as { account_id: string }))).toBe(reason)
-  })
-
   it('asks which actor, where there are several, and whether that one is admin', async () => {
     const second = await test.actor(admin.id, 'second')
     const attempt = async (acting?: string) =>

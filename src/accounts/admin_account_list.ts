@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { activeGrants } from '../auth/caller.ts'
+import { activeGrants } from '../auth/active-grant.ts'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { operation } from '../core/operation.ts'

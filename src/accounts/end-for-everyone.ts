@@ -1,6 +1,7 @@
 import type { App } from '../core/app.ts'
 import type { Operating } from '../core/operate.ts'
 import { type Sql, sql } from '../db/db.ts'
+import type { Credentials } from './ending.ts'
 import { lockAccounts } from './locks.ts'
 
 /** Accounts per transaction: few enough that sign-ins are not held up. */
@@ -15,12 +16,9 @@ export type EndedForEveryone = { count: number; accounts: number }
  */
 export async function endForEveryone(
   app: App,
-  event: 'session_revoke_all' | 'token_revoke_all',
-  /** The table, and the condition of the rows to end. */
-  credentials: { table: Sql; live: Sql },
+  { event, table, live }: Credentials,
   operate: <T>(work: (tools: Operating) => Promise<T>) => Promise<T>,
 ): Promise<EndedForEveryone> {
-  const { table, live } = credentials
   const total: EndedForEveryone = { count: 0, accounts: 0 }
   for (let after: string | null = null; ; ) {
     const from: Sql = after === null ? sql.empty : sql`and account_id > ${after}::uuid`

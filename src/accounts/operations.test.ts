@@ -226,22 +226,6 @@ describe('deleteAccount, undeleteAccount, purgeAccount', () => {
     expect(await stored(ada.id)).toBeUndefined()
   })
 
-  it('refuse what is not there, with a row that names it as attempted', async () => {
-    const row = (event_type: string) => ({
-      event_type,
-      outcome: 'failure' as const,
-      target_account_id: null,
-      metadata: { reason: 'account_not_found', attempted_account_id: nobody, via: 'cli' },
-    })
-    const target = { account_id: nobody }
-    for (const [event, act] of [
-      ['account_delete', () => ops().deleteAccount(target, by)],
-      ['account_undelete', () => ops().undeleteAccount(target, by)],
-      ['account_purge', () => ops().purgeAccount({ ...target, confirm: true }, by)],
-    ] as const)
-      await scenario<unknown>(test, act, { reason: 'account_not_found', audit: [row(event)] })
-  })
-
   it('refuse the keeper and the last admin', async () => {
     const keeper = await test.account({ roles: ['keeper', 'admin'] })
     const refused = (reason: string, event = 'account_purge') => ({

@@ -17,9 +17,9 @@ export const addActor = operation({
     const max = app.config.max_actors
     await lockLiveAccount(db, account_id, fail)
     if (max !== null && (await countLive(db, account_id)) >= max) throw fail('actor_limit')
-    const made = (await db.first<ActorEntry>(sql`
+    const made = await db.one<ActorEntry>(sql`
       insert into actor (account_id, name, name_key) values (${account_id}::uuid, ${name}, ${foldName(name)})
-      returning ${actorColumns}`)) as ActorEntry
+      returning ${actorColumns}`)
     audit('actor_create', actorMetadata(detail), targetOf(made))
     return made
   },

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { rolesOf } from '../accounts/view.ts'
-import { activeGrants } from '../auth/caller.ts'
+import { activeGrants } from '../auth/active-grant.ts'
 import { account, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import type { RoleGrantSummary } from '../roles/grants.ts'

@@ -15,10 +15,10 @@ export const renameActor = operation({
   errors: ['actor_not_found'],
   async handler({ actor_id, name }, { db, audit, detail, by, fail }) {
     await lockLiveActor(db, actor_id, fail)
-    const renamed = (await db.first<ActorEntry>(sql`
+    const renamed = await db.one<ActorEntry>(sql`
       update actor set name = ${name}, name_key = ${foldName(name)}, updated_at = now(), updated_by = ${by}::uuid
       where id = ${actor_id}::uuid
-      returning ${actorColumns}`)) as ActorEntry
+      returning ${actorColumns}`)
     audit('actor_rename', actorMetadata(detail), targetOf(renamed))
     return renamed
   },

@@ -36,9 +36,9 @@ export type ActorEntry = {
 export const actorColumns = sql`id, account_id, name, created_at, updated_at, deleted_at`
 
 export async function countLive(db: Queryable, account_id: string): Promise<number> {
-  const row = await db.first<{ live: number }>(sql`
+  const { live } = await db.one<{ live: number }>(sql`
     select count(*) as live from actor where account_id = ${account_id}::uuid and deleted_at is null`)
-  return (row as { live: number }).live
+  return live
 }
 
 /** The target columns of an audit row about an actor. */

@@ -4,6 +4,7 @@ import { guardCredential, guardRole, resolveActor } from '../core/guards.ts'
 import type { AuthSpec } from '../core/method.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
+import { hasExpired, type Lost } from '../realtime/connection.ts'
 
 /** Who reads the stream, and when that right expires at the latest. */
 export type Authority = {
@@ -19,6 +20,7 @@ export type Authority = {
 const auth = { account: 'required', actor: 'required', roles: ['admin'] } as const satisfies AuthSpec
 /** The stream hands out what `audit_log_list` does, so a token that reaches the method reaches the stream. */
 const target = { scope: 'surface:audit_stream', method: 'audit_log_list', side_effects: false }
+const roleLosses = new Set(['insufficient_permissions', 'actor_not_on_account', 'no_actors_on_account'])
 
 /**
  * Runs the guards of the stream in the order of every RPC method: account, token scope, query, actor, role.
@@ -48,25 +50,16 @@ export async function authorise(
 /** Reads the authority again. Refuses if the request now authenticates with a different credential. */
 export async function authoriseAgain(app: App, info: RequestInfo, held: Authority): Promise<Authority> {
   const now = await authorise(app, info, () => held.actor_id)
-  if (!isSame(now, held)) throw refusal('authentication_required')
+  const { type, id } = held.credential
+  const isSame =
+    now.account_id === held.account_id && now.credential.type === type && now.credential.id === id
+  if (!isSame) throw refusal('authentication_required')
   return now
 }
 
-const isSame = (one: Authority, other: Authority): boolean =>
-  one.account_id === other.account_id &&
-  one.credential.type === other.credential.type &&
-  one.credential.id === other.credential.id
-
 /** What a rejection of `authoriseAgain` means for an open stream; undefined: nothing is known, so try again. */
-export function lossOf(
-  error: unknown,
-  { credential }: Authority,
-): 'revoked' | 'expired' | 'role_lost' | undefined {
+export function lossOf(error: unknown, { credential }: Authority): Lost | undefined {
   const { reason } = error instanceof ServiceError ? error.data : { reason: '' }
-  if (reason === 'authentication_required') return isPast(credential.expires_at) ? 'expired' : 'revoked'
+  if (reason === 'authentication_required') return hasExpired(credential) ? 'expired' : 'revoked'
   return roleLosses.has(reason) ? 'role_lost' : undefined
 }
-
-const roleLosses = new Set(['insufficient_permissions', 'actor_not_on_account', 'no_actors_on_account'])
-
-const isPast = (at: string | null): boolean => at !== null && Date.parse(at) <= Date.now()

@@ -58,9 +58,7 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
     position = undefined
     pages.clear()
     const poll = setInterval(wake, pollMs).unref()
-    const unlisten = hub.listen(({ wroteAudit }) => {
-      if (wroteAudit) wake()
-    })
+    const unlisten = hub.listen(({ wroteAudit }) => wroteAudit && wake())
     stop = () => {
       clearInterval(poll)
       unlisten()
@@ -106,7 +104,7 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
 
   async function advance(): Promise<void> {
     await numberRows(db)
-    let at = position ?? (await newest(db))
+    let at = position ?? (await db.readOnly.one<{ seq: number }>(sql`select seq from audit_position`)).seq
     for (let isMore = true; isMore && !isOver; ) {
       const page = await readAfter(db, at, Number.MAX_SAFE_INTEGER)
       if (page.end > at) keep(at, Promise.resolve(page))
@@ -149,11 +147,6 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
       await running
     },
   }
-}
-
-async function newest(db: Database): Promise<number> {
-  const { seq } = await db.readOnly.one<{ seq: number }>(sql`select seq from audit_position`)
-  return seq
 }
 
 /** One statement, so that a number missing from its rows was removed before it ran. */

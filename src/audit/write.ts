@@ -40,12 +40,10 @@ const namedMax = 50
 
 export function createAuditWriter(db: Database, log: Log, types: EventTypes): AuditWriter {
   const losses = createLosses(db, log)
-  let failures = 0
-  let lost = 0
-  let flaws = 0
+  const counts = { failures: 0, lost: 0, flaws: 0 }
   const lose = (rows: readonly AuditRow[], cause: string, err?: Error): void => {
-    failures += 1
-    lost += rows.length
+    counts.failures += 1
+    counts.lost += rows.length
     log.error(
       { failure: cause, rows: rows.length, lost: rows.slice(0, namedMax).map(nameable), ...(err && { err }) },
       'audit rows could not be written; the mutation went on without them',
@@ -53,7 +51,7 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
     losses.add(rows.length, cause)
   }
   const flawed = (event_type: string | undefined, flaw: string): void => {
-    flaws += 1
+    counts.flaws += 1
     log.error({ event_type, flaw }, 'an audit row breaks the rules of its type; it was written all the same')
   }
   const toJson = (row: AuditRow): string => {
@@ -84,21 +82,7 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
       settle(error as Error, rows)
     }
   }
-  return {
-    statement,
-    settle,
-    failure,
-    flush: losses.flush,
-    get failures() {
-      return failures
-    },
-    get lost() {
-      return lost
-    },
-    get flaws() {
-      return flaws
-    },
-  }
+  return Object.assign(counts, { statement, settle, failure, flush: losses.flush })
 }
 
 /** True if a row names an actor other than the caller: its account has not been verified. */

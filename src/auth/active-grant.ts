@@ -8,3 +8,23 @@ export const unendedGrant = sql`g.revoked_at is null and g.closed_at is null`
  * the transaction, which may have waited for a lock while the grant expired.
  */
 export const activeGrant = sql`${unendedGrant} and (g.expires_at is null or g.expires_at > statement_timestamp())`
+
+const grantKeys = 'id actor_id role scope_kind scope_id created_at expires_at granted_by'.split(' ')
+const grantPairs = grantKeys.map(
+  (key) => `'${key}', ${key.endsWith('_at') ? `iso_timestamp(g.${key})` : `g.${key}`}`,
+)
+
+/** The active grants of `actor` as JSON, oldest first; `iso_timestamp` puts times into their wire form. */
+export const activeGrants = sql`coalesce((
+    select json_agg(json_build_object(${sql.raw(grantPairs.join(', '))}) order by g.created_at, g.id)
+    from role_grant g
+    where g.actor_id = actor.id and ${activeGrant}
+  ), '[]'::json)`
+
+/** The current keeper account: the lowest id of those with an active global keeper grant on a live actor. */
+export const keeperAccountId = sql`(
+    select owner.id
+    from role_grant g join actor on actor.id = g.actor_id join account owner on owner.id = actor.account_id
+    where g.role = 'keeper' and g.scope_id is null and ${activeGrant}
+      and actor.deleted_at is null and owner.deleted_at is null
+    order by owner.id limit 1)`

@@ -1,8 +1,7 @@
 import { type Database, type Sql, sql } from '../db/db.ts'
 import { batched } from '../db/point.ts'
-import { activeGrant } from './active-grant.ts'
+import { activeGrants, keeperAccountId } from './active-grant.ts'
 import type { CookieReading, SessionCookie } from './cookie.ts'
-
 import type { DaemonTokens } from './daemon-token.ts'
 import type { Account, Actor, Credential, RoleGrant } from './identity.ts'
 import { sha256Hex } from './secrets.ts'
@@ -78,27 +77,6 @@ type Row = Account & {
   candidates?: Candidate[]
 }
 
-const grantKeys = [
-  'id',
-  'actor_id',
-  'role',
-  'scope_kind',
-  'scope_id',
-  'created_at',
-  'expires_at',
-  'granted_by',
-]
-const grantPairs = grantKeys.map(
-  (key) => `'${key}', ${key.endsWith('_at') ? `iso_timestamp(g.${key})` : `g.${key}`}`,
-)
-
-/** The active grants of `actor` as JSON, oldest first; `iso_timestamp` puts times into their wire form. */
-export const activeGrants = sql`coalesce((
-    select json_agg(json_build_object(${sql.raw(grantPairs.join(', '))}) order by g.created_at, g.id)
-    from role_grant g
-    where g.actor_id = actor.id and ${activeGrant}
-  ), '[]'::json)`
-
 const candidates = sql`, coalesce((
     select json_agg(json_build_object('id', actor.id, 'name', actor.name, 'role_grants', ${activeGrants})
       order by actor.created_at, actor.id)
@@ -130,14 +108,6 @@ const tokens = (hashes: string[], extra: Sql): Sql => {
   const isLive = sql`(c.expires_at is null or c.expires_at > now())`
   return keyed(sql`api_token`, sql`token_hash`, hashes, sql`, scope`, isLive, extra)
 }
-
-/** The current keeper account: the lowest id of those with an active global keeper grant on a live actor. */
-export const keeperAccountId = sql`(
-    select owner.id
-    from role_grant g join actor on actor.id = g.actor_id join account owner on owner.id = actor.account_id
-    where g.role = 'keeper' and g.scope_id is null and ${activeGrant}
-      and actor.deleted_at is null and owner.deleted_at is null
-    order by owner.id limit 1)`
 
 const keeper = (_keys: string[], extra: Sql): Sql => sql`
   select 'keeper' as key, null as id_of_credential, null as expires_at, ${account} ${extra}

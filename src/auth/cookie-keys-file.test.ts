@@ -2,7 +2,8 @@ import { chmod, chown, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { keptCookieKeys, newCookieKey } from './cookie-keys-file.ts'
+import { keptCookieKeys } from './cookie-keys-file.ts'
+import { randomToken } from './secrets.ts'
 
 let dir: string
 beforeEach(async () => {
@@ -33,7 +34,7 @@ it('several first starts agree on one key', async () => {
 })
 
 it('the file takes the same list as the variable', async () => {
-  const [a, b] = [newCookieKey(), newCookieKey()]
+  const [a, b] = [randomToken(), randomToken()]
   await keep(` ${a} ,,${b},\n`, 0o400)
   expect(await keptCookieKeys(dir)).toEqual([a, b])
 })

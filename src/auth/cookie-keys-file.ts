@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { Broken, cookieKeys, read } from '../config/kinds.ts'
 import { StartError } from '../errors.ts'
 import { createPrivateFile, readPrivateFile } from '../files/private-file.ts'
+import { randomToken } from './secrets.ts'
 
 /**
  * The cookie keys in `<data dir>/cookie_keys`, used with an embedded database. The file is made once with one
@@ -14,7 +14,7 @@ export async function keptCookieKeys(dataDir: string): Promise<readonly string[]
   const path = join(dataDir, 'cookie_keys')
   let file = await readPrivateFile(path)
   if ('missing' in file) {
-    await createPrivateFile(path, `${newCookieKey()}\n`).catch((error: NodeJS.ErrnoException) => {
+    await createPrivateFile(path, `${randomToken()}\n`).catch((error: NodeJS.ErrnoException) => {
       if (error instanceof StartError) throw error
       throw new StartError(
         'configuration',
@@ -30,9 +30,6 @@ export async function keptCookieKeys(dataDir: string): Promise<readonly string[]
   if (ring instanceof Broken) throw unusable(path, ring.rule)
   return ring
 }
-
-/** 32 random bytes as 43 base64url characters. */
-export const newCookieKey = (): string => randomBytes(32).toString('base64url')
 
 const unusable = (path: string, problem: string, remedy = 'Repair it.'): StartError =>
   new StartError(

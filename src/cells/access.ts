@@ -10,7 +10,7 @@ import { type Sql, sql } from '../db/sql.ts'
  * The caller as a common table expression: `with ${me(actor_id)} select … from cell c, me`. `principals` are
  * the keys under which cell grants admit the actor; an anonymous caller has none.
  */
-export const me = (actor_id: string | null): Sql => sql`me as materialized (
+export const me = (actor_id: string | null | Sql): Sql => sql`me as materialized (
   select caller.id as actor_id,
     coalesce(bool_or(g.role = 'admin' and g.scope_id is null), false) as is_admin,
     array_remove(

@@ -1,9 +1,9 @@
-import { describe, expect, test as it } from 'vitest'
+import { expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount } from '../testing/index.ts'
+import { scenario } from '../testing/index.ts'
 
 const test = await serviceForFile()
 const [ada, editor, root] = await Promise.all([
@@ -61,23 +61,6 @@ it('the tombstone is never dated before the creation', async () => {
   await ada.client.cell_delete({ cell_id })
   const row = await test.service.app.db.first(sql`select deleted_at from cell where id = ${cell_id}`)
   expect(row).toEqual({ deleted_at: '2099-01-01T00:00:00.000Z' })
-})
-
-describe('who may', () => {
-  it.each<[string, () => Promise<TestAccount>, boolean]>([
-    ['the owner', async () => ada, true],
-    ['an editor', async () => editor, true],
-    ['an admin', async () => root, true],
-    ['a viewer', () => test.account({ roles: ['viewing'] }), false],
-    ['a stranger', () => test.account(), false],
-  ])('%s: %s', async (_who, account, isAllowed) => {
-    const { client } = await account()
-    const cell_id = await cellRow(test, { created_by: ada.actor_id, visibility: 'public' })
-    await test.cellGrant(cell_id, 'editor', { actor_id: editor.actor_id })
-    await test.cellGrant(cell_id, 'viewer', { role: 'viewing', scope_id: null })
-    expect(await reasonOf(client.cell_delete({ cell_id }))).toBe(isAllowed ? 'ok' : 'cell_not_found')
-    expect(await reasonOf(root.client.cell_get({ id: cell_id }))).toBe(isAllowed ? 'cell_not_found' : 'ok')
-  })
 })
 
 it.each<[object, string]>([

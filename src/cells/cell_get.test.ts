@@ -1,7 +1,7 @@
 import { describe, expect, test as it } from 'vitest'
 import { forgedCookie } from '../../test/helpers/callers.ts'
-import { cellRow, endCellGrant, endRole, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
-import { rpc, send } from '../../test/helpers/http.ts'
+import { cellRow, endCellGrant, endRole, itemRow } from '../../test/helpers/cell-rows.ts'
+import { send } from '../../test/helpers/http.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
@@ -9,13 +9,6 @@ import { scenario, type TestAccount, testService } from '../testing/index.ts'
 
 const test = await serviceForFile()
 const [ada, bob] = await Promise.all([test.account(), test.account()])
-
-const call = (params: object, cookie?: string) =>
-  rpc(
-    test.url,
-    { jsonrpc: '2.0', id: 1, method: 'cell_get', params },
-    { 'x-request-id': 'same', ...(cookie !== undefined && { cookie }) },
-  )
 
 it('returns the cell with its edges and the rights of the caller, and leaves no audit row', async () => {
   const { cell } = await ada.client.cell_create({ data: { a: 1 }, kind: 'k' })
@@ -55,35 +48,6 @@ it.each<[object, string]>([
   expect(await reasonOf(test.client().cell_get(input))).toBe(reason)
 })
 
-describe('what the caller may not see', () => {
-  const unknown = '11111111-1111-4111-8111-111111111111'
-  const bare = ({ status, headers, text }: Awaited<ReturnType<typeof call>>) => {
-    const { date: _, ...rest } = headers
-    return { status, rest, text }
-  }
-
-  it('gets the same bytes as what does not exist: hidden, deleted, and ids of other things', async () => {
-    const { cell } = await ada.client.cell_create({ data: { a: 1 } })
-    const { id: grant_id } = await test.cellGrant(cell.id, 'viewer', { role: 'team', scope_id: null })
-    const audit = await test.service.app.db.first<{ id: string }>(sql`select id from audit_log limit 1`)
-    const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
-    for (const cookie of [undefined, bob.cookie]) {
-      const missing = bare(await call({ id: unknown }, cookie))
-      expect(missing).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
-      for (const id of [cell.id, deleted, ada.actor_id, bob.actor_id, ada.id, grant_id, audit?.id])
-        expect(bare(await call({ id }, cookie))).toEqual(missing)
-    }
-  })
-
-  it('by path too', async () => {
-    await cellRow(test, { path: 'hidden', created_by: ada.actor_id })
-    await cellRow(test, { path: 'gone', visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
-    const missing = bare(await call({ path: 'missing' }, bob.cookie))
-    expect(bare(await call({ path: 'hidden' }, bob.cookie))).toEqual(missing)
-    expect(bare(await call({ path: 'gone' }, bob.cookie))).toEqual(missing)
-  })
-})
-
 describe('the actor', () => {
   it('is resolved strictly: with several and none named there is no fallback to public cells', async () => {
     const both = await test.account()
@@ -110,24 +74,6 @@ describe('what the caller may do', () => {
     const { can_edit, can_grant } = await client.cell_get({ id })
     return { can_edit, can_grant }
   }
-  it('is true or false for every caller', async () => {
-    const [viewer, editor, root] = await Promise.all([
-      test.account(),
-      test.account(),
-      test.account({ roles: ['admin'] }),
-    ])
-    const { cell } = await ada.client.cell_create({ data: {}, visibility: 'public' })
-    await test.cellGrant(cell.id, 'viewer', { actor_id: viewer.actor_id })
-    await test.cellGrant(cell.id, 'editor', { actor_id: editor.actor_id })
-    const nothing = { can_edit: false, can_grant: false }
-    expect(await flags(test.client(), cell.id)).toEqual(nothing)
-    expect(await flags(bob.client, cell.id)).toEqual(nothing)
-    expect(await flags(viewer.client, cell.id)).toEqual(nothing)
-    expect(await flags(editor.client, cell.id)).toEqual({ can_edit: true, can_grant: false })
-    expect(await flags(ada.client, cell.id)).toEqual({ can_edit: true, can_grant: true })
-    expect(await flags(root.client, cell.id)).toEqual({ can_edit: true, can_grant: true })
-  })
-
   it('ends with the grant, at the next call', async () => {
     const { cell } = await ada.client.cell_create({ data: {} })
     const holder = await test.account()
@@ -155,44 +101,6 @@ describe('what the caller may do', () => {
 
 describe('edges', () => {
   const open = { visibility: 'public' } as const
-
-  it('are listed in byte order, with exactly their keys', async () => {
-    const [parent, child] = [await cellRow(test, open), await cellRow(test, open)]
-    for (const position of ['V', 'a', 'B', '9', '90', '8z']) await itemRow(test, parent, position, child)
-    for (const name of ['b', 'a_b', 'ab', 'a', 'a1']) await fieldRow(test, parent, name, child)
-    const { fields, items } = await test.client().cell_get({ id: parent })
-    expect(items.map(({ position }) => position)).toEqual(['8z', '9', '90', 'B', 'V', 'a'])
-    expect(fields.map(({ name }) => name)).toEqual(['a', 'a1', 'a_b', 'ab', 'b'])
-    const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-    expect(items[0]).toEqual({ parent_id: parent, position: '8z', child_id: child, created_at })
-    expect(fields[0]).toEqual({ source_id: parent, name: 'a', target_id: child, created_at })
-  })
-
-  it('lead only to cells that the caller may view', async () => {
-    const parent = await cellRow(test, open)
-    const own = await cellRow(test, { created_by: bob.actor_id })
-    const shared = await cellRow(test, { created_by: ada.actor_id })
-    await test.cellGrant(shared, 'viewer', { actor_id: bob.actor_id })
-    const foreign = await cellRow(test, { created_by: ada.actor_id })
-    const system = await cellRow(test, {})
-    const deleted = await cellRow(test, { ...open, deleted_at: '2026-01-01T00:00:00Z' })
-    const seen = await cellRow(test, open)
-    const targets = { own, shared, foreign, system, deleted, seen, self: parent }
-    for (const [name, id] of Object.entries(targets)) {
-      await fieldRow(test, parent, name, id)
-      await itemRow(test, parent, name, id)
-    }
-    const names = async (client: TestAccount['client']) => {
-      const { fields, items } = await client.cell_get({ id: parent })
-      expect(items.map(({ position }) => position)).toEqual(fields.map(({ name }) => name))
-      return fields.map(({ name }) => name)
-    }
-    const root = await test.account({ roles: ['admin'] })
-    expect(await names(test.client())).toEqual(['seen', 'self'])
-    expect(await names(bob.client)).toEqual(['own', 'seen', 'self', 'shared'])
-    expect(await names(ada.client)).toEqual(['foreign', 'seen', 'self', 'shared'])
-    expect(await names(root.client)).toEqual(['foreign', 'own', 'seen', 'self', 'shared', 'system'])
-  })
 
   it('are cut at 500 after hidden ones are removed, and the flag is set only for a visible 501st', async () => {
     const parent = await cellRow(test, open)

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
-import { type Sql, sql } from '../db/db.ts'
-import type { CellData } from '../registry/hooks.ts'
+import { type JoinedRead, type Sql, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
-import { Cell, cellColumns, Path } from './cells.ts'
+import { Cell, cellColumns, cellText, Path } from './cells.ts'
 import { type Edges, edgeOrder, Field, fieldEdges, Item, itemEdges, visibleEdges } from './edges/edges.ts'
 
 /** Edges returned per relation; `…_truncated` says whether there is another visible one. */
@@ -30,60 +29,89 @@ export const cell_get = query({
     if ((input.id === undefined) === (input.path === undefined)) throw fail('cell_get_requires_id_or_path')
     return input
   },
+  json_text: true,
   async handler({ id, path }, { actor, db, fail }) {
-    // `path <> ''` is the condition of the partial index on all paths.
-    const anchor = id === undefined ? sql`c.path = ${path} and c.path <> ''` : sql`c.id = ${id}::uuid`
     const caller = actor?.id ?? null
-    const [alone] = await db.point<CellRow & { data: CellData | null }>(aloneStatement(caller, anchor))
+    const alone = await db.joined(id === undefined ? byPath : byId, [caller, (id ?? path) as string])
     if (!alone) throw fail('cell_not_found')
-    if (alone.data !== null) return answer(alone, none, none)
-    const linked = await db.first<CellRow & { fields: Bundle<Field>; items: Bundle<Item> }>(
-      linkedStatement(caller, anchor),
-    )
+    if (alone.cell !== null) return answer(alone.cell, alone, none, none)
+    const anchor = id === undefined ? withPath(sql`${path}`) : withId(sql`${id}::uuid`)
+    const linked = await db.first<Linked>(linkedStatement(caller, anchor))
     if (!linked) throw fail('cell_not_found')
-    const { fields, items, ...row } = linked
-    return answer(row, fields, items)
+    return answer(linked.cell, linked, linked.fields, linked.items)
   },
 })
 
-type CellRow = Cell & { can_edit: boolean; can_grant: boolean }
+type Rights = { can_edit: boolean; can_grant: boolean }
+/** `cell` is JSON text; null: it is to be read apart. */
+type Alone = Rights & { cell: string | null }
+type Linked = Rights & { cell: string; fields: Bundle<Field>; items: Bundle<Item> }
 type Bundle<T> = { edges: T[]; is_cut: boolean }
 
 const none = { edges: [], is_cut: false }
 
-function answer({ can_edit, can_grant, ...cell }: CellRow, fields: Bundle<Field>, items: Bundle<Item>) {
-  return {
-    cell,
+function answer(
+  cell: string,
+  { can_edit, can_grant }: Rights,
+  fields: Bundle<Field>,
+  items: Bundle<Item>,
+): string {
+  const rest = JSON.stringify({
     fields: fields.edges.slice(0, edgesMax),
     fields_truncated: fields.is_cut || fields.edges.length > edgesMax,
     items: items.edges.slice(0, edgesMax),
     items_truncated: items.is_cut || items.edges.length > edgesMax,
     can_edit,
     can_grant,
-  }
+  })
+  return `{"cell":${cell},${rest.slice(1)}`
 }
 
 const rights = sql`${tier.edit} as can_edit, ${tier.manage} as can_grant`
 
+const withId = (id: Sql): Sql => sql`c.id = ${id}`
+/** `path <> ''` is the condition of the partial index on all paths. */
+const withPath = (path: Sql): Sql => sql`c.path = ${path} and c.path <> ''`
+
+/** Cells of one statement, and the data of one beside others: so no caller waits for much of another's. */
+const [joinedMax, joinedBytesMax] = [16, 32_768]
+const dataBytesMax = 262_144
+
 /**
- * The cell without its edges. If it has any, `data` is null and a second statement reads the whole: thousands of
- * edges may lead to hidden cells, and other reads on the shared connection must not wait for that.
+ * Cells without their edges, each for its caller. If one has any, or is large and not alone, `cell` is null and a
+ * second statement reads the whole: thousands of edges may lead to hidden cells, and other reads on the shared
+ * connection must not wait for that.
  */
-const aloneStatement = (caller: string | null, anchor: Sql): Sql => sql`
-  with ${me(caller)}
-  select c.id, c.kind, c.visibility, c.path, case
-      when exists (select from cell_field where source_id = c.id) then null
-      when exists (select from cell_item where parent_id = c.id) then null
-      else c.data
-    end as data, c.version, c.created_by, c.updated_by, c.created_at, c.updated_at, ${rights}
-  from cell c, me where ${anchor} and ${tier.view}`
+const joinedRead = (
+  type: 'uuid' | 'text',
+  anchor: (key: Sql) => Sql,
+): JoinedRead<[string | null, string], Alone> => ({
+  max: joinedMax,
+  statement: (keys) => sql`
+    select asked.nth, one.* from
+      unnest(${keys.map(([actor]) => actor)}::uuid[], ${keys.map(([, key]) => key)}::${sql.raw(type)}[])
+        with ordinality as asked (actor_id, key, nth)
+      cross join lateral (
+        with ${me(sql`asked.actor_id`)}
+        select case
+            when c.data_bytes > ${keys.length > 1 ? joinedBytesMax : dataBytesMax} then null
+            when exists (select from cell_field where source_id = c.id) then null
+            when exists (select from cell_item where parent_id = c.id) then null
+            else ${cellText('c')}
+          end as cell, ${rights}
+        from cell c, me where ${anchor(sql`asked.key`)} and ${tier.view}
+      ) one`,
+})
+const byId = joinedRead('uuid', withId)
+const byPath = joinedRead('text', withPath)
 
 /** Reads the cell again together with its edges, so that both are from one snapshot. */
 const linkedStatement = (caller: string | null, anchor: Sql): Sql => sql`
   with ${me(caller)}, anchor as (
     select ${cellColumns}, ${rights} from cell c, me where ${anchor} and ${tier.view}
   )
-  select anchor.*, ${bundled(fieldEdges)} as fields, ${bundled(itemEdges)} as items
+  select ${cellText('anchor')} as cell, can_edit, can_grant, ${bundled(fieldEdges)} as fields,
+    ${bundled(itemEdges)} as items
   from anchor`
 
 /** The visible edges of the anchor as JSON, and whether there were too many to examine them all. */

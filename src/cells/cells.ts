@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { brokenConstraint } from '../db/failure.ts'
-import { sql } from '../db/sql.ts'
+import { type JsonColumns, jsonObject } from '../db/json.ts'
+import { type Sql, sql } from '../db/sql.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { issue } from '../wire/issues.ts'
@@ -25,6 +26,21 @@ export type Cell = z.output<typeof Cell>
 /** The columns of `cell c` that make up its wire form. */
 export const cellColumns = sql`c.id, c.kind, c.visibility, c.path, c.data, c.version, c.created_by, c.updated_by,
   c.created_at, c.updated_at`
+
+const cellJson: JsonColumns = {
+  id: 'word',
+  kind: 'text?',
+  visibility: 'word',
+  path: 'text?',
+  data: 'plain',
+  version: 'plain',
+  created_by: 'word?',
+  updated_by: 'word?',
+  created_at: 'time',
+  updated_at: 'time?',
+}
+/** The wire form of the cell with this alias, as JSON text. */
+export const cellText = (alias: string): Sql => jsonObject(alias, cellJson)
 
 export const Visibility = z.enum(['private', 'public'])
 

@@ -1,24 +1,21 @@
-import { afterEach, beforeEach, describe, expect, test as it } from 'vitest'
+import { afterAll, describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
-import { type Rival, rival } from '../../test/helpers/race.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { waitingCalls } from '../../test/helpers/waiting-calls.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount } from '../testing/index.ts'
 
 const waiting = waitingCalls()
-let other: Rival
 const test = await serviceForFile({ hooks: waiting.hooks })
 const [ada, editor, root] = await Promise.all([
   test.account(),
   test.account(),
   test.account({ roles: ['admin'] }),
 ])
-beforeEach(async () => {
-  other = await rival(test.databaseUrl)
-})
-afterEach(() => other.close())
+const other = await rival(test.databaseUrl)
+afterAll(() => other.close())
 
 type Changes = Omit<Parameters<TestAccount['client']['cell_update']>[0], 'cell_id'>
 const update = (account: TestAccount, cell_id: string, changes: Changes) =>
@@ -43,24 +40,27 @@ async function beginRevoke(cell_id: string, how: string) {
   await other.query(how, [cell_id, editor.actor_id])
 }
 const revoke = 'delete from cell_grant where cell_id = $1 and actor_id = $2'
-const downgrade = `update cell_grant set level = 'viewer' where cell_id = $1 and actor_id = $2`
 
 describe('an update against the end of the right to it', () => {
-  it.each([
-    ['revoke', revoke],
-    ['downgrade', downgrade],
-  ])('behind a %s it is refused and changes nothing', async (_what, how) => {
-    const cell_id = await shared()
-    await beginRevoke(cell_id, how)
-    const late = scenario(test, () => update(editor, cell_id, { data: { late: 1 } }), {
-      reason: 'cell_not_found',
-    })
-    const deletion = reasonOf(editor.client.cell_delete({ cell_id }))
+  type Ending = (cell_id: string, grant_id: string) => Promise<unknown>
+  const principal = { actor_id: editor.actor_id }
+  it.each<[string, Ending]>([
+    ['revoke', (_cell_id, grant_id) => ada.client.cell_grant_revoke({ grant_id })],
+    ['downgrade', (cell_id) => ada.client.cell_grant_create({ cell_id, level: 'viewer', principal })],
+    ['deletion', (cell_id) => ada.client.cell_delete({ cell_id })],
+  ])('queued behind a %s it changes nothing', async (_what, end) => {
+    const cell_id = await cellRow(test, { created_by: ada.actor_id, data: { wait: true } })
+    const { id } = await test.cellGrant(cell_id, 'editor', principal)
+    // It changes nothing: waiters for an updated row race each other, those for an unchanged one get it in turn.
+    const first = await held(ada, cell_id, {})
+    const ended = reasonOf(end(cell_id, id))
+    await other.blocks(1)
+    const late = reasonOf(update(editor, cell_id, { data: { late: true } }))
     await other.blocks(2)
-    await other.commit()
-    await late
-    expect(await deletion).toBe('cell_not_found')
-    expect(await stored(cell_id)).toMatchObject({ version: 1, data: {} })
+    first.open()
+    expect(await Promise.all([first.answer, ended, late])).toEqual(['ok', 'ok', 'cell_not_found'])
+    const row = await test.service.app.db.first(sql`select version, data from cell where id = ${cell_id}`)
+    expect(row).toEqual({ version: 1, data: { wait: true } })
   })
 
   it('before a revoke, it is committed by the time the revoke returns', async () => {
@@ -132,17 +132,6 @@ describe('update against update', () => {
     expect((await stored(cell_id)).version).toBe(2)
   })
 
-  it('without one all succeed, each is a version, and the last one wins entirely', async () => {
-    const cell_id = await shared()
-    const answers = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => update(n % 2 ? ada : editor, cell_id, { data: { [`k${n}`]: n } })),
-    )
-    const versions = answers.map(({ cell }) => cell.version)
-    expect([...versions].sort((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
-    const last = answers.find(({ cell }) => cell.version === 11)
-    expect(await stored(cell_id)).toEqual(last?.cell)
-  })
-
   it('a hundred patches of different keys are all kept', async () => {
     const cell_id = await shared()
     const patches = Array.from({ length: 100 }, (_, n) =>
@@ -172,16 +161,6 @@ describe('deletion', () => {
     }
   })
 
-  it('an update behind it is refused', async () => {
-    const cell_id = await shared()
-    await other.begin('update cell set deleted_at = now() where id = $1', [cell_id])
-    const late = [update(ada, cell_id, { data: { a: 1 } }), update(root, cell_id, { path: 'behind' })]
-    const counted = tally(late)
-    await other.blocks(2)
-    await other.commit()
-    expect(await counted).toEqual({ cell_not_found: 2 })
-  })
-
   it('with updates: each comes before it or is refused', async () => {
     for (let round = 0; round < 10; round++) {
       const cell_id = await shared()
@@ -195,29 +174,6 @@ describe('deletion', () => {
         select version from cell where id = ${cell_id}`)
       expect(row?.version).toBe(1 + (counts.ok ?? 0))
       expect((counts.ok ?? 0) + (counts.cell_not_found ?? 0)).toBe(4)
-    }
-  })
-})
-
-describe('a path', () => {
-  it('wanted by many cells concurrently goes to one, whether created or updated', async () => {
-    for (let round = 0; round < 5; round++) {
-      const path = `wanted ${round}`
-      const ids = await Promise.all(Array.from({ length: 4 }, () => shared()))
-      const calls = [
-        ...ids.map((cell_id) => update(root, cell_id, { path })),
-        ...ids.map(() => root.client.cell_create({ data: {}, path })),
-      ]
-      expect(await tally(calls)).toEqual({ ok: 1, cell_path_taken: 7 })
-    }
-  })
-
-  it('two cells that swap theirs: never both, never an unexpected failure', async () => {
-    for (let round = 0; round < 10; round++) {
-      const [a, b] = [`a ${round}`, `b ${round}`]
-      const [one, two] = [await cellRow(test, { path: a }), await cellRow(test, { path: b })]
-      const counts = await tally([update(root, one, { path: b }), update(root, two, { path: a })])
-      expect(counts).toEqual({ cell_path_taken: 2 })
     }
   })
 })
@@ -252,50 +208,44 @@ describe('the purge of the acting actor', () => {
   })
 })
 
+describe('the purge of the grantee', () => {
+  it('before the grant is written: cell_grant_unknown_actor', async () => {
+    const leaving = await test.account()
+    const cell_id = await shared()
+    await other.begin('delete from actor where id = $1', [leaving.actor_id])
+    const principal = { actor_id: leaving.actor_id }
+    const late = scenario(test, () => ada.client.cell_grant_create({ cell_id, level: 'viewer', principal }), {
+      reason: 'cell_grant_unknown_actor',
+    })
+    await Promise.all([late, other.blocks(1).then(other.commit)])
+  })
+
+  it('in the middle of grants to it: they succeed or know no such actor, and no row stays', async () => {
+    const known = ['ok', 'cell_grant_unknown_actor']
+    for (let round = 0; round < 10; round++) {
+      const leaving = await test.account()
+      const cell_id = await shared()
+      const calls = (['viewer', 'editor', 'viewer', 'editor'] as const).map((level) =>
+        reasonOf(ada.client.cell_grant_create({ cell_id, level, principal: { actor_id: leaving.actor_id } })),
+      )
+      const purge = test.service.operations.purgeAccount(
+        { account_id: leaving.id, confirm: true },
+        { via: 'test' },
+      )
+      const [, ...outcomes] = await Promise.all([purge, ...calls])
+      for (const outcome of outcomes) expect(known).toContain(outcome)
+      expect((await ada.client.cell_grant_list({ cell_id })).grants).toHaveLength(1)
+      expect(await stored(cell_id)).toMatchObject({ version: 1 })
+    }
+  })
+})
+
 it('a slow hook holds up writers of its cell only, and no reader', async () => {
   const [cell_id, free] = [await shared({ a: 1 }), await shared()]
   const slow = await held(ada, cell_id, {})
   expect((await editor.client.cell_get({ id: cell_id })).cell).toMatchObject({ data: { a: 1 }, version: 1 })
+  expect((await ada.client.cell_grant_list({ cell_id })).grants).toHaveLength(1)
   await update(editor, free, { data: { b: 1 } })
   slow.open()
   expect(await slow.answer).toBe('ok')
-})
-
-it('any mix of calls ends in known refusals, and the version counts the updates on record', async () => {
-  const ids = await Promise.all(Array.from({ length: 4 }, () => shared()))
-  let seed = 7
-  const random = (below: number): number => {
-    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
-    return Math.floor((seed / 2_147_483_648) * below)
-  }
-  const known = [
-    'ok',
-    'cell_version_conflict',
-    'cell_visibility_manage_only',
-    'cell_path_taken',
-    'cell_not_found',
-  ]
-  const worker = async () => {
-    for (let i = 0; i < 25; i++) {
-      const [account, cell_id] = [[ada, editor, root][random(3)] as TestAccount, ids[random(4)] as string]
-      const changes: Changes[] = [
-        { data_patch: { [`k${random(3)}`]: random(3) } },
-        { data: { n: random(3) }, expected_version: 1 + random(20) },
-        { visibility: random(2) ? 'public' : 'private' },
-        {},
-      ]
-      if (account === root) changes.push({ path: random(3) ? `mix ${random(2)}` : null })
-      expect(known).toContain(
-        await reasonOf(update(account, cell_id, changes[random(changes.length)] as Changes)),
-      )
-    }
-  }
-  await Promise.all(Array.from({ length: 16 }, worker))
-  for (const cell_id of ids) {
-    const row = await test.service.app.db.first(sql`
-      select (select version from cell where id = ${cell_id}) = 1 + count(*) as agrees
-      from audit_log
-      where event_type = 'cell_update' and outcome = 'success' and metadata ->> 'cell_id' = ${cell_id}`)
-    expect(row).toEqual({ agrees: true })
-  }
 })

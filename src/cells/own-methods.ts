@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { MutationContext, QueryContext } from '../core/action.ts'
 import type { Method, OutputOf } from '../core/method.ts'
-import type { Queryable, ReadOnly, Sql } from '../db/db.ts'
+import type { JoinedRead, Queryable, ReadOnly, Sql } from '../db/db.ts'
 import { sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
 import { badText, issue, toIssues } from '../wire/issues.ts'
@@ -42,6 +42,12 @@ export const cells = {
   grant: own<typeof cell_grant_create, CellWriter>(cell_grant_create),
 }
 
+/** Within a transaction a read joins no neighbours: it must see what the transaction wrote. */
+const alone =
+  (db: Queryable) =>
+  <K extends readonly (string | null)[], V>(read: JoinedRead<K, V>, key: K): Promise<V | undefined> =>
+    db.first<V>(read.statement([key]))
+
 type Own<X extends Method, C> = (context: C, input: z.input<X['input']>) => Promise<OutputOf<X>>
 
 function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> {
@@ -53,9 +59,14 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
     const parsed = action.input.safeParse(input)
     if (!parsed.success) throw refusal('invalid_params', { issues: toIssues(parsed.error) })
     const { db } = context
-    const inner = { ...context, fail: refusal, db: 'point' in db ? db : { ...db, point: db.rows } } as never
+    const inner = {
+      ...context,
+      fail: refusal,
+      db: 'joined' in db ? db : { ...db, joined: alone(db) },
+    } as never
     const refined = action.refine ? action.refine(parsed.data as never, inner) : parsed.data
-    return (await action.handler(refined as never, inner)) as OutputOf<X>
+    const answer = await action.handler(refined as never, inner)
+    return (action.json_text ? JSON.parse(answer as string) : answer) as OutputOf<X>
   }
 }
 

@@ -1,111 +1,244 @@
-import { describe, expect, test as it } from 'vitest'
+import { expect, test as it } from 'vitest'
 import { forgedCookie } from '../../test/helpers/callers.ts'
-import { cellRow } from '../../test/helpers/cell-rows.ts'
+import { cellRow, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import type { TestAccount } from '../testing/index.ts'
+
+/** How many statements each method sends, by outcome. `hidden.test.ts` compares their texts. */
 
 /** Statements of the running call, without BEGIN and COMMIT. */
 const sent: string[] = []
-
-const missing = '11111111-1111-4111-8111-111111111111'
-const test = await serviceForFile({ onStatement: (text) => sent.push(text) })
-const [ada, bob, root] = await Promise.all([
+const test = await serviceForFile({
+  onStatement: (text) => sent.push(text),
+  roles: [{ name: 'team', grant_paths: [] }],
+})
+const [{ client: ada, ...owner }, { client: bob, ...other }, { client: root }] = await Promise.all([
   test.account(),
   test.account(),
   test.account({ roles: ['admin'] }),
 ])
-const hidden = await cellRow(test, { created_by: ada.actor_id, path: 'hidden' })
-
-/** The outcome of a call and its statements: `c` reads the caller, `s` is one of the method, `A` writes audit rows. */
-async function statements(call: () => Promise<unknown>): Promise<string> {
-  sent.length = 0
-  const reason = await reasonOf(call())
-  const kinds = sent.map((text) =>
-    text.includes('auth_session') ? 'c' : text.includes('audit_write') ? 'A' : 's',
-  )
-  return `${reason} ${kinds.join('')}`
+const missing = '11111111-1111-4111-8111-111111111111'
+const made = (row: Parameters<typeof cellRow>[1] = {}) =>
+  cellRow(test, { created_by: owner.actor_id, ...row })
+const own = await made()
+const open = await made({ created_by: null, visibility: 'public', path: 'open' })
+const foreign = [
+  await made({ created_by: other.actor_id }),
+  await made({ deleted_at: '2026-01-01T00:00:00Z' }),
+  missing,
+]
+for (const id of [own, ...foreign.slice(0, 2)]) {
+  await fieldRow(test, id, 'a', open)
+  await itemRow(test, id, 'a', open)
 }
+await itemRow(test, own, 'z', open)
+await itemRow(test, own, 'hidden', foreign[0] as string)
 
-describe('a read is one statement besides the one for the caller, whatever the outcome', () => {
-  it('cell_get', async () => {
-    const { client } = test
-    expect(await statements(() => ada.client.cell_get({ id: hidden }))).toBe('ok cs')
-    expect(await statements(() => ada.client.cell_get({ path: 'hidden' }))).toBe('ok cs')
-    expect(await statements(() => bob.client.cell_get({ id: hidden }))).toBe('cell_not_found cs')
-    expect(await statements(() => client().cell_get({ id: hidden }))).toBe('cell_not_found s')
-    // First by the owner; then refused before the session is looked up.
-    for (const cookie of [forgedCookie(ada), 'svc_session=forged'])
-      expect(await statements(() => client(cookie).cell_get({ id: hidden }))).toBe('cell_not_found s')
-    expect(await statements(() => ada.client.cell_get({}))).toBe('cell_get_requires_id_or_path c')
-  })
+const kindOf = (text: string): string => {
+  if (text.includes('auth_session')) return 'c'
+  if (text.includes('audit_write')) return 'A'
+  return /seq is null|audit_number/.test(text) ? 'n' : 's'
+}
+type Step = [wanted: string, call: () => Promise<unknown>]
+const all = (ids: readonly string[], wanted: string, call: (id: string) => Promise<unknown>): Step[] =>
+  ids.map((id) => [wanted, () => call(id)])
 
-  it('cell_list', async () => {
-    expect(await statements(() => ada.client.cell_list())).toBe('ok cs')
-    expect(await statements(() => ada.client.cell_list({ shared_with: 'me', order_by: 'updated_at' }))).toBe(
-      'ok cs',
-    )
-    expect(await statements(() => test.client().cell_list())).toBe('ok s')
-    expect(await statements(() => ada.client.cell_list({ ids: [] }))).toBe('ok c')
-    expect(await statements(() => ada.client.cell_list({ cursor: 'bad' }))).toBe('invalid_params c')
-  })
-
-  it('the same text for a hidden, a deleted and a missing cell', async () => {
-    const deleted = await cellRow(test, { deleted_at: '2026-01-01T00:00:00Z' })
-    const texts = async (call: () => Promise<unknown>) => {
-      await statements(call)
-      return [...sent]
-    }
-    for (const client of [bob.client, test.client()]) {
-      const wanted = await texts(() => client.cell_get({ id: missing }))
-      expect(await texts(() => client.cell_get({ id: hidden }))).toEqual(wanted)
-      expect(await texts(() => client.cell_get({ id: deleted }))).toEqual(wanted)
-      expect(await texts(() => client.cell_get({ path: 'hidden' }))).toEqual(
-        await texts(() => client.cell_get({ path: 'missing' })),
-      )
-    }
-    for (const write of ['cell_update', 'cell_delete'] as const) {
-      const wanted = await texts(() => bob.client[write]({ cell_id: missing }))
-      for (const cell_id of [hidden, deleted])
-        expect(await texts(() => bob.client[write]({ cell_id }))).toEqual(wanted)
-    }
-  })
-})
-
-describe('a write', () => {
-  it('cell_create is one statement and the audit rows', async () => {
-    expect(await statements(() => ada.client.cell_create({ data: {} }))).toBe('ok csA')
-    expect(await statements(() => root.client.cell_create({ data: {}, path: 'made' }))).toBe('ok csA')
-    expect(await statements(() => root.client.cell_create({ data: {}, path: 'made' }))).toBe(
-      'cell_path_taken cs',
-    )
-    expect(await statements(() => ada.client.cell_create({ data: {}, path: 'x' }))).toBe(
-      'cell_path_admin_only c',
-    )
-    expect(await statements(() => ada.client.cell_create({ data: { kind: 1 } }))).toBe('cell_kind_in_data c')
-  })
-
-  it('cell_update is lock, write and audit rows; the lock alone where it is refused or changes nothing', async () => {
-    const { cell } = await ada.client.cell_create({ data: { a: 1 } })
-    const by = (account: TestAccount, changes: object, cell_id = cell.id) =>
-      statements(() => account.client.cell_update({ cell_id, ...changes }))
-    expect(await by(ada, { data: { a: 2 } })).toBe('ok cssA')
-    expect(await by(root, { data_patch: { a: 3 }, visibility: 'public', path: 'p' })).toBe('ok cssA')
-    expect(await by(ada, { data: { a: 3 }, visibility: 'public' })).toBe('ok cs')
-    expect(await by(ada, { expected_version: 1 })).toBe('cell_version_conflict cs')
-    expect(await by(ada, { path: null })).toBe('cell_path_admin_only cs')
-    expect(await by(ada, { path: 'x' })).toBe('cell_path_admin_only c')
-    for (const cell_id of [cell.id, hidden, missing])
-      expect(await by(bob, { data: {} }, cell_id)).toBe('cell_not_found cs')
-  })
-
-  it('cell_delete is lock, write and audit rows', async () => {
-    const { cell } = await ada.client.cell_create({ data: {} })
-    const by = (account: TestAccount, cell_id = cell.id) =>
-      statements(() => account.client.cell_delete({ cell_id }))
-    expect(await by(bob)).toBe('cell_not_found cs')
-    expect(await by(ada)).toBe('ok cssA')
-    expect(await by(ada)).toBe('cell_not_found cs')
-    expect(await by(ada, missing)).toBe('cell_not_found cs')
-  })
+/**
+ * The outcomes of calls and their statements: `c` reads the caller, `s` is one of the method, `n` looks for audit
+ * rows to number, `A` writes audit rows.
+ */
+it.each<[string, () => Step[] | Promise<Step[]>]>([
+  [
+    'cell_get is one, and one for edges if there are any; a forged session is not looked up',
+    () => [
+      ['ok css', () => ada.cell_get({ id: own })],
+      ['ok cs', () => ada.cell_get({ path: 'open' })],
+      ...all(foreign, 'cell_not_found cs', (id) => ada.cell_get({ id })),
+      ['cell_not_found s', () => test.client().cell_get({ id: own })],
+      ['cell_not_found s', () => test.client(forgedCookie(owner)).cell_get({ id: own })],
+      ['cell_not_found s', () => test.client('svc_session=forged').cell_get({ id: own })],
+      ['cell_get_requires_id_or_path c', () => ada.cell_get({})],
+    ],
+  ],
+  [
+    'cell_list is one, or none where the input decides',
+    () => [
+      ['ok cs', () => ada.cell_list()],
+      ['ok cs', () => ada.cell_list({ shared_with: 'me', order_by: 'updated_at' })],
+      ['ok s', () => test.client().cell_list()],
+      ['ok c', () => ada.cell_list({ ids: [] })],
+      ['invalid_params c', () => ada.cell_list({ cursor: 'bad' })],
+    ],
+  ],
+  [
+    'the lists of edges are one, whatever the outcome',
+    () => [
+      ...[...foreign, own, open].flatMap((id): Step[] => {
+        const wanted = foreign.includes(id) ? 'cell_not_found cs' : 'ok cs'
+        return [
+          [wanted, () => ada.cell_field_list({ source_id: id })],
+          [wanted, () => ada.cell_field_list({ target_id: id, limit: 1 })],
+          [wanted, () => ada.cell_item_list({ parent_id: id })],
+          [wanted, () => ada.cell_item_list({ child_id: id, limit: 1 })],
+        ]
+      }),
+      ['invalid_params c', () => ada.cell_field_list({ source_id: own, cursor: 'bad' })],
+      ['cell_item_list_requires_parent_or_child c', () => ada.cell_item_list({})],
+    ],
+  ],
+  [
+    'cell_grant_list is one, whatever the outcome',
+    () => [
+      ['ok cs', () => ada.cell_grant_list({ cell_id: own })],
+      ...all([own, missing], 'cell_not_found cs', (cell_id) => bob.cell_grant_list({ cell_id })),
+    ],
+  ],
+  [
+    'cell_audit_list is two, and the numbering where rows wait for it',
+    async () => {
+      const { id: cell_id } = (await ada.cell_create({ data: {} })).cell
+      return [
+        ['ok cnn+s', () => ada.cell_audit_list({ cell_id })],
+        ['ok cns', () => ada.cell_audit_list({ cell_id })],
+        ...all([cell_id, missing], 'cell_not_found cns', (id) => bob.cell_audit_list({ cell_id: id })),
+      ]
+    },
+  ],
+  [
+    'cell_create is one and the audit rows',
+    () => [
+      ['ok csA', () => ada.cell_create({ data: {} })],
+      ['ok csA', () => root.cell_create({ data: {}, path: 'made' })],
+      ['cell_path_taken cs', () => root.cell_create({ data: {}, path: 'made' })],
+      ['cell_path_admin_only c', () => ada.cell_create({ data: {}, path: 'x' })],
+      ['cell_kind_in_data c', () => ada.cell_create({ data: { kind: 1 } })],
+    ],
+  ],
+  [
+    'cell_update is lock, write and audit rows; the lock alone where it is refused or changes nothing',
+    async () => {
+      const cell_id = await made({ data: { a: 1 } })
+      const all_data = { data_patch: { a: 3 }, visibility: 'public', path: 'p' } as const
+      return [
+        ['ok cssA', () => ada.cell_update({ cell_id, data: { a: 2 } })],
+        ['ok cssA', () => root.cell_update({ cell_id, ...all_data })],
+        ['ok cs', () => ada.cell_update({ cell_id, data: { a: 3 }, visibility: 'public' })],
+        ['cell_version_conflict cs', () => ada.cell_update({ cell_id, expected_version: 1 })],
+        ['cell_path_admin_only cs', () => ada.cell_update({ cell_id, path: null })],
+        ['cell_path_admin_only c', () => ada.cell_update({ cell_id, path: 'x' })],
+        ...all([cell_id, own, missing], 'cell_not_found cs', (id) =>
+          bob.cell_update({ cell_id: id, data: {} }),
+        ),
+      ]
+    },
+  ],
+  [
+    'cell_delete is lock, write and audit rows',
+    async () => {
+      const cell_id = await made()
+      return [
+        ['cell_not_found cs', () => bob.cell_delete({ cell_id })],
+        ['ok cssA', () => ada.cell_delete({ cell_id })],
+        ...all([cell_id, missing], 'cell_not_found cs', (id) => ada.cell_delete({ cell_id: id })),
+      ]
+    },
+  ],
+  [
+    'cell_grant_create is lock, write and audit rows; refused or without a change two at most',
+    () => {
+      const give = (principal: object, level: 'viewer' | 'editor' = 'viewer') =>
+        ada.cell_grant_create({ cell_id: own, level, principal: principal as { role: string } })
+      return [
+        ['ok cssA', () => give({ actor_id: other.actor_id })],
+        ['ok cssA', () => give({ actor_id: other.actor_id }, 'editor')],
+        ['ok css', () => give({ actor_id: other.actor_id }, 'editor')],
+        ['ok cssA', () => give({ role: 'team' })],
+        ['cell_grant_unknown_role cs', () => give({ role: 'none' })],
+        ['cell_grant_principal_is_owner css', () => give({ actor_id: owner.actor_id })],
+        ['cell_grant_unknown_actor css', () => give({ actor_id: owner.id })],
+        ...all([own, missing], 'cell_not_found cs', (cell_id) =>
+          bob.cell_grant_create({ cell_id, level: 'viewer', principal: { role: 'none' } }),
+        ),
+      ]
+    },
+  ],
+  [
+    'cell_grant_revoke is lock, removal, what is left of the access, and audit rows; a miss is one',
+    async () => {
+      const { id } = await test.cellGrant(own, 'viewer', { role: 'other', scope_id: null })
+      const cell_id = await made()
+      const { id: leaving } = await test.cellGrant(cell_id, 'viewer', { actor_id: other.actor_id })
+      return [
+        ...all([id, missing], 'cell_grant_not_found cs', (grant_id) => bob.cell_grant_revoke({ grant_id })),
+        ['ok csssA', () => ada.cell_grant_revoke({ grant_id: id })],
+        ['ok csssA', () => bob.cell_grant_revoke({ grant_id: leaving })],
+      ]
+    },
+  ],
+  [
+    'cell_field_set is lock, write and audit rows; the lock alone where that decides',
+    () => {
+      const set = (source_id: string, name: string, target_id: string) =>
+        ada.cell_field_set({ source_id, name, target_id })
+      return [
+        ['ok cssA!', () => set(own, 'b', open)],
+        ['ok cssA', () => set(own, 'b', own)],
+        ['ok cs', () => set(own, 'b', own)],
+        ...all(foreign, 'cell_not_found cs', (id) => set(own, 'a', id)),
+        ...all([...foreign, open], 'cell_not_found cs', (id) => set(id, 'a', open)),
+      ]
+    },
+  ],
+  [
+    'cell_item_insert likewise',
+    () => {
+      const insert = (parent_id: string, position: string, child_id: string) =>
+        ada.cell_item_insert({ parent_id, position, child_id })
+      return [
+        ['ok cssA!', () => insert(own, 'n', open)],
+        ['cell_item_position_taken css', () => insert(own, 'n', own)],
+        ...all(foreign, 'cell_not_found cs', (id) => insert(own, 'c', id)),
+        ...all([...foreign, open], 'cell_not_found cs', (id) => insert(id, 'c', open)),
+      ]
+    },
+  ],
+  [
+    'cell_item_move likewise',
+    () => {
+      const move = (parent_id: string, position: string, new_position: string) =>
+        ada.cell_item_move({ parent_id, position, new_position })
+      return [
+        ['ok cssA!', () => move(own, 'a', 'b')],
+        ['ok cs', () => move(own, 'b', 'b')],
+        ['cell_item_position_taken css', () => move(own, 'b', 'z')],
+        ...all(['empty', 'hidden'], 'cell_not_found cs', (position) => move(own, position, 'c')),
+        ...all([...foreign, open], 'cell_not_found cs', (id) => move(id, 'a', 'c')),
+      ]
+    },
+  ],
+  [
+    'cell_field_delete and cell_item_delete likewise',
+    () => {
+      const unset = (source_id: string) => ada.cell_field_delete({ source_id, name: 'a' })
+      const remove = (parent_id: string) => ada.cell_item_delete({ parent_id, position: 'z' })
+      return [unset, remove].flatMap((one): Step[] => [
+        ['ok cssA!', () => one(own)],
+        ['ok cs', () => one(own)],
+        ...all([...foreign, open], 'cell_not_found cs', one),
+      ])
+    },
+  ],
+])('%s', async (_what, steps) => {
+  for (const [wanted, call] of await steps()) {
+    sent.length = 0
+    const reason = await reasonOf(call())
+    expect(
+      `${reason} ${sent
+        .map(kindOf)
+        .join('')
+        .replace(/^cn{2,}s/, 'cnn+s')}`,
+    ).toBe(wanted.replace('!', ''))
+    // Both the lock and the write check the rights of the caller.
+    if (wanted.endsWith('!')) for (const text of sent.slice(1, 3)) expect(text).toContain('me.is_admin')
+  }
 })

@@ -1,4 +1,4 @@
-import { newCookieKey } from '../auth/cookie-keys-file.ts'
+import { randomToken } from '../auth/secrets.ts'
 import { loadConfig } from '../config/file.ts'
 import { shownSettings } from '../config/show.ts'
 import { type Command, wrongUsage } from './command.ts'
@@ -34,7 +34,7 @@ export const keys: Command = {
   summary: 'Print one random key for CELLKEEP_COOKIE_KEYS.',
   async run(args, io) {
     if (args.length !== 1 || args[0] !== 'generate') return wrongUsage(keys, io)
-    io.stdout.write(`${newCookieKey()}\n`)
+    io.stdout.write(`${randomToken()}\n`)
     return 0
   },
 }

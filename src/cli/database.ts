@@ -17,9 +17,8 @@ export const migrate = command({
       io,
       async ({ connection }) => {
         const { applied } = await runMigrations(connection, { mode: check ? 'check' : 'auto' })
-        const text =
-          applied.length > 0 ? applied.map((name) => `applied ${name}`).join('\n') : 'The schema is current.'
-        out.result({ applied }, text)
+        const text = applied.map((name) => `applied ${name}`).join('\n')
+        out.result({ applied }, text || 'The schema is current.')
       },
       { makes: !check },
     ),
@@ -36,9 +35,8 @@ export const backup = command({
     withDatabase(io, async ({ config, connection }) => {
       const file = resolve(io.cwd, name)
       const done = await writeBackup(connection, { file, version })
-      const keys = config.cookie_keys
-        ? 'the value of CELLKEEP_COOKIE_KEYS'
-        : join(config.data_dir, 'cookie_keys')
+      const kept = join(config.data_dir, 'cookie_keys')
+      const keys = config.cookie_keys ? 'the value of CELLKEEP_COOKIE_KEYS' : kept
       out.result(
         { file, ...done },
         `Wrote ${done.rows} rows of ${done.tables} tables to ${file} (${done.bytes} bytes). It does not hold the cookie keys: keep ${keys} too.`,

@@ -33,10 +33,8 @@ function describe({ usage, summary, details, commands }: Command): string {
 }
 
 function overview(): string {
-  const sections = Object.entries(groups).map(([title, commands]) => {
-    const rows = commands.map(({ name, summary }) => [`  ${name.padEnd(16)}`, summary])
-    return `${title}\n${aligned(rows)}`
-  })
+  const rowOf = ({ name, summary }: Command): string[] => [`  ${name.padEnd(16)}`, summary]
+  const sections = Object.entries(groups).map(([title, all]) => `${title}\n${aligned(all.map(rowOf))}`)
   return `Cellkeep: accounts, roles, content and one audit log in one service.
 
 Usage: cellkeep COMMAND ...        \`cellkeep help COMMAND\` explains a command and shows examples.

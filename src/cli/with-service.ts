@@ -1,4 +1,4 @@
-import { newCookieKey } from '../auth/cookie-keys-file.ts'
+import { randomToken } from '../auth/secrets.ts'
 import { type Config, type ParsedConfig, withDataDir } from '../config/config.ts'
 import { loadConfig } from '../config/file.ts'
 import type { App } from '../core/app.ts'
@@ -73,7 +73,7 @@ export type CommandService = { app: App }
 export const withService = <T>(io: CommandIo, work: (service: CommandService) => Promise<T>): Promise<T> =>
   withDatabase(io, async ({ parsed, connection, log }) => {
     // Commands check no cookies: the key only signs the pagination cursors of this process.
-    const deps = { connection, cookieKeys: [newCookieKey()], log }
+    const deps = { connection, cookieKeys: [randomToken()], log }
     const { app, close } = await composeApp(parsed, deps, 'check')
     try {
       return await work({ app })

@@ -261,7 +261,6 @@ function outcomeOf(call: string, answer: Answer): Outcome<unknown, string> {
 
 export type Attempt = (name: string, input?: unknown, call?: CallOptions) => Promise<Outcome<unknown, string>>
 
-/** The form that rejects with the refusal. */
 export const orThrow =
   (attempt: Attempt) =>
   async (...call: Parameters<Attempt>): Promise<unknown> => {

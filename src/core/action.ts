@@ -53,6 +53,7 @@ type Declaration<
   E extends Reason,
   R,
   C,
+  T,
 > = {
   doc: string
   auth: Auth<D, I>
@@ -62,8 +63,10 @@ type Declaration<
   rate_limit?: RateLimit | undefined
   rate_limit_group?: string | undefined
   enabled?: ((config: Config, registry: Registry) => boolean) | undefined
+  /** The handler resolves to the JSON text of its result, made by the database for instance. It is sent as it is. */
+  json_text?: T
   refine?(input: z.output<I>, context: CallerOf<AuthOf<D>> & { app: App; fail: Fail<E> }): R
-  handler(input: R, context: C): Promise<z.input<O>>
+  handler(input: R, context: C): Promise<T extends true ? string : z.input<O>>
 }
 
 type NoInput = z.ZodObject<Record<never, never>, z.core.$strict>
@@ -75,7 +78,8 @@ export function query<
   I extends z.ZodType = NoInput,
   const E extends Reason = never,
   R = z.output<I>,
->(spec: Declaration<D, I, O, E, R, QueryContext<AuthOf<D>, E>>): Method<AuthOf<D>, I, O, NoInfer<E>> {
+  const T extends true | undefined = undefined,
+>(spec: Declaration<D, I, O, E, R, QueryContext<AuthOf<D>, E>, T>): Method<AuthOf<D>, I, O, NoInfer<E>> {
   return declare(spec, false)
 }
 
@@ -86,8 +90,9 @@ export function mutation<
   I extends z.ZodType = NoInput,
   const E extends Reason = never,
   R = z.output<I>,
+  const T extends true | undefined = undefined,
 >(
-  spec: Declaration<D, I, O, E, R, MutationContext<AuthOf<D>, E>> & {
+  spec: Declaration<D, I, O, E, R, MutationContext<AuthOf<D>, E>, T> & {
     event: EventType
     snapshot?: true | undefined
     budget?: string | undefined
@@ -97,8 +102,16 @@ export function mutation<
 }
 
 /** Keys that are no part of a declaration are passed on, so that the start can refuse them by the method's name. */
-function declare<D extends AuthDeclaration, I extends z.ZodType, O extends z.ZodType, E extends Reason, R, C>(
-  { doc, errors = [], input, auth, ...rest }: Declaration<D, I, O, E, R, C>,
+function declare<
+  D extends AuthDeclaration,
+  I extends z.ZodType,
+  O extends z.ZodType,
+  E extends Reason,
+  R,
+  C,
+  T,
+>(
+  { doc, errors = [], input, auth, ...rest }: Declaration<D, I, O, E, R, C, T>,
   side_effects: boolean,
 ): Method<AuthOf<D>, I, O, E> {
   return {

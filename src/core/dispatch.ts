@@ -1,10 +1,11 @@
 import type { Caller, Carriers } from '../auth/caller.ts'
-import type { ReadOnly } from '../db/db.ts'
+import type { JoinedRead, ReadOnly } from '../db/db.ts'
 import type { Sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
+import { JsonText } from '../wire/json-text.ts'
 import { withRules } from '../wire/rules.ts'
 import type { App } from './app.ts'
 import { guardCredential, guardRole, guardScope, resolveActor } from './guards.ts'
@@ -83,9 +84,7 @@ export async function dispatch<T = unknown>(
   if (!action.event) {
     message?.begin()
     const db = new GatedReads(app.db.readOnly, app.gate, turnOf)
-    const result = await action.handler(input as never, { ...context, db } as never)
-    app.outputs.check(action, action.method, result)
-    return finish(result)
+    return finish(await handled(app, action, input, { ...context, db }))
   }
   const mutator = {
     subject: callerSubject(context, call.ip),
@@ -97,11 +96,18 @@ export async function dispatch<T = unknown>(
   return await app.gate.run(turnOf(), () =>
     mutate(app, event, mutator, async (work) => {
       message?.begin()
-      const result = await action.handler(input as never, { ...context, ...work } as never)
-      app.outputs.check(action, action.method, result)
-      return finish(result)
+      return finish(await handled(app, action, input, { ...context, ...work }))
     }),
   )
+}
+
+async function handled(app: App, action: WiredMethod, input: unknown, context: object): Promise<unknown> {
+  const answer = await action.handler(input as never, context as never)
+  if (action.json_text && typeof answer !== 'string')
+    throw new TypeError(`${action.method}: with json_text the handler must return a text`)
+  const result = action.json_text ? new JsonText(answer as string) : answer
+  app.outputs.check(action, action.method, result)
+  return result
 }
 
 const actingOf = (params: unknown): unknown =>
@@ -164,5 +170,8 @@ class GatedReads implements ReadOnly {
   }
   point<T>(query: Sql): Promise<T[]> {
     return this.#db.point<T>(query)
+  }
+  joined<K extends readonly (string | null)[], V>(read: JoinedRead<K, V>, key: K): Promise<V | undefined> {
+    return this.#db.joined(read, key)
   }
 }

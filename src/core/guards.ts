@@ -4,6 +4,7 @@ import type { RoleGrant, TokenScope } from '../auth/identity.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
 import { issue } from '../wire/issues.ts'
+import { resultValue } from '../wire/json-text.ts'
 import { Uuid } from '../wire/types.ts'
 import type { AuthSpec, ScopedRole } from './method.ts'
 
@@ -155,7 +156,7 @@ export function createOutputs(isStrict: boolean, log: Log): Outputs {
 function flawOf({ output }: Declared, result: unknown): string | undefined {
   if (!output) return undefined
   try {
-    const parsed = output.safeParse(result)
+    const parsed = output.safeParse(resultValue(result))
     if (parsed.success) return undefined
     return parsed.error.issues
       .slice(0, issuesShown)

@@ -52,6 +52,8 @@ export type Method<
   readonly error_reasons: readonly E[]
   /** The audit event of a mutation and of its rolled-back attempts. */
   readonly event?: EventType
+  /** True: the handler resolves to the JSON text of its result, which is sent without being parsed. */
+  readonly json_text?: boolean
   /** True: all statements of a mutation see one snapshot of the database. */
   readonly snapshot?: boolean
   /** False: the method is not wired, and calls get `method_not_found`. */

@@ -36,10 +36,9 @@ export async function operate<T>(
   work: (tools: Operating) => Promise<T>,
 ): Promise<T> {
   const subject: AuditSubject = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
-  const detail = { credential_type: null, via }
-  const by = actor_id
-  if (!within) return await mutate(app, event, { subject, via }, (tools) => work({ ...tools, detail, by }))
-  return await joined(within, subject, (tools) => work({ ...tools, detail, by }))
+  const own = { detail: { credential_type: null, via }, by: actor_id }
+  const run = (tools: Work): Promise<T> => work({ ...tools, ...own })
+  return await (within ? joined(within, subject, run) : mutate(app, event, { subject, via }, run))
 }
 
 /** Work in a transaction that is open already; its audit rows name this subject. */

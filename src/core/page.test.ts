@@ -8,24 +8,50 @@ import { type Sql, sql } from '../db/db.ts'
 import { type TestAccount, testService } from '../testing/index.ts'
 import { closePage, openPage } from './page.ts'
 
-/** The paging rules of every list, tested on the admin lists over whole tables. */
+/** The paging rules of every list, tested on lists over whole tables. */
 type PageInput = { limit?: number | null; cursor?: string | null; acting?: string }
 type Page = { ids: string[]; next_cursor: string | null }
 type List = {
-  method: 'admin_account_list' | 'admin_session_list'
+  method:
+    | 'admin_account_list'
+    | 'admin_session_list'
+    | 'invite_list'
+    | 'role_grant_offer_list'
+    | 'role_grant_offer_history'
+  /** The rows of a page that asks for none, and the most it can ask for. */
+  usual: 50 | 100
+  max: 200 | 500
   read(client: Client, input: PageInput): Promise<Page>
   /** Inserts rows of one millisecond, `age` old. */
   plant(count: number, age: string): Sql
   remove(id: string): Sql
   /** Every id, in the order of the list. */
   ordered: Sql
-  /** A value of its filter other than the default. */
-  filter(owner: TestAccount): object
+  /** A value of its filter other than the default, if it has one. */
+  filter?(owner: TestAccount): object
+  /** One value of its filter in several spellings. */
+  spellings(owner: TestAccount): object[]
 }
+
+const offers = {
+  usual: 100,
+  max: 500,
+  plant: (count: number, age: string) => sql`
+    insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, scope_kind, scope_id,
+      created_at, expires_at)
+    select actor.id, account_id, account_id, 'teacher', 'room', gen_random_uuid(), now() - ${age}::interval,
+      now() + interval '1 day' - ${age}::interval
+    from (select * from actor order by created_at limit 1) actor, generate_series(1, ${count}::int)`,
+  remove: (id: string) => sql`delete from role_grant_offer where offer_id = ${id}::uuid`,
+  filter: () => ({ account_id: '00000000-0000-4000-8000-000000000000' }),
+  spellings: () => [{}, { account_id: null }],
+} as const
 
 const lists: List[] = [
   {
     method: 'admin_account_list',
+    usual: 50,
+    max: 200,
     read: async (client, input) => {
       const { accounts, next_cursor } = await client.admin_account_list(input)
       return { ids: accounts.map(({ account }) => account.id), next_cursor }
@@ -36,9 +62,12 @@ const lists: List[] = [
     remove: (id) => sql`delete from account where id = ${id}::uuid`,
     ordered: sql`select id from account where deleted_at is null order by created_at, id`,
     filter: () => ({ include_deleted: true }),
+    spellings: () => [{}, { include_deleted: null }, { include_deleted: false }],
   },
   {
     method: 'admin_session_list',
+    usual: 50,
+    max: 200,
     read: async (client, input) => {
       const { sessions, next_cursor } = await client.admin_session_list(input)
       return { ids: sessions.map(({ id }) => id), next_cursor }
@@ -51,7 +80,35 @@ const lists: List[] = [
     remove: (id) => sql`delete from auth_session where id = ${id}`,
     ordered: sql`select id from auth_session where expires_at > now() order by created_at desc, id desc`,
     filter: ({ id }) => ({ account_id: id }),
+    spellings: ({ id }) => [{ account_id: id }, { account_id: id.toUpperCase() }],
   },
+  {
+    method: 'invite_list',
+    usual: 50,
+    max: 200,
+    read: async (client, input) => {
+      const { invites, next_cursor } = await client.invite_list(input)
+      return { ids: invites.map(({ id }) => id), next_cursor }
+    },
+    plant: (count, age) => sql`
+      insert into invite (username, created_at)
+      select 'guest' || gen_random_uuid(), now() - ${age}::interval from generate_series(1, ${count}::int)`,
+    remove: (id) => sql`delete from invite where id = ${id}::uuid`,
+    ordered: sql`select id from invite order by created_at desc, id desc`,
+    spellings: () => [{}],
+  },
+  ...(['role_grant_offer_list', 'role_grant_offer_history'] as const).map((method) => ({
+    ...offers,
+    method,
+    read: async (client: Client, input: PageInput) => {
+      const { offers, next_cursor } = await client[method](input)
+      return { ids: offers.map(({ offer_id }) => offer_id), next_cursor }
+    },
+    ordered:
+      method === 'role_grant_offer_list'
+        ? sql`select offer_id as id from role_grant_offer order by expires_at, offer_id`
+        : sql`select offer_id as id from role_grant_offer order by created_at desc, offer_id desc`,
+  })),
 ]
 
 const oldKey = 'old-key-old-key-old-key-old-key-1'
@@ -59,8 +116,13 @@ const newKey = 'new-key-new-key-new-key-new-key-2'
 let admin: TestAccount
 const test = await serviceForFile({ cookie_keys: [oldKey], limit_admin_read: 'off' })
 beforeEach(async () => {
-  await run(sql`delete from account`)
+  for (const table of ['account', 'invite', 'role_grant_offer']) await run(sql`delete from ${sql.raw(table)}`)
   admin = await test.account({ roles: ['admin'] })
+  // One row is in every list, and first: as the account and the session of the admin are in theirs.
+  await run(sql`insert into invite (username) values ('first')`)
+  await run(sql`
+    insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, expires_at)
+    values (${admin.actor_id}, ${admin.id}, ${admin.id}, 'teacher', now() + interval '1 hour')`)
 })
 
 const run = (statement: Sql) => test.service.app.db.run(statement)
@@ -99,18 +161,21 @@ describe.each(lists)('the pages of $method', (list) => {
     expect(pages.slice(0, -1).every(({ length }) => length === 7)).toBe(true)
   })
 
-  it('have 1 to 200 rows, 50 where nothing is said; a full last one has no cursor', async () => {
+  it('have 1 to their maximum of rows, the usual number where nothing is said; a full last one has no cursor', async () => {
+    const { usual, max } = list
     const [kept] = await idsOf(list)
-    await run(list.plant(399, '1 hour'))
+    await run(list.plant(2 * max - 1, '1 hour'))
     const all = await idsOf(list)
-    expect(all).toHaveLength(400)
-    expect((await walk(list, 200)).map(({ length }) => length)).toEqual([200, 200])
-    expect((await walk(list, undefined)).map(({ length }) => length)).toEqual(Array(8).fill(50))
+    expect(all).toHaveLength(2 * max)
+    expect((await walk(list, max)).map(({ length }) => length)).toEqual([max, max])
+    expect((await walk(list, undefined)).map(({ length }) => length)).toEqual(
+      Array((2 * max) / usual).fill(usual),
+    )
     const nulls = await list.read(admin.client, { limit: null, cursor: null })
     expect(nulls).toEqual(await list.read(admin.client, {}))
-    expect(nulls.ids).toEqual(all.slice(0, 50))
+    expect(nulls.ids).toEqual(all.slice(0, usual))
     await run(list.remove(all.find((id) => id !== kept) as string))
-    expect((await walk(list, 200)).map(({ length }) => length)).toEqual([200, 199])
+    expect((await walk(list, max)).map(({ length }) => length)).toEqual([max, max - 1])
   })
 
   it.each([1, 200])(
@@ -140,15 +205,16 @@ describe.each(lists)('the pages of $method', (list) => {
   )
 
   it.each([
-    { limit: 0 },
-    { limit: 201 },
-    { limit: -1 },
-    { limit: 1.5 },
-    { limit: '7' },
-    { limit: 2 ** 53 },
-    { offset: 0 },
-  ])('cannot be asked for by %j', async (input) => {
-    expect((await refusalOf(list.method, input)).slice(0, 2)).toEqual([400, 'invalid_params'])
+    [{ limit: 0 }, 'too_small'],
+    [{ limit: list.max + 1 }, 'too_big'],
+    [{ limit: -1 }, 'too_small'],
+    [{ limit: 1.5 }, 'invalid_type'],
+    [{ limit: '7' }, 'invalid_type'],
+    [{ limit: 2 ** 53 }, expect.any(String)],
+    [{ offset: 0 }, 'unrecognized_keys'],
+  ])('cannot be asked for by %j', async (input, code) => {
+    const issues = [{ path: Object.keys(input), code }]
+    expect(await refusalOf(list.method, input)).toMatchObject([400, 'invalid_params', issues])
   })
 
   it('go on from the cursor that was given, and from no other text', async () => {
@@ -182,7 +248,8 @@ describe.each(lists)('the pages of $method', (list) => {
     const cursor = (await first(list)).next_cursor as string
     for (const { method } of lists)
       if (method !== list.method) expect(await refusalOf(method, { cursor })).toEqual(badCursor)
-    expect(await refusalOf(list.method, { cursor, ...list.filter(admin) })).toEqual(badCursor)
+    if (list.filter)
+      expect(await refusalOf(list.method, { cursor, ...list.filter(admin) })).toEqual(badCursor)
     const other = await test.account({ roles: ['admin'] })
     expect(await reasonOf(other.client[list.method]({ cursor }))).toBe('invalid_params')
     const second = await test.actor(admin.id, 'second')
@@ -194,12 +261,9 @@ describe.each(lists)('the pages of $method', (list) => {
 
   it('go on with another spelling of the same filter', async () => {
     await run(list.plant(3, '1 hour'))
-    const spellings: Record<List['method'], object[]> = {
-      admin_account_list: [{}, { include_deleted: null }, { include_deleted: false }],
-      admin_session_list: [{ account_id: admin.id }, { account_id: admin.id.toUpperCase() }],
-    }
-    for (const from of spellings[list.method])
-      for (const to of spellings[list.method]) {
+    const spellings = list.spellings(admin)
+    for (const from of spellings)
+      for (const to of spellings) {
         const page = { ...(await admin.client[list.method]({ ...from, limit: 1 })) }
         expect(await refusalOf(list.method, { ...to, cursor: page.next_cursor })).toEqual([
           200,

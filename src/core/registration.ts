@@ -98,6 +98,7 @@ const optional: typeof declared = {
   event: ['event', 'a text', isText],
   snapshot: ['snapshot', 'true or false', (value) => typeof value === 'boolean'],
   budget: ['budget', 'a text', isText],
+  json_text: ['json_text', 'true or false', (value) => typeof value === 'boolean'],
 }
 /** What `query` and `mutation` add. */
 const added = ['kind', 'initiator', 'async', 'side_effects']

@@ -1,4 +1,5 @@
 import { nameIn } from './connection.ts'
+import { type JoinedRead, joiner } from './point.ts'
 import { type DatabaseOptions, openPool, type Pool, type Queryable, queryable } from './pool.ts'
 import { type Sql, sql } from './sql.ts'
 import { createTransactions, type Transaction, type TransactionOptions } from './transaction.ts'
@@ -7,6 +8,8 @@ import { createTransactions, type Transaction, type TransactionOptions } from '.
 export interface ReadOnly extends Pick<Queryable, 'rows' | 'first' | 'one'> {
   /** A short read on a shared, pipelined connection. Never for lists: they would delay session checks. */
   point<T>(query: Sql): Promise<T[]>
+  /** One key of a read that joins its neighbours, on the connection of the short reads. Callers share the row. */
+  joined<K extends readonly (string | null)[], V>(read: JoinedRead<K, V>, key: K): Promise<V | undefined>
 }
 
 export interface Database extends Queryable, ReadOnly {
@@ -30,11 +33,13 @@ export interface Database extends Queryable, ReadOnly {
 export function openDatabase(options: DatabaseOptions): Database {
   const pool = openPool(options)
   const { point } = pool
+  const joined = joiner(point)
   const { rows, first, one } = queryable(pool.read)
   return {
     ...queryable(pool.write),
     point,
-    readOnly: { rows, first, one, point },
+    joined,
+    readOnly: { rows, first, one, point, joined },
     transaction: createTransactions(pool),
     exclusively: (name, work) => exclusively(pool, nameIn(options.connection.schema, name), work),
     close: pool.close,
@@ -59,6 +64,7 @@ async function exclusively<T>(pool: Pool, name: string, work: () => Promise<T>):
 }
 
 export type { Connection } from './connection.ts'
+export type { JoinedRead } from './point.ts'
 export { type DatabaseOptions, planning, type Queryable } from './pool.ts'
 export type { Transaction } from './transaction.ts'
 export { type Sql, sql }

@@ -16,6 +16,7 @@ type Waiting<V> = { resolve(value: V | undefined): void; reject(error: unknown):
  */
 export function batched<V>(
   load: (keys: string[]) => Promise<Map<string, V>>,
+  max = batchMax,
 ): (key: string) => Promise<V | undefined> {
   let waiting = new Map<string, Waiting<V>[]>()
   let underWay = 0
@@ -50,9 +51,40 @@ export function batched<V>(
       const readers = waiting.get(key)
       if (readers) return readers.push({ resolve, reject })
       waiting.set(key, [{ resolve, reject }])
-      if (waiting.size === batchMax) void flush()
+      if (waiting.size === max) void flush()
       else plan()
     })
+}
+
+/**
+ * A read that joins its neighbours: those asked for in one turn share a statement, whoever asks. Its rows say by
+ * `nth`, from 1, to which key they belong; a key has one row at most.
+ */
+export type JoinedRead<K extends readonly (string | null)[], V> = {
+  statement(keys: readonly K[]): Sql
+  /** The most keys of one statement; with what a row may hold, it bounds the answer on the shared connection. */
+  max: number
+  /** Only a type. */
+  row?: V
+}
+
+/** Runs joined reads by means of `point`. */
+export function joiner(point: <T>(query: Sql) => Promise<T[]>) {
+  const readers = new WeakMap<object, (key: string) => Promise<unknown>>()
+  return <K extends readonly (string | null)[], V>(
+    read: JoinedRead<K, V>,
+    key: K,
+  ): Promise<V | undefined> => {
+    const known = readers.get(read)
+    const reader =
+      known ??
+      batched(async (texts: string[]) => {
+        const rows = await point<V & { nth: number }>(read.statement(texts.map((text) => JSON.parse(text))))
+        return new Map(rows.map((row) => [texts[row.nth - 1] as string, row]))
+      }, read.max)
+    if (!known) readers.set(read, reader)
+    return reader(JSON.stringify(key)) as Promise<V | undefined>
+  }
 }
 
 type Observers = {

@@ -51,9 +51,7 @@ export async function watchDisk(dir: string, reserveMax: number, log: Log): Prom
     else log.info(fields, 'the disk of the data dir has room again')
   }
   const again = (): Promise<void> =>
-    look().catch((error) =>
-      log.warn({ err: error, data_dir: dir }, 'the free space on the disk cannot be read'),
-    )
+    look().catch((err) => log.warn({ err, data_dir: dir }, 'the free space on the disk cannot be read'))
   await again()
   const timer = setInterval(again, intervalMs)
   timer.unref()

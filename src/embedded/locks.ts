@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { StartError } from '../errors.ts'
 import type { Place } from './place.ts'
+import { isAlive } from './postgres-process.ts'
 
 /** `serve` is the one serving process of a data dir; a `command` joins the database briefly. */
 export type Role = 'serve' | 'command'
@@ -79,11 +80,5 @@ async function holder(client: pg.Client): Promise<number | undefined> {
 }
 
 /** True if the pid is that of another live process, not of an earlier connection of this one. */
-function isElsewhere(pid: number | undefined): boolean {
-  if (pid === undefined || pid === process.pid) return false
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
+const isElsewhere = (pid: number | undefined): boolean =>
+  pid !== undefined && pid !== process.pid && isAlive(pid)

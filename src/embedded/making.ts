@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmod, chown, lstat, mkdir, open, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises'
+import { chmod, chown, lstat, mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { StartError } from '../errors.ts'
+import { syncDirectory } from '../files/private-file.ts'
 import type { Binaries } from './binaries.ts'
 import type { Place } from './place.ts'
-import { initDatabase } from './postgres-process.ts'
+import { initDatabase, isAlive } from './postgres-process.ts'
 import { type DatabaseUser, runAs } from './user.ts'
 
 /** Above the largest pool that the configuration allows (200), with room for commands. */
@@ -106,23 +107,5 @@ export async function databaseVersion(db: string): Promise<number | undefined> {
       `The database ${db} cannot be read: ${(error as Error).message}`,
       78,
     )
-  }
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-/** Makes the rename survive a power failure. */
-async function syncDirectory(dir: string): Promise<void> {
-  const handle = await open(dir)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }

@@ -177,9 +177,12 @@ export async function serves(pid: number, db: string): Promise<boolean> {
     const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
     return line.split('\0').includes(db)
   }
+  return isAlive(pid)
+}
+
+export function isAlive(pid: number): boolean {
   try {
-    process.kill(pid, 0)
-    return true
+    return process.kill(pid, 0)
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }

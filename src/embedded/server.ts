@@ -2,9 +2,9 @@ import { copyFile, readFile, rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartError } from '../errors.ts'
 import { type Binaries, type BinariesOptions, findBinaries } from './binaries.ts'
-import { databaseVersion, dropUnfinished, isAlive, makeDatabase } from './making.ts'
+import { databaseVersion, dropUnfinished, makeDatabase } from './making.ts'
 import type { Place } from './place.ts'
-import { connect, type Held, serves, socketName, startPostgres } from './postgres-process.ts'
+import { connect, type Held, isAlive, serves, socketName, startPostgres } from './postgres-process.ts'
 
 export type OpenOptions = Pick<BinariesOptions, 'postgresBin' | 'onNotice'> & {
   /** Whether to make a database if there is none. False once the service had one: it must not go on with an empty one. */

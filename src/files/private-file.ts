@@ -135,7 +135,7 @@ async function writeExclusively(path: string, content: string): Promise<void> {
 }
 
 /** A new name survives a power cut only if its directory was synced too. */
-async function syncDirectory(path: string): Promise<void> {
+export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path)
   await directory.sync().finally(() => directory.close())
 }

@@ -3,8 +3,8 @@ import { asServiceError } from '../core/boundary.ts'
 import { type Call, dispatch } from '../core/dispatch.ts'
 import { codeMessage, refusal, ServiceError } from '../errors.ts'
 import { closest } from '../wire/closest.ts'
-import { Document } from '../wire/document.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
+import { JsonText } from '../wire/json-text.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './exchange.ts'
 import { smallAnswer, unsent } from './unsent.ts'
 
@@ -156,7 +156,7 @@ function notFoundMessage({ actions, config }: App, method: string): string | und
 
 /** In one piece: a large result put together from several would be copied again when it is sent. */
 function toText(id: Id, result: unknown): string {
-  if (result instanceof Document)
+  if (result instanceof JsonText)
     return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result.text}}`
   if (result === undefined || typeof result === 'function' || typeof result === 'symbol')
     throw new Error('the handler returned a value that JSON cannot represent')

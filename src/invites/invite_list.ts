@@ -13,14 +13,12 @@ const InviteEntry = Invite.extend({
 })
 type InviteEntry = z.output<typeof InviteEntry>
 
-const InvitePageInput = z.strictObject(pageInput())
-
 export const invite_list = query({
   doc: 'All invites, newest first. Claimed ones stay for good, expired ones until they are deleted or replaced.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',
-  input: InvitePageInput,
+  input: z.strictObject(pageInput()),
   output: z.object({ invites: z.array(InviteEntry), next_cursor: z.string().nullable() }),
   refine: (input, { app, actor }) => openPage(app, 'invite_list', { actor: actor.id }, input),
   handler: (page, { app, db }) => readInvites(app, db, page),
@@ -28,7 +26,7 @@ export const invite_list = query({
 
 export const listInvites = operation({
   doc: 'List all invites, newest first, and who claimed them.',
-  input: InvitePageInput,
+  input: z.strictObject(pageInput()),
   handler: (wanted, { app }) =>
     readInvites(app, app.db, openPage(app, 'invite_list', { actor: null }, wanted)),
   command: {
@@ -53,14 +51,11 @@ async function readInvites(
   db: Pick<Queryable, 'rows'>,
   page: Page,
 ): Promise<{ invites: InviteEntry[]; next_cursor: string | null }> {
-  const order = { created_at: 'timestamptz', id: 'uuid' } as const
-  const { beyond, inOrder, limited } = keyset(page, order, 'desc')
+  const { beyond, inOrder, limited } = keyset(page, { created_at: 'timestamptz', id: 'uuid' }, 'desc')
   // Limit the page in index order before looking up the names.
   const entries = await db.rows<InviteEntry>(sql`
     select ${inviteColumns}, inviter.username as created_by_username, claimant.username as claimed_by_username
-    from (
-      select * from invite where ${beyond} ${inOrder} ${limited}
-    ) i
+    from (select * from invite where ${beyond} ${inOrder} ${limited}) i
     left join actor on actor.id = i.created_by
     left join account inviter on inviter.id = actor.account_id
     left join account claimant on claimant.id = i.claimed_by

@@ -35,14 +35,8 @@ const expiryBatch = 1000
 export function createMemoryLimiter(options: MemoryLimiterOptions): Limiter {
   const { max, windowMs, keysMax = 100_000, now = () => performance.now() } = options
   const grain = grainOf(max, windowMs)
-  const buckets: Buckets = {
-    max,
-    keysMax,
-    grain,
-    span: windowMs + grain,
-    byKey: new Map(),
-    ring: unlinked<Bucket>(),
-  }
+  const span = windowMs + grain
+  const buckets: Buckets = { max, keysMax, grain, span, byKey: new Map(), ring: unlinked<Bucket>() }
   const clock = (): number => Math.floor(now())
   return {
     async hold(key) {
@@ -51,9 +45,8 @@ export function createMemoryLimiter(options: MemoryLimiterOptions): Limiter {
     async charge(key) {
       const time = clock()
       const refused = refusalOf(buckets, key, time)
-      if (refused !== undefined) return refused
-      addCharges(buckets, key, time, 1)
-      return { ok: true }
+      if (refused === undefined) addCharges(buckets, key, time, 1)
+      return refused ?? { ok: true }
     },
     async spend(key, count) {
       addCharges(buckets, key, clock(), count)

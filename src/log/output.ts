@@ -1,22 +1,6 @@
 import { constants, openSync, write, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
-/**
- * The output of a log. Writing never blocks: if the reader is slow, lines are buffered up to a limit, then dropped
- * and counted.
- */
-export type Output = {
-  write(line: string): void
-  /** Resolves when every line is written, or after `limitMs`. */
-  flush(limitMs: number): Promise<void>
-  /** For the exit of the process: writes what it can within half a second. */
-  flushSync(): void
-  /** Lines dropped since the last report. */
-  dropped(): number
-  /** Drops everything from now on without counting it. */
-  mute(): void
-}
-
 /** In characters; a busy server fills it in a few seconds. */
 const heldMax = 4 * 1024 * 1024
 /** Lines are gathered, because one write per line would cost a tenth of the throughput. */
@@ -27,9 +11,13 @@ const farewellMs = 500
 
 /** Once the output takes lines again, `onRoom` is called with the number of lines dropped. */
 export const createOutput = (fd: number, onRoom: (dropped: number) => void = () => {}): Output =>
-  new DescriptorOutput(fd, onRoom)
+  new Output(fd, onRoom)
 
-class DescriptorOutput implements Output {
+/**
+ * The output of a log. Writing never blocks: if the reader is slow, lines are buffered up to a limit, then dropped
+ * and counted.
+ */
+export class Output {
   readonly #fd: number
   readonly #onRoom: (dropped: number) => void
   #lines: string[] = []
@@ -64,6 +52,7 @@ class DescriptorOutput implements Output {
     else this.#arm()
   }
 
+  /** Resolves when every line is written, or after `limitMs`. */
   async flush(limitMs: number): Promise<void> {
     if (this.#isMuted || (!this.#chunk && this.#held === 0)) return
     this.#isHurried = true
@@ -75,6 +64,7 @@ class DescriptorOutput implements Output {
     this.#isHurried = false
   }
 
+  /** For the exit of the process: writes what it can within half a second. */
   flushSync(): void {
     // A pending write may or may not succeed; leave its chunk out rather than write it twice.
     const begun = this.#isPending ? undefined : this.#chunk
@@ -91,10 +81,12 @@ class DescriptorOutput implements Output {
     this.mute()
   }
 
+  /** Lines dropped since the last report. */
   dropped(): number {
     return this.#dropped
   }
 
+  /** Drops everything from now on without counting it. */
   mute(): void {
     this.#isMuted = true
     clearTimeout(this.#timer)
@@ -137,7 +129,9 @@ class DescriptorOutput implements Output {
       return
     }
     // While the chunk is still set, so that the line of the report is gathered and not written on its own.
-    if (this.#dropped > 0) this.#report()
+    const dropped = this.#dropped
+    this.#dropped = 0
+    if (dropped > 0) this.#onRoom(dropped)
     this.#chunk = undefined
     if (this.#held >= (this.#isHurried ? 1 : gather.length)) this.#next()
     else if (this.#held > 0) this.#arm()
@@ -156,12 +150,6 @@ class DescriptorOutput implements Output {
     // A pipe is full until it is read, a disk until space is freed.
     setTimeout(() => this.#isMuted || this.#put(), code === 'EAGAIN' ? this.#retryAfter : 1000).unref()
     this.#retryAfter = Math.min(this.#retryAfter * 2, retryMs.max)
-  }
-
-  #report(): void {
-    const count = this.#dropped
-    this.#dropped = 0
-    this.#onRoom(count)
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { liveActors } from '../actors/actors.ts'
-import { activeGrants } from '../auth/caller.ts'
+import { activeGrants } from '../auth/active-grant.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'

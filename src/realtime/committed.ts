@@ -24,18 +24,15 @@ export type Committed = {
  * - `keeper`: everything that a daemon token opened closes, whichever account it acted for.
  */
 export type Closing =
-  | {
-      kind: 'credentials'
-      account_id: string
-      ended: { type: CredentialType; ids: string[] | null }[]
-    }
+  | { kind: 'credentials'; account_id: string; ended: Ended[] }
   | { kind: 'account'; account_id: string }
   | { kind: 'actor'; actor_id: string }
   | { kind: 'keeper' }
 
+type Ended = { type: CredentialType; ids: string[] | null }
 type Judge = (row: AuditRow, metadata: Record<string, unknown>) => Closing | undefined
 
-const credentials = (row: AuditRow, ...ended: { type: CredentialType; ids: string[] | null }[]): Closing => ({
+const credentials = (row: AuditRow, ...ended: Ended[]): Closing => ({
   kind: 'credentials',
   account_id: row.target_account_id as string,
   ended,
@@ -48,7 +45,7 @@ const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as
  * Closings derive from the audit rows that a mutation declares, whether or not they could be written. So no method
  * can end a credential and forget the sockets it opened.
  */
-const closings: Record<string, Judge> = {
+const closings: Readonly<Record<string, Judge>> = {
   logout: oneSession,
   session_revoke: oneSession,
   session_revoke_all: (row) => credentials(row, { type: 'session', ids: null }),
@@ -65,15 +62,12 @@ const closings: Record<string, Judge> = {
     return metadata.role === 'admin' ? actor(row, metadata) : undefined
   },
 }
+// A map, because a consumer's event may be named like a property of Object.prototype.
+const judges = new Map(Object.entries(closings))
 
 /** What the success rows of one mutation close, in the order of the rows. */
 export const closingsOf = (rows: readonly AuditRow[]): Closing[] =>
-  // A consumer's event may be named like a property of Object.prototype.
-  rows.flatMap((row) =>
-    Object.hasOwn(closings, row.event_type)
-      ? (closings[row.event_type]?.(row, row.metadata ?? {}) ?? [])
-      : [],
-  )
+  rows.flatMap((row) => judges.get(row.event_type)?.(row, row.metadata ?? {}) ?? [])
 
 type Opened = { account_id: string; credential: { type: CredentialType; id: string | null } }
 
@@ -101,7 +95,6 @@ export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit'
 
 /** Max notifications, closings and cleared limiter keys that are queued for other nodes. */
 const heldMax = 1000
-
 /** PostgreSQL accepts less than 8000 bytes per notification. */
 const payloadMax = 7_900
 
@@ -134,10 +127,8 @@ export function encodeSignal(node: string, signal: Signal): string[] {
   )
   const room = payloadMax - node.length - 16
   const count = Math.ceil(text.length / room)
-  return Array.from(
-    { length: count },
-    (_, index) => `${node} ${index}/${count} ${text.slice(index * room, (index + 1) * room)}`,
-  )
+  const payload = (at: number): string => `${node} ${at}/${count} ${text.slice(at * room, (at + 1) * room)}`
+  return Array.from({ length: count }, (_, at) => payload(at))
 }
 
 const form = /^([a-z0-9]+) (\d+)\/(\d+) (.*)$/s
@@ -162,19 +153,16 @@ export function signalDecoder(own: string, hear: (signal: Signal) => void): (pay
   }
 }
 
-const isList = (value: unknown): boolean =>
-  Array.isArray(value) && value.every((one) => typeof one === 'object' && one !== null)
-
-const isKeys = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.every((key) => typeof key === 'string')
+const isList = (value: unknown, type: 'object' | 'string'): boolean =>
+  Array.isArray(value) && value.every((one) => typeof one === type && one !== null)
 
 function parse(text: string): Signal | undefined {
   try {
     const [notifications, closings, wroteAudit, rest] = JSON.parse(text)
-    if (!isList(notifications) || !isList(closings)) return undefined
+    if (!isList(notifications, 'object') || !isList(closings, 'object')) return undefined
     const signal = { notifications, closings, wroteAudit: wroteAudit === true }
     if (rest === true) return { ...signal, gap: true }
-    return isKeys(rest) ? { ...signal, cleared: rest } : signal
+    return isList(rest, 'string') ? { ...signal, cleared: rest } : signal
   } catch {
     return undefined
   }

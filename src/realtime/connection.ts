@@ -20,6 +20,12 @@ export type Connection = {
   leave?(): void
 }
 
+export type Lost = Parameters<Connection['lost']>[0]
+
+/** By the clock of this process; the database decides. */
+export const hasExpired = ({ expires_at }: Pick<Credential, 'expires_at'>): boolean =>
+  expires_at !== null && Date.parse(expires_at) <= Date.now()
+
 /** The longest delay of a Node timer; a longer one fires at once. */
 const longest = 2 ** 31 - 1
 

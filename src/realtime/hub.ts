@@ -2,7 +2,7 @@ import type { Database } from '../db/db.ts'
 import type { Log } from '../log/log.ts'
 import type { Notification } from '../notifications.ts'
 import { type Closing, type Committed, verdictOf } from './committed.ts'
-import { at, type Connection } from './connection.ts'
+import { at, type Connection, hasExpired } from './connection.ts'
 import { findLost } from './recheck.ts'
 
 /** Registers the connections of this node and tells them what any node committed. */
@@ -108,9 +108,8 @@ export function createHub(options: HubOptions): Hub {
   const check = async (which: Iterable<Connection>): Promise<void> => {
     try {
       for (const [connection, reason] of await findLost(db, which)) {
-        const { expires_at } = connection.credential
         // The cleanup may already have removed the expired row.
-        const isExpired = reason === 'revoked' && expires_at !== null && Date.parse(expires_at) <= Date.now()
+        const isExpired = reason === 'revoked' && hasExpired(connection.credential)
         if (connections.has(connection)) safely(() => connection.lost(isExpired ? 'expired' : reason))
       }
       for (const connection of [...which])
@@ -157,12 +156,7 @@ const isSweeping = (closing: Closing): boolean =>
 function byRecipient(
   notifications: readonly Notification[],
 ): (account_id: string) => readonly Notification[] {
-  const accounts = new Map<string, Notification[]>()
-  for (const one of notifications) {
-    const same = accounts.get(one.account_id)
-    if (same) same.push(one)
-    else accounts.set(one.account_id, [one])
-  }
+  const accounts = Map.groupBy(notifications, ({ account_id }) => account_id)
   return (account_id) => accounts.get(account_id) ?? []
 }
 

@@ -1,9 +1,6 @@
-import { activeGrant } from '../auth/active-grant.ts'
-import { keeperAccountId } from '../auth/caller.ts'
+import { activeGrant, keeperAccountId } from '../auth/active-grant.ts'
 import { type Database, sql } from '../db/db.ts'
-import type { Connection } from './connection.ts'
-
-export type Lost = Parameters<Connection['lost']>[0]
+import type { Connection, Lost } from './connection.ts'
 
 /**
  * Catches what lost signals missed: one query checks the credentials of all connections of this node and the admin
@@ -13,13 +10,7 @@ export async function findLost(
   db: Database,
   connections: Iterable<Connection>,
 ): Promise<[Connection, Lost][]> {
-  const asked = new Map<string, Connection[]>()
-  for (const connection of connections) {
-    const key = keyOf(connection)
-    const same = asked.get(key)
-    if (same) same.push(connection)
-    else asked.set(key, [connection])
-  }
+  const asked = Map.groupBy(connections, keyOf)
   if (asked.size === 0) return []
   const firsts = [...asked.values()].map(([first]) => first as Connection)
   const rows = await db.readOnly.rows<{ place: number; lost: Lost }>(sql`

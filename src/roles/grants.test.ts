@@ -6,7 +6,9 @@ import { scenario, type TestAccount, testService } from '../testing/index.ts'
 const test = await testService({
   roles: [{ name: 'editor', grant_paths: ['admin'] }],
   scope_kinds: [{ name: 'team' }],
+  limit_role_write: 'off',
 })
+const admin = await test.account({ roles: ['admin'] })
 const other = await rival(test.databaseUrl)
 afterAll(async () => {
   await other.close()
@@ -23,26 +25,46 @@ const confer = ({ actor_id }: { actor_id: string }, expires_at?: string | null, 
     ...(expires_at !== undefined && { expires_at }),
     ...(scope_id && { scope_kind: 'team', scope_id }),
   })
-type Stored = { id: string; expires_at: string | null; closed: boolean; revoked: boolean }
+type Stored = {
+  id: string
+  granted_by: string | null
+  expires_at: string | null
+  closed: boolean
+  revoked: boolean
+}
 const stored = ({ actor_id }: { actor_id: string }) =>
   test.service.app.db.rows<Stored>(sql`
-    select id, expires_at, closed_at is not null as closed, revoked_at is not null as revoked
+    select id, expires_at, granted_by, closed_at is not null as closed, revoked_at is not null as revoked
     from role_grant where actor_id = ${actor_id}::uuid and role = 'editor' order by closed desc, created_at, id`)
-const row = (account: TestAccount, metadata: object) => ({
+const library = { actor_id: null, account_id: null, ip: null }
+const place = (scope_id?: string) => scope_id && { scope_kind: 'team', scope_id }
+/** Each way to confer a role at once, and what the log then says. */
+const ways = [
+  { way: 'the test kit', confer, by: library, said: { source: 'library', via: 'testing' } },
+  {
+    way: 'grantRole',
+    confer: ({ actor_id }: TestAccount, expires_at?: string | null, scope_id?: string) =>
+      test.service.operations.grantRole(
+        { actor_id, role: 'editor', path: 'admin', expires_at, ...place(scope_id) },
+        { via: 'cli' },
+      ),
+    by: library,
+    said: { source: 'library', path: 'admin', via: 'cli' },
+  },
+  {
+    way: 'role_grant_assign',
+    confer: ({ id }: TestAccount, expires_at: string | null = null, scope_id?: string) =>
+      admin.client.role_grant_assign({ to_account_id: id, role: 'editor', expires_at, ...place(scope_id) }),
+    by: { actor_id: admin.actor_id, account_id: admin.id, ip: '127.0.0.1' },
+    said: { source: 'assign' },
+  },
+]
+const row = (account: TestAccount, metadata: object, { by, said } = ways[0] as (typeof ways)[number]) => ({
   event_type: 'role_grant_create',
-  actor_id: null,
-  account_id: null,
+  ...by,
   target_actor_id: account.actor_id,
   target_account_id: account.id,
-  ip: null,
-  metadata: {
-    role: 'editor',
-    scope_kind: null,
-    scope_id: null,
-    source: 'library',
-    via: 'testing',
-    ...metadata,
-  },
+  metadata: { role: 'editor', scope_kind: null, scope_id: null, ...said, ...metadata },
 })
 /** What the audit rows about the account's actor say, oldest first. */
 const rowsOf = async (account: TestAccount) => {
@@ -62,7 +84,7 @@ describe('conferring a role', () => {
     expect(conferred).toEqual({ role_grant_id: expect.any(String), created: true, expires_at: soon })
     const { role_grant_id } = conferred
     expect(await stored(ada)).toEqual([
-      { id: role_grant_id, expires_at: soon, closed: false, revoked: false },
+      { id: role_grant_id, granted_by: null, expires_at: soon, closed: false, revoked: false },
     ])
     expect(await rowsOf(ada)).toEqual([row(ada, { role_grant_id, expires_at: soon }).metadata])
   })
@@ -74,6 +96,21 @@ describe('conferring a role', () => {
     expect((await rowsOf(ada)).map(({ expires_at }) => expires_at)).toEqual([later])
   })
 
+  it('whose grant was revoked inserts a fresh one and leaves the revoked row as it is', async () => {
+    const ada = await test.account()
+    const revoked = await confer(ada)
+    await run`update role_grant set revoked_at = now() where id = ${revoked.role_grant_id}::uuid`
+    const fresh = await confer(ada)
+    expect([fresh.created, fresh.role_grant_id === revoked.role_grant_id]).toEqual([true, false])
+    expect(await stored(ada)).toMatchObject([
+      { closed: false, revoked: true },
+      { closed: false, revoked: false },
+    ])
+  })
+})
+
+describe.each(ways)('conferring a role by $way', (way) => {
+  const { confer, by } = way
   it.each<[string, string | null, string | null, string | null, boolean]>([
     ['with a later expiry is prolonged', soon, later, later, true],
     ['without an expiry becomes unlimited', soon, null, null, true],
@@ -87,11 +124,11 @@ describe('conferring a role', () => {
       const ada = await test.account()
       const { role_grant_id } = await confer(ada, first)
       const again = await scenario(test, () => confer(ada, second), {
-        audit: extended ? [row(ada, { role_grant_id, expires_at: kept, extended: true })] : [],
+        audit: extended ? [row(ada, { role_grant_id, expires_at: kept, extended: true }, way)] : [],
       })
-      expect(again).toEqual({ role_grant_id, created: false, expires_at: kept })
+      expect(again).toMatchObject({ role_grant_id, created: false, expires_at: kept })
       expect(await stored(ada)).toEqual([
-        { id: role_grant_id, expires_at: kept, closed: false, revoked: false },
+        { id: role_grant_id, granted_by: by.actor_id, expires_at: kept, closed: false, revoked: false },
       ])
     },
   )
@@ -101,25 +138,13 @@ describe('conferring a role', () => {
     const expired = await confer(ada, soon)
     await run`update role_grant set expires_at = now() - interval '1 ms' where id = ${expired.role_grant_id}::uuid`
     const fresh = await scenario(test, () => confer(ada), { audit: [{ event_type: 'role_grant_create' }] })
-    expect(fresh).toEqual({ role_grant_id: expect.any(String), created: true, expires_at: null })
+    expect(fresh).toMatchObject({ role_grant_id: expect.any(String), created: true, expires_at: null })
     expect(fresh.role_grant_id).not.toBe(expired.role_grant_id)
     expect(await stored(ada)).toMatchObject([
       { id: expired.role_grant_id, closed: true, revoked: false },
       { id: fresh.role_grant_id, closed: false, revoked: false },
     ])
     expect((await rowsOf(ada)).at(-1)).not.toHaveProperty('extended')
-  })
-
-  it('whose grant was revoked inserts a fresh one and leaves the revoked row as it is', async () => {
-    const ada = await test.account()
-    const revoked = await confer(ada)
-    await run`update role_grant set revoked_at = now() where id = ${revoked.role_grant_id}::uuid`
-    const fresh = await confer(ada)
-    expect([fresh.created, fresh.role_grant_id === revoked.role_grant_id]).toEqual([true, false])
-    expect(await stored(ada)).toMatchObject([
-      { closed: false, revoked: true },
-      { closed: false, revoked: false },
-    ])
   })
 
   it('at a scope, at another scope and globally are three grants', async () => {

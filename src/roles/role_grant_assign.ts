@@ -38,15 +38,8 @@ export const role_grant_assign = mutation({
     'to_actor_required',
     'role_grant_scope_destroyed',
   ],
-  refine(input, { app }) {
-    const wanted = {
-      to_account_id: input.to_account_id,
-      to_actor_id: input.to_actor_id ?? null,
-      role: input.role,
-      scope_kind: input.scope_kind ?? null,
-      scope_id: input.scope_id ?? null,
-      expires_at: input.expires_at ?? null,
-    }
+  refine({ to_actor_id = null, scope_kind = null, scope_id = null, expires_at = null, ...named }, { app }) {
+    const wanted = { ...named, to_actor_id, scope_kind, scope_id, expires_at }
     return { wanted, ...checkScope(app.registry, wanted) }
   },
   async handler({ wanted, assertApplicable }, { app, actor, db, audit, fail }) {

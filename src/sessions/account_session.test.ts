@@ -54,73 +54,12 @@ describe('account_session_list', () => {
   })
 })
 
-describe('account_session_revoke', () => {
-  it('ends a session of the own account at once, with one audit row', async () => {
-    const ada = await test.account()
-    const other = await signIn(ada)
-    const session_id = sessionIn(other)
-    const answer = await scenario(test, () => ada.client.account_session_revoke({ session_id }), {
-      audit: [
-        {
-          event_type: 'session_revoke',
-          account_id: ada.id,
-          actor_id: null,
-          target_account_id: ada.id,
-          target_actor_id: null,
-          ip: '127.0.0.1',
-          metadata: { session_id, credential_type: 'session' },
-        },
-      ],
-    })
-    expect(answer).toEqual({ ok: true, revoked: true })
-    expect((await test.client(other).try.account_verify()).ok).toBe(false)
-    expect((await ada.client.account_verify()).id).toBe(ada.id)
-  })
-
-  it('answers revoked: false for a foreign, an invented, an expired and a revoked id, and writes nothing', async () => {
-    const [ada, bob] = [await test.account(), await test.account()]
-    const revoked = sessionIn(await signIn(ada))
-    await ada.client.account_session_revoke({ session_id: revoked })
-    await plant(ada, ['f'.repeat(64)], -60, 0)
-    for (const session_id of [sessionIn(bob.cookie), '0'.repeat(64), 'f'.repeat(64), revoked]) {
-      const answer = await scenario(test, () => ada.client.account_session_revoke({ session_id }))
-      expect(answer).toEqual({ ok: true, revoked: false })
-    }
-    expect((await bob.client.account_verify()).id).toBe(bob.id)
-  })
-
-  it('ends the present session too: the answer comes, the next call is 401', async () => {
-    const ada = await test.account()
-    const session_id = sessionIn(ada.cookie)
-    expect(await ada.client.account_session_revoke({ session_id })).toEqual({ ok: true, revoked: true })
-    const next = await ada.client.try.account_session_revoke({ session_id })
-    expect(next).toMatchObject({ ok: false, error: refused(401, { reason: 'authentication_required' }) })
-  })
-
-  it('answers revoked: true to one of ten parallel calls', async () => {
-    const ada = await test.account()
-    const session_id = sessionIn(await signIn(ada))
-    const call = () => ada.client.account_session_revoke({ session_id })
-    const answers = await scenario(test, () => Promise.all(Array.from({ length: 10 }, call)), {
-      audit: [{ event_type: 'session_revoke' }],
-    })
-    expect(answers?.filter(({ revoked }) => revoked)).toHaveLength(1)
-  })
-
-  it.each([
-    ['63 characters', 'a'.repeat(63), 'invalid_format'],
-    ['65 characters', 'a'.repeat(65), 'invalid_format'],
-    ['upper case', 'A'.repeat(64), 'invalid_format'],
-    ['another letter', `${'a'.repeat(63)}g`, 'invalid_format'],
-    ['a trailing newline', `${'a'.repeat(64)}\n`, 'invalid_format'],
-    ['a number', 1, 'invalid_type'],
-    ['null', null, 'invalid_type'],
-  ])('refuses an id of %s', async (_what, session_id, code) => {
-    const ada = await test.account()
-    const outcome = await ada.client.try.account_session_revoke({ session_id: session_id as string })
-    const issues = [{ path: ['session_id'], code, message: expect.any(String) }]
-    expect(outcome).toMatchObject({ ok: false, error: refused(400, { reason: 'invalid_params', issues }) })
-  })
+it('account_session_revoke ends the present session too: the answer comes, the next call is 401', async () => {
+  const ada = await test.account()
+  const session_id = sessionIn(ada.cookie)
+  expect(await ada.client.account_session_revoke({ session_id })).toEqual({ ok: true, revoked: true })
+  const next = await ada.client.try.account_session_revoke({ session_id })
+  expect(next).toMatchObject({ ok: false, error: refused(401, { reason: 'authentication_required' }) })
 })
 
 describe('account_session_revoke_all', () => {

@@ -95,17 +95,12 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
     database_url: databaseUrl,
   })
   const { app } = service
+  const { rpc_path: rpcPath, account_path: accountPath } = app.config
   const { server } = createNodeServer(service.handle, app.config, service.upgrade)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const clientWith = (headers: Record<string, string>): Client<A> =>
-    createClient<A>({
-      url,
-      jar: true,
-      rpcPath: app.config.rpc_path,
-      accountPath: app.config.account_path,
-      headers,
-    })
+    createClient<A>({ url, jar: true, rpcPath, accountPath, headers })
   const client = (cookie?: string): Client<A> => clientWith(cookie === undefined ? {} : { cookie })
   let made = 0
   let closed: Promise<void> | undefined

@@ -5,7 +5,7 @@ import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/j
 import { smallAnswer } from '../http/unsent.ts'
 import { isHeardBy } from '../notifications.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
-import type { Connection } from '../realtime/connection.ts'
+import { type Connection, hasExpired } from '../realtime/connection.ts'
 import { type Bound, Call, isOwn } from './bound.ts'
 import { heartbeatIssue, notificationFrame, readFrame } from './frames.ts'
 import { LargeMessages } from './large-messages.ts'
@@ -200,8 +200,7 @@ export class Socket {
   }
 
   #lostCode(): EndCode {
-    const { expires_at } = this.#bound.credential
-    return expires_at !== null && Date.parse(expires_at) <= Date.now() ? 4005 : 4001
+    return hasExpired(this.#bound.credential) ? 4005 : 4001
   }
 
   /** Closes once every call that has begun is answered. */

@@ -8,9 +8,7 @@ import type { RequestInfo } from '../http/jsonrpc.ts'
 import { issue } from '../wire/issues.ts'
 import type { Bound } from './bound.ts'
 
-/**
- * Checks an upgrade: headers, capacity, credential, then the query. Returns a 101; throws any refusal.
- */
+/** Checks an upgrade: headers, capacity, credential, then the query. Returns a 101; throws any refusal. */
 export async function admitUpgrade(app: App, request: EdgeRequest, info: RequestInfo): Promise<EdgeReply> {
   if (!request.isUpgrade || request.header('upgrade')?.toLowerCase() !== 'websocket')
     throw refusal('upgrade_required')
@@ -19,18 +17,13 @@ export async function admitUpgrade(app: App, request: EdgeRequest, info: Request
 
   const query = new URLSearchParams(request.query)
   const caller = await app.callers.read(info.carriers, query.has('acting'), info.ip)
-  if (caller) info.trace.account_id = caller.account.id
   // Any token may open a socket: each message is held to its scope.
   if (!caller) throw refusal('authentication_required')
   const { account, credential } = caller
-  const opens: Bound = {
-    account_id: account.id,
-    credential,
-    carriers: only(info.carriers, credential),
-    ip: info.ip,
-    request_id: info.request_id,
-    actor_id: defaultActor(query, caller),
-  }
+  info.trace.account_id = account.id
+  const { ip, request_id } = info
+  const [carriers, actor_id] = [only(info.carriers, credential), defaultActor(query, caller)]
+  const opens: Bound = { account_id: account.id, credential, carriers, ip, request_id, actor_id }
   return { status: 101, headers: {}, body: null, opens }
 }
 

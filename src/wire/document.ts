@@ -1,18 +1,13 @@
 import { createHash } from 'node:crypto'
+import { JsonText } from './json-text.ts'
 
 /** A result that is the same for every caller. Its JSON text is made once, so asking for it costs no work. */
-export class Document {
-  readonly #text: string
+export class Document extends JsonText {
   readonly #etag: string
 
   constructor(content: object) {
-    Object.assign(this, content)
-    this.#text = JSON.stringify(content)
-    this.#etag = `"${createHash('sha256').update(this.#text).digest('base64url').slice(0, 27)}"`
-  }
-
-  get text(): string {
-    return this.#text
+    super(JSON.stringify(content))
+    this.#etag = `"${createHash('sha256').update(this.text).digest('base64url').slice(0, 27)}"`
   }
 
   get etag(): string {

@@ -103,13 +103,16 @@ export const cellRaces: Record<string, Race> = {
     return outcomes.join(' / ')
   },
 
-  'two updates expect nothing': async (world) => {
+  'ten updates expect nothing': async (world) => {
     const { ada, editor, cell_id } = await shared(world)
-    const outcomes = await race([ada, editor].map((by, n) => update(world, by, cell_id, { data: { n } })))
-    only(outcomes, ['ok'])
+    const updates = Array.from({ length: 10 }, (_, n) =>
+      update(world, n % 2 ? ada : editor, cell_id, { data: { [`k${n}`]: n } }),
+    )
+    only(await race(updates), ['ok'])
     const { version, data } = await stored(world, cell_id)
-    assert.equal(version, 3)
-    return `the last is ${data.n}`
+    assert.equal(version, 11)
+    assert.equal(Object.keys(data).length, 1, 'the last one wins entirely')
+    return `the last is ${Object.keys(data)}`
   },
 
   'ten patches of one cell': async (world) => {
@@ -134,6 +137,11 @@ export const cellRaces: Record<string, Race> = {
     only(outcomes, ['ok', 'cell_item_position_taken'])
     assert.equal(outcomes.filter((one) => one === 'ok').length, 1)
     assert.equal((await stored(world, cell_id)).edges, 1)
+    const inserts = await rows(
+      world,
+      sql`select from audit_log where event_type = 'cell_item_insert' and metadata ->> 'parent_id' = ${cell_id}`,
+    )
+    assert.equal(inserts.length, 1)
     return `writer ${outcomes.indexOf('ok') % 2}`
   },
 
@@ -208,6 +216,17 @@ export const cellRaces: Record<string, Race> = {
     ])
     assert.deepEqual([...outcomes].sort(), ['cell_path_taken', 'ok'])
     return outcomes.join(' / ')
+  },
+
+  'two cells swap their paths': async (world) => {
+    const root = await world.account({ roles: ['admin'] })
+    const [a, b] = [await cellRow(world, { path: 'a' }), await cellRow(world, { path: 'b' })]
+    const outcomes = await race([
+      update(world, root, a, { path: 'b' }),
+      update(world, root, b, { path: 'a' }),
+    ])
+    assert.deepEqual(outcomes, ['cell_path_taken', 'cell_path_taken'])
+    return 'both refused'
   },
 
   'a deep clone while a cell of it is deleted': async (world) => {

@@ -94,6 +94,16 @@ export const endingRaces: Record<string, Race> = {
     },
   ),
 
+  'both admin actors are removed': twoAdmins(['cannot_delete_last_admin'], async (world, ada, bob) => {
+    for (const { id } of [ada, bob]) await world.actor(id, 'spare')
+    const { removeActor } = world.service.operations
+    return [ada, bob].map(
+      ({ actor_id }) =>
+        () =>
+          removeActor({ actor_id }, operator),
+    )
+  }),
+
   'an account is deleted while it signs in and makes tokens': async (world) => {
     const ada = await world.account()
     const [ended, ...made] = await race([

@@ -16,6 +16,9 @@ export type ModelCell = {
   path: string | null
   version: number
   isDeleted: boolean
+  /** Seconds of its timestamps as a row; few different ones, so that ids decide the order of many. */
+  created: number
+  updated: number | null
   /** Edges by name or position. An edge that leads to a deleted cell does not exist for any caller. */
   fields: Map<string, ModelCell>
   items: Map<string, ModelCell>

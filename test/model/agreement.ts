@@ -13,7 +13,7 @@ import {
   type Who,
 } from './access.ts'
 import type { ListFilter, Step } from './moves.ts'
-import type { Stage } from './world.ts'
+import { pick, type Stage } from './world.ts'
 
 /** Checks all reading methods, and writes that change nothing, against the rule and thereby against each other. */
 
@@ -34,7 +34,7 @@ export async function listsAgree(
   const visible = model.cells.filter((cell) => mayView(model, who, cell))
   const [all, named, filtered] = await Promise.all([
     listed(view, { ...order }),
-    listed(view, { ids: model.cells.map(({ id }) => id) }),
+    listed(view, { ids: [...model.cells.map(({ id }) => id), crypto.randomUUID()] }),
     who === null && ('created_by' in filter || 'shared_with' in filter)
       ? undefined
       : listed(view, {
@@ -43,6 +43,7 @@ export async function listsAgree(
             : { order_direction: order.order_direction, limit: order.limit }),
           ...filter,
           ...(filter.created_by !== undefined && { created_by: stage.actorIds[filter.created_by] }),
+          ...(filter.ids && { ids: filter.ids.map((n) => pick(model, n).id) }),
         }),
   ])
   assert.deepEqual(ids(all), ids(visible), 'cell_list')
@@ -60,6 +61,7 @@ function passes({ model, who }: View, cell: ModelCell, filter: ListFilter): bool
     (filter.kind ?? cell.kind) === cell.kind &&
     (filter.visibility ?? cell.visibility) === cell.visibility &&
     (filter.created_by === undefined || filter.created_by === cell.owner) &&
+    (filter.ids?.some((n) => pick(model, n) === cell) ?? true) &&
     (filter.path_prefix === undefined || cell.path?.startsWith(filter.path_prefix) === true) &&
     (filter.shared_with === undefined || (!isOwner(who, cell) && admitting(model, who, cell).length > 0))
   )

@@ -96,6 +96,7 @@ const filter = fc.oneof(
   fc.record({ created_by: actor }),
   fc.record({ path_prefix: fc.constantFrom('p', 'p/', 'q') }),
   fc.record({ shared_with: fc.constant('me' as const) }),
+  fc.record({ ids: fc.array(anyCell, { maxLength: 6 }) }),
 )
 export type ListFilter = {
   kind?: string
@@ -103,6 +104,7 @@ export type ListFilter = {
   created_by?: number
   path_prefix?: string
   shared_with?: 'me'
+  ids?: number[]
 }
 const order = fc.record({
   order_by: fc.constantFrom('created_at' as const, 'updated_at' as const),

@@ -4,15 +4,14 @@ import type { Held, Model, ModelCell } from './access.ts'
 /** Inserts a model as rows: no method makes system cells, grants to owners or cells that are deleted already. */
 export async function insertModel(db: Queryable, actorIds: readonly string[], model: Model): Promise<void> {
   const actorId = (n: number | null): string | null => (n === null ? null : (actorIds[n] as string))
-  const cells = model.cells.map(({ id, owner, visibility, kind, path, isDeleted }, n) => ({
+  const cells = model.cells.map(({ id, owner, visibility, kind, path, isDeleted, created, updated }) => ({
     id,
     visibility,
     kind,
     path,
     created_by: actorId(owner),
-    // Some share a timestamp, so that the id decides the order.
-    created_at: moment(n >> 1),
-    updated_at: n % 3 === 0 ? moment(5 - n) : null,
+    created_at: moment(created),
+    updated_at: updated === null ? null : moment(updated),
     deleted_at: isDeleted ? moment(9) : null,
   }))
   await db.run(sql`

@@ -9,7 +9,7 @@ import { actorCount, build, pick, type SeedWorld, type Stage, seedWorld } from '
 
 /**
  * Builds random worlds and makes random moves in each. It checks the world after each move, and at the end every
- * cell as every caller. `steps` is the mean number of moves. A difference from the model is shrunk to a small
+ * cell and several lists as every caller. `steps` is the mean number of moves. A difference from the model is shrunk to a small
  * world and few steps; the message has the seed and path that reproduce it.
  */
 export const property = (stage: Stage, steps: number) =>
@@ -29,7 +29,10 @@ async function live(stage: Stage, seed: SeedWorld, steps: readonly Step[]): Prom
     }
   }
   for (const who of [null, ...Array.from({ length: actorCount }, (_, actor) => actor)])
-    await Promise.all(model.cells.map((cell) => cellAgrees({ stage, model, who }, cell))).catch((error) => {
+    await Promise.all([
+      ...model.cells.map((cell) => cellAgrees({ stage, model, who }, cell)),
+      ...steps.slice(-5).map((one) => listsAgree({ stage, model, who }, one)),
+    ]).catch((error) => {
       throw new Error(`At the end, as ${who}: ${text(error)}`)
     })
 }

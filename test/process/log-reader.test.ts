@@ -20,7 +20,7 @@ afterAll(() => space.remove())
 const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
 
 /** More than the output buffers, plus what a pipe holds. */
-const requests = 30_000
+const requests = 20_000
 
 /** A server whose log goes into a pipe that nobody reads yet. */
 async function unreadServer(name: string) {

@@ -1,7 +1,5 @@
-import { beforeEach, describe, expect, test as it } from 'vitest'
+import { beforeEach, expect, test as it } from 'vitest'
 import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
-import { rpc } from '../../../test/helpers/http.ts'
-import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { scenario } from '../../testing/index.ts'
@@ -67,58 +65,6 @@ it('there and back again', async () => {
   await move('a', 'b')
   await move('b', 'a')
   expect(await rows()).toEqual([{ position: 'a', child_id }])
-})
-
-describe('what cannot be moved gets the same response, which names no child', () => {
-  const reply = async (position: string, new_position: string) => {
-    const { status, headers, text } = await scenario(test, () =>
-      rpc(
-        test.url,
-        { jsonrpc: '2.0', id: 1, method: 'cell_item_move', params: { parent_id, position, new_position } },
-        { 'x-request-id': 'same', cookie: ada.cookie },
-      ),
-    )
-    const { date: _, ...rest } = headers
-    return { status, rest, text }
-  }
-
-  it('an empty position, one whose child is deleted or has become private; also to the same or a held one', async () => {
-    const deleted = await cellRow(test, { visibility: 'public', deleted_at: '2026-01-01T00:00:00Z' })
-    const { cell } = await bob.client.cell_create({ data: {}, visibility: 'public' })
-    await itemRow(test, parent_id, 'dead', deleted)
-    await ada.client.cell_item_insert({ parent_id, child_id: cell.id, position: 'shy' })
-    await bob.client.cell_update({ cell_id: cell.id, visibility: 'private' })
-    const before = await rows()
-    const wanted = await reply('empty', 'b')
-    expect(wanted).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
-    for (const position of ['empty', 'dead', 'shy'])
-      for (const to of ['b', 'a', position]) expect(await reply(position, to)).toEqual(wanted)
-    expect(await rows()).toEqual(before)
-  })
-
-  it('an item of another parent', async () => {
-    const other = await cellRow(test, { created_by: ada.actor_id })
-    await itemRow(test, other, 'there', child_id)
-    expect(await reasonOf(move('there', 'b'))).toBe('cell_not_found')
-  })
-})
-
-it.each<[string, boolean]>([
-  ['owner', true],
-  ['editor', true],
-  ['admin', true],
-  ['viewer', false],
-  ['stranger', false],
-])('%s may: %s', async (who, isAllowed) => {
-  const account = who === 'owner' ? ada : await test.account({ roles: who === 'admin' ? ['admin'] : [] })
-  if (who === 'editor' || who === 'viewer')
-    await test.cellGrant(parent_id, who, { actor_id: account.actor_id })
-  for (const [from, to] of [
-    ['a', 'a'],
-    ['a', 'b'],
-  ] as const)
-    expect(await reasonOf(move(from, to, account))).toBe(isAllowed ? 'ok' : 'cell_not_found')
-  expect(await rows()).toEqual([{ position: isAllowed ? 'b' : 'a', child_id }])
 })
 
 it.each<[object]>([

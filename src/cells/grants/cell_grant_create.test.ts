@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../../test/helpers/cell-rows.ts'
-import { reasonOf, tally } from '../../../test/helpers/outcome.ts'
+import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { scenario, type TestAccount } from '../../testing/index.ts'
@@ -123,17 +123,6 @@ describe('a repeated grant', () => {
       expect(new Set(answers.map(({ grant }) => JSON.stringify(grant))).size).toBe(1)
     }
     expect(await grants(cell_id)).toHaveLength(2)
-  })
-
-  it('of mixed levels concurrently: one row, the last level wins', async () => {
-    const cell_id = await cell()
-    const levels = Array.from({ length: 20 }, (_, n) => (n % 2 ? 'viewer' : 'editor') as Input['level'])
-    expect(await tally(levels.map((level) => give(cell_id, { actor_id: bob.actor_id }, level)))).toEqual({
-      ok: 20,
-    })
-    expect(await grants(cell_id)).toHaveLength(1)
-    const { grant } = await give(cell_id, { actor_id: bob.actor_id }, 'editor')
-    expect(await grants(cell_id)).toEqual([grant])
   })
 })
 

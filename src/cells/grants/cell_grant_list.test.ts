@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test as it } from 'vitest'
 import { cellRow } from '../../../test/helpers/cell-rows.ts'
-import { call, rpc } from '../../../test/helpers/http.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
@@ -89,20 +88,4 @@ it('is 100 without a limit and 500 at most; a cursor is for its cell and actor',
     expect(await reasonOf(by.client.cell_grant_list({ cell_id: id, cursor: next_cursor }))).toBe(
       'invalid_params',
     )
-})
-
-it('viewers, editors, strangers, and every caller on a deleted cell: the same 404, byte for byte', async () => {
-  const [cell_id, deleted] = [await cell({ visibility: 'public' }), await cell()]
-  const editor = await test.account()
-  await test.cellGrant(cell_id, 'viewer', { actor_id: bob.actor_id })
-  await test.cellGrant(cell_id, 'editor', { actor_id: editor.actor_id })
-  await ada.client.cell_delete({ cell_id: deleted })
-  const answer = async (id: string, { cookie }: { cookie: string }) => {
-    const { status, text } = await rpc(test.url, call('cell_grant_list', { cell_id: id }), { cookie })
-    return { status, text }
-  }
-  const missing = await answer(randomUUID(), bob)
-  expect(missing).toMatchObject({ status: 404, text: expect.stringContaining('cell_not_found') })
-  for (const by of [bob, editor, await test.account()]) expect(await answer(cell_id, by)).toEqual(missing)
-  for (const by of [ada, root]) expect(await answer(deleted, by)).toEqual(missing)
 })

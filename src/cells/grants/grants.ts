@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Audit } from '../../audit/audit.ts'
 import { type Queryable, type Sql, sql } from '../../db/db.ts'
 import { brokenConstraint } from '../../db/failure.ts'
+import { jsonObject } from '../../db/json.ts'
 import { refusal } from '../../errors.ts'
 import { Uuid } from '../../wire/types.ts'
 import { me, tier } from '../access.ts'
@@ -19,12 +20,19 @@ export const CellGrant = z.object({
 })
 export type CellGrant = z.output<typeof CellGrant>
 
-/** The grant with this alias as JSON, with timestamps in wire form. */
-export const grantJson = (alias: string): Sql => {
-  const keys = Object.keys(CellGrant.shape).filter((key) => key !== 'created_at')
-  const pairs = keys.map((key) => `'${key}', ${alias}.${key}`).join(', ')
-  return sql.raw(`json_build_object(${pairs}, 'created_at', iso_timestamp(${alias}.created_at))`)
-}
+/** The grant with this alias as JSON text, with timestamps in wire form. */
+export const grantText = (alias: string): Sql =>
+  jsonObject(alias, {
+    id: 'word',
+    cell_id: 'word',
+    level: 'word',
+    actor_id: 'word?',
+    role: 'text?',
+    scope_id: 'word?',
+    granted_by: 'word?',
+    created_at: 'time',
+  })
+export const grantJson = (alias: string): Sql => sql`(${grantText(alias)})::json`
 
 export type Principal = { actor_id: string } | { role: string; scope_id: string | null }
 

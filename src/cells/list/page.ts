@@ -1,9 +1,10 @@
 import { keyset, type Order, pageSize } from '../../core/page.ts'
+import { jsonArray } from '../../db/json.ts'
 import { hasPrefix } from '../../db/prefix.ts'
 import { type Sql, sql } from '../../db/sql.ts'
-import { admitting, me, tier } from '../access.ts'
-import { cellColumns } from '../cells.ts'
-import { grantJson } from '../grants/grants.ts'
+import { admitting, me, tier, tiers } from '../access.ts'
+import { cellColumns, cellText } from '../cells.ts'
+import { grantText } from '../grants/grants.ts'
 
 /**
  * The statement of `cell_list`. Each way in which cells become visible is a branch: it walks an index in the order
@@ -34,27 +35,46 @@ type List = ListInput & Ordered & { after: After; isAdmin: boolean }
 /** A page ends before the cell that would take the total size of its data over this. */
 const pageBytesMax = 8_388_608
 
-/** Reads `data` for the returned cells only. If `found` of a row exceeds the number of rows, there is a next page. */
-export function listStatement(input: ListInput, after: After, isAdmin: boolean): Sql {
-  const list = { ...input, after, isAdmin, ...ordered({ ...input, after }, orders[input.order_by]) }
-  const direction = sql.raw(list.order_direction)
-  return sql`
-    with ${me(list.actor_id)}, found as (${sql.join(branches(list), ' union all ')}), page as (
-      select id, key, data_bytes from (select distinct id, key, data_bytes from found) f
-      order by key ${direction}, id ${direction} ${list.limited}
-    ), measured as (
-      select id, key, row_number() over w as n, sum(data_bytes) over w as bytes, count(*) over () as found
-      from page window w as (order by key ${direction}, id ${direction})
-    )
-    select ${cellColumns}, m.key, m.found ${list.shared_with ? sql`, ${admittingGrants} as grants` : sql.empty}
-    from measured m join cell c on c.id = m.id, me
-    where m.n <= ${list.limit} and (m.n = 1 or m.bytes <= ${sql.raw(pageBytesMax)}) and ${tier.view}
-    order by m.n`
+/** One row: the cells as JSON text, the key and id of the last one, and whether there is a next page. */
+export type ListPage = {
+  cells: string
+  /** The grants that admit the caller, by cell, as JSON text; for `shared_with` only. */
+  cell_grants?: string
+  kept: number
+  has_more: boolean
+  key: string | null
+  id: string | null
 }
 
-/** Only those grants of the cell that admit the caller. */
-const admittingGrants = sql`(
-  select json_agg(${grantJson('g')} order by g.created_at, g.id) from ${admitting('c')})`
+/**
+ * The branches carry whole rows, so that nothing is read twice; `data` is written out for the returned cells only.
+ * `isCut` ends the page by size. Without it a page that would be too large comes back empty (`kept` is 0 although
+ * `has_more`), as running sums cost time that almost no page needs.
+ */
+export function listStatement(input: ListInput, after: After, isAdmin: boolean, isCut: boolean): Sql {
+  const list = { ...input, after, isAdmin, ...ordered({ ...input, after }, orders[input.order_by]) }
+  const keys = list.order_by === 'path' ? ['key'] : ['key', 'id']
+  const inOrder = sql.raw(`order by ${keys.map((key) => `${key} ${list.order_direction}`).join(', ')}`)
+  const max = sql.raw(pageBytesMax)
+  const kept = isCut
+    ? sql`select * from (
+        select *, row_number() over w as n, sum(data_bytes) over w as bytes from page window w as (${inOrder})
+      ) m where n <= ${list.limit} and (n = 1 or bytes <= ${max})`
+    : sql`select * from page where (select sum(data_bytes) from page) <= ${max} ${inOrder} limit ${list.limit}`
+  return sql`
+    with ${me(list.actor_id)}, found as (${sql.join(branches(list), ' union all ')}), page as materialized (
+      select f.* from (select distinct on (${sql.raw(keys.join(', '))}) * from found ${inOrder}) f, me
+      where ${tiers('f').view} ${inOrder} ${list.limited}
+    ), kept as (${kept})
+    select ${jsonArray(cellText('c'))} as cells, ${list.shared_with ? sql`${grantsByCell} as cell_grants,` : sql.empty}
+      count(*)::int as kept, (select count(*) from page) > count(*) as has_more,
+      (array_agg(c.key))[count(*)] as key, (array_agg(c.id))[count(*)] as id
+    from (select * from kept ${inOrder}) c ${list.shared_with ? sql`, me` : sql.empty}`
+}
+
+/** Only those grants of each cell that admit the caller. */
+const grantsByCell = sql`'{' || coalesce(string_agg('"' || c.id || '":' || (
+  select ${jsonArray(grantText('g'), sql`order by g.created_at, g.id`)} from ${admitting('c')}), ','), '') || '}'`
 
 function branches(list: List): Sql[] {
   const { actor_id, isAdmin, visibility, created_by, shared_with, ids } = list
@@ -64,9 +84,7 @@ function branches(list: List): Sql[] {
   const found = scopes(list).map((scope) => walk(list, inScope(list, scope)))
   const isGranted = !isAdmin && actor_id !== null && visibility !== 'public' && created_by !== actor_id
   if (isGranted) found.push(granted(list, ['private'], isForeign))
-  return found.length > 0
-    ? found
-    : [sql`(select c.id, ${list.key} as key, c.data_bytes from cell c where false)`]
+  return found.length > 0 ? found : [sql`(select ${columns}, ${list.key} as key from cell c where false)`]
 }
 
 /** A set of cells that are visible for the same reason; indexes start with the columns that they share. */
@@ -106,7 +124,7 @@ const isFor = (audience: string): Sql =>
 
 /** Cells by id: looks them up, then applies everything else as a filter. */
 const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
-  select c.id, ${list.key} as key, c.data_bytes
+  select ${columns}, ${list.key} as key
   from (select ${columns} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
   where ${all([tier.view, ...more, ...filters(list), list.beyond])} ${list.inOrder})`
 
@@ -123,9 +141,9 @@ function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql
 function byPrincipal(list: List, conditions: Sql[]): Sql {
   const { key, beyond, inOrder, limited } = list.order_by === 'created_at' ? ordered(list, grantOrder) : list
   return sql`(
-    select one.id, one.key, one.data_bytes
+    select one.*
     from me cross join unnest(me.principals) as p (principal) cross join lateral (
-      select c.id, ${key} as key, c.data_bytes
+      select ${columns}, ${key} as key
       from cell_grant h
         cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
       where ${all([sql`h.principal = p.principal`, tier.live, ...conditions, ...filters(list), beyond])}
@@ -162,7 +180,7 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
     return {
       name,
       found: sql`${name} as materialized (
-        select id, key, data_bytes from (${walked(list, indexed)} limit ${max}) c
+        select * from (${walked(list, indexed)} limit ${max}) c
         where ${all(rest)} ${list.limited})`,
       // The page is full, or the walk reached the end of the index.
       isDone: sql`((select count(*) from ${name}) >= ${sql.raw(pageSize(list.limit))}
@@ -181,22 +199,20 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
     )},
     walks_end as materialized (select ${all([isMany, ...walks.map(({ isDone }) => isDone)])} as is_done)
     ${sql.join(
-      walks.map(({ name }) => sql`select id, key, data_bytes from ${name} where not ${isFew}`),
+      walks.map(({ name }) => sql`select * from ${name} where not ${isFew}`),
       ' union all ',
     )}
     union all ${byPrincipal(list, [isFew, ...conditions])})`
 }
 
 /** One page of live cells in the order of the list, from the index that starts with these conditions. */
-const walk = (list: List, indexed: Sql[]): Sql =>
-  sql`(select id, key, data_bytes from (${walked(list, indexed)} ${list.limited}) c)`
+const walk = (list: List, indexed: Sql[]): Sql => sql`(${walked(list, indexed)} ${list.limited})`
 
 const walked = ({ key, beyond, inOrder }: List, indexed: Sql[]): Sql =>
   sql`select ${columns}, ${key} as key from cell c where ${all([tier.live, ...indexed, beyond])} ${inOrder}`
 
-/** The columns that the filters and the merge need; never `data`. */
-const columns = sql`c.id, c.data_bytes, c.kind, c.visibility, c.path, c.created_by, c.created_at, c.changed_at,
-  c.deleted_at`
+/** What the wire form, the filters and the merge need. A large `data` is only a pointer until it is written out. */
+const columns = sql`${cellColumns}, c.data_bytes, c.changed_at, c.deleted_at`
 
 const orders = {
   created_at: { 'c.created_at': 'timestamptz', 'c.id': 'uuid' },
