@@ -147,6 +147,7 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
     /scope_kind "shelv"; did you mean shelf\?/,
   ],
   ['a declaration that is null', null as unknown as Method, /declare it/],
+  ['a plain object', { doc: 'x' } as unknown as Method, /declare it with query\(\) or mutation\(\)/],
 ]
 
 describe('a broken declaration stops the start, and the message names method and rule', () => {

@@ -33,7 +33,8 @@ export function wireMethods(
     if (badText(method)) refuse('no caller can send a name with U+0000 or half a letter; rename it.')
     if (method.startsWith('rpc.') && !reserved.includes(method))
       refuse('method names starting with "rpc." are reserved; rename it.')
-    if (typeof action !== 'object' || action === null) refuse('declare it with query() or mutation().')
+    if (typeof action !== 'object' || action === null || !('kind' in action))
+      refuse('declare it with query() or mutation().')
     checkKeys(action, refuse)
     if (action.handler === undefined) continue
     checkValues(action, refuse)

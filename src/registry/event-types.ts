@@ -81,6 +81,8 @@ export type NotificationTypes = {
 const paramsMax = 8192
 /** What the live client itself emits under its own names. */
 const clientEvents = ['open', 'lost', 'closed']
+/** Schemas that no params can fit: `notify` takes an object. */
+const noObjects = ['string', 'number', 'boolean', 'bigint', 'array', 'null', 'undefined', 'enum', 'literal']
 
 export function createNotificationTypes(own: Readonly<Record<string, z.ZodType>>): NotificationTypes {
   const schemas = new Map<string, z.ZodType>(Object.entries(notifications))
@@ -89,6 +91,8 @@ export function createNotificationTypes(own: Readonly<Record<string, z.ZodType>>
     const refuse = refuseEntry('notification', method)
     if (clientEvents.includes(method)) refuse('has the name of an event of the live client; choose another.')
     if (!(schema instanceof z.ZodType)) refuse('must have the schema of its params.')
+    if (noObjects.includes(schema.def.type))
+      refuse('must have the schema of an object, such as z.strictObject.')
     schemas.set(method, schema)
   }
   const flaw: NotificationTypes['flaw'] = (method, params) => {

@@ -94,7 +94,13 @@ describe('a reason', () => {
   })
 
   it('has a name of its own', () => {
-    for (const name of ['cell_not_found', 'rate_limited'])
+    for (const name of [
+      'cell_not_found',
+      'rate_limited',
+      'transport_failed',
+      'connection_lost',
+      'not_connected',
+    ])
       expect(reasons(good, name)).toContain(`"${name}" is built in`)
     for (const name of ['Page', 'page-locked', '', '_x', '1x'])
       expect(reasons(good, name)).toContain('reasons: the reason')
@@ -108,6 +114,8 @@ describe('a notification', () => {
     expect(declare(z.strictObject({ page_id: z.uuid() }))).toBeUndefined()
     for (const schema of [null, {}, undefined, 'x'])
       expect(declare(schema)).toMatch(/"page_changed" must have the schema of its params/)
+    for (const schema of [z.string(), z.array(z.uuid()), z.null()])
+      expect(declare(schema)).toMatch(/"page_changed" must have the schema of an object/)
     expect(declare(z.strictObject({}), 'role_grant_revoke')).toContain('is built in')
     expect(declare(z.strictObject({}), 'closed')).toContain('an event of the live client')
     expect(declare(z.strictObject({}), 'page/changed')).toContain('notifications: the notification')

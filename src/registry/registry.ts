@@ -148,9 +148,14 @@ function selfServiceOf(named: readonly string[], roles: ReadonlyMap<string, Role
   return new Set(named)
 }
 
+/** What the client says by itself; the same name from the service would mean two things. */
+const clientReasons = ['transport_failed', 'connection_lost', 'not_connected']
+const isTaken = (reason: string): boolean =>
+  Object.hasOwn(catalogue, reason) || clientReasons.includes(reason)
+
 function createReasons(own: Readonly<Record<string, unknown>>): ReadonlyMap<string, ReasonSpec> {
   for (const [reason, spec] of Object.entries(own)) {
-    checkName('reason', reason, { builtin: (it) => Object.hasOwn(catalogue, it), own: () => false })
+    checkName('reason', reason, { builtin: isTaken, own: () => false })
     const refuse: Refuse = refuseEntry('reason', reason)
     if (!isPlainObject(spec)) refuse('must be an object with status and message.')
     else checkKeys(refuse, spec, ['status', 'message'])
