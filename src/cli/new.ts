@@ -16,7 +16,9 @@ export const newProject: Command = command({
   args: 1,
   async run({ args: [dir = ''], io, out }) {
     const path = resolve(io.cwd, dir)
-    await mkdir(path, { recursive: true })
+    await mkdir(path, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
+      throw new StartError('cannot_write', `${path} cannot be made (${error.code}): name a new directory.`, 1)
+    })
     if ((await readdir(path)).length > 0)
       throw new StartError('not_empty', `${path} is not empty: name a new directory.`, 1)
     await cp(template, path, { recursive: true })

@@ -193,3 +193,18 @@ describe('completion', () => {
     expect([code, stdout]).toEqual([0, expect.stringContaining('cellkeep completion words')])
   })
 })
+
+it('new refuses a place that is taken, or cannot be made, and says so', async () => {
+  const { code, stdout } = await cellkeep(['new', 'notes'])
+  expect([code, stdout]).toEqual([0, expect.stringContaining('npm install')])
+  expect(await readFile(join(home, 'notes', 'package.json'), 'utf8')).toContain('"name": "notes"')
+  expect(await cellkeep(['new', 'notes'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('not empty'),
+  })
+  for (const path of ['notes/package.json', 'notes/package.json/below'])
+    expect(await cellkeep(['new', path])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('name a new directory'),
+    })
+})
