@@ -93,7 +93,11 @@ describe('a config file that cannot be used ends the start with 78 and its path'
 test.each([
   ['roles', '[{"name": "Editor", "grant_paths": ["admin"]}]', 'roles: the role "Editor" must be'],
   ['actions', '{"cell_get": {}}', 'Action cell_get: a built-in method has this name'],
-  ['actions', '{"mine": {"handler": 1, "rate_limits": 1}}', 'did you mean rate_limit? A declaration may'],
+  [
+    'actions',
+    '{"mine": {"handler": 1, "rate_limits": 1}}',
+    'Action mine: declare it with query() or mutation().',
+  ],
   [
     'reasons',
     '{"page_locked": {"status": 200}}',
