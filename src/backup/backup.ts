@@ -18,6 +18,8 @@ import {
 } from './format.ts'
 
 export type BackedUp = { tables: number; rows: number; bytes: number }
+/** Called with the rows written so far, and with about how many there are. */
+export type OnRows = (written: number, of: number) => void
 
 /**
  * Writes a consistent dump of the service's tables from one snapshot, while the service may run. The file has
@@ -26,7 +28,7 @@ export type BackedUp = { tables: number; rows: number; bytes: number }
  */
 export async function writeBackup(
   connection: Connection,
-  { file, version }: { file: string; version: string },
+  { file, version, onRows = () => {} }: { file: string; version: string; onRows?: OnRows },
 ): Promise<BackedUp> {
   await migrate(connection, { mode: 'check' }).catch((error) => {
     if (!(error instanceof StartError) || error.reason !== 'migration_pending') throw error
@@ -45,7 +47,8 @@ export async function writeBackup(
       const created_at = new Date().toISOString()
       const header: Header = { cellkeep_backup: 1, version, created_at, migrations }
       const target = handle.createWriteStream({ flush: true })
-      await pipeline(Readable.from(dump(client, header, count), { objectMode: false }), createGzip(), target)
+      const lines = dump(client, header, count, onRows)
+      await pipeline(Readable.from(lines, { objectMode: false }), createGzip(), target)
       return { ...count, bytes: target.bytesWritten }
     } catch (error) {
       await handle.close().catch(() => undefined)
@@ -73,7 +76,9 @@ async function* dump(
   client: pg.Client,
   header: Header,
   count: { tables: number; rows: number },
+  onRows: OnRows,
 ): AsyncGenerator<string> {
+  const about = await estimatedRows(client)
   const own = (line: Header | TableStart | End): string => `${marker}${JSON.stringify(line)}\n`
   yield own(header)
   for (const table of backedUpTables()) {
@@ -84,10 +89,21 @@ async function* dump(
     count.tables += 1
     for await (const lines of rowsOf(client, table, columns)) {
       count.rows += lines.length
+      onRows(count.rows, about)
       yield `${lines.join('\n')}\n`
     }
   }
   yield own({ end: true, rows: count.rows })
+}
+
+/** By the statistics of PostgreSQL, which cost nothing to read. */
+async function estimatedRows(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ about: number }>(
+    `select coalesce(sum(greatest(c.reltuples, 0)), 0)::float8 as about
+     from unnest($1::text[]) t (name) join pg_class c on c.oid = to_regclass(t.name)`,
+    [backedUpTables().map(quoted)],
+  )
+  return rows[0]?.about ?? 0
 }
 
 /** Roughly how much is held in memory at a time. */

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import pg from 'pg'
 import { z } from 'zod'
@@ -70,15 +70,20 @@ export async function storedColumns(client: pg.Client, table: string): Promise<s
 /** Far above the largest row; a file of one endless line must not exhaust memory. */
 const lineMaxBytes = 64 * 1024 * 1024
 
+/** The bytes of a file read so far, and its size. */
+export type OnBytes = (read: number, of: number) => void
+
 /** The lines of a backup file. Throws a StartError if it cannot be read or unzipped. */
-export async function* linesOf(file: string): AsyncGenerator<string> {
+export async function* linesOf(file: string, onBytes: OnBytes = () => {}): AsyncGenerator<string> {
   const source = createReadStream(file)
+  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
   const text = createGunzip()
   source.once('error', (error) => text.destroy(error)).pipe(text)
   let rest: Buffer[] = []
   let held = 0
   try {
     for await (const chunk of text as AsyncIterable<Buffer>) {
+      onBytes(source.bytesRead, size)
       let from = 0
       for (let at = chunk.indexOf(0x0a); at >= 0; at = chunk.indexOf(0x0a, from)) {
         yield Buffer.concat([...rest, chunk.subarray(from, at)]).toString('utf8')

@@ -10,6 +10,7 @@ import {
   header,
   linesOf,
   marker,
+  type OnBytes,
   openBackupConnection,
   quoted,
   storedColumns,
@@ -29,8 +30,12 @@ export type Restored = {
  * Loads a backup into a database without accounts and cells: migrates to the schema of the backup, loads the
  * rows in one transaction, then applies the later migrations. Rejects with StartError.
  */
-export async function restoreBackup(connection: Connection, file: string): Promise<Restored> {
-  const lines = linesOf(file)
+export async function restoreBackup(
+  connection: Connection,
+  file: string,
+  onBytes?: OnBytes,
+): Promise<Restored> {
+  const lines = linesOf(file, onBytes)
   try {
     const { migrations, created_at } = headerOf((await lines.next()).value, file)
     await migrate(connection, { upTo: migrations.at(-1) as string }).catch((error) => {

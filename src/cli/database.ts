@@ -4,6 +4,7 @@ import { restoreBackup } from '../backup/restore.ts'
 import { migrate as runMigrations } from '../db/migrate.ts'
 import { version } from '../wire/version.ts'
 import { command } from './command.ts'
+import { withProgress } from './progress.ts'
 import { withDatabase } from './with-service.ts'
 
 export const migrate = command({
@@ -34,7 +35,9 @@ export const backup = command({
   run: ({ args: [name = ''], out, io }) =>
     withDatabase(io, async ({ config, connection }) => {
       const file = resolve(io.cwd, name)
-      const done = await writeBackup(connection, { file, version })
+      const done = await withProgress(io, 'rows', (onRows) =>
+        writeBackup(connection, { file, version, onRows }),
+      )
       const kept = join(config.data_dir, 'cookie_keys')
       const keys = config.cookie_keys ? 'the value of CELLKEEP_COOKIE_KEYS' : kept
       out.result(
@@ -55,7 +58,9 @@ export const restore = command({
     withDatabase(
       io,
       async ({ connection }) => {
-        const done = await restoreBackup(connection, resolve(io.cwd, name))
+        const done = await withProgress(io, 'bytes read', (onBytes) =>
+          restoreBackup(connection, resolve(io.cwd, name), onBytes),
+        )
         out.result(
           done,
           `Restored ${done.rows} rows, as of ${done.created_at}.\nSessions and tokens revoked since then are valid again. Before you start the server, run\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone`,

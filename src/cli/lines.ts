@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { StartError } from '../errors.ts'
 import type { CommandIo } from './output.ts'
+import { withProgress } from './progress.ts'
 
 /** Writes rows as JSON lines to standard output or a new file, and then a summary to standard error. */
 export async function writeLines(
@@ -15,12 +16,17 @@ export async function writeLines(
   const target = typeof out === 'string' ? await file(resolve(io.cwd, out)) : toStdout(io.stdout)
   let count = 0
   let last: unknown
+  // Rows on the terminal show by themselves how far it is.
+  const shown = typeof out === 'string' ? io : { stderr: { write: () => {} } }
   try {
-    for await (const row of rows) {
-      await target.write(`${JSON.stringify(row)}\n`)
-      count += 1
-      last = row
-    }
+    await withProgress(shown, 'rows', async (progress) => {
+      for await (const row of rows) {
+        await target.write(`${JSON.stringify(row)}\n`)
+        count += 1
+        last = row
+        progress(count)
+      }
+    })
   } finally {
     await target.end()
   }

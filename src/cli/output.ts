@@ -6,7 +6,7 @@ import { printable } from '../log/text.ts'
 export type CommandIo = {
   stdin: NodeJS.ReadableStream & { isTTY?: boolean }
   stdout: { write(text: string): unknown }
-  stderr: { write(text: string): unknown }
+  stderr: { write(text: string): unknown; isTTY?: boolean }
   env: Environment
   cwd: string
 }

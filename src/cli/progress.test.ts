@@ -1,0 +1,55 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { afterAll, expect, it } from 'vitest'
+import { emptyDatabase } from '../../test/fresh-database.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { sql } from '../db/db.ts'
+import { toUrl } from '../testing/cluster.ts'
+import { execute } from './main.ts'
+
+const test = await serviceForFile()
+const dir = await mkdtemp(join(tmpdir(), 'ck-progress-'))
+afterAll(() => rm(dir, { recursive: true }))
+const { client } = await test.account()
+await client.cell_create({ data: { label: 'One' } })
+// The share of what is done follows from the statistics of the tables.
+await test.service.app.db.run(sql`analyze`)
+
+/** What erases the line of a terminal. */
+const erase = '\r\u001b[K'
+
+const run = async (args: string[], isTTY: boolean, url = test.databaseUrl) => {
+  let stderr = ''
+  const code = await execute(args, {
+    stdin: Readable.from([]),
+    stdout: { write: () => {} },
+    stderr: { isTTY, write: (text: string) => (stderr += text) },
+    env: { CELLKEEP_DATABASE_URL: url },
+    cwd: dir,
+  })
+  expect(code).toBe(0)
+  return stderr.replaceAll(erase, '<erased>')
+}
+
+it('a terminal sees how far long work is, and nothing is left of it at the end', async () => {
+  const bar = /\[#*\.*\] +\d+ % {2}[\d,]+ /
+  const backup = await run(['backup', 'shown'], true)
+  expect(backup).toMatch(bar)
+  expect(backup).toMatch(/rows<erased>$/)
+  const target = await emptyDatabase()
+  try {
+    const restore = await run(['restore', 'shown'], true, toUrl(target.connection))
+    expect(restore).toMatch(bar)
+    expect(restore).toMatch(/bytes read<erased>$/)
+  } finally {
+    await target.drop()
+  }
+  expect(await run(['audit', 'export', '--out', 'rows'], true)).toMatch(/\d+ rows<erased>\{/)
+})
+
+it('a file or pipe gets nothing of it', async () => {
+  expect(await run(['backup', 'silent'], false)).toBe('')
+  expect(await run(['audit', 'export', '--out', 'silent-rows'], false)).toMatch(/^\{.*\}\n$/)
+})
