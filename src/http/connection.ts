@@ -6,13 +6,13 @@ import { type AnswerLimits, type Holder, smallAnswer, unsent } from './unsent.ts
 export const lingerMs = 1_000
 
 /** Max running requests per connection; further ones wait, and the socket is not read. */
-const runningMax = 32
+const runningMax = 12
 /** With this many requests running on all connections, each connection may run only one. */
-const crowd = 256
+const crowd = 64
 /** Max waiting requests of all connections: one read of 64 KiB may bring two thousand of them. */
 const heldMax = 2_048
 /** Max connections whose refused body is being discarded; further ones are cut at once. */
-const lingeringMax = 64
+const lingeringMax = 16
 /** Answers up to this size are not counted; the number of running requests bounds them. */
 const tinyAnswer = 4_096
 /** A connection with more unsent bytes starts no further request. */
