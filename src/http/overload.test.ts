@@ -75,7 +75,7 @@ function cut(socket: Socket): Promise<unknown> {
 }
 
 describe('requests of one connection', () => {
-  it('begin 32 at a time, in their order, and all are answered', async () => {
+  it('begin 12 at a time, in their order, and all are answered', async () => {
     const socket = await open(test.url)
     const closed = untilClosed(socket)
     const count = 500
@@ -83,14 +83,14 @@ describe('requests of one connection', () => {
     socket.write(get('held').replace('Host: x', 'Host: x\r\nConnection: close'))
     const seen: number[] = []
     while (hits < count) {
-      await expect.poll(() => held.length, patient).toBe(Math.min(32, count - hits))
+      await expect.poll(() => held.length, patient).toBe(Math.min(12, count - hits))
       // Any further request would have begun by the time another client gets its answer.
       expect((await send(test.url, { path: '/health' })).status).toBe(200)
       seen.push(held.length)
       for (const release of held.splice(0)) release()
       await expect.poll(() => hits, patient).toBe(seen.reduce((a, b) => a + b))
     }
-    expect(Math.max(...seen)).toBe(32)
+    expect(Math.max(...seen)).toBe(12)
     expect(statuses(await closed)).toEqual(Array(count).fill(200))
   })
 
