@@ -2,6 +2,7 @@ import { lockLiveAccount } from '../accounts/locks.ts'
 import { account, operation, type Words } from '../core/operation.ts'
 import { Uuid } from '../wire/types.ts'
 import { makeToken, refuseUnknownMethods, TokenInput } from './account_token_create.ts'
+import { scopeNamed } from './tokens.ts'
 
 /** Like `account_token_create`; only the result has the secret. */
 export const createToken = operation({
@@ -36,9 +37,7 @@ export const createToken = operation({
 
 function toScope({ '--scope': scope }: Words) {
   if (typeof scope !== 'string') throw new TypeError('Name its --scope.')
-  return scope === 'full' || scope === 'read_only'
-    ? { kind: scope }
-    : { kind: 'methods', methods: scope.split(',') }
+  return scopeNamed(scope)
 }
 
 function toLifetime({ '--days': days, '--eternal': eternal }: Words) {

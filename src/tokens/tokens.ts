@@ -37,3 +37,9 @@ export const TokenName = z
   .trim()
   .check(characters(1, nameMax))
   .meta(lengths(1, nameMax))
+
+/** The scope that a command names: `full`, `read_only`, or methods separated by commas. */
+export const scopeNamed = (text: string) =>
+  text === 'full' || text === 'read_only'
+    ? ({ kind: text } as const)
+    : ({ kind: 'methods', methods: text.split(',') } as const)

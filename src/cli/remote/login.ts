@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { createClient } from '../../client/client.ts'
+import { scopeNamed } from '../../tokens/tokens.ts'
 import { type Command, command, WrongUsage } from '../command.ts'
 import type { CommandIo } from '../output.ts'
 import { readPassword } from '../password.ts'
@@ -34,7 +35,7 @@ export const login: Command = command({
       try {
         return await client.account_token_create({
           name: `cellkeep on ${hostname()}`.slice(0, 60),
-          scope: scopeOf(options.scope),
+          scope: scopeNamed(options.scope),
           lifetime: { kind: 'ttl', days },
         })
       } finally {
@@ -77,8 +78,3 @@ async function askUsername({ stdin, stderr }: CommandIo, url: string): Promise<s
   lines.close()
   return name.trim()
 }
-
-const scopeOf = (scope: string) =>
-  scope === 'full' || scope === 'read_only'
-    ? ({ kind: scope } as const)
-    : ({ kind: 'methods', methods: scope.split(',') } as const)

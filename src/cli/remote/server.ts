@@ -1,10 +1,10 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { actions } from '../../actions.ts'
 import { CellkeepError, TransportError } from '../../client/client.ts'
 import { loadConfig } from '../../config/file.ts'
 import { type Reason, ServiceError, StartError } from '../../errors.ts'
+import { readPrivateFile, replacePrivateFile } from '../../files/private-file.ts'
 import { meant } from '../../wire/closest.ts'
 import type { CommandIo } from '../output.ts'
 
@@ -36,27 +36,29 @@ export async function tokenFor(io: CommandIo, url: string): Promise<string | und
 const file = ({ env }: CommandIo): string =>
   join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'cellkeep', 'credentials.json')
 
+const keptMax = 65_536
+
 export async function readKept(io: CommandIo): Promise<Record<string, Kept>> {
   const path = file(io)
-  try {
-    return JSON.parse(await readFile(path, 'utf8')) as Record<string, Kept>
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
-    throw new StartError(
+  const read = await readPrivateFile(path, keptMax)
+  if ('missing' in read) return {}
+  const unreadable = (problem: string): StartError =>
+    new StartError(
       'credentials_unreadable',
-      `${path} cannot be read: ${(error as Error).message}. Delete it and run \`cellkeep login\` again.`,
+      `${path} ${problem}. Delete it and run \`cellkeep login\` again.`,
       1,
     )
+  if ('problem' in read) throw unreadable(read.problem)
+  try {
+    return JSON.parse(read.content) as Record<string, Kept>
+  } catch {
+    throw unreadable('does not hold JSON')
   }
 }
 
-/** Replaces the file in one step, so that a reader never sees half of it; only its owner can read it. */
 export async function writeKept(io: CommandIo, kept: Record<string, Kept>): Promise<string> {
   const path = file(io)
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  const part = `${path}.${process.pid}`
-  await writeFile(part, `${JSON.stringify(kept, null, 2)}\n`, { mode: 0o600 })
-  await rename(part, path)
+  await replacePrivateFile(path, `${JSON.stringify(kept, null, 2)}\n`)
   return path
 }
 

@@ -2,7 +2,7 @@ import type { AuditEvent } from '../../audit/entry.ts'
 import { AuditStreamError, auditStream } from '../../client/audit-stream.ts'
 import { createClient } from '../../client/client.ts'
 import { type Reason, StartError } from '../../errors.ts'
-import { printable } from '../../log/text.ts'
+import { fieldText, printable } from '../../log/text.ts'
 import { type Command, command, WrongUsage } from '../command.ts'
 import { meaningOf } from '../refusal.ts'
 import { asked, serverUrl, tokenFor } from './server.ts'
@@ -46,12 +46,9 @@ export const tail: Command = command({
 function lineOf({ seq, created_at, event_type, outcome, metadata, ...ids }: AuditEvent): string {
   const { id: _, ip, ...parties } = ids
   const fields = Object.entries({ ...parties, ip, ...metadata }).filter(([, value]) => value !== null)
-  const words = fields.map(
-    ([key, value]) =>
-      ` ${key.replace(/_id$/, '')}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
-  )
+  const words = fields.map(([key, value]) => fieldText(key.replace(/_id$/, ''), value))
   const mark = outcome === 'failure' ? ' FAILED' : ''
-  return `${created_at.slice(11, 19)} ${seq} ${printable(`${event_type}${mark}${words.join('')}`)}\n`
+  return `${created_at.slice(11, 19)} ${seq} ${printable(event_type)}${mark}${words.join('')}\n`
 }
 
 const ends: Readonly<Record<string, string>> = {
