@@ -13,14 +13,14 @@ export type PrivateFile = { content: string } | { problem: string; missing?: tru
 
 /**
  * Reads and trims a file that only its owner may read and that nobody else can have put there: a regular file, no
- * symlink, mode 0600 or 0400, at most 4 KiB, not empty; file and directory belong to us or to root. Anything else
- * is a `problem`; never throws.
+ * symlink, mode 0600 or 0400, at most `max` bytes, not empty; file and directory belong to us or to root. Anything
+ * else is a `problem`; never throws.
  */
-export async function readPrivateFile(path: string): Promise<PrivateFile> {
+export async function readPrivateFile(path: string, max = maxBytes): Promise<PrivateFile> {
   try {
     const directory = await openDirectory(dirname(path))
     try {
-      return await readWithin(directory, path)
+      return await readWithin(directory, path, max)
     } finally {
       await directory.close()
     }
@@ -31,7 +31,7 @@ export async function readPrivateFile(path: string): Promise<PrivateFile> {
   }
 }
 
-async function readWithin({ risk, within }: OpenDirectory, path: string): Promise<PrivateFile> {
+async function readWithin({ risk, within }: OpenDirectory, path: string, max: number): Promise<PrivateFile> {
   // O_NONBLOCK: opening a pipe must not wait for a writer.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const file = await open(within(basename(path)), flags)
@@ -47,8 +47,8 @@ async function readWithin({ risk, within }: OpenDirectory, path: string): Promis
     if (rights !== 0o600 && rights !== 0o400) {
       return { problem: `has mode ${rights.toString(8).padStart(4, '0')}; it must be 0600 or 0400` }
     }
-    if (size > maxBytes) return { problem: 'is larger than 4 KiB' }
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0)
+    if (size > max) return { problem: `is larger than ${max / 1024} KiB` }
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(max), 0, max, 0)
     const content = buffer.toString('utf8', 0, bytesRead).trim()
     return content === '' ? { problem: 'is empty' } : { content }
   } finally {

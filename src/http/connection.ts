@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { type AnswerLimits, type Holder, smallAnswer, unsent } from './unsent.ts'
+import { smallBody } from './exchange.ts'
+import { type AnswerLimits, type Holder, unsent } from './unsent.ts'
 
 /** How long the rest of a refused body is discarded, so that the client can read the answer before the cut. */
 export const lingerMs = 1_000
@@ -202,7 +203,7 @@ export class Connection implements Holder {
 
   #begin(request: IncomingMessage, response: ServerResponse): void {
     this.#all.running += 1
-    if (Number(request.headers['content-length'] ?? 0) > smallAnswer) process.nextTick(keepUnread, request)
+    if (Number(request.headers['content-length'] ?? 0) > smallBody) process.nextTick(keepUnread, request)
     this.#all.start(this, request, response)
   }
 

@@ -10,7 +10,7 @@ import type { Config } from '../config/config.ts'
 import { settings } from '../config/table.ts'
 import type { Service } from '../service.ts'
 import { type Connection, Connections, lingerMs } from './connection.ts'
-import { type EdgeReply, type EdgeRequest, requestHead, type StreamBody } from './exchange.ts'
+import { type EdgeReply, type EdgeRequest, requestHead, type StreamBody, smallBody } from './exchange.ts'
 import { RequestBodies } from './request-body.ts'
 import { smallAnswer } from './unsent.ts'
 
@@ -192,7 +192,7 @@ export function send(
 /** Whether a long rest of the body is unread; a chunked one may never end. */
 const isLongUnread = ({ complete, headers }: IncomingMessage): boolean =>
   !complete &&
-  (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > smallAnswer)
+  (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > smallBody)
 
 /** Discards the rest of the body for a while: cutting at once sends a reset, and many clients then lose the answer. */
 function swallow(connection: Connection, request: IncomingMessage, response: ServerResponse): void {

@@ -4,11 +4,14 @@ import type { DestinationStream } from 'pino'
 export const textLines = (out: { write(text: string): unknown }): DestinationStream => ({
   write(line) {
     const { time, level, msg = '', err, ...fields } = JSON.parse(line) as Record<string, unknown>
-    const rest = Object.entries(fields).map(([key, value]) => ` ${key}=${shown(value)}`)
+    const rest = Object.entries(fields).map(([key, value]) => fieldText(key, value))
     const head = `${time} ${String(level).toUpperCase().padEnd(5)} ${printable(String(msg))}`
     out.write(`${head}${rest.join('')}${trace(err)}\n`)
   },
 })
+
+/** ` key=value`; a value that is not one plain word is quoted. */
+export const fieldText = (key: string, value: unknown): string => ` ${key}=${shown(value)}`
 
 function shown(value: unknown): string {
   const isPlain = typeof value === 'string' && /^[^\s"=\p{C}]+$/u.test(value)
