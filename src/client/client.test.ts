@@ -1,30 +1,15 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  describe,
-  expect,
-  expectTypeOf,
-  it,
-  onTestFinished,
-  vi,
-} from 'vitest'
+import { afterEach, describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { cutOff, page, reverseProxy } from '../../test/helpers/reverse-proxy.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { auditStream } from './audit-stream.ts'
 import { CellkeepError, createClient, TransportError } from './client.ts'
 
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService()
-  ada = await test.account()
-})
-afterAll(() => test.close())
+const test = await serviceForFile()
+const ada = await test.account()
 afterEach(() => void vi.restoreAllMocks())
 
 const badGateway = page(502, '<html>502 Bad Gateway</html>', { 'content-type': 'text/html' })

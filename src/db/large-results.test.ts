@@ -1,8 +1,7 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import pg from 'pg'
+import type { Socket } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
+import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { type Database, openDatabase, sql } from './db.ts'
 
 const mebibyte = 1_048_576
@@ -41,9 +40,7 @@ function release(letter: string): void {
 
 beforeAll(async () => {
   database = await migratedDatabase()
-  const { host, port, user, database: name, password } = new pg.Client(database.connection)
-  const server = createServer((near) => {
-    const far = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
+  const proxy = await postgresProxy(database.connection, (near, far) => {
     const line: Line = { near, kept: [], passed: 0, letter: '', isHeld: false }
     lines.push(line)
     near.on('data', (chunk) => {
@@ -51,21 +48,12 @@ beforeAll(async () => {
       far.write(chunk)
     })
     far.on('data', (chunk: Buffer) => pass(line, chunk))
-    near.on('close', () => far.destroy()).on('error', () => {})
-    far.on('close', () => near.destroy()).on('error', () => {})
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const connection = {
-    host: '127.0.0.1',
-    port: (server.address() as AddressInfo).port,
-    user: user as string,
-    database: name as string,
-    ...(typeof password === 'string' && { password }),
-  }
+  })
+  const { connection } = proxy
   db = openDatabase({ connection, poolMax: 3, statementTimeoutMs: 60_000, onError: () => {} })
   close = async () => {
     await db.close()
-    server.close()
+    await proxy.close()
     await database.drop()
   }
 })

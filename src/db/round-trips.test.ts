@@ -1,8 +1,6 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
-import pg from 'pg'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { migratedDatabase } from '../../test/fresh-database.ts'
+import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { openDatabase, sql } from './db.ts'
 
 /** How often the client waits for the server: all messages sent before an answer are one round trip. */
@@ -11,11 +9,8 @@ import { openDatabase, sql } from './db.ts'
 const holdMs = 30
 
 let trips = 0
-let close: () => Promise<void>
 const database = await migratedDatabase()
-const { host, port, user, database: name, password } = new pg.Client(database.connection)
-const server = createServer((near) => {
-  const far = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
+const proxy = await postgresProxy(database.connection, (near, far) => {
   let hasAnswered = true
   near.on('data', (chunk) => {
     if (hasAnswered) trips += 1
@@ -28,26 +23,13 @@ const server = createServer((near) => {
       near.write(chunk)
     }, holdMs),
   )
-  near.on('close', () => far.destroy()).on('error', () => {})
-  far.on('close', () => near.destroy()).on('error', () => {})
-}).listen(0, '127.0.0.1')
-await once(server, 'listening')
-const connection = {
-  host: '127.0.0.1',
-  port: (server.address() as AddressInfo).port,
-  user: user ?? '',
-  database: name ?? '',
-  ...(password && { password }),
-}
+})
+const { connection } = proxy
 const db = openDatabase({ connection, poolMax: 1, statementTimeoutMs: 10_000, onError: () => {} })
-close = async () => {
-  await db.close()
-  server.close()
-  await once(server, 'close')
-}
 await db.run(sql`create table note (text text)`)
 afterAll(async () => {
-  await close()
+  await db.close()
+  await proxy.close()
   await database.drop()
 })
 beforeEach(() => {

@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestService, testService } from '../testing/index.ts'
+import { describe, expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { testService } from '../testing/index.ts'
 
-let test: TestService
-beforeAll(async () => {
-  test = await testService({ home_page: true })
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ home_page: true })
 
 const get = (headers: Record<string, string> = {}, method = 'GET') =>
   fetch(`${test.url}/`, { headers, method })

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket, outcomeOf } from '../../test/helpers/sockets.ts'
 import { query } from '../core/action.ts'
 import { unsent } from '../http/unsent.ts'
-import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 const mebibyte = 1_048_576
 const patient = { timeout: 30_000 }
@@ -18,13 +18,8 @@ const actions = {
   }),
 }
 
-let test: TestService
-let ada: TestAccount
-beforeAll(async () => {
-  test = await testService({ actions, unsent_max: 32 * mebibyte, answer_stall_ms: 1_000 })
-  ada = await test.account()
-})
-afterAll(() => test.close())
+const test = await serviceForFile({ actions, unsent_max: 32 * mebibyte, answer_stall_ms: 1_000 })
+const ada = await test.account()
 
 const open = () => openSocket(test.url, { cookie: ada.cookie })
 

@@ -1,0 +1,32 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import pg from 'pg'
+import type { Connection } from '../../src/db/connection.ts'
+
+/** A proxy in front of a database: `wire` passes on, or holds, what the two ends of each connection send. */
+export async function postgresProxy(
+  database: Connection,
+  wire: (near: Socket, far: Socket) => void,
+): Promise<{ connection: Connection; close(): Promise<void> }> {
+  const { host, port, user, database: name, password } = new pg.Client(database)
+  const server = createServer((near) => {
+    const far = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
+    wire(near, far)
+    near.on('close', () => far.destroy()).on('error', () => {})
+    far.on('close', () => near.destroy()).on('error', () => {})
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    connection: {
+      host: '127.0.0.1',
+      port: (server.address() as AddressInfo).port,
+      user: user ?? '',
+      database: name ?? '',
+      ...(typeof password === 'string' && { password }),
+    },
+    close: async () => {
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
