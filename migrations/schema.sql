@@ -12,13 +12,79 @@ create table account (
   updated_at timestamp(3) with time zone not null default now(),
   updated_by uuid,
   deleted_at timestamp(3) with time zone,
-  deleted_by uuid
+  deleted_by uuid,
+  hash_foreign boolean not null default false
 );
 
 create table account_address (
   account_id uuid not null,
   address text collate "C" not null,
   last_at timestamp(3) with time zone not null default now()
+);
+
+create table account_import (
+  source text collate "C" not null,
+  external_id text collate "C" not null,
+  account_id uuid not null
+);
+
+create table account_link (
+  id uuid not null default gen_random_uuid(),
+  account_id uuid not null,
+  provider text collate "C" not null,
+  issuer text collate "C" not null,
+  subject text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  last_used_at timestamp(3) with time zone
+);
+
+create table account_passkey (
+  id text collate "C" not null,
+  account_id uuid not null,
+  public_key bytea not null,
+  counter bigint not null,
+  transports text[] collate "C",
+  device text collate "C" not null,
+  backed_up boolean not null,
+  aaguid uuid,
+  first_factor boolean not null,
+  second_factor boolean not null,
+  rp_id text collate "C" not null,
+  name text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  last_used_at timestamp(3) with time zone
+);
+
+create table account_recovery_code (
+  account_id uuid not null,
+  code_hash text collate "C" not null
+);
+
+create table account_ticket (
+  id uuid not null default gen_random_uuid(),
+  purpose text collate "C" not null,
+  token_hash text collate "C" not null,
+  account_id uuid,
+  invite_id uuid,
+  email text collate "C",
+  email_key text collate "C",
+  delivery text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  created_by uuid,
+  expires_at timestamp(3) with time zone not null,
+  used_at timestamp(3) with time zone,
+  voided_at timestamp(3) with time zone
+);
+
+create table account_totp (
+  id uuid not null default gen_random_uuid(),
+  account_id uuid not null,
+  secret_sealed text collate "C" not null,
+  session_id text collate "C",
+  last_step bigint not null default 0,
+  created_at timestamp(3) with time zone not null default now(),
+  confirmed_at timestamp(3) with time zone,
+  last_used_at timestamp(3) with time zone
 );
 
 create table actor (
@@ -43,14 +109,16 @@ create table api_token (
   created_at timestamp(3) with time zone not null default now(),
   expires_at timestamp(3) with time zone,
   last_used_at timestamp(3) with time zone,
-  last_used_ip text collate "C"
+  last_used_ip text collate "C",
+  strong boolean not null default false
 );
 
 create table app_settings (
   id integer not null default 1,
   open_signup boolean not null default false,
   updated_at timestamp(3) with time zone,
-  updated_by uuid
+  updated_by uuid,
+  import_floor_ms integer
 );
 
 create table audit_cell (
@@ -92,7 +160,10 @@ create table auth_session (
   id text collate "C" not null,
   account_id uuid not null,
   created_at timestamp(3) with time zone not null default now(),
-  expires_at timestamp(3) with time zone not null
+  expires_at timestamp(3) with time zone not null,
+  authenticated_at timestamp(3) with time zone not null default now(),
+  methods text[] collate "C" not null default '{}'::text[],
+  strong boolean not null default false
 );
 
 create table bootstrap_lock (
@@ -172,6 +243,26 @@ create unlogged table limiter_charge (
   expires_at timestamp(3) with time zone not null
 );
 
+create table message_outbox (
+  id uuid not null default gen_random_uuid(),
+  purpose text collate "C" not null,
+  notice text collate "C",
+  account_id uuid,
+  invite_id uuid,
+  ticket_id uuid,
+  to_address text collate "C",
+  link_sealed text collate "C",
+  locale text collate "C" not null,
+  state text collate "C" not null default 'queued'::text,
+  attempts integer not null default 0,
+  error text collate "C",
+  created_at timestamp(3) with time zone not null default now(),
+  next_attempt_at timestamp(3) with time zone default now(),
+  leased_until timestamp(3) with time zone,
+  expires_at timestamp(3) with time zone not null,
+  finished_at timestamp(3) with time zone
+);
+
 create table role_grant (
   id uuid not null default gen_random_uuid(),
   actor_id uuid not null,
@@ -221,11 +312,46 @@ create table schema_migration (
   applied_at timestamp(3) with time zone not null default now()
 );
 
+create unlogged table sign_in_flow (
+  id text collate "C" not null,
+  kind text collate "C" not null,
+  account_id uuid,
+  session_id text collate "C",
+  provider text collate "C",
+  intent text collate "C",
+  challenge text collate "C",
+  methods text[] collate "C",
+  invite_id uuid,
+  attempts integer not null default 0,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone not null
+);
+
+create table username_reservation (
+  username text collate "C" not null,
+  account_id uuid not null,
+  until timestamp(3) with time zone
+);
+
 alter table account add constraint account_email_folded CHECK ((email IS NULL) = (email_key IS NULL));
 alter table account add constraint account_username_lower CHECK (username = lower(username));
 alter table account add constraint account_pkey PRIMARY KEY (id);
 alter table account add constraint account_username_key UNIQUE (username);
 alter table account_address add constraint account_address_pkey PRIMARY KEY (account_id, address);
+alter table account_import add constraint account_import_pkey PRIMARY KEY (source, external_id);
+alter table account_link add constraint account_link_pkey PRIMARY KEY (id);
+alter table account_link add constraint account_link_identity_key UNIQUE (issuer, subject);
+alter table account_link add constraint account_link_provider_key UNIQUE (account_id, provider);
+alter table account_passkey add constraint account_passkey_device CHECK (device = ANY (ARRAY['single'::text, 'synced'::text]));
+alter table account_passkey add constraint account_passkey_pkey PRIMARY KEY (id);
+alter table account_recovery_code add constraint account_recovery_code_pkey PRIMARY KEY (account_id, code_hash);
+alter table account_ticket add constraint account_ticket_delivery CHECK (delivery = ANY (ARRAY['mailed'::text, 'revealed'::text]));
+alter table account_ticket add constraint account_ticket_email_folded CHECK ((email IS NULL) = (email_key IS NULL));
+alter table account_ticket add constraint account_ticket_end CHECK (num_nonnulls(used_at, voided_at) <= 1);
+alter table account_ticket add constraint account_ticket_owner CHECK (num_nonnulls(account_id, invite_id) = 1);
+alter table account_ticket add constraint account_ticket_pkey PRIMARY KEY (id);
+alter table account_ticket add constraint account_ticket_token_key UNIQUE (token_hash);
+alter table account_totp add constraint account_totp_pkey PRIMARY KEY (id);
 alter table actor add constraint actor_pkey PRIMARY KEY (id);
 alter table api_token add constraint api_token_scope_object CHECK (jsonb_typeof(scope) = 'object'::text);
 alter table api_token add constraint api_token_pkey PRIMARY KEY (id);
@@ -272,6 +398,9 @@ alter table invite add constraint invite_username_lower CHECK (username = lower(
 alter table invite add constraint invite_pkey PRIMARY KEY (id);
 alter table limiter_charge add constraint limiter_charge_counts CHECK (charges > 0);
 alter table limiter_charge add constraint limiter_charge_pkey PRIMARY KEY (id);
+alter table message_outbox add constraint message_outbox_done CHECK ((state = 'queued'::text) = (finished_at IS NULL) AND (state = 'queued'::text OR to_address IS NULL AND link_sealed IS NULL));
+alter table message_outbox add constraint message_outbox_state CHECK (state = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'suppressed'::text]));
+alter table message_outbox add constraint message_outbox_pkey PRIMARY KEY (id);
 alter table role_grant add constraint role_grant_reason_revoked CHECK (revoked_reason IS NULL OR revoked_at IS NOT NULL);
 alter table role_grant add constraint role_grant_scope_paired CHECK ((scope_kind IS NULL) = (scope_id IS NULL));
 alter table role_grant add constraint role_grant_pkey PRIMARY KEY (id);
@@ -282,7 +411,16 @@ alter table role_grant_offer add constraint role_grant_offer_scope_paired CHECK 
 alter table role_grant_offer add constraint role_grant_offer_pkey PRIMARY KEY (offer_id);
 alter table role_scope_destroyed add constraint role_scope_destroyed_pkey PRIMARY KEY (scope_kind, scope_id);
 alter table schema_migration add constraint schema_migration_pkey PRIMARY KEY (name);
+alter table sign_in_flow add constraint sign_in_flow_pkey PRIMARY KEY (id);
+alter table username_reservation add constraint username_reservation_pkey PRIMARY KEY (username);
 alter table account_address add constraint account_address_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table account_import add constraint account_import_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table account_link add constraint account_link_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table account_passkey add constraint account_passkey_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table account_recovery_code add constraint account_recovery_code_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table account_ticket add constraint account_ticket_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table account_ticket add constraint account_ticket_invite_id_fkey FOREIGN KEY (invite_id) REFERENCES invite(id) ON DELETE CASCADE;
+alter table account_totp add constraint account_totp_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table actor add constraint actor_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table api_token add constraint api_token_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table auth_session add constraint auth_session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
@@ -297,15 +435,28 @@ alter table cell_item add constraint cell_item_child_id_fkey FOREIGN KEY (child_
 alter table cell_item add constraint cell_item_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES cell(id) ON DELETE CASCADE;
 alter table cell_usage add constraint cell_usage_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table invite add constraint invite_claimed_by_fkey FOREIGN KEY (claimed_by) REFERENCES account(id) ON DELETE SET NULL;
+alter table message_outbox add constraint message_outbox_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table message_outbox add constraint message_outbox_invite_id_fkey FOREIGN KEY (invite_id) REFERENCES invite(id) ON DELETE CASCADE;
 alter table role_grant add constraint role_grant_actor_id_fkey FOREIGN KEY (actor_id) REFERENCES actor(id) ON DELETE CASCADE;
 alter table role_grant add constraint role_grant_source_offer_id_fkey FOREIGN KEY (source_offer_id) REFERENCES role_grant_offer(offer_id) ON DELETE SET NULL;
 alter table role_grant_offer add constraint role_grant_offer_result_fkey FOREIGN KEY (resulting_role_grant_id) REFERENCES role_grant(id) ON DELETE SET NULL;
 alter table role_grant_offer add constraint role_grant_offer_to_account_id_fkey FOREIGN KEY (to_account_id) REFERENCES account(id) ON DELETE CASCADE;
 alter table role_grant_offer add constraint role_grant_offer_to_actor_id_fkey FOREIGN KEY (to_actor_id) REFERENCES actor(id) ON DELETE CASCADE;
+alter table sign_in_flow add constraint sign_in_flow_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
+alter table username_reservation add constraint username_reservation_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE;
 
 CREATE INDEX account_address_last ON account_address USING btree (last_at);
 CREATE INDEX account_created ON account USING btree (created_at, id);
 CREATE UNIQUE INDEX account_email_key ON account USING btree (email_key) WHERE email_key IS NOT NULL;
+CREATE INDEX account_hash_foreign ON account USING btree (id) WHERE hash_foreign;
+CREATE INDEX account_import_account ON account_import USING btree (account_id);
+CREATE INDEX account_passkey_account ON account_passkey USING btree (account_id, created_at, id);
+CREATE INDEX account_ticket_account ON account_ticket USING btree (account_id, purpose, created_at, id);
+CREATE INDEX account_ticket_created ON account_ticket USING btree (created_at, id);
+CREATE INDEX account_ticket_expires ON account_ticket USING btree (expires_at);
+CREATE INDEX account_ticket_invite ON account_ticket USING btree (invite_id);
+CREATE UNIQUE INDEX account_totp_confirmed ON account_totp USING btree (account_id) WHERE confirmed_at IS NOT NULL;
+CREATE UNIQUE INDEX account_totp_pending ON account_totp USING btree (account_id) WHERE confirmed_at IS NULL;
 CREATE INDEX actor_account ON actor USING btree (account_id, created_at, id);
 CREATE INDEX actor_name ON actor USING btree (name_key, id) WHERE deleted_at IS NULL;
 CREATE INDEX api_token_account ON api_token USING btree (account_id, created_at, id);
@@ -349,6 +500,11 @@ CREATE UNIQUE INDEX invite_open_email ON invite USING btree (email_key) WHERE em
 CREATE UNIQUE INDEX invite_open_username ON invite USING btree (username) WHERE username IS NOT NULL AND claimed_at IS NULL;
 CREATE INDEX limiter_charge_bucket ON limiter_charge USING btree (limiter, key, expires_at);
 CREATE INDEX limiter_charge_expires ON limiter_charge USING btree (expires_at);
+CREATE INDEX message_outbox_account ON message_outbox USING btree (account_id) WHERE account_id IS NOT NULL;
+CREATE INDEX message_outbox_created ON message_outbox USING btree (created_at, id);
+CREATE INDEX message_outbox_due ON message_outbox USING btree (next_attempt_at) WHERE state = 'queued'::text;
+CREATE INDEX message_outbox_invite ON message_outbox USING btree (invite_id) WHERE invite_id IS NOT NULL;
+CREATE INDEX message_outbox_ticket ON message_outbox USING btree (ticket_id) WHERE ticket_id IS NOT NULL;
 CREATE INDEX role_grant_actor ON role_grant USING btree (actor_id);
 CREATE UNIQUE INDEX role_grant_live ON role_grant USING btree (actor_id, role, scope_kind, scope_id) NULLS NOT DISTINCT WHERE revoked_at IS NULL AND closed_at IS NULL;
 CREATE INDEX role_grant_live_global ON role_grant USING btree (role) WHERE revoked_at IS NULL AND closed_at IS NULL AND scope_id IS NULL;
@@ -364,6 +520,9 @@ CREATE INDEX role_grant_offer_result ON role_grant_offer USING btree (resulting_
 CREATE INDEX role_grant_offer_to ON role_grant_offer USING btree (to_account_id, created_at, offer_id);
 CREATE INDEX role_grant_offer_to_actor ON role_grant_offer USING btree (to_actor_id) WHERE to_actor_id IS NOT NULL;
 CREATE INDEX role_grant_source ON role_grant USING btree (source_offer_id) WHERE source_offer_id IS NOT NULL;
+CREATE INDEX sign_in_flow_account ON sign_in_flow USING btree (account_id, created_at);
+CREATE INDEX sign_in_flow_expires ON sign_in_flow USING btree (expires_at);
+CREATE INDEX username_reservation_account ON username_reservation USING btree (account_id);
 
 create function audit_insert(entries json) returns void
 language plpgsql volatile parallel unsafe
