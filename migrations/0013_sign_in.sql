@@ -102,8 +102,8 @@ create table if not exists account_totp (
   confirmed_at timestamptz(3),
   last_used_at timestamptz(3)
 );
-create unique index if not exists account_totp_confirmed on account_totp (account_id) where confirmed_at is not null;
-create unique index if not exists account_totp_pending on account_totp (account_id) where confirmed_at is null;
+-- One in use and one about to replace it.
+create unique index if not exists account_totp_account on account_totp (account_id, (confirmed_at is null));
 
 create table if not exists account_recovery_code (
   account_id uuid not null references account (id) on delete cascade,

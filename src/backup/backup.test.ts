@@ -47,6 +47,25 @@ await db.run(sql`
   where source_offer_id = offer_id`)
 await db.run(sql`insert into role_scope_destroyed values ('team', ${ada.id}::uuid)`)
 await db.run(sql`insert into account_address (account_id, address) values (${ada.id}::uuid, '203.0.113.7')`)
+await db.run(sql`
+  insert into account_ticket (purpose, token_hash, account_id, delivery, expires_at)
+  values ('password_reset', 'hash', ${ada.id}::uuid, 'revealed', now())`)
+await db.run(sql`
+  insert into message_outbox (purpose, account_id, to_address, locale, expires_at)
+  values ('notice', ${ada.id}::uuid, 'é@x.io', 'en', now())`)
+await db.run(
+  sql`insert into account_totp (account_id, secret_sealed) values (${ada.id}::uuid, 'v1.key.iv.text')`,
+)
+await db.run(sql`insert into account_recovery_code values (${ada.id}::uuid, 'hash')`)
+await db.run(sql`
+  insert into account_passkey
+    (id, account_id, public_key, counter, device, backed_up, first_factor, second_factor, rp_id, name)
+  values ('key', ${ada.id}::uuid, '\\x00ff', 1, 'single', false, true, true, 'x.io', ${awkward})`)
+await db.run(sql`
+  insert into account_link (account_id, provider, issuer, subject)
+  values (${ada.id}::uuid, 'staff', 'https://x.io', ${awkward})`)
+await db.run(sql`insert into username_reservation values ('lovelace', ${ada.id}::uuid)`)
+await db.run(sql`insert into account_import values ('users', '1', ${ada.id}::uuid)`)
 await db.run(sql`select audit_number(5)`)
 const whole = join(dir, 'whole')
 await writeBackup(source(), { file: whole, version: '1.2.3' })

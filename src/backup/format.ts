@@ -26,8 +26,8 @@ export type End = z.infer<typeof end>
 
 export const marker = '#'
 
-/** Migrations come from the restoring version; limiter charges and audit losses are only of current interest. */
-const notKept = ['schema_migration', 'limiter_charge', 'audit_loss']
+/** Migrations come from the restoring version; the others are only of current interest. */
+const notKept = ['schema_migration', 'limiter_charge', 'audit_loss', 'sign_in_flow']
 
 /** The service's own tables; a consumer's tables in the same database are not backed up. */
 export const backedUpTables = (): string[] =>
