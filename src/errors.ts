@@ -94,6 +94,7 @@ const reasons = {
   invalid_query_params: { code: -32602, doc: 'The query breaks its schema; see `issues`.' },
   schema_drift: { code: -32007, doc: 'Readiness: the database lacks a column or a migration.' },
   db_unreachable: { code: -32007, doc: 'Readiness: the database does not answer.' },
+  db_read_only: { code: -32007, doc: 'Readiness: the database is a standby and takes no writes.' },
 
   invalid_credentials: { code: -32001, doc: 'Unknown account or wrong password.' },
   already_bootstrapped: { code: -32002, doc: 'Bootstrap works only once and has been done.' },
