@@ -8,6 +8,7 @@ import { accountKey, crowdOf, keyAt } from '../limits/limiters.ts'
 import { seenToday } from '../sessions/addresses.ts'
 import { Password, PasswordProvided } from './formats.ts'
 import { lockIfLive } from './locks.ts'
+import { refuseWeak } from './new-password.ts'
 
 const auth = { account: 'required', actor: 'none', credential_types: ['session'] } as const
 type Context = RouteContext<typeof auth>
@@ -25,6 +26,7 @@ export const password = route({
   errors: ['rate_limited', 'busy', 'invalid_credentials', 'authentication_required', 'account_vanished'],
   async handler({ current_password, new_password }, context) {
     const { app, account, ip } = context
+    refuseWeak(app, 'invalid_request_body', ['new_password', new_password], account)
     const from = crowdOf(ip)
     return await context.attempt(['invalid_credentials'], async (hold) => {
       await hold.ip()
