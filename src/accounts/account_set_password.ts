@@ -20,7 +20,7 @@ export const setPassword = operation({
     const locked = await lockLiveAccount(db, account_id, fail)
     refuseWeak(app, 'invalid_params', ['password', password], locked)
     await db.run(sql`
-      update account set password_hash = ${password_hash}, updated_at = now(), updated_by = ${by}::uuid
+      update account set password_hash = ${password_hash}, hash_foreign = false, updated_at = now(), updated_by = ${by}::uuid
       where id = ${account_id}::uuid`)
     const ended = await endCredentials(db, account_id)
     audit('password_change', { ...ended, ...detail }, { target_account_id: account_id })

@@ -78,7 +78,7 @@ async function change(
     if (!isLive) throw refusal('authentication_required')
     const counts = await db.one<{ sessions_revoked: number; tokens_revoked: number }>(sql`
       with changed as (
-        update account set password_hash = ${hash}, updated_at = now(), updated_by = null
+        update account set password_hash = ${hash}, hash_foreign = false, updated_at = now(), updated_by = null
         where id = ${account.id}::uuid
       ), sessions as (
         delete from auth_session where account_id = ${account.id}::uuid returning 1
