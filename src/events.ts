@@ -89,7 +89,7 @@ export const events = {
   token_revoke_all: { success: endedAll, failure: noAccount },
   account_create: { success: z.strictObject({ role_grant_ids: z.array(Uuid).optional(), ...via }) },
   account_update: {
-    success: z.strictObject({ change: z.enum(['email', 'email_verified', 'unlock']), ...via }),
+    success: z.strictObject({ change: z.enum(['email', 'email_verified', 'unlock', 'username']), ...via }),
   },
   account_delete: { success: z.strictObject(endedCounts), failure: guarded },
   account_undelete: {
