@@ -25,6 +25,7 @@ export async function recordExamples(): Promise<string> {
   const tokenFile = join(directory, 'bootstrap_token')
   const test = await testService({
     app_settings: true,
+    username_change: 'self',
     bootstrap: 'live',
     bootstrap_token_path: tokenFile,
     roles: [{ name: 'reviewer', grant_paths: ['admin', 'self_service'] }],
@@ -180,6 +181,9 @@ async function sessionsAndTokens(call: Recorder, password: string): Promise<void
   await login(password)
   await call.rest('POST', '/password', { current_password: password, new_password: changedPassword })
   await login(changedPassword)
+  await call.rpc('account_username_change', { username: 'grace-h' })
+  await call.rpc('account_username_change', { username: 'grace' })
+  await call.rpc('actor_rename', { name: 'Grace' })
 }
 
 type Cookie = { cookie: string }

@@ -1,9 +1,11 @@
 import { account_delete } from './accounts/account_delete.ts'
 import { account_purge } from './accounts/account_purge.ts'
 import { account_undelete } from './accounts/account_undelete.ts'
+import { account_username_change } from './accounts/account_username_change.ts'
 import { account_verify } from './accounts/account_verify.ts'
 import { admin_account_list } from './accounts/admin_account_list.ts'
 import { actor_lookup } from './actors/actor_lookup.ts'
+import { actor_rename } from './actors/actor_rename.ts'
 import { actor_search } from './actors/actor_search.ts'
 import { audit_log_list } from './audit-log/audit_log_list.ts'
 import { audit_log_role_grant_history } from './audit-log/audit_log_role_grant_history.ts'
@@ -58,12 +60,14 @@ export const actions = {
   account_token_create,
   account_token_list,
   account_token_revoke,
+  account_username_change,
   account_delete,
   account_undelete,
   account_purge,
 
   actor_lookup,
   actor_search,
+  actor_rename,
 
   admin_account_list,
   admin_session_list,

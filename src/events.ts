@@ -99,7 +99,10 @@ export const events = {
     }),
   },
   account_update: {
-    success: z.strictObject({ change: z.enum(['email', 'email_verified', 'unlock']), ...via }),
+    success: z.strictObject({
+      change: z.enum(['email', 'email_verified', 'unlock', 'username', 'email_cleared']),
+      ...via,
+    }),
     failure: guardedTarget,
   },
   ticket_create: {

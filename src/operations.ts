@@ -7,6 +7,7 @@ import { findAccount } from './accounts/account_show.ts'
 import { undeleteAccount } from './accounts/account_undelete.ts'
 import { unlockAccount } from './accounts/account_unlock.ts'
 import { listAccounts } from './accounts/admin_account_list.ts'
+import { setUsername } from './accounts/admin_account_username_set.ts'
 import { addActor } from './actors/actor_add.ts'
 import { listActors } from './actors/actor_list.ts'
 import { removeActor } from './actors/actor_remove.ts'
@@ -39,6 +40,7 @@ export const operations = {
   listAccounts,
   findAccount,
   setPassword,
+  setUsername,
   setEmail,
   verifyEmail,
   unlockAccount,
