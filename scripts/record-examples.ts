@@ -147,6 +147,7 @@ async function story(
 
   call.headers = ada
   await call.rpc('admin_account_list', { limit: 1 })
+  await call.rpc('admin_account_get', { account_id: grace_id })
   await call.rpc('admin_session_list', { account_id: grace_id })
   await call.rpc('admin_session_revoke_all', { account_id: grace_id })
   await call.rpc('admin_token_revoke_all', { account_id: grace_id })
@@ -271,8 +272,8 @@ function mask(examples: Examples): Examples {
   }
   const walk = (value: unknown, key: string): unknown => {
     if (typeof value === 'string') return text(value, key)
-    if (key === 'role_grants')
-      return (value as { role: string }[]).toSorted(byRole).map((one) => walk(one, ''))
+    if (key === 'role_grants' && Array.isArray(value))
+      return value.toSorted(byRole).map((one) => walk(one, ''))
     if (Array.isArray(value)) return value.map((inner) => walk(inner, key))
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(

@@ -2,6 +2,7 @@ import { account_delete } from './accounts/account_delete.ts'
 import { account_purge } from './accounts/account_purge.ts'
 import { account_undelete } from './accounts/account_undelete.ts'
 import { account_verify } from './accounts/account_verify.ts'
+import { admin_account_get } from './accounts/admin_account_get.ts'
 import { admin_account_list } from './accounts/admin_account_list.ts'
 import { actor_lookup } from './actors/actor_lookup.ts'
 import { actor_search } from './actors/actor_search.ts'
@@ -66,6 +67,7 @@ export const actions = {
   actor_search,
 
   admin_account_list,
+  admin_account_get,
   admin_session_list,
   admin_session_revoke_all,
   admin_token_revoke_all,
