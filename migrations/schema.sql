@@ -459,6 +459,7 @@ CREATE UNIQUE INDEX account_totp_account ON account_totp USING btree (account_id
 CREATE INDEX actor_account ON actor USING btree (account_id, created_at, id);
 CREATE INDEX actor_name ON actor USING btree (name_key, id) WHERE deleted_at IS NULL;
 CREATE INDEX api_token_account ON api_token USING btree (account_id, created_at, id);
+CREATE INDEX api_token_created ON api_token USING btree (created_at, id);
 CREATE INDEX api_token_expires ON api_token USING btree (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX audit_log_account ON audit_log USING btree (account_id, seq) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_created ON audit_log USING btree (created_at) WHERE seq IS NOT NULL;
