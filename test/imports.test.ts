@@ -120,7 +120,7 @@ describe('imports of src', () => {
 
   it('packages are those that a consumer installs', () => {
     const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-    const installed = Object.keys(manifest.dependencies)
+    const installed = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })
     const packages = all.filter(
       ({ to, isType }) => !isType && !to.startsWith('src/') && !to.startsWith('node:'),
     )
