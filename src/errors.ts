@@ -139,6 +139,13 @@ const reasons = {
     doc: '`to_actor_id` is not a live actor of the account.',
   },
 
+  ticket_not_found: { code: -32003, doc: 'The link is used up, expired or unknown; ask for another.' },
+  privileged_target: {
+    code: -32002,
+    doc: 'The account holds keeper or admin everywhere: only an operator changes how it signs in.',
+  },
+  no_recipient: { code: -32004, doc: 'No message can be sent: there is no e-mail, or no transport.' },
+
   email_taken: { code: -32004, doc: 'Operator and library calls: an account has this e-mail.' },
   last_actor: { code: -32004, doc: 'Operator and library calls: an account must keep one live actor.' },
   actor_limit: {

@@ -37,6 +37,8 @@ import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
 import { createRegistry } from './registry/registry.ts'
+import { requireRing } from './sealing/reseal.ts'
+import { createSealing } from './sealing/sealing.ts'
 import { createSockets } from './websocket/websocket.ts'
 import { resultValue } from './wire/json-text.ts'
 
@@ -94,6 +96,8 @@ const closeMs = 5_000
 export type Deps = {
   connection: Connection
   cookieKeys: readonly string[]
+  /** Left out or null: nothing can be sealed. */
+  secretKeys?: readonly string[] | null
   log: Log
   onStatement?: (text: string) => void
   daemonToken?: DaemonTokenState
@@ -107,6 +111,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   const { log } = deps
   for (const warning of parsed.warnings) log.warn(warning)
   const { app, bus, connection, close: closeApp } = await composeApp(parsed, deps, parsed.config.migrate)
+  await requireRing(app)
   await app.bootstrap.prepare()
   const phase: Phase = { now: 'serving' }
   const streams = createAuditStreams(app)
@@ -229,6 +234,7 @@ export async function composeApp(
       argon2: { memory: argon2.memoryCost, time: argon2.timeCost, parallelism: argon2.parallelism },
     }),
     keyRing,
+    sealing: deps.secretKeys ? createSealing(deps.secretKeys) : null,
     sessionCookie: createSessionCookie(keyRing, {
       secure: config.cookie_secure,
       hostPrefix: config.cookie_host_prefix,
@@ -241,6 +247,8 @@ export async function composeApp(
     bootstrap: createBootstrap(config, db, log),
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
+    deliver: declarations.deliver,
+    outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {
     await Promise.all([lastUsed.flush(), app.audit.flush(), bus.close()])

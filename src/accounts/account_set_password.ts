@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { account, counted, operation, password } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
+import { notify } from '../delivery/notify.ts'
 import { Uuid } from '../wire/types.ts'
 import { endCredentials } from './ending.ts'
 import { Password } from './formats.ts'
@@ -15,12 +16,13 @@ export const setPassword = operation({
     account_id,
     password_hash: await app.passwords.hash(password),
   }),
-  async handler({ account_id, password_hash }, { db, audit, detail, by, fail }) {
+  async handler({ account_id, password_hash }, { app, db, audit, afterCommit, detail, by, fail }) {
     await lockLiveAccount(db, account_id, fail)
     await db.run(sql`
       update account set password_hash = ${password_hash}, updated_at = now(), updated_by = ${by}::uuid
       where id = ${account_id}::uuid`)
     const ended = await endCredentials(db, account_id)
+    await notify(app, { db, afterCommit }, account_id, 'password_changed')
     audit('password_change', { ...ended, ...detail }, { target_account_id: account_id })
     return ended
   },

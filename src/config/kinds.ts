@@ -95,6 +95,10 @@ export const databaseUrl = (): Kind<string, string> =>
     z.string().refine((text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text)),
   )
 
+/** A kind of text that a function checks. */
+export const checked = (rule: string, fits: (text: string) => boolean): Kind<string, string> =>
+  textual(rule, z.string().refine(fits))
+
 /** A list, written as text with commas or as an array; entries are trimmed and empty ones dropped. */
 export const list = (
   rule: string,
