@@ -234,13 +234,13 @@ create table invite (
 );
 
 create unlogged table limiter_charge (
-  id bigint not null generated always as identity,
   limiter text collate "C" not null,
   key text collate "C" not null,
   at timestamp(3) with time zone not null,
   charges integer not null default 1,
   slot uuid,
-  expires_at timestamp(3) with time zone not null
+  expires_at timestamp(3) with time zone not null,
+  id uuid not null default gen_random_uuid()
 );
 
 create table message_outbox (
