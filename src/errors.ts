@@ -157,7 +157,10 @@ const reasons = {
     doc: 'The provider cannot be reached; retry after `retry_after` seconds.',
   },
   oidc_failed: { code: -32001, doc: 'The provider has not proven who this is; begin again.' },
-  oidc_not_allowed: { code: -32002, doc: 'The provider knows this person, but its setting does not admit them.' },
+  oidc_not_allowed: {
+    code: -32002,
+    doc: 'The provider knows this person, but its setting does not admit them.',
+  },
   oidc_unknown_account: {
     code: -32002,
     doc: 'No account is linked to this identity, and it may not sign up without an invite.',

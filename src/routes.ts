@@ -4,11 +4,13 @@ import { status } from './accounts/status.ts'
 import { verify } from './accounts/verify.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
 import type { Route } from './core/route.ts'
+import { oidc_finish } from './oidc/oidc_finish.ts'
+import { oidc_start } from './oidc/oidc_start.ts'
 import { login } from './sessions/login.ts'
 import { logout } from './sessions/logout.ts'
 
 /** The REST routes, below the account mount (`/api/account`). */
-export const routes = { login, logout, password, verify, status, bootstrap, signup }
+export const routes = { login, logout, password, verify, status, bootstrap, signup, oidc_start, oidc_finish }
 
 export type Routes = typeof routes
 

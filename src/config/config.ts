@@ -203,16 +203,17 @@ type FinishOptions = { library: boolean; serves: boolean; name: (key: Key) => st
 
 function finish(reading: Reading, { library, serves, name, foundFile }: FinishOptions): ParsedConfig {
   const label = (key: Key): string => reading.labels.get(key) ?? name(key)
+  const config = { ...effective(reading, library), ...(foundFile !== undefined && { config: foundFile }) }
+  const isGiven = (key: Key): boolean => reading.sources.has(key)
+  const isBroken = (key: Key): boolean => isGiven(key) && !reading.values.has(key)
   const { oidc, ...declared } = reading.declarations
   const { providers, problems: oidcProblems } = readProviders(oidc ?? [], {
     label: reading.optionLabel('oidc'),
     secrets: reading.clientSecrets,
     serves,
-    isDevelopment: reading.values.get('env') === 'development',
+    isDevelopment: config.env === 'development',
+    missing: config.oidc_redirect_url === null && !isBroken('oidc_redirect_url') ? label('public_url') : null,
   })
-  const config = { ...effective(reading, library), ...(foundFile !== undefined && { config: foundFile }) }
-  const isGiven = (key: Key): boolean => reading.sources.has(key)
-  const isBroken = (key: Key): boolean => isGiven(key) && !reading.values.has(key)
   const problems = [
     ...reading.problems,
     ...brokenRules(config, { label, isGiven, isBroken, serves, deliver: reading.declarations.deliver }),

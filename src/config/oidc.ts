@@ -60,7 +60,7 @@ const entry = z.strictObject({
     z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).default({}),
   ),
   /** The verified e-mail must be in one of these domains at every sign-in. */
-  allowed_domains: field('a list of domains', z.array(domain).min(1).optional()),
+  allowed_domains: field('a list of domains', z.array(domain).min(1).readonly().optional()),
   /** What to do with somebody whose identity belongs to no account. */
   on_unknown: field(
     'refuse, invite_only or signup',
@@ -74,7 +74,10 @@ const entry = z.strictObject({
   second_factor: field(
     'an object with a list of texts as acr or amr',
     z
-      .union([z.strictObject({ acr: z.array(text).min(1) }), z.strictObject({ amr: z.array(text).min(1) })])
+      .union([
+        z.strictObject({ acr: z.array(text).min(1).readonly() }),
+        z.strictObject({ amr: z.array(text).min(1).readonly() }),
+      ])
       .optional(),
   ),
 })
@@ -95,12 +98,16 @@ type Reading = {
   secrets: ReadonlyMap<string, string | Broken>
   serves: boolean
   isDevelopment: boolean
+  /** What to set so that providers know where to lead back to; null if they do. */
+  missing: string | null
 }
 
 /** The providers, and what is wrong with them; no problem quotes a value. */
 export function readProviders(given: readonly unknown[], reading: Reading) {
-  const { label, secrets, serves, isDevelopment } = reading
+  const { label, secrets, serves, isDevelopment, missing } = reading
   const problems: string[] = []
+  if (serves && given.length > 0 && missing !== null)
+    problems.push(`${missing} is required for ${label} when the host is not a loopback address`)
   const providers: OidcProvider[] = []
   given.forEach((one, index) => {
     const refuse = (what: string) => void problems.push(`${label} entry ${index + 1} ${what}`)

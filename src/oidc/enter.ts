@@ -72,11 +72,19 @@ async function enterLinked(context: Context, work: Work, proven: Proven, link: L
   return { created: false, linked: false, session: await openSession(context, work, proven, account_id) }
 }
 
-const ownerOf = (db: Queryable, email: string): Promise<{ id: string; deleted_at: string | null } | undefined> =>
+const ownerOf = (
+  db: Queryable,
+  email: string,
+): Promise<{ id: string; deleted_at: string | null } | undefined> =>
   db.first(sql`select id, deleted_at from account where email_key = ${fold(email)}`)
 
 /** The e-mail of the identity is that of a live account, which alone lets nobody in. */
-async function enterOwned(context: Context, work: Work, proven: Proven, account_id: string): Promise<Finished> {
+async function enterOwned(
+  context: Context,
+  work: Work,
+  proven: Proven,
+  account_id: string,
+): Promise<Finished> {
   const { provider, identity } = proven
   const email = identity.email as string
   if (!(await lockIfLive(work.db, account_id))) throw raced()
@@ -131,7 +139,9 @@ async function enterNew(
     actor_name: identity.name ?? username,
     created_by: invite?.created_by ?? null,
   }).catch((error: unknown) => {
-    throw isRefused(error, 'username_taken') || brokenConstraint(error) === 'account_email_key' ? raced() : error
+    throw isRefused(error, 'username_taken') || brokenConstraint(error) === 'account_email_key'
+      ? raced()
+      : error
   })
   if (!(await insertLink(db, { account_id, provider: provider.id, identity }))) throw raced()
   if (invite) await claimInvite(db, invite.id, account_id)

@@ -28,7 +28,10 @@ const now = Math.floor(Date.now() / 1000)
 const tamperings: [string, Tampering][] = [
   ['an ID token of another issuer', { claims: { iss: 'https://evil.example' } }],
   ['an ID token for another client', { claims: { aud: 'somebody-else' } }],
-  ['an ID token for several clients, issued to another one', { claims: { aud: ['cellkeep-test', 'x'], azp: 'x' } }],
+  [
+    'an ID token for several clients, issued to another one',
+    { claims: { aud: ['cellkeep-test', 'x'], azp: 'x' } },
+  ],
   ['an ID token for several clients, issued to nobody', { claims: { aud: ['cellkeep-test', 'x'] } }],
   ['an ID token issued to another client', { claims: { azp: 'x' } }],
   ['an ID token with another nonce', { claims: { nonce: 'n'.repeat(43) } }],
@@ -42,8 +45,14 @@ const tamperings: [string, Tampering][] = [
   ['an ID token without a signature', { unsigned: true }],
   ['an ID token signed with a foreign key', { foreignKey: true }],
   ['an ID token of an unknown key', { header: { kid: 'unknown' } }],
-  ['a token answer without an ID token', { answer: { '/token': { body: { access_token: 'a', token_type: 'Bearer' } } } }],
-  ['a token answer that is an error', { answer: { '/token': { status: 400, body: { error: 'invalid_grant' } } } }],
+  [
+    'a token answer without an ID token',
+    { answer: { '/token': { body: { access_token: 'a', token_type: 'Bearer' } } } },
+  ],
+  [
+    'a token answer that is an error',
+    { answer: { '/token': { status: 400, body: { error: 'invalid_grant' } } } },
+  ],
   ['a token answer that is no object', { answer: { '/token': { body: ['x'] } } }],
   ['a userinfo answer about somebody else', { answer: { '/userinfo': { body: { sub: 'somebody-else' } } } }],
 ]
@@ -52,7 +61,13 @@ describe('nothing comes of', () => {
   it.each(tamperings)('%s', async (_what, tampering) => {
     corp.tampering = tampering
     const before = await left()
-    const rows = [{ event_type: 'login', outcome: 'failure' as const, metadata: { reason: 'oidc_failed', provider: 'corp' } }]
+    const rows = [
+      {
+        event_type: 'login',
+        outcome: 'failure' as const,
+        metadata: { reason: 'oidc_failed', provider: 'corp' },
+      },
+    ]
     const reply = await scenario(test, () => signIn(test, corp, ada), { audit: rows })
     expect([reply.status, reply.json]).toEqual(failed)
     expect(reply.headers['set-cookie']).toEqual([expect.stringMatching(/^svc_flow=;/)])
@@ -113,7 +128,9 @@ describe('nothing comes of', () => {
     for (const issuer of [corp.issuer, `${liar.issuer}/`]) {
       liar.tampering = {
         answer: {
-          '/.well-known/openid-configuration': { body: { issuer, authorization_endpoint: `${liar.issuer}/auth` } },
+          '/.well-known/openid-configuration': {
+            body: { issuer, authorization_endpoint: `${liar.issuer}/auth` },
+          },
         },
       }
       await using fresh = await testService({ ...options, oidc: [liar.entry()] })
@@ -149,7 +166,10 @@ describe('a flow', () => {
     const query = corp.authorize(url, ada)
     const last = flow?.at(-2) === 'A' ? 'B' : 'A'
     const changed = `${flow?.slice(0, -2)}${last}${flow?.slice(-1)}`
-    const replies = [await finish(test, { flow: changed, query }), await finish(test, { flow: undefined, query })]
+    const replies = [
+      await finish(test, { flow: changed, query }),
+      await finish(test, { flow: undefined, query }),
+    ]
     await app.db.run(sql`update sign_in_flow set expires_at = date_trunc('milliseconds', now())`)
     replies.push(await finish(test, { flow, query }))
     expect(replies.map(({ status, json }) => [status, json])).toEqual([expired, expired, expired])
@@ -185,14 +205,19 @@ it.each([
   ['has too much to say', { answer: { '/userinfo': { body: { sub: ada.sub, x: 'x'.repeat(1_100_000) } } } }],
 ])('a provider that %s: 503', async (_what, tampering: Tampering) => {
   corp.tampering = tampering
-  expect(await signIn(test, corp, ada)).toMatchObject({ status: 503, json: { error: 'provider_unavailable' } })
+  expect(await signIn(test, corp, ada)).toMatchObject({
+    status: 503,
+    json: { error: 'provider_unavailable' },
+  })
 })
 
 it('a provider whose metadata could not be read is asked again at the next sign-in', async () => {
   const late = await testProvider('late')
   await using fresh = await testService({ ...options, oidc: [late.entry({ on_unknown: 'signup' })] })
   late.tampering = { answer: { '/.well-known/openid-configuration': { status: 503 } } }
-  expect((await start(fresh, { provider: 'late' })).reply.json).toMatchObject({ error: 'provider_unavailable' })
+  expect((await start(fresh, { provider: 'late' })).reply.json).toMatchObject({
+    error: 'provider_unavailable',
+  })
   late.tampering = {}
   expect((await start(fresh, { provider: 'late' })).reply.status).toBe(200)
   await late.close()

@@ -20,7 +20,10 @@ export type Identity = {
 }
 
 /** Refuses with `oidc_failed` or `oidc_not_allowed`. */
-export function identityOf(provider: OidcProvider, { idToken, all }: Record<'idToken' | 'all', Claims>): Identity {
+export function identityOf(
+  provider: OidcProvider,
+  { idToken, all }: Record<'idToken' | 'all', Claims>,
+): Identity {
   if (!/^[ -~]{1,255}$/.test(idToken.sub)) throw refusal('oidc_failed')
   const email = verifiedEmail(provider, all)
   if (!isAllowed(provider, all, email)) throw refusal('oidc_not_allowed')
@@ -62,7 +65,11 @@ function isStrong({ second_factor }: OidcProvider, { acr, amr }: Claims): boolea
 }
 
 function nameFrom(claim: string | null): string | null {
-  const name = ActorName.safeParse(Array.from(claim ?? '').slice(0, 100).join(''))
+  const name = ActorName.safeParse(
+    Array.from(claim ?? '')
+      .slice(0, 100)
+      .join(''),
+  )
   return name.success && name.data !== '' ? name.data : null
 }
 

@@ -87,7 +87,9 @@ describe('a signed-in person', () => {
     const [ada, eve] = [await test.account(), await test.account()]
     const { url, flow } = await start(test, { intent: 'link' }, { cookie: ada.cookie })
     const expired = { status: 409, json: { error: 'flow_expired' } }
-    expect(await finish(test, { flow, query: corp.authorize(url, person()), cookie: eve.cookie })).toMatchObject(expired)
+    expect(
+      await finish(test, { flow, query: corp.authorize(url, person()), cookie: eve.cookie }),
+    ).toMatchObject(expired)
     expect(await linkId(ada)).toBeUndefined()
     await age(ada, 601)
     const stale = await start(test, { intent: 'link' }, { cookie: ada.cookie })
@@ -106,8 +108,13 @@ describe('a signed-in person', () => {
     const { headers } = await tokenOf(test, await test.account())
     for (const intent of ['link', 'reauthenticate']) {
       const anonymous = await start(test, { intent })
-      expect([anonymous.reply.status, anonymous.reply.json]).toEqual([401, { error: 'authentication_required' }])
-      expect((await start(test, { intent }, { headers })).reply.json).toMatchObject({ error: 'credential_type_required' })
+      expect([anonymous.reply.status, anonymous.reply.json]).toEqual([
+        401,
+        { error: 'authentication_required' },
+      ])
+      expect((await start(test, { intent }, { headers })).reply.json).toMatchObject({
+        error: 'credential_type_required',
+      })
     }
   })
 })
@@ -129,12 +136,17 @@ describe('reauthentication with a provider', () => {
     expect((await send(test, 'GET /status', { cookie })).status).toBe(401)
     const { sessions } = await test.client(reply.cookie).account_session_list()
     expect(sessions).toMatchObject([{ account_id: id, methods: ['oidc'] }])
-    expect(await reasonOf(test.client(reply.cookie).account_link_remove({ link_id }))).toBe('last_sign_in_method')
+    expect(await reasonOf(test.client(reply.cookie).account_link_remove({ link_id }))).toBe(
+      'last_sign_in_method',
+    )
   })
 
   it.each([
     ['somebody else', () => ({ ...person(), auth_time: Math.floor(Date.now() / 1000) })],
-    ['the right person, who signed in there an hour ago', (who: object) => ({ ...who, auth_time: Math.floor(Date.now() / 1000) - 3600 })],
+    [
+      'the right person, who signed in there an hour ago',
+      (who: object) => ({ ...who, auth_time: Math.floor(Date.now() / 1000) - 3600 }),
+    ],
     ['the right person, without a word about when', (who: object) => who],
   ])('by %s is refused and leaves the session as it was', async (_what, then) => {
     const { who, cookie, client } = await passwordless()
@@ -147,7 +159,11 @@ describe('reauthentication with a provider', () => {
         const { status, json } = await finish(test, { flow, query, cookie })
         expect([status, json]).toEqual([401, { error: 'oidc_failed' }])
       },
-      { audit: [{ event_type: 'reauthenticate', outcome: 'failure', metadata: { reason: 'invalid_credentials' } }] },
+      {
+        audit: [
+          { event_type: 'reauthenticate', outcome: 'failure', metadata: { reason: 'invalid_credentials' } },
+        ],
+      },
     )
     expect((await client.account_session_list()).sessions).toHaveLength(1)
     expect((await send(test, 'GET /status', { cookie: eve.cookie })).status).toBe(200)
@@ -176,7 +192,11 @@ describe('account_link_remove', () => {
     const { cookie, client, id, link_id } = await passwordless()
     expect(await reasonOf(client.account_link_remove({ link_id }))).toBe('last_sign_in_method')
     await link({ cookie }, person(), 'other')
-    await using smaller = await testService({ ...options, database_url: test.databaseUrl, oidc: [corp.entry()] })
+    await using smaller = await testService({
+      ...options,
+      database_url: test.databaseUrl,
+      oidc: [corp.entry()],
+    })
     const there = smaller.client(cookie)
     expect(await reasonOf(there.account_link_remove({ link_id }))).toBe('last_sign_in_method')
     const gone = await linkId({ id }, 'other')
@@ -190,7 +210,9 @@ describe('account_link_remove', () => {
       'fresh_authentication_required',
     )
     const { client } = await tokenOf(test, await test.account())
-    expect(await reasonOf(client.account_link_remove({ link_id: randomUUID() }))).toBe('credential_type_required')
+    expect(await reasonOf(client.account_link_remove({ link_id: randomUUID() }))).toBe(
+      'credential_type_required',
+    )
   })
 })
 
@@ -244,7 +266,10 @@ describe('at the same moment, on two nodes', () => {
       await link(ada, who)
       const link_id = await linkId(ada)
       const act = await begun(node, who)
-      const [removed, answer] = await Promise.all([reasonOf(ada.client.account_link_remove({ link_id })), act()])
+      const [removed, answer] = await Promise.all([
+        reasonOf(ada.client.account_link_remove({ link_id })),
+        act(),
+      ])
       expect(removed).toBe('ok')
       expect(answer).toMatchObject({ ok: true, linked: false })
     }))

@@ -9,13 +9,21 @@ import type { Identity } from './identity.ts'
 import type { Context, Finished, Proven } from './oidc_finish.ts'
 
 /** Links the identity to the signed-in account. */
-export async function linkIdentity(context: Context, { provider, identity, flow }: Proven): Promise<Finished> {
+export async function linkIdentity(
+  context: Context,
+  { provider, identity, flow }: Proven,
+): Promise<Finished> {
   const { app, ip } = context
   const account_id = flow.account_id as string
   const subject = { ...callerSubject({ account: { id: account_id } }, ip), target_account_id: account_id }
   return await mutate(app, 'factor_add', { subject }, async (work) => {
     await lockSession(work.db, flow)
-    const linked = await addLink(app, work, { account_id, provider: provider.id, identity, credential_type: 'session' })
+    const linked = await addLink(app, work, {
+      account_id,
+      provider: provider.id,
+      identity,
+      credential_type: 'session',
+    })
     if (linked) return { created: false, linked }
     const holder = await linkOf(work.db, identity)
     if (holder?.account_id !== account_id) throw refusal('oidc_linked_elsewhere')
@@ -24,7 +32,10 @@ export async function linkIdentity(context: Context, { provider, identity, flow 
 }
 
 /** Locks the account of a flow and requires that the session which began it has not ended. */
-export async function lockSession(db: Queryable, { account_id, session_id }: Pick<Proven['flow'], 'account_id' | 'session_id'>) {
+export async function lockSession(
+  db: Queryable,
+  { account_id, session_id }: Pick<Proven['flow'], 'account_id' | 'session_id'>,
+) {
   const account = await lockIfLive(db, account_id as string)
   const session = await db.first(sql`
     select from auth_session

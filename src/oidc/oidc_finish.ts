@@ -6,11 +6,11 @@ import { type RouteContext, type RouteHold, route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { endForeignSession } from '../sessions/sessions.ts'
 import { type Flow, takeFlow } from '../sign-in/flow.ts'
+import { enter } from './enter.ts'
 import { checksOf } from './flow-checks.ts'
 import { type Identity, identityOf } from './identity.ts'
 import { linkIdentity } from './link.ts'
 import { reauthenticate } from './reauthenticate.ts'
-import { enter } from './enter.ts'
 
 const auth = { account: 'optional', actor: 'none' } as const
 export type Context = RouteContext<typeof auth>

@@ -44,7 +44,13 @@ export const oidc_start = route({
     return await attempt([], async (hold) => {
       await hold.also('flow_ip', () => true)
       const invite_id = invite_token === undefined ? null : await invitedBy(context, invite_token)
-      const { token, cookie } = await begin(context, { kind: 'oidc', provider: id, intent, invite_id, ...owner })
+      const { token, cookie } = await begin(context, {
+        kind: 'oidc',
+        provider: id,
+        intent,
+        invite_id,
+        ...owner,
+      })
       const again = intent === 'reauthenticate' ? { prompt: 'login', max_age: '0' } : undefined
       return { body: { url: await app.oidc.authorizationUrl(provider, checksOf(token), again) }, cookie }
     })

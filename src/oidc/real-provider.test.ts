@@ -50,7 +50,10 @@ async function browse(url: string, login: string): Promise<string> {
     const action = /<form[^>]* action="([^"]+)"/.exec(html)?.[1]
     const prompt = /name="prompt" value="([^"]+)"/.exec(html)?.[1]
     if (!action || !prompt) throw new Error(`no form in ${html}`)
-    next = { url: new URL(action, next.url).href, form: new URLSearchParams({ prompt, login, password: 'any' }) }
+    next = {
+      url: new URL(action, next.url).href,
+      form: new URLSearchParams({ prompt, login, password: 'any' }),
+    }
   }
   throw new Error('the provider never leads back')
 }

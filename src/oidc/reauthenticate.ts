@@ -6,7 +6,10 @@ import { lockSession } from './link.ts'
 import type { Context, Finished, Proven } from './oidc_finish.ts'
 
 /** Opens a new session in place of the one that began the flow, if the identity is of the same account. */
-export async function reauthenticate(context: Context, { provider, identity, flow }: Proven): Promise<Finished> {
+export async function reauthenticate(
+  context: Context,
+  { provider, identity, flow }: Proven,
+): Promise<Finished> {
   const { app, carriers, ip } = context
   const account_id = flow.account_id as string
   const subject = callerSubject({ account: { id: account_id } }, ip)

@@ -14,7 +14,7 @@ export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string 
  */
 export type RelyingParty = {
   /** Where the browser goes to sign in. */
-  authorizationUrl(provider: OidcProvider, checks: Checks, more: Record<string, string>): Promise<string>
+  authorizationUrl(provider: OidcProvider, checks: Checks, more?: Record<string, string>): Promise<string>
   /** Exchanges the code in the query for an ID token and returns its claims, and those of the userinfo endpoint. */
   claims(
     provider: OidcProvider,

@@ -22,22 +22,35 @@ await operations.setSettings({ open_signup: true }, { via: 'test' })
 let count = 0
 const person = () => {
   const sub = `person-${++count}`
-  return { sub, email: `${sub}@corp.example`, email_verified: true, name: `Person ${count}`, preferred_username: sub }
+  return {
+    sub,
+    email: `${sub}@corp.example`,
+    email_verified: true,
+    name: `Person ${count}`,
+    preferred_username: sub,
+  }
 }
 /** Each from an address of its own, as open signup is limited by address. */
 const enter = (who: ReturnType<typeof person> & object, more: object = {}) =>
   signIn(test, corp, who, { ip: freshIp(), ...more })
-const accountOf = async (cookie: string | undefined) => (await send(test, 'GET /status', { cookie })).json?.account
+const accountOf = async (cookie: string | undefined) =>
+  (await send(test, 'GET /status', { cookie })).json?.account
 
 describe('a person whom the service does not know', () => {
   it('gets an account without a password, with the verified e-mail, and a session', async () => {
     const ada = person()
     const reply = await enter(ada)
     expect([reply.status, reply.json]).toEqual([200, { ok: true, created: true, linked: false }])
-    expect(await accountOf(reply.cookie)).toMatchObject({ username: ada.sub, email: ada.email, email_verified: true })
+    expect(await accountOf(reply.cookie)).toMatchObject({
+      username: ada.sub,
+      email: ada.email,
+      email_verified: true,
+    })
     const { json } = await send(test, 'GET /status', { cookie: reply.cookie })
     expect(json?.actor).toMatchObject({ name: ada.name })
-    expect(reply.headers['set-cookie']?.[1]).toBe('svc_flow=; Max-Age=0; Path=/; HttpOnly; Secure; SameSite=Strict')
+    expect(reply.headers['set-cookie']?.[1]).toBe(
+      'svc_flow=; Max-Age=0; Path=/; HttpOnly; Secure; SameSite=Strict',
+    )
     const { sessions } = await test.client(reply.cookie).account_session_list()
     expect(sessions).toMatchObject([{ methods: ['oidc'], strong: false }])
     for (const password of ['*', 'a long password', '-'.repeat(97)]) {
@@ -49,7 +62,9 @@ describe('a person whom the service does not know', () => {
   it('leaves one row in the audit log', async () => {
     const ada = person()
     await scenario(test, () => enter(ada), {
-      audit: [{ event_type: 'signup', metadata: expect.objectContaining({ open_signup: true, provider: 'corp' }) }],
+      audit: [
+        { event_type: 'signup', metadata: expect.objectContaining({ open_signup: true, provider: 'corp' }) },
+      ],
     })
   })
 
@@ -76,7 +91,9 @@ describe('a person whom the service does not know', () => {
 
   it('and has a name that is taken or reserved gets a number', async () => {
     const { id } = await test.account({ username: 'admin' })
-    await app.db.run(sql`insert into username_reservation (username, account_id) values ('admin-2', ${id}::uuid)`)
+    await app.db.run(
+      sql`insert into username_reservation (username, account_id) values ('admin-2', ${id}::uuid)`,
+    )
     for (const username of ['admin-3', 'admin-4']) {
       const reply = await enter({ ...person(), preferred_username: 'Admin' })
       expect(await accountOf(reply.cookie)).toMatchObject({ username })
@@ -94,7 +111,8 @@ describe('a person whom the service does not know', () => {
   it('is counted as an open signup, which keeps nobody out who has an account', async () => {
     const ip = freshIp()
     const ada = person()
-    for (const who of [ada, person(), person()]) expect((await signIn(test, corp, who, { ip })).status).toBe(200)
+    for (const who of [ada, person(), person()])
+      expect((await signIn(test, corp, who, { ip })).status).toBe(200)
     expect((await signIn(test, corp, person(), { ip })).json).toMatchObject({ error: 'rate_limit_exceeded' })
     expect((await signIn(test, corp, ada, { ip })).json).toEqual({ ok: true, created: false, linked: false })
   })
@@ -144,7 +162,12 @@ describe('a person with a link', () => {
   it('is another person at another provider', async () => {
     const ada = person()
     const here = await enter(ada)
-    const there = await signIn(test, other, { ...ada, email: 'else@corp.example' }, { provider: 'other', ip: freshIp() })
+    const there = await signIn(
+      test,
+      other,
+      { ...ada, email: 'else@corp.example' },
+      { provider: 'other', ip: freshIp() },
+    )
     expect(there.json).toEqual({ ok: true, created: true, linked: false })
     expect(await accountOf(there.cookie)).not.toEqual(await accountOf(here.cookie))
   })
@@ -256,7 +279,8 @@ describe('the start', () => {
     const headers = { origin: 'https://evil.example' }
     const { reply } = await start(test, {}, { headers })
     const finished = await finish(test, { flow: undefined, query: 'x' }, { headers })
-    for (const { status, json } of [reply, finished]) expect([status, json]).toEqual([403, { error: 'forbidden_origin' }])
+    for (const { status, json } of [reply, finished])
+      expect([status, json]).toEqual([403, { error: 'forbidden_origin' }])
   })
 })
 

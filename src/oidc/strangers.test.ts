@@ -13,7 +13,10 @@ afterAll(() => corp.close())
 const opened: TestService[] = []
 afterEach(() => Promise.all(opened.splice(0).map((test) => test.close())))
 
-async function serviceWith(entry: Partial<OidcProviderOptions>, options: TestOptions = {}): Promise<TestService> {
+async function serviceWith(
+  entry: Partial<OidcProviderOptions>,
+  options: TestOptions = {},
+): Promise<TestService> {
   const test = await testService({ limit_login_ip: null, oidc: [corp.entry(entry)], ...options })
   opened.push(test)
   return test
@@ -40,7 +43,11 @@ const invite = async (test: TestService, wanted: { email?: string; username?: st
   (await test.service.operations.createInvite(wanted, operator)).id
 
 /** An invite ticket as the link in a message carries it. */
-async function ticket(test: TestService, invite_id: string, { delivery = 'mailed', more = '' } = {}): Promise<string> {
+async function ticket(
+  test: TestService,
+  invite_id: string,
+  { delivery = 'mailed', more = '' } = {},
+): Promise<string> {
   const token = `secret_svc_ticket_${sha256Hex(`${invite_id} ${delivery}`).slice(0, 43)}`
   await test.service.app.db.run(sql`
     insert into account_ticket (purpose, token_hash, invite_id, delivery, expires_at ${sql.raw(more && ', voided_at')})
@@ -55,7 +62,13 @@ describe('with on_unknown refuse', () => {
     await open(test)
     const invite_token = await ticket(test, await invite(test, { email: ada.email }))
     await scenario(test, () => outcome(test), {
-      audit: [{ event_type: 'login', outcome: 'failure', metadata: { reason: 'oidc_unknown_account', provider: 'corp' } }],
+      audit: [
+        {
+          event_type: 'login',
+          outcome: 'failure',
+          metadata: { reason: 'oidc_unknown_account', provider: 'corp' },
+        },
+      ],
     })
     expect(await outcome(test)).toEqual(unknown)
     expect(await outcome(test, ada, { invite_token })).toEqual(unknown)
@@ -87,29 +100,43 @@ describe('with on_unknown invite_only', () => {
 
   it('in mode code a token is needed, that of the invite for this e-mail', async () => {
     const test = await serviceWith({ on_unknown: 'invite_only' }, { invite_claim: 'code' })
-    const [mine, theirs] = [await invite(test, { email: ada.email }), await invite(test, { email: 'eve@corp.example' })]
+    const [mine, theirs] = [
+      await invite(test, { email: ada.email }),
+      await invite(test, { email: 'eve@corp.example' }),
+    ]
     const [own, foreign] = [await ticket(test, mine), await ticket(test, theirs)]
     expect(await outcome(test)).toEqual(unknown)
     for (const invite_token of [foreign, 'secret_svc_ticket_none', ''])
       expect(await outcome(test, ada, { invite_token })).toEqual(unknown)
     expect(await outcome(test, { ...ada, email_verified: false }, { invite_token: own })).toEqual(unknown)
     expect(await outcome(test, ada, { invite_token: own })).toEqual(made)
-    expect(await outcome(test, { ...ada, sub: 'x', email: 'x@corp.example' }, { invite_token: own })).toEqual(unknown)
+    expect(await outcome(test, { ...ada, sub: 'x', email: 'x@corp.example' }, { invite_token: own })).toEqual(
+      unknown,
+    )
   })
 
   it('a token of an invite without an e-mail admits whoever has it, by the name in the invite', async () => {
     const test = await serviceWith({ on_unknown: 'invite_only' }, { invite_claim: 'code' })
-    const invite_token = await ticket(test, await invite(test, { username: 'lovelace' }), { delivery: 'revealed' })
+    const invite_token = await ticket(test, await invite(test, { username: 'lovelace' }), {
+      delivery: 'revealed',
+    })
     expect(await me(test, ada, { invite_token })).toMatchObject({ username: 'lovelace', email: ada.email })
   })
 
   it('a ticket that was voided admits nobody; a revealed one not where mailed ones count', async () => {
     const test = await serviceWith({ on_unknown: 'invite_only' }, { invite_claim: 'code' })
     const id = await invite(test, { username: 'lovelace' })
-    expect(await outcome(test, ada, { invite_token: await ticket(test, id, { more: 'voided' }) })).toEqual(unknown)
+    expect(await outcome(test, ada, { invite_token: await ticket(test, id, { more: 'voided' }) })).toEqual(
+      unknown,
+    )
     const strict = await serviceWith(
       { on_unknown: 'invite_only' },
-      { invite_claim: 'verified_email', deliver: () => {}, secret_keys: ['k'.repeat(43)], link_url: 'https://a.example/x' },
+      {
+        invite_claim: 'verified_email',
+        deliver: () => {},
+        secret_keys: ['k'.repeat(43)],
+        link_url: 'https://a.example/x',
+      },
     )
     const invited = await invite(strict, { email: 'grace@corp.example' })
     const grace = { ...ada, sub: 'grace', email: 'grace@corp.example' }
@@ -149,7 +176,13 @@ describe('an identity with the e-mail of an account', () => {
     await open(test)
     await owner(test)
     await scenario(test, () => outcome(test), {
-      audit: [{ event_type: 'login', outcome: 'failure', metadata: { reason: 'oidc_account_exists', provider: 'corp' } }],
+      audit: [
+        {
+          event_type: 'login',
+          outcome: 'failure',
+          metadata: { reason: 'oidc_account_exists', provider: 'corp' },
+        },
+      ],
     })
     expect(await outcome(test)).toEqual(exists)
   })
@@ -200,11 +233,22 @@ describe('at every sign-in', () => {
     const test = await serviceWith({ on_unknown: 'signup', required_claims: { tid: 'corp', staff: true } })
     await open(test)
     const staff = { ...ada, tid: 'corp', staff: true }
-    for (const who of [ada, { ...staff, tid: 'other' }, { ...staff, tid: ['corp'] }, { ...staff, staff: 'true' }])
+    for (const who of [
+      ada,
+      { ...staff, tid: 'other' },
+      { ...staff, tid: ['corp'] },
+      { ...staff, staff: 'true' },
+    ])
       expect(await outcome(test, who)).toEqual(notAllowed)
     expect(await outcome(test, staff)).toEqual(made)
     await scenario(test, () => outcome(test, ada), {
-      audit: [{ event_type: 'login', outcome: 'failure', metadata: { reason: 'oidc_not_allowed', provider: 'corp' } }],
+      audit: [
+        {
+          event_type: 'login',
+          outcome: 'failure',
+          metadata: { reason: 'oidc_not_allowed', provider: 'corp' },
+        },
+      ],
     })
     expect((await outcome(test, staff))[0]).toBe(200)
   })
@@ -226,9 +270,15 @@ describe('at every sign-in', () => {
     })
     await open(test)
     const who = { sub: 'x', upn: 'ada@corp.example', mail: 'mail@corp.example', displayName: 'Ada L.' }
-    expect(await me(test, who)).toMatchObject({ username: 'ada', email: 'mail@corp.example', email_verified: true })
-    expect(await me(test, { ...who, sub: 'y', mail: 'y@corp.example', email_verified: false })).toMatchObject({
-      email: null,
+    expect(await me(test, who)).toMatchObject({
+      username: 'ada',
+      email: 'mail@corp.example',
+      email_verified: true,
     })
+    expect(await me(test, { ...who, sub: 'y', mail: 'y@corp.example', email_verified: false })).toMatchObject(
+      {
+        email: null,
+      },
+    )
   })
 })

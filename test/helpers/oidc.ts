@@ -66,7 +66,9 @@ export async function testProvider(id = 'corp'): Promise<TestProvider> {
     const form = new URLSearchParams(await text(request))
     const found = codes.get(form.get('code') ?? '')
     codes.delete(form.get('code') ?? '')
-    const verified = createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url')
+    const verified = createHash('sha256')
+      .update(form.get('code_verifier') ?? '')
+      .digest('base64url')
     const basic = `Basic ${Buffer.from(`${client_id}:${clientSecret}`).toString('base64')}`
     if (request.headers.authorization !== basic) return { status: 401, body: { error: 'invalid_client' } }
     if (!found || found.challenge !== verified || found.redirect_uri !== form.get('redirect_uri'))
@@ -148,7 +150,12 @@ export async function start(
 /** Posts what the provider put into the query, with the cookies of the browser. */
 export const finish = (
   test: Pick<TestService, 'url'>,
-  { flow, query, cookie, provider = 'corp' }: { flow: string | undefined; query: string; cookie?: string; provider?: string },
+  {
+    flow,
+    query,
+    cookie,
+    provider = 'corp',
+  }: { flow: string | undefined; query: string; cookie?: string; provider?: string },
   options: SendOptions = {},
 ): Promise<Reply> =>
   send(test, 'POST /oidc_finish', {
@@ -162,12 +169,20 @@ export async function signIn(
   test: Pick<TestService, 'url'>,
   provider: TestProvider,
   person: Person,
-  { cookie, ip, ...body }: { intent?: string; invite_token?: string; provider?: string; cookie?: string; ip?: string } = {},
+  {
+    cookie,
+    ip,
+    ...body
+  }: { intent?: string; invite_token?: string; provider?: string; cookie?: string; ip?: string } = {},
 ): Promise<Reply> {
   const from = { ...(cookie && { cookie }), ...(ip && { ip }) }
   const { url, flow, reply } = await start(test, body, from)
   if (reply.status !== 200) return reply
   const query = provider.authorize(url, person)
   const id = body.provider
-  return await finish(test, { flow, query, ...(cookie && { cookie }), ...(id && { provider: id }) }, ip ? { ip } : {})
+  return await finish(
+    test,
+    { flow, query, ...(cookie && { cookie }), ...(id && { provider: id }) },
+    ip ? { ip } : {},
+  )
 }
