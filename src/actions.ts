@@ -38,6 +38,7 @@ import { role_grant_offer_decline } from './offers/role_grant_offer_decline.ts'
 import { role_grant_offer_history } from './offers/role_grant_offer_history.ts'
 import { role_grant_offer_list } from './offers/role_grant_offer_list.ts'
 import { role_grant_offer_retract } from './offers/role_grant_offer_retract.ts'
+import { account_link_remove } from './oidc/account_link_remove.ts'
 import { admin_account_reset_link_create } from './recovery/admin_account_reset_link_create.ts'
 import { role_grant_assign } from './roles/role_grant_assign.ts'
 import { role_grant_revoke } from './roles/role_grant_revoke.ts'
@@ -69,6 +70,7 @@ export const actions = {
   account_token_list,
   account_token_revoke,
   account_username_change,
+  account_link_remove,
   account_delete,
   account_undelete,
   account_purge,

@@ -37,6 +37,7 @@ import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { Gate } from './limits/gate.ts'
 import { createLimiters, limiterStore } from './limits/limiters.ts'
 import type { Log } from './log/log.ts'
+import { createRelyingParty } from './oidc/relying-party.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
@@ -255,6 +256,7 @@ export async function composeApp(
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
     deliver: declarations.deliver,
+    oidc: createRelyingParty(registry.providers, config.oidc_redirect_url ?? '', log),
     outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {
