@@ -50,7 +50,14 @@ const guarded = z.union([reasonOf('cannot_delete_keeper', 'cannot_delete_last_ad
 const onlyVia = z.strictObject(via).nullable()
 
 export const events = {
-  login: { success: z.strictObject({ session_id: id }), failure: reasonOf('invalid_credentials') },
+  login: {
+    success: z.strictObject({ session_id: id, methods: z.array(id), provider: id.optional(), ...via }),
+    failure: reasonOf('invalid_credentials'),
+  },
+  reauthenticate: {
+    success: z.strictObject({ session_id: id, methods: z.array(id) }),
+    failure: reasonOf('invalid_credentials'),
+  },
   logout: { success: z.strictObject({ session_id: id }) },
   bootstrap: {
     success: z.strictObject({ session_id: id, role_grant_ids: z.array(Uuid) }),
@@ -67,7 +74,7 @@ export const events = {
   session_revoke: {
     success: z.union([
       z.strictObject({ session_id: id, ...credentialType, ...via }),
-      z.strictObject({ session_id: id, cause: z.enum(['cap', 'replaced']) }),
+      z.strictObject({ session_id: id, cause: z.enum(['cap', 'replaced', 'rotated']) }),
     ]),
   },
   session_revoke_all: { success: endedAll, failure: noAccount },

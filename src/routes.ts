@@ -6,9 +6,11 @@ import { bootstrap } from './bootstrap/bootstrap.ts'
 import type { Route } from './core/route.ts'
 import { login } from './sessions/login.ts'
 import { logout } from './sessions/logout.ts'
+import { options } from './sign-in/options.ts'
+import { reauthenticate } from './sign-in/reauthenticate.ts'
 
 /** The REST routes, below the account mount (`/api/account`). */
-export const routes = { login, logout, password, verify, status, bootstrap, signup }
+export const routes = { login, logout, reauthenticate, password, verify, status, options, bootstrap, signup }
 
 export type Routes = typeof routes
 

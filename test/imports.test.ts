@@ -51,8 +51,10 @@ const features = [
   'invites',
   'offers',
   'roles',
+  'second-factor',
   'sessions',
   'settings',
+  'sign-in',
   'tokens',
 ]
 

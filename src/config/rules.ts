@@ -65,7 +65,17 @@ const ipLimiters = [
 ] as const
 
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
-const accountRoutes = ['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup']
+const accountRoutes = [
+  'login',
+  'logout',
+  'password',
+  'verify',
+  'status',
+  'bootstrap',
+  'signup',
+  'options',
+  'reauthenticate',
+]
 
 /** Paths are matched exactly, so two mounts collide only if they answer the same path. */
 function collidingMounts(config: Config, { label, isGiven }: RuleContext): string[] {

@@ -21,6 +21,7 @@ import {
 import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
 import { accounts, limits } from './table-limits.ts'
+import { signIn } from './table-sign-in.ts'
 
 // No quotes needed, and room for names made of it.
 const schemaRule = 'a name of 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_'
@@ -224,11 +225,20 @@ export const groups = [
   { title: 'Database', settings: database },
   { title: 'Cookies, origins, proxies', settings: browser },
   { title: 'Paths and features', settings: features },
+  { title: 'Signing in', settings: signIn },
   { title: 'Accounts, passwords, cleanup', settings: accounts },
   { title: 'Limits', settings: limits },
 ] as const
 
-export const settings = { ...serving, ...database, ...browser, ...features, ...accounts, ...limits }
+export const settings = {
+  ...serving,
+  ...database,
+  ...browser,
+  ...features,
+  ...signIn,
+  ...accounts,
+  ...limits,
+}
 
 export type Key = keyof typeof settings
 export const keys = Object.keys(settings) as Key[]

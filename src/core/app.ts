@@ -2,6 +2,7 @@ import type { AuditWriter } from '../audit/write.ts'
 import type { Bootstrap } from '../auth/bootstrap-token.ts'
 import type { CallerReader } from '../auth/caller.ts'
 import type { KeyRing, SessionCookie } from '../auth/cookie.ts'
+import type { FlowCookie } from '../auth/flow-cookie.ts'
 import type { LastUsed } from '../auth/last-used.ts'
 import type { Passwords } from '../auth/password.ts'
 import type { Config } from '../config/config.ts'
@@ -35,6 +36,7 @@ export type App = {
   readonly passwords: Passwords
   readonly keyRing: KeyRing
   readonly sessionCookie: SessionCookie
+  readonly flowCookie: FlowCookie
   readonly cursors: Cursors
   readonly limiters: Limiters
   readonly outputs: Outputs
