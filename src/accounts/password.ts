@@ -2,10 +2,12 @@ import { z } from 'zod'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
+import { notify } from '../delivery/notify.ts'
 import { refusal } from '../errors.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import { type EndedCredentials, endCredentials } from './ending.ts'
 import { Password, PasswordProvided } from './formats.ts'
+import { refuseWeak } from './new-password.ts'
 import {
   lockProven,
   type OwnSession,
@@ -27,7 +29,8 @@ export const password = route({
   output: z.object({ ok: z.literal(true), sessions_revoked: z.int(), tokens_revoked: z.int() }),
   errors: ['rate_limited', 'busy', 'invalid_credentials', 'authentication_required', 'account_vanished'],
   async handler({ current_password, new_password }, context) {
-    const { app, ip } = context
+    const { app, account, ip } = context
+    refuseWeak(app, 'invalid_request_body', ['new_password', new_password], account)
     return await context.attempt(['invalid_credentials'], async (hold) => {
       let hash: string | undefined
       const outcome = await provePassword(context, hold, current_password, async (proven) => {
@@ -52,9 +55,10 @@ async function change(
     const changed = await lockProven(db, context, verified)
     if (changed !== null) return changed
     await db.run(sql`
-      update account set password_hash = ${hash}, updated_at = now(), updated_by = null
+      update account set password_hash = ${hash}, hash_foreign = false, updated_at = now(), updated_by = null
       where id = ${account.id}::uuid`)
     const counts = await endCredentials(db, account.id)
+    await notify(app, { db, afterCommit }, account.id, 'password_changed')
     audit('password_change', { ...counts, credential_type: credential.type })
     afterCommit(() => app.limiters.clear('login_account', [bucket]))
     return counts

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { argon2Cost, limit, oneOf, orOff, orZero, whole } from './kinds.ts'
+import { argon2Cost, blocklist, limit, oneOf, orOff, orZero, whole } from './kinds.ts'
 import { setting } from './setting.ts'
 
 /** The part of the table of settings (table.ts) that bounds what accounts and clients may have and do. */
@@ -35,6 +35,14 @@ export const accounts = {
   login_fail_jitter_ms: setting(whole(0, 10_000), {
     default: 25,
     doc: 'Max random time added to it; 0: none.',
+  }),
+  password_min: setting(whole(12, 64), {
+    default: 12,
+    doc: 'Min characters of a new password; existing ones stay valid. 15 is advised where a password is the only proof.',
+  }),
+  password_blocklist: setting(blocklist(), {
+    default: 'builtin',
+    doc: 'Passwords that nobody may set: `builtin` is the 10,000 most used ones; the lines of a file are added to these.',
   }),
   hash_concurrency: setting(whole(1, 64), {
     default: () => Math.min(4, availableParallelism()),
@@ -87,6 +95,11 @@ export const limits = {
   limit_signup_ip: allowance(5, 900, 'Refused signups per IP.'),
   limit_signup_username: allowance(10, 1800, 'Refused signups per username.'),
   limit_signup_open_ip: allowance(10, 3600, 'Successful open signups per IP.'),
+  limit_recover_ip: allowance(10, 3600, 'Requests per IP to reset a forgotten password.'),
+  limit_recover_identifier: allowance(3, 3600, 'Requests per username or e-mail typed to reset a password.'),
+  limit_ticket_ip: allowance(10, 900, 'Unknown and used up links per IP.'),
+  limit_mail_address: allowance(5, 3600, 'Messages with a link per address; more are not sent.'),
+  limit_mail_notice: allowance(20, 86_400, 'Notices per address; more are not sent.'),
   limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
   limit_account: allowance(1200, 900, 'Token creation and account deletion per account.'),
   limit_credential: allowance(60, 900, 'Changes to the ways to sign in, per account.'),
