@@ -8,9 +8,11 @@ import { oidc_finish } from './oidc/oidc_finish.ts'
 import { oidc_start } from './oidc/oidc_start.ts'
 import { login } from './sessions/login.ts'
 import { logout } from './sessions/logout.ts'
+import { options } from './sign-in/options.ts'
+import { reauthenticate } from './sign-in/reauthenticate.ts'
 
 /** The REST routes, below the account mount (`/api/account`). */
-export const routes = { login, logout, password, verify, status, bootstrap, signup, oidc_start, oidc_finish }
+export const routes = { login, logout, reauthenticate, oidc_start, oidc_finish, password, verify, status, options, bootstrap, signup }
 
 export type Routes = typeof routes
 

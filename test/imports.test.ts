@@ -55,6 +55,7 @@ const features = [
   'recovery',
   'roles',
   'sealing',
+  'second-factor',
   'sessions',
   'settings',
   'sign-in',
