@@ -166,6 +166,8 @@ async function story(
   await call.rpc('admin_token_revoke', { token_id })
   await call.rpc('admin_token_revoke_all', { account_id: grace_id })
   await call.rpc('audit_log_list', { event_type: 'invite_create', limit: 1 })
+  const [from, to] = ['2026-01-02T09:00:00.000Z', '2026-01-02T10:00:00.000Z']
+  await call.rpc('audit_log_activity', { from, to, bucket_s: 1800 })
   await call.rpc('audit_log_role_grant_history', { limit: 1 })
   await call.rpc('account_delete', { account_id: grace_id })
   await call.rpc('account_undelete', { account_id: grace_id })

@@ -8,6 +8,7 @@ import { admin_account_list } from './accounts/admin_account_list.ts'
 import { actor_lookup } from './actors/actor_lookup.ts'
 import { actor_rename } from './actors/actor_rename.ts'
 import { actor_search } from './actors/actor_search.ts'
+import { audit_log_activity } from './audit-log/audit_log_activity.ts'
 import { audit_log_list } from './audit-log/audit_log_list.ts'
 import { audit_log_role_grant_history } from './audit-log/audit_log_role_grant_history.ts'
 import { cell_audit_list } from './cells/cell_audit_list.ts'
@@ -99,6 +100,7 @@ export const actions = {
   app_settings_update,
 
   audit_log_list,
+  audit_log_activity,
   audit_log_role_grant_history,
 
   role_grant_offer_create,
