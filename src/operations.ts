@@ -7,6 +7,7 @@ import { findAccount } from './accounts/account_show.ts'
 import { undeleteAccount } from './accounts/account_undelete.ts'
 import { unlockAccount } from './accounts/account_unlock.ts'
 import { listAccounts } from './accounts/admin_account_list.ts'
+import { setUsername } from './accounts/admin_account_username_set.ts'
 import { addActor } from './actors/actor_add.ts'
 import { listActors } from './actors/actor_list.ts'
 import { removeActor } from './actors/actor_remove.ts'
@@ -30,15 +31,15 @@ import { transferKeeper } from './roles/keeper_transfer.ts'
 import { grantRole } from './roles/role_assign.ts'
 import { revokeRole, revokeRoleEverywhere } from './roles/role_revoke.ts'
 import { resealSecrets } from './sealing/reseal.ts'
-import { revokeSession } from './sessions/account_session_revoke.ts'
 import { listSessions } from './sessions/admin_session_list.ts'
+import { revokeSession } from './sessions/admin_session_revoke.ts'
 import { revokeEverySession, revokeSessions } from './sessions/admin_session_revoke_all.ts'
 import { getSettings } from './settings/app_settings_get.ts'
 import { setSettings } from './settings/app_settings_update.ts'
 import { listTickets } from './tickets/admin_ticket_list.ts'
 import { revokeTicket } from './tickets/admin_ticket_revoke.ts'
-import { listTokens } from './tokens/account_token_list.ts'
-import { revokeToken } from './tokens/account_token_revoke.ts'
+import { listTokens } from './tokens/admin_token_list.ts'
+import { revokeToken } from './tokens/admin_token_revoke.ts'
 import { revokeEveryToken, revokeTokens } from './tokens/admin_token_revoke_all.ts'
 import { createToken } from './tokens/token_create.ts'
 
@@ -48,6 +49,7 @@ export const operations = {
   listAccounts,
   findAccount,
   setPassword,
+  setUsername,
   setEmail,
   verifyEmail,
   unlockAccount,

@@ -12,6 +12,7 @@ import { TicketToken } from '../tickets/redeem.ts'
 import { Uuid } from '../wire/types.ts'
 import { insertAccount } from './accounts.ts'
 import { Email, Password, Username } from './formats.ts'
+import { refuseWeak } from './new-password.ts'
 
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
@@ -47,6 +48,7 @@ export const signup = route({
   errors: ['rate_limited', 'busy', 'no_matching_invite', 'signup_conflict'],
   async handler({ username, password, email = null, invite_token = null }, context) {
     const { app, carriers, ip } = context
+    refuseWeak(app, 'invalid_request_body', ['password', password], { username, email })
     let floor: Promise<void> | undefined
     let isMadeOpenly = false
     try {
@@ -97,7 +99,12 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
     )
     const { account_id, actor_id } = made
     if (invite) await claimInvite(db, invite.id, account_id)
-    const { session_id, cookie } = await startSession(app, db, account_id, carriers, ip)
+    const { session_id, cookie } = await startSession(app, db, {
+      account_id,
+      proof: { methods: ['signup'] },
+      presented: carriers,
+      ip,
+    })
     const claimed = invite && { invite_id: invite.id }
     audit('signup', { session_id, open_signup, ...claimed }, { account_id, actor_id })
     afterCommit(() => app.limiters.clear('signup_username', [identifierKey(username)]))

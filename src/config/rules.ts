@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isLoopbackHost } from './ip.ts'
 import type { RuleContext } from './rule-context.ts'
@@ -36,6 +36,9 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
   if (config.postgres_bin !== null && !holdsPostgres(config.postgres_bin)) {
     problems.push(`${label('postgres_bin')} must be ${settings.postgres_bin.kind.rule}`)
   }
+  if (!isReadable(config.password_blocklist)) {
+    problems.push(`${label('password_blocklist')} must be ${settings.password_blocklist.kind.rule}`)
+  }
   return [...problems, ...collidingMounts(config, context), ...brokenMail(config, context)]
 }
 
@@ -53,6 +56,7 @@ const ipLimiters = [
   'limit_bootstrap_ip',
   'limit_recover_ip',
   'limit_ticket_ip',
+  'limit_flow_ip',
   'limit_cell_read',
   'limit_discovery',
 ] as const
@@ -60,7 +64,8 @@ const ipLimiters = [
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
 const accountRoutes = [
   ...['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup'],
-  ...['recover', 'ticket', 'reset'],
+  ...['recover', 'ticket', 'reset', 'options', 'reauthenticate'],
+  ...['oidc_start', 'oidc_finish'],
 ]
 
 /** Paths are matched exactly, so two mounts collide only if they answer the same path. */
@@ -101,3 +106,13 @@ function isWeakerHash({ argon2 }: Config): boolean {
 
 const holdsPostgres = (directory: string): boolean =>
   ['postgres', 'initdb'].every((name) => existsSync(join(directory, name)))
+
+function isReadable(file: string | null): boolean {
+  if (file === null || file === 'builtin') return true
+  try {
+    accessSync(file, constants.R_OK)
+    return statSync(file).isFile()
+  } catch {
+    return false
+  }
+}
