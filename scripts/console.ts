@@ -22,16 +22,18 @@ const isOlder = (): boolean =>
   !existsSync(list) ||
   ['console', 'src/client'].some((folder) => newest(new URL(folder, root)) > statSync(list).mtimeMs)
 
+const built: BuiltFiles = { documents: { console: '', pages: '' }, files: { console: {}, pages: {} } }
+
 async function build(): Promise<void> {
   const vite = await import('vite')
   rmSync(target, { recursive: true, force: true })
-  const built: BuiltFiles = { documents: { console: '', pages: '' }, files: { console: {}, pages: {} } }
   for (const part of ['console', 'pages'] as const) {
     const configFile = fileURLToPath(new URL('console/vite.config.ts', root))
     const outDir = fileURLToPath(new URL(part, target))
     await vite.build({ configFile, mode: part, build: { outDir }, logLevel: 'warn' })
     built.documents[part] = documentOf(part)
     built.files[part] = filesOf(part)
+    checkSizes(part)
   }
   writeFileSync(list, JSON.stringify(built, null, 1))
 }
@@ -69,6 +71,32 @@ function filesOf(part: 'console' | 'pages'): Record<string, BuiltFile> {
       ]
     }),
   )
+}
+
+/** Bytes, gzipped: what the first page needs at once, and what any other file of code may have. */
+const bars = {
+  console: { js: 70_000, css: 12_000, page: 16_000 },
+  pages: { js: 25_000, css: 12_000, page: 12_000 },
+}
+
+function checkSizes(part: 'console' | 'pages'): void {
+  const { documents, files } = built
+  const sizes = Object.entries(files[part]).map(([path, { file }]) => {
+    const suffix = path.endsWith('.css') ? 'css' : documents[part].includes(path) ? 'js' : 'page'
+    return { path, suffix, size: gzipSync(readFileSync(new URL(file, target)), { level: 9 }).length } as const
+  })
+  for (const suffix of ['js', 'css', 'page'] as const) {
+    const own = sizes.filter((one) => one.suffix === suffix && /\.(js|css)$/.test(one.path))
+    const size =
+      suffix === 'page'
+        ? Math.max(0, ...own.map((one) => one.size))
+        : own.reduce((sum, one) => sum + one.size, 0)
+    console.log(`${part}: ${suffix} ${size} bytes gzipped of ${bars[part][suffix]}`)
+    if (size > bars[part][suffix])
+      throw new Error(
+        `${part}: ${suffix} is too large: ${own.map(({ path, size }) => `${path} ${size}`).join(', ')}`,
+      )
+  }
 }
 
 /** Writes the compressed forms that are smaller. */
