@@ -12,7 +12,19 @@ import { options } from './sign-in/options.ts'
 import { reauthenticate } from './sign-in/reauthenticate.ts'
 
 /** The REST routes, below the account mount (`/api/account`). */
-export const routes = { login, logout, reauthenticate, oidc_start, oidc_finish, password, verify, status, options, bootstrap, signup }
+export const routes = {
+  login,
+  logout,
+  reauthenticate,
+  oidc_start,
+  oidc_finish,
+  password,
+  verify,
+  status,
+  options,
+  bootstrap,
+  signup,
+}
 
 export type Routes = typeof routes
 

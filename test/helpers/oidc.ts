@@ -69,8 +69,12 @@ export async function testProvider(id = 'corp'): Promise<TestProvider> {
     const verified = createHash('sha256')
       .update(form.get('code_verifier') ?? '')
       .digest('base64url')
-    const basic = `Basic ${Buffer.from(`${client_id}:${clientSecret}`).toString('base64')}`
-    if (request.headers.authorization !== basic) return { status: 401, body: { error: 'invalid_client' } }
+    const basic = Buffer.from(
+      request.headers.authorization?.slice('Basic '.length) ?? '',
+      'base64',
+    ).toString()
+    if (decodeURIComponent(basic) !== `${client_id}:${clientSecret}`)
+      return { status: 401, body: { error: 'invalid_client' } }
     if (!found || found.challenge !== verified || found.redirect_uri !== form.get('redirect_uri'))
       return { status: 400, body: { error: 'invalid_grant' } }
     const access_token = randomUUID()
