@@ -116,7 +116,7 @@ const reasons = {
   already_bootstrapped: { code: -32002, doc: 'Bootstrap works only once and has been done.' },
   invalid_token: { code: -32001, doc: 'The bootstrap token is wrong.' },
   token_file_missing: { code: -32003, doc: 'There is no usable bootstrap token file.' },
-  username_taken: { code: -32004, doc: 'Another account has this username.' },
+  username_taken: { code: -32004, doc: 'Another account has this username, or had it and it is reserved.' },
   no_matching_invite: { code: -32002, doc: 'Signup is closed and no open invite matches.' },
   signup_conflict: { code: -32004, doc: 'The username or e-mail is taken.' },
   account_not_found: { code: -32003, doc: 'There is no such account in the required state.' },

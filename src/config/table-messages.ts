@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { isDeliverable } from '../wire/address.ts'
+import { localeForm } from '../wire/types.ts'
 import { isLoopbackHost } from './ip.ts'
 import { checked, flag, matching, oneOf, orUnset, path, whole } from './kinds.ts'
 import { setting } from './setting.ts'
@@ -97,7 +98,7 @@ export const messages = {
     shown: 'unset',
     doc: 'A directory with your own texts of messages: `<purpose or notice>[.<locale>].txt` and `.html`.',
   }),
-  mail_locale: setting(matching('a locale like en or de-AT', /^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$/), {
+  mail_locale: setting(matching('a locale like en or de-AT', localeForm), {
     default: 'en',
     doc: 'The locale of messages to people who asked for none.',
   }),
