@@ -99,6 +99,7 @@ async function recordFailure({ app, account, ip }: Context, { intent, provider }
     event_type: isRenewal ? 'reauthenticate' : 'login',
     outcome: 'failure',
     ...callerSubject({ account: isRenewal ? account : null }, ip),
+    target_account_id: isRenewal ? (account?.id ?? null) : null,
     metadata: isRenewal ? { reason: 'invalid_credentials' } : { reason, provider },
   })
 }
