@@ -146,7 +146,7 @@ const reasons = {
   },
   no_recipient: { code: -32004, doc: 'No message can be sent: there is no e-mail, or no transport.' },
 
-  email_taken: { code: -32004, doc: 'Operator and library calls: an account has this e-mail.' },
+  email_taken: { code: -32004, doc: 'Another account has this e-mail.' },
   last_actor: { code: -32004, doc: 'Operator and library calls: an account must keep one live actor.' },
   actor_limit: {
     code: -32004,
