@@ -3,6 +3,7 @@ import { account_purge } from './accounts/account_purge.ts'
 import { account_undelete } from './accounts/account_undelete.ts'
 import { account_username_change } from './accounts/account_username_change.ts'
 import { account_verify } from './accounts/account_verify.ts'
+import { admin_account_get } from './accounts/admin_account_get.ts'
 import { admin_account_list } from './accounts/admin_account_list.ts'
 import { admin_account_username_set } from './accounts/admin_account_username_set.ts'
 import { actor_lookup } from './actors/actor_lookup.ts'
@@ -47,12 +48,15 @@ import { account_session_list } from './sessions/account_session_list.ts'
 import { account_session_revoke } from './sessions/account_session_revoke.ts'
 import { account_session_revoke_all } from './sessions/account_session_revoke_all.ts'
 import { admin_session_list } from './sessions/admin_session_list.ts'
+import { admin_session_revoke } from './sessions/admin_session_revoke.ts'
 import { admin_session_revoke_all } from './sessions/admin_session_revoke_all.ts'
 import { app_settings_get } from './settings/app_settings_get.ts'
 import { app_settings_update } from './settings/app_settings_update.ts'
 import { account_token_create } from './tokens/account_token_create.ts'
 import { account_token_list } from './tokens/account_token_list.ts'
 import { account_token_revoke } from './tokens/account_token_revoke.ts'
+import { admin_token_list } from './tokens/admin_token_list.ts'
+import { admin_token_revoke } from './tokens/admin_token_revoke.ts'
 import { admin_token_revoke_all } from './tokens/admin_token_revoke_all.ts'
 
 /** Every RPC method. To add one, write its file and its test, and list it here. */
@@ -76,10 +80,14 @@ export const actions = {
   actor_rename,
 
   admin_account_list,
+  admin_account_get,
   admin_account_username_set,
   admin_account_email_set,
   admin_session_list,
+  admin_session_revoke,
   admin_session_revoke_all,
+  admin_token_list,
+  admin_token_revoke,
   admin_token_revoke_all,
 
   invite_create,

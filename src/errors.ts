@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { meant } from './wire/closest.ts'
 import type { ConsumerReasons, ReasonSpec } from './wire/consumer.ts'
 
@@ -42,7 +43,10 @@ const reasons = {
   method_not_found: { code: -32601, doc: 'The method is unknown or its feature is off.' },
   invalid_params: { code: -32602, doc: 'The input breaks its schema; `issues` lists where.' },
   internal_error: { code: -32603, doc: 'Unexpected failure; the cause is in the log under the request id.' },
-  service_unavailable: { code: -32007, doc: 'The database or the limiter store cannot be reached.' },
+  service_unavailable: {
+    code: -32007,
+    doc: 'The database or the limiter store cannot be reached; retry after `retry_after` seconds. For a mutation `outcome` is `none` if nothing was written, `unknown` if the connection was lost during the commit.',
+  },
   storage_full: {
     code: -32007,
     doc: 'The disk of the database is full; reads still work, and writes will once the operator has freed space.',
@@ -90,6 +94,7 @@ const reasons = {
   invalid_query_params: { code: -32602, doc: 'The query breaks its schema; see `issues`.' },
   schema_drift: { code: -32007, doc: 'Readiness: the database lacks a column or a migration.' },
   db_unreachable: { code: -32007, doc: 'Readiness: the database does not answer.' },
+  db_read_only: { code: -32007, doc: 'Readiness: the database is a standby and takes no writes.' },
 
   invalid_credentials: { code: -32001, doc: 'Unknown account or wrong password.' },
   already_bootstrapped: { code: -32002, doc: 'Bootstrap works only once and has been done.' },
@@ -245,7 +250,15 @@ export class ServiceError extends Error {
 
 export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>): ServiceError {
   const { code, status } = catalogue[reason]
-  return new ServiceError(code, { reason, ...extra }, status)
+  const wait = reason === 'service_unavailable' && { retry_after: randomInt(1, 11) }
+  return new ServiceError(code, { reason, ...wait, ...extra }, status)
+}
+
+/** Says of a mutation that found the service unavailable that it wrote nothing, unless that is not known. */
+export function tellOutcome(error: unknown): unknown {
+  if (error instanceof ServiceError && error.data.reason === 'service_unavailable')
+    error.data.outcome ??= 'none'
+  return error
 }
 
 /** Builds the errors of handlers: of a catalogued reason, or of one that the consumer declared. */

@@ -91,7 +91,13 @@ export const events = {
     ]),
   },
   token_revoke_all: { success: endedAll, failure: noAccount },
-  account_create: { success: z.strictObject({ role_grant_ids: z.array(Uuid).optional(), ...via }) },
+  account_create: {
+    success: z.strictObject({
+      role_grant_ids: z.array(Uuid).optional(),
+      imported: z.literal(true).optional(),
+      ...via,
+    }),
+  },
   account_update: {
     success: z.strictObject({
       change: z.enum(['email', 'email_verified', 'email_cleared', 'username', 'unlock']),

@@ -4,12 +4,12 @@ import { status } from './accounts/status.ts'
 import { verify } from './accounts/verify.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
 import type { Route } from './core/route.ts'
-import { emailConfirm } from './email/email_confirm.ts'
+import { email_confirm } from './email/email_confirm.ts'
 import { login } from './sessions/login.ts'
 import { logout } from './sessions/logout.ts'
 
 /** The REST routes, below the account mount (`/api/account`). */
-export const routes = { login, logout, password, verify, status, bootstrap, signup, emailConfirm }
+export const routes = { login, logout, password, verify, status, bootstrap, signup, email_confirm }
 
 export type Routes = typeof routes
 

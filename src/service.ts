@@ -1,8 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { fold } from './accounts/formats.ts'
 import { type Actions, actions } from './actions.ts'
 import { createAuditWriter } from './audit/write.ts'
 import { createAuditStreams } from './audit-stream/audit-stream.ts'
+import { createBlocklist } from './auth/blocklist.ts'
 import { createBootstrap } from './auth/bootstrap-token.ts'
 import { createCallerReader, readCarriers } from './auth/caller.ts'
 import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
@@ -233,6 +235,7 @@ export async function composeApp(
       queueMax: config.hash_queue_max,
       argon2: { memory: argon2.memoryCost, time: argon2.timeCost, parallelism: argon2.parallelism },
     }),
+    blocklist: createBlocklist(config.password_blocklist, fold),
     keyRing,
     sealing: deps.secretKeys ? createSealing(deps.secretKeys) : null,
     sessionCookie: createSessionCookie(keyRing, {

@@ -10,6 +10,7 @@ import { seenToday } from '../sessions/addresses.ts'
 import { endCredentials } from './ending.ts'
 import { Password, PasswordProvided } from './formats.ts'
 import { lockIfLive } from './locks.ts'
+import { refuseWeak } from './new-password.ts'
 
 const auth = { account: 'required', actor: 'none', credential_types: ['session'] } as const
 type Context = RouteContext<typeof auth>
@@ -27,6 +28,7 @@ export const password = route({
   errors: ['rate_limited', 'busy', 'invalid_credentials', 'authentication_required', 'account_vanished'],
   async handler({ current_password, new_password }, context) {
     const { app, account, ip } = context
+    refuseWeak(app, 'invalid_request_body', ['new_password', new_password], account)
     const from = crowdOf(ip)
     return await context.attempt(['invalid_credentials'], async (hold) => {
       await hold.ip()
@@ -77,7 +79,7 @@ async function change(
     if (locked.password_hash !== verified) return isLive ? locked.password_hash : 'concurrent_change'
     if (!isLive) throw refusal('authentication_required')
     await db.run(sql`
-      update account set password_hash = ${hash}, updated_at = now(), updated_by = null
+      update account set password_hash = ${hash}, hash_foreign = false, updated_at = now(), updated_by = null
       where id = ${account.id}::uuid`)
     const counts = await endCredentials(db, account.id)
     await notify(app, { db, afterCommit }, account.id, 'password_changed')

@@ -83,6 +83,10 @@ export const matching = (rule: string, expression: RegExp): Kind<string, string>
 
 const hostname = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/i
 
+/** Not resolved against the working directory, as `builtin` would be. */
+export const blocklist = (): Kind<string | null, string | null> =>
+  orOff(textual('builtin, a readable file', z.string().regex(/^(?!off$)[^\0]+$/)))
+
 export const hostName = (): Kind<string, string> =>
   textual(
     'an IP address (without brackets) or a host name',

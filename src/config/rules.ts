@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isLoopbackHost } from './ip.ts'
 import type { RuleContext } from './rule-context.ts'
@@ -35,6 +35,9 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
   }
   if (config.postgres_bin !== null && !holdsPostgres(config.postgres_bin)) {
     problems.push(`${label('postgres_bin')} must be ${settings.postgres_bin.kind.rule}`)
+  }
+  if (!isReadable(config.password_blocklist)) {
+    problems.push(`${label('password_blocklist')} must be ${settings.password_blocklist.kind.rule}`)
   }
   return [...problems, ...collidingMounts(config, context), ...brokenMail(config, context)]
 }
@@ -101,3 +104,13 @@ function isWeakerHash({ argon2 }: Config): boolean {
 
 const holdsPostgres = (directory: string): boolean =>
   ['postgres', 'initdb'].every((name) => existsSync(join(directory, name)))
+
+function isReadable(file: string | null): boolean {
+  if (file === null || file === 'builtin') return true
+  try {
+    accessSync(file, constants.R_OK)
+    return statSync(file).isFile()
+  } catch {
+    return false
+  }
+}

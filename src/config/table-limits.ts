@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { argon2Cost, flag, limit, oneOf, orOff, orZero, whole } from './kinds.ts'
+import { argon2Cost, blocklist, flag, limit, oneOf, orOff, orZero, whole } from './kinds.ts'
 import { setting } from './setting.ts'
 
 /** The part of the table of settings (table.ts) that bounds what accounts and clients may have and do. */
@@ -44,6 +44,14 @@ export const accounts = {
   login_fail_jitter_ms: setting(whole(0, 10_000), {
     default: 25,
     doc: 'Max random time added to it; 0: none.',
+  }),
+  password_min: setting(whole(12, 64), {
+    default: 12,
+    doc: 'Min characters of a new password; existing ones stay valid. 15 is advised where a password is the only proof.',
+  }),
+  password_blocklist: setting(blocklist(), {
+    default: 'builtin',
+    doc: 'Passwords that nobody may set: `builtin` is the 10,000 most used ones; the lines of a file are added to these.',
   }),
   hash_concurrency: setting(whole(1, 64), {
     default: () => Math.min(4, availableParallelism()),

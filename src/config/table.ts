@@ -79,6 +79,10 @@ const serving = {
     default: 0,
     doc: 'On SIGTERM: how long requests are still served while readiness already fails.',
   }),
+  serving_grace_s: setting(whole(0, 3600), {
+    default: 60,
+    doc: 'How long `/health/serving` goes on answering 200 while the database is away or takes no writes, in seconds.',
+  }),
   shutdown_timeout_ms: setting(whole(1000, 300_000), {
     default: 10_000,
     doc: 'Max time for the shutdown after that; then all connections are cut.',

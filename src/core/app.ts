@@ -1,4 +1,5 @@
 import type { AuditWriter } from '../audit/write.ts'
+import type { Blocklist } from '../auth/blocklist.ts'
 import type { Bootstrap } from '../auth/bootstrap-token.ts'
 import type { CallerReader } from '../auth/caller.ts'
 import type { KeyRing, SessionCookie } from '../auth/cookie.ts'
@@ -35,6 +36,8 @@ export type App = {
   readonly audit: AuditWriter
   readonly hub: Hub
   readonly passwords: Passwords
+  /** Passwords that nobody may set. */
+  readonly blocklist: Blocklist
   readonly keyRing: KeyRing
   /** Null without secret keys. */
   readonly sealing: Sealing | null

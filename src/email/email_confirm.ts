@@ -8,7 +8,7 @@ import { findTicket, redeeming, TicketToken, useTicket } from '../tickets/redeem
 import { writeEmail } from './write-email.ts'
 
 /** `POST /email_confirm`: whoever has the link proves the mailbox; no session is needed, and none is given. */
-export const emailConfirm = route({
+export const email_confirm = route({
   doc: 'Confirm an e-mail with the link that was mailed to it: it becomes the verified e-mail of the account.',
   method: 'POST',
   path: '/email_confirm',
