@@ -28,6 +28,7 @@ import { cell_grant_create } from './cells/grants/cell_grant_create.ts'
 import { cell_grant_list } from './cells/grants/cell_grant_list.ts'
 import { cell_grant_revoke } from './cells/grants/cell_grant_revoke.ts'
 import { cell_list } from './cells/list/cell_list.ts'
+import { admin_message_list } from './delivery/admin_message_list.ts'
 import { discover } from './discovery/rpc.discover.ts'
 import { account_email_change } from './email/account_email_change.ts'
 import { account_email_verify_send } from './email/account_email_verify_send.ts'
@@ -41,6 +42,8 @@ import { role_grant_offer_decline } from './offers/role_grant_offer_decline.ts'
 import { role_grant_offer_history } from './offers/role_grant_offer_history.ts'
 import { role_grant_offer_list } from './offers/role_grant_offer_list.ts'
 import { role_grant_offer_retract } from './offers/role_grant_offer_retract.ts'
+import { account_link_remove } from './oidc/account_link_remove.ts'
+import { admin_account_reset_link_create } from './recovery/admin_account_reset_link_create.ts'
 import { role_grant_assign } from './roles/role_grant_assign.ts'
 import { role_grant_revoke } from './roles/role_grant_revoke.ts'
 import { self_service_role_set } from './roles/self_service_role_set.ts'
@@ -52,6 +55,8 @@ import { admin_session_revoke } from './sessions/admin_session_revoke.ts'
 import { admin_session_revoke_all } from './sessions/admin_session_revoke_all.ts'
 import { app_settings_get } from './settings/app_settings_get.ts'
 import { app_settings_update } from './settings/app_settings_update.ts'
+import { admin_ticket_list } from './tickets/admin_ticket_list.ts'
+import { admin_ticket_revoke } from './tickets/admin_ticket_revoke.ts'
 import { account_token_create } from './tokens/account_token_create.ts'
 import { account_token_list } from './tokens/account_token_list.ts'
 import { account_token_revoke } from './tokens/account_token_revoke.ts'
@@ -69,6 +74,7 @@ export const actions = {
   account_token_list,
   account_token_revoke,
   account_username_change,
+  account_link_remove,
   account_email_change,
   account_email_verify_send,
   account_delete,
@@ -89,6 +95,10 @@ export const actions = {
   admin_token_list,
   admin_token_revoke,
   admin_token_revoke_all,
+  admin_account_reset_link_create,
+  admin_ticket_list,
+  admin_ticket_revoke,
+  admin_message_list,
 
   invite_create,
   invite_list,

@@ -68,6 +68,19 @@ export const events = {
     success: z.strictObject(endedCounts),
     failure: reasonOf('invalid_credentials', 'concurrent_change').extend(credentialType),
   },
+  password_reset: {
+    success: z.strictObject({ ticket_id: Uuid, sessions_revoked: z.int(), tokens_revoked: z.int() }),
+    failure: reasonOf('ticket_not_found'),
+  },
+  account_secure: {
+    success: z.strictObject({
+      sessions_revoked: z.int(),
+      tokens_revoked: z.int(),
+      ...credentialType,
+      ...via,
+    }),
+    failure: noAccount,
+  },
   session_revoke: {
     success: z.union([
       z.strictObject({ session_id: id, ...credentialType, ...via }),

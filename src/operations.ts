@@ -17,18 +17,26 @@ import { resetBootstrapToken } from './bootstrap/bootstrap_token_reset.ts'
 import { cleanUp } from './cleanup/clean_up.ts'
 import type { App } from './core/app.ts'
 import { checkVia, type Operator } from './core/operate.ts'
+import { listMessages } from './delivery/admin_message_list.ts'
+import { showMessage } from './delivery/mail_show.ts'
+import { sendTestMessage } from './delivery/mail_test.ts'
 import { createInvite } from './invites/invite_create.ts'
 import { deleteInvite } from './invites/invite_delete.ts'
 import { listInvites } from './invites/invite_list.ts'
+import { secureAccount } from './recovery/account_secure.ts'
+import { createResetLink } from './recovery/admin_account_reset_link_create.ts'
 import { destroyScope } from './roles/destroy-scope.ts'
 import { transferKeeper } from './roles/keeper_transfer.ts'
 import { grantRole } from './roles/role_assign.ts'
 import { revokeRole, revokeRoleEverywhere } from './roles/role_revoke.ts'
+import { resealSecrets } from './sealing/reseal.ts'
 import { listSessions } from './sessions/admin_session_list.ts'
 import { revokeSession } from './sessions/admin_session_revoke.ts'
 import { revokeEverySession, revokeSessions } from './sessions/admin_session_revoke_all.ts'
 import { getSettings } from './settings/app_settings_get.ts'
 import { setSettings } from './settings/app_settings_update.ts'
+import { listTickets } from './tickets/admin_ticket_list.ts'
+import { revokeTicket } from './tickets/admin_ticket_revoke.ts'
 import { listTokens } from './tokens/admin_token_list.ts'
 import { revokeToken } from './tokens/admin_token_revoke.ts'
 import { revokeEveryToken, revokeTokens } from './tokens/admin_token_revoke_all.ts'
@@ -44,6 +52,8 @@ export const operations = {
   setEmail,
   verifyEmail,
   unlockAccount,
+  createResetLink,
+  secureAccount,
   deleteAccount,
   undeleteAccount,
   purgeAccount,
@@ -75,9 +85,16 @@ export const operations = {
   getSettings,
   setSettings,
 
+  listTickets,
+  revokeTicket,
+  listMessages,
+  showMessage,
+  sendTestMessage,
+
   exportAudit,
   resetBootstrapToken,
   cleanUp,
+  resealSecrets,
 }
 
 type Bound<F> = F extends (app: App, ...rest: infer R) => infer T ? (...rest: R) => T : never

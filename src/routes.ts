@@ -5,11 +5,30 @@ import { verify } from './accounts/verify.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
 import type { Route } from './core/route.ts'
 import { email_confirm } from './email/email_confirm.ts'
+import { oidc_finish } from './oidc/oidc_finish.ts'
+import { oidc_start } from './oidc/oidc_start.ts'
+import { recover } from './recovery/recover.ts'
+import { reset } from './recovery/reset.ts'
 import { login } from './sessions/login.ts'
 import { logout } from './sessions/logout.ts'
+import { ticket } from './tickets/ticket.ts'
 
 /** The REST routes, below the account mount (`/api/account`). */
-export const routes = { login, logout, password, verify, status, bootstrap, signup, email_confirm }
+export const routes = {
+  login,
+  logout,
+  password,
+  verify,
+  status,
+  bootstrap,
+  signup,
+  recover,
+  ticket,
+  reset,
+  email_confirm,
+  oidc_start,
+  oidc_finish,
+}
 
 export type Routes = typeof routes
 

@@ -56,6 +56,7 @@ const ipLimiters = [
   'limit_bootstrap_ip',
   'limit_recover_ip',
   'limit_ticket_ip',
+  'limit_flow_ip',
   'limit_cell_read',
   'limit_discovery',
 ] as const
@@ -64,6 +65,7 @@ const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as c
 const accountRoutes = [
   ...['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup'],
   ...['recover', 'ticket', 'reset', 'email_confirm'],
+  ...['oidc_start', 'oidc_finish'],
 ]
 
 /** Paths are matched exactly, so two mounts collide only if they answer the same path. */

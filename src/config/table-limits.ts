@@ -106,6 +106,7 @@ export const limits = {
   limit_recover_ip: allowance(10, 3600, 'Requests per IP to reset a forgotten password.'),
   limit_recover_identifier: allowance(3, 3600, 'Requests per username or e-mail typed to reset a password.'),
   limit_ticket_ip: allowance(10, 900, 'Unknown and used up links per IP.'),
+  limit_flow_ip: allowance(300, 900, 'Sign-ins begun per IP with a passkey or a provider.'),
   limit_mail_address: allowance(5, 3600, 'Messages with a link per address; more are not sent.'),
   limit_mail_notice: allowance(20, 86_400, 'Notices per address; more are not sent.'),
   limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
