@@ -136,10 +136,12 @@ async function story(call: Recorder, { bootstrapToken, daemonToken, tokenMailedT
   await call.rpc('invite_create', { username: 'grace' })
 
   call.headers = {}
+  await call.rest('GET', '/options')
   const signup = { username: 'grace', password: 'an even longer password' }
   await call.rest('POST', '/signup', signup)
   const grace = { cookie: await call.rest('POST', '/login', signup) }
   call.headers = grace
+  call.headers = { cookie: await call.rest('POST', '/reauthenticate', { password: signup.password }) }
   const grace_id = (await call.rpc('account_verify')).id
   await sessionsAndTokens(call, signup.password)
   await call.rpc('account_email_change', { email: 'grace@example.org' })

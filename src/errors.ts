@@ -59,6 +59,14 @@ const reasons = {
   account_vanished: { code: -32001, doc: 'The account or actor was deleted during the request.' },
   credential_type_required: { code: -32002, doc: 'The method requires another type of credential.' },
   token_scope_required: { code: -32002, doc: 'The scope of the API token does not cover this.' },
+  second_factor_enrolment_required: {
+    code: -32002,
+    doc: 'A role of the account requires a second factor, and this credential was proven without one: enrol one, or sign in with it.',
+  },
+  fresh_authentication_required: {
+    code: -32002,
+    doc: 'The session was proven more than `max_age` seconds ago: `POST /reauthenticate` with one of `methods`, then call again.',
+  },
   insufficient_permissions: { code: -32002, doc: 'The acting actor lacks the role.' },
   actor_required: {
     code: -32602,
@@ -96,6 +104,14 @@ const reasons = {
   db_unreachable: { code: -32007, doc: 'Readiness: the database does not answer.' },
   db_read_only: { code: -32007, doc: 'Readiness: the database is a standby and takes no writes.' },
 
+  flow_expired: {
+    code: -32004,
+    doc: 'What was begun is not under way in this browser, has expired or is used up: begin again.',
+  },
+  second_factor_required: {
+    code: -32001,
+    doc: 'REST: the first step is proven; `POST /second_factor` with one of `methods` within `expires_in` seconds.',
+  },
   invalid_credentials: { code: -32001, doc: 'Unknown account or wrong password.' },
   already_bootstrapped: { code: -32002, doc: 'Bootstrap works only once and has been done.' },
   invalid_token: { code: -32001, doc: 'The bootstrap token is wrong.' },
@@ -259,6 +275,8 @@ export class ServiceError extends Error {
   readonly data: ErrorData
   /** What people read instead of the fixed text of the code; only reasons of a consumer have it. */
   declare text?: string
+  /** The `Set-Cookie` value of a refusal on a REST route. */
+  declare cookie?: string
   /** The audit row to write after the transaction has been rolled back. */
   declare failureRow?: FailureRow
   /** True: the transaction commits in spite of this error. */

@@ -54,7 +54,14 @@ const ticket = { ticket_id: Uuid, purpose: z.enum(ticketPurposes) }
 const onlyVia = z.strictObject(via).nullable()
 
 export const events = {
-  login: { success: z.strictObject({ session_id: id }), failure: reasonOf('invalid_credentials') },
+  login: {
+    success: z.strictObject({ session_id: id, methods: z.array(id), provider: id.optional(), ...via }),
+    failure: reasonOf('invalid_credentials'),
+  },
+  reauthenticate: {
+    success: z.strictObject({ session_id: id, methods: z.array(id) }),
+    failure: reasonOf('invalid_credentials'),
+  },
   logout: { success: z.strictObject({ session_id: id }) },
   bootstrap: {
     success: z.strictObject({ session_id: id, role_grant_ids: z.array(Uuid) }),
@@ -84,7 +91,7 @@ export const events = {
   session_revoke: {
     success: z.union([
       z.strictObject({ session_id: id, ...credentialType, ...via }),
-      z.strictObject({ session_id: id, cause: z.enum(['cap', 'replaced']) }),
+      z.strictObject({ session_id: id, cause: z.enum(['cap', 'replaced', 'rotated']) }),
     ]),
   },
   session_revoke_all: { success: endedAll, failure: noAccount },

@@ -11,15 +11,19 @@ import { recover } from './recovery/recover.ts'
 import { reset } from './recovery/reset.ts'
 import { login } from './sessions/login.ts'
 import { logout } from './sessions/logout.ts'
+import { options } from './sign-in/options.ts'
+import { reauthenticate } from './sign-in/reauthenticate.ts'
 import { ticket } from './tickets/ticket.ts'
 
 /** The REST routes, below the account mount (`/api/account`). */
 export const routes = {
   login,
   logout,
+  reauthenticate,
   password,
   verify,
   status,
+  options,
   bootstrap,
   signup,
   recover,

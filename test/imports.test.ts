@@ -57,6 +57,7 @@ const features = [
   'recovery',
   'roles',
   'sealing',
+  'second-factor',
   'sessions',
   'settings',
   'sign-in',

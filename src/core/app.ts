@@ -3,6 +3,7 @@ import type { Blocklist } from '../auth/blocklist.ts'
 import type { Bootstrap } from '../auth/bootstrap-token.ts'
 import type { CallerReader } from '../auth/caller.ts'
 import type { KeyRing, SessionCookie } from '../auth/cookie.ts'
+import type { FlowCookie } from '../auth/flow-cookie.ts'
 import type { LastUsed } from '../auth/last-used.ts'
 import type { Passwords } from '../auth/password.ts'
 import type { Config } from '../config/config.ts'
@@ -43,6 +44,7 @@ export type App = {
   /** Null without secret keys. */
   readonly sealing: Sealing | null
   readonly sessionCookie: SessionCookie
+  readonly flowCookie: FlowCookie
   readonly cursors: Cursors
   readonly limiters: Limiters
   readonly outputs: Outputs

@@ -33,6 +33,8 @@ export type Route<
   readonly alwaysClears?: boolean
   /** The origin is checked even without a cookie, because these routes set one. */
   readonly checksOrigin?: boolean
+  /** True: also for a caller who has yet to enrol a second factor that a role requires. */
+  readonly before_enrolment?: boolean
   /** False: the route answers 404. */
   readonly enabled?: (app: App) => boolean
   readonly handler: (input: never, context: never) => Promise<RouteReply<unknown>>
@@ -83,14 +85,16 @@ export type RouteReply<B> = {
   /** Null: the body is empty. */
   body: B
   headers?: Record<string, string>
-  /** A complete `Set-Cookie` value, created after the commit. */
-  cookie?: string
+  /** Complete `Set-Cookie` values, created after the commit. */
+  cookie?: string | string[]
 }
 
 export type RouteContext<A extends AuthSpec> = Pick<CallerOf<A>, 'account' | 'credential'> & {
   app: App
   attempt: Attempt
   carriers: Carriers
+  /** The token in the flow cookie; null without one. */
+  flow: string | null
   query: URLSearchParams
   ip: string
   request_id: string

@@ -16,6 +16,7 @@ import { createPostgresLimiter } from './postgres-limiter.ts'
 export const restLimiters = [
   'login_ip',
   'login_account',
+  'second_factor',
   'bootstrap_ip',
   'signup_ip',
   'signup_username',
