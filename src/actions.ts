@@ -37,6 +37,7 @@ import { admin_account_email_set } from './email/admin_account_email_set.ts'
 import { invite_create } from './invites/invite_create.ts'
 import { invite_delete } from './invites/invite_delete.ts'
 import { invite_list } from './invites/invite_list.ts'
+import { invite_send } from './invites/invite_send.ts'
 import { role_grant_offer_accept } from './offers/role_grant_offer_accept.ts'
 import { role_grant_offer_create } from './offers/role_grant_offer_create.ts'
 import { role_grant_offer_decline } from './offers/role_grant_offer_decline.ts'
@@ -103,6 +104,7 @@ export const actions = {
 
   invite_create,
   invite_list,
+  invite_send,
   invite_delete,
   app_settings_get,
   app_settings_update,
