@@ -16,6 +16,7 @@ import { resetBootstrapToken } from './bootstrap/bootstrap_token_reset.ts'
 import { cleanUp } from './cleanup/clean_up.ts'
 import type { App } from './core/app.ts'
 import { checkVia, type Operator } from './core/operate.ts'
+import { importAccounts } from './import/import.ts'
 import { createInvite } from './invites/invite_create.ts'
 import { deleteInvite } from './invites/invite_delete.ts'
 import { listInvites } from './invites/invite_list.ts'
@@ -42,6 +43,7 @@ export const operations = {
   setEmail,
   verifyEmail,
   unlockAccount,
+  importAccounts,
   deleteAccount,
   undeleteAccount,
   purgeAccount,

@@ -49,6 +49,7 @@ const features = [
   'cleanup',
   'delivery',
   'discovery',
+  'import',
   'invites',
   'offers',
   'recovery',

@@ -1,6 +1,7 @@
 import { numberRows } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
 import { type Sql, sql } from '../db/db.ts'
+import { clearFloor } from '../import/floor.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
 import { expireOffers, removeAuditRows, removeTombstones, tombstoneBatch } from './steps.ts'
 
@@ -63,6 +64,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     }
     const retention = app.config.cell_tombstone_retention_days
     const { audit_retention_days } = app.config
+    await clearFloor(db)
     return {
       ran: true,
       expired_sessions: await repeat(() => db.run(expired(sql`auth_session`, sql`expires_at <= now()`))),
