@@ -20,15 +20,13 @@ export type Written = { made: { id: string; line: number }[]; taken: Taken[] }
  */
 export async function writeBatch(db: Queryable, { source, rows: given, floorMs }: Batch): Promise<Written> {
   const rows = given.map((row) => ({ id: randomUUID(), ...row }))
+  const ids = rows.map(({ id }) => id)
   // All in one round trip; what fails fails the rest.
   const [, , lines, reserved] = await Promise.all([
     db.run(sql`select pg_advisory_xact_lock(hashtextextended('cellkeep import ' || ${source}, 0))`),
     rows.some((row) => row.hash_foreign) && raiseFloor(db, floorMs),
     insert(db, source, rows),
-    removeReserved(
-      db,
-      rows.map(({ id }) => id),
-    ),
+    removeReserved(db, ids),
   ])
   const made: Written['made'] = []
   const taken: Taken[] = []
@@ -39,13 +37,8 @@ export async function writeBatch(db: Queryable, { source, rows: given, floorMs }
     } else if (reserved.has(id)) taken.push({ line, reason: 'username_taken' })
     else made.push({ id, line })
   }
-  if (clashing.size > 0)
-    taken.push(
-      ...(await reasonsOf(
-        db,
-        rows.filter(({ line }) => clashing.has(line)),
-      )),
-    )
+  const lost = rows.filter(({ line }) => clashing.has(line))
+  if (lost.length > 0) taken.push(...(await reasonsOf(db, lost)))
   return { made, taken }
 }
 
