@@ -3,6 +3,7 @@ import { failureFloor } from '../auth/failure-floor.ts'
 import { callerSubject, mutate, recorded } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { brokenConstraint } from '../db/failure.ts'
+import { sendVerification } from '../email/verification.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { claimInvite, lockInviteFor } from '../invites/invites.ts'
 import { crowdOf, identifierKey } from '../limits/limiters.ts'
@@ -107,6 +108,7 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
     })
     const claimed = invite && { invite_id: invite.id }
     audit('signup', { session_id, open_signup, ...claimed }, { account_id, actor_id })
+    await sendVerification(app, { db, audit, afterCommit }, account_id, { detail: { credential_type: null } })
     afterCommit(() => app.limiters.clear('signup_username', [identifierKey(username)]))
     return { account_id, actor_id, cookie, open_signup }
   })
