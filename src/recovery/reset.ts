@@ -33,7 +33,10 @@ export const reset = route({
         const { app, ip } = context
         const found = await findTicket(app, token, ['password_reset'])
         const { username, account_email: email } = found
-        refuseWeak(app, 'invalid_request_body', ['password', password], { username: username as string, email })
+        refuseWeak(app, 'invalid_request_body', ['password', password], {
+          username: username as string,
+          email,
+        })
         const hash = await app.passwords.hash(password, crowdOf(ip))
         return { body: { ok: true as const, ...(await setPassword(context, found, hash)) } }
       },
