@@ -39,6 +39,8 @@ export const raceWorld = (): Promise<TestService> =>
         'ticket_ip',
         'recover_ip',
         'recover_identifier',
+        'mail_address',
+        'mail_notice',
         'admin_write',
         'cell_create',
         'cell_write',
