@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { actions } from '../src/actions.ts'
 import { routeList } from '../src/routes.ts'
+import { type TestProvider, testProvider } from '../test/helpers/oidc.ts'
 import { testService } from '../src/testing/index.ts'
 
 export type Examples = {
@@ -23,7 +24,9 @@ const withoutExample = ['rpc.discover']
 export async function recordExamples(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'cellkeep-examples-'))
   const tokenFile = join(directory, 'bootstrap_token')
+  const provider = await testProvider()
   const test = await testService({
+    oidc: [provider.entry()],
     app_settings: true,
     username_change: 'self',
     bootstrap: 'live',
@@ -36,12 +39,14 @@ export async function recordExamples(): Promise<string> {
     await story(new Recorder(test.url, seen), {
       bootstrapToken: (await readFile(tokenFile, 'utf8')).trim(),
       daemonToken: test.daemonToken.current,
+      provider,
     })
     const names = Object.keys(actions).filter((name) => !withoutExample.includes(name))
     const routes = routeList.map(({ method, path }) => `${method} ${path}`)
     return written(mask(inOrder(seen, names, routes)))
   } finally {
     await test.close()
+    await provider.close()
     await rm(directory, { recursive: true })
   }
 }
@@ -72,6 +77,8 @@ class Recorder {
   readonly #url: string
   readonly #seen: Examples
   headers: Record<string, string> = {}
+  /** What the last route has answered. */
+  answer: Answer
 
   constructor(url: string, seen: Examples) {
     this.#url = url
@@ -89,6 +96,7 @@ class Recorder {
   async rest(method: 'GET' | 'POST', path: string, body?: object): Promise<string> {
     const { status, json, cookie } = await this.#send(method, `/api/account${path}`, body)
     assert.equal(status, 200, `${path}: ${JSON.stringify(json)}`)
+    this.answer = json
     this.#seen.routes[`${method} ${path}`] ??= { ...(body && { body }), ...(json && { result: json }) }
     return cookie
   }
@@ -111,7 +119,7 @@ class Recorder {
 
 async function story(
   call: Recorder,
-  { bootstrapToken, daemonToken }: { bootstrapToken: string; daemonToken: string },
+  { bootstrapToken, daemonToken, provider }: { bootstrapToken: string; daemonToken: string; provider: TestProvider },
 ): Promise<void> {
   const [username, password] = ['ada', 'correct horse battery']
   const ada = { cookie: await call.rest('POST', '/bootstrap', { token: bootstrapToken, username, password }) }
@@ -119,6 +127,7 @@ async function story(
   await call.rest('GET', '/status')
   await call.rest('GET', '/verify')
   const self = await call.rpc('account_verify')
+  await linkAndUnlink(call, provider, ada)
 
   await call.rpc('app_settings_get')
   await call.rpc('app_settings_update', { open_signup: false })
@@ -172,6 +181,17 @@ async function story(
   call.headers = { 'x-daemon-token': daemonToken }
   await call.rpc('account_purge', { account_id: grace_id, confirm: true })
   assert.equal(self.username, username)
+}
+
+async function linkAndUnlink(call: Recorder, provider: TestProvider, { cookie }: Cookie): Promise<void> {
+  call.headers = { cookie }
+  const flow = await call.rest('POST', '/oidc_start', { provider: 'corp', intent: 'link' })
+  const query = provider.authorize(call.answer.url, { sub: 'ada' })
+  call.headers = { cookie: `${cookie}; ${flow}` }
+  await call.rest('POST', '/oidc_finish', { provider: 'corp', query })
+  call.headers = { cookie }
+  const { links } = await call.rpc('account_sign_in_get')
+  await call.rpc('account_link_remove', { link_id: links[0].id })
 }
 
 const changedPassword = 'another long password'
@@ -284,6 +304,8 @@ function mask(examples: Examples): Examples {
     if (/^tok_/.test(value)) return stable(value, (nth) => `tok_${hex(nth, 12)}`)
     if (/^secret_svc_token_/.test(value)) return `secret_svc_token_${'x'.repeat(43)}`
     if (key === 'ip') return '203.0.113.7'
+    if (key === 'url') return 'https://id.example/authorize?client_id=cellkeep&state=xxx'
+    if (key === 'query') return 'code=xxx&state=xxx'
     if (key === 'token') return 'x'.repeat(43)
     return key === 'next_cursor' ? 'bmV4dC1wYWdl' : value
   }
