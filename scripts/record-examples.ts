@@ -7,9 +7,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { actions } from '../src/actions.ts'
+import { sql } from '../src/db/db.ts'
 import { routeList } from '../src/routes.ts'
-import { type TestProvider, testProvider } from '../test/helpers/oidc.ts'
 import { testService } from '../src/testing/index.ts'
+import { mailIsDown, tokenMailedTo } from '../test/helpers/mailed.ts'
+import { type TestProvider, testProvider } from '../test/helpers/oidc.ts'
 
 export type Examples = {
   methods: Record<string, { params: object; result: unknown }>
@@ -29,6 +31,8 @@ export async function recordExamples(): Promise<string> {
     oidc: [provider.entry()],
     app_settings: true,
     username_change: 'self',
+    ...mailIsDown,
+    invite_claim: 'match',
     bootstrap: 'live',
     bootstrap_token_path: tokenFile,
     roles: [{ name: 'reviewer', grant_paths: ['admin', 'self_service'] }],
@@ -40,6 +44,9 @@ export async function recordExamples(): Promise<string> {
       bootstrapToken: (await readFile(tokenFile, 'utf8')).trim(),
       daemonToken: test.daemonToken.current,
       provider,
+      linkId: async () =>
+        (await test.service.app.db.one<{ id: string }>(sql`select id from account_link`)).id,
+      tokenMailedTo: (account) => tokenMailedTo(test, account),
     })
     const names = Object.keys(actions).filter((name) => !withoutExample.includes(name))
     const routes = routeList.map(({ method, path }) => `${method} ${path}`)
@@ -117,17 +124,24 @@ class Recorder {
   }
 }
 
-async function story(
-  call: Recorder,
-  { bootstrapToken, daemonToken, provider }: { bootstrapToken: string; daemonToken: string; provider: TestProvider },
-): Promise<void> {
+/** What callers get from elsewhere. */
+type Outside = {
+  bootstrapToken: string
+  daemonToken: string
+  tokenMailedTo(account: { id: string }): Promise<string>
+  provider: TestProvider
+  linkId(): Promise<string>
+}
+
+async function story(call: Recorder, outside: Outside): Promise<void> {
+  const { bootstrapToken, daemonToken, tokenMailedTo } = outside
   const [username, password] = ['ada', 'correct horse battery']
   const ada = { cookie: await call.rest('POST', '/bootstrap', { token: bootstrapToken, username, password }) }
   call.headers = ada
   await call.rest('GET', '/status')
   await call.rest('GET', '/verify')
   const self = await call.rpc('account_verify')
-  await linkAndUnlink(call, provider, ada)
+  await linkAndUnlink(call, outside, ada)
 
   await call.rpc('app_settings_get')
   await call.rpc('app_settings_update', { open_signup: false })
@@ -145,6 +159,8 @@ async function story(
   call.headers = { cookie: await call.rest('POST', '/reauthenticate', { password: signup.password }) }
   const grace_id = (await call.rpc('account_verify')).id
   await sessionsAndTokens(call, signup.password)
+  await call.rpc('account_email_change', { email: 'grace@example.org' })
+  await call.rest('POST', '/email_confirm', { token: await tokenMailedTo({ id: grace_id }) })
   await call.rest('POST', '/logout')
 
   call.headers = ada
@@ -160,6 +176,9 @@ async function story(
   call.headers = ada
   await call.rpc('admin_account_list', { limit: 1 })
   await call.rpc('admin_account_get', { account_id: grace_id })
+  await call.rpc('admin_account_email_set', { account_id: grace_id, email: null })
+  await call.rpc('admin_account_username_set', { account_id: grace_id, username: 'grace-hopper' })
+  await call.rpc('admin_account_username_set', { account_id: grace_id, username: 'grace' })
   const { sessions } = await call.rpc('admin_session_list', { account_id: grace_id })
   await call.rpc('admin_session_revoke', { session_id: sessions[0].id })
   await call.rpc('admin_session_revoke_all', { account_id: grace_id })
@@ -175,6 +194,8 @@ async function story(
   await call.rpc('admin_token_revoke', { token_id })
   await call.rpc('admin_token_revoke_all', { account_id: grace_id })
   await call.rpc('audit_log_list', { event_type: 'invite_create', limit: 1 })
+  const [from, to] = ['2026-01-02T09:00:00.000Z', '2026-01-02T10:00:00.000Z']
+  await call.rpc('audit_log_activity', { from, to, bucket_s: 1800 })
   await call.rpc('audit_log_role_grant_history', { limit: 1 })
   await call.rpc('account_delete', { account_id: grace_id })
   await call.rpc('account_undelete', { account_id: grace_id })
@@ -183,15 +204,18 @@ async function story(
   assert.equal(self.username, username)
 }
 
-async function linkAndUnlink(call: Recorder, provider: TestProvider, { cookie }: Cookie): Promise<void> {
+async function linkAndUnlink(
+  call: Recorder,
+  { provider, linkId }: Outside,
+  { cookie }: Cookie,
+): Promise<void> {
   call.headers = { cookie }
   const flow = await call.rest('POST', '/oidc_start', { provider: 'corp', intent: 'link' })
   const query = provider.authorize(call.answer.url, { sub: 'ada' })
   call.headers = { cookie: `${cookie}; ${flow}` }
   await call.rest('POST', '/oidc_finish', { provider: 'corp', query })
   call.headers = { cookie }
-  const { links } = await call.rpc('account_sign_in_get')
-  await call.rpc('account_link_remove', { link_id: links[0].id })
+  await call.rpc('account_link_remove', { link_id: await linkId() })
 }
 
 const changedPassword = 'another long password'
@@ -215,6 +239,7 @@ async function sessionsAndTokens(call: Recorder, password: string): Promise<void
   await login(password)
   await call.rest('POST', '/password', { current_password: password, new_password: changedPassword })
   await login(changedPassword)
+  await call.rpc('account_email_verify_send')
   await call.rpc('account_username_change', { username: 'grace-h' })
   await call.rpc('account_username_change', { username: 'grace' })
   await call.rpc('actor_rename', { name: 'Grace' })
@@ -302,7 +327,8 @@ function mask(examples: Examples): Examples {
     if (time.test(value)) return times[key] ?? '2026-01-02T09:00:00.000Z'
     if (/^[0-9a-f]{64}$/.test(value)) return stable(value, (nth) => hex(nth, 64))
     if (/^tok_/.test(value)) return stable(value, (nth) => `tok_${hex(nth, 12)}`)
-    if (/^secret_svc_token_/.test(value)) return `secret_svc_token_${'x'.repeat(43)}`
+    const [, kind] = /^secret_svc_(token|ticket)_/.exec(value) ?? []
+    if (kind) return `secret_svc_${kind}_${'x'.repeat(43)}`
     if (key === 'ip') return '203.0.113.7'
     if (key === 'url') return 'https://id.example/authorize?client_id=cellkeep&state=xxx'
     if (key === 'query') return 'code=xxx&state=xxx'
