@@ -3,6 +3,7 @@ import { endCredentials } from '../accounts/ending.ts'
 import { Password } from '../accounts/formats.ts'
 import { lockAccounts } from '../accounts/locks.ts'
 import { clearLogins, loginBuckets } from '../accounts/login-buckets.ts'
+import { refuseWeak } from '../accounts/new-password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
@@ -31,6 +32,8 @@ export const reset = route({
       async () => {
         const { app, ip } = context
         const found = await findTicket(app, token, ['password_reset'])
+        const { username, account_email: email } = found
+        refuseWeak(app, 'invalid_request_body', ['password', password], { username: username as string, email })
         const hash = await app.passwords.hash(password, crowdOf(ip))
         return { body: { ok: true as const, ...(await setPassword(context, found, hash)) } }
       },
