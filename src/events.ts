@@ -50,13 +50,20 @@ const noAccount = z.strictObject({
 const guarded = z.union([reasonOf('cannot_delete_keeper', 'cannot_delete_last_admin').extend(via), noAccount])
 /** An admin may not change how this account signs in, or there is none. */
 const guardedTarget = z.union([reasonOf('privileged_target', 'no_recipient').extend(via), noAccount])
+const factor = {
+  factor: z.enum(['totp', 'recovery_codes', 'passkey', 'link']),
+  factor_id: id.optional(),
+  provider: id.optional(),
+  ...credentialType,
+  ...via,
+}
 const ticket = { ticket_id: Uuid, purpose: z.enum(ticketPurposes) }
 const onlyVia = z.strictObject(via).nullable()
 
 export const events = {
   login: {
     success: z.strictObject({ session_id: id, methods: z.array(id), provider: id.optional(), ...via }),
-    failure: reasonOf('invalid_credentials'),
+    failure: reasonOf('invalid_credentials', 'passkey_counter'),
   },
   reauthenticate: {
     success: z.strictObject({ session_id: id, methods: z.array(id) }),
@@ -95,6 +102,8 @@ export const events = {
     ]),
   },
   session_revoke_all: { success: endedAll, failure: noAccount },
+  factor_add: { success: z.strictObject(factor) },
+  factor_remove: { success: z.strictObject(factor), failure: guardedTarget },
   token_create: {
     success: z.strictObject({
       token_id: id,

@@ -10,8 +10,8 @@ export const secondFactorActive = (id: Sql): Sql => sql`(
   )`
 
 /** Where passkeys belong and which providers are configured: others do not count. */
-const configured = (_config: Config): { rp_id: string | null; providers: string[] } => ({
-  rp_id: null,
+const configured = ({ passkeys, rp_id }: Config): { rp_id: string | null; providers: string[] } => ({
+  rp_id: passkeys ? rp_id : null,
   providers: [],
 })
 
