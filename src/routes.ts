@@ -4,11 +4,33 @@ import { status } from './accounts/status.ts'
 import { verify } from './accounts/verify.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
 import type { Route } from './core/route.ts'
+import { oidc_finish } from './oidc/oidc_finish.ts'
+import { oidc_start } from './oidc/oidc_start.ts'
+import { recover } from './recovery/recover.ts'
+import { reset } from './recovery/reset.ts'
 import { login } from './sessions/login.ts'
 import { logout } from './sessions/logout.ts'
+import { options } from './sign-in/options.ts'
+import { reauthenticate } from './sign-in/reauthenticate.ts'
+import { ticket } from './tickets/ticket.ts'
 
 /** The REST routes, below the account mount (`/api/account`). */
-export const routes = { login, logout, password, verify, status, bootstrap, signup }
+export const routes = {
+  login,
+  logout,
+  reauthenticate,
+  password,
+  verify,
+  status,
+  options,
+  bootstrap,
+  signup,
+  recover,
+  ticket,
+  reset,
+  oidc_start,
+  oidc_finish,
+}
 
 export type Routes = typeof routes
 

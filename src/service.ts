@@ -9,10 +9,11 @@ import { createBootstrap } from './auth/bootstrap-token.ts'
 import { createCallerReader, readCarriers } from './auth/caller.ts'
 import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
 import { createDaemonTokens, type DaemonTokenState } from './auth/daemon-token.ts'
+import { createFlowCookie } from './auth/flow-cookie.ts'
 import { createLastUsed } from './auth/last-used.ts'
 import { createPasswords } from './auth/password.ts'
 import { startCleanup } from './cleanup/cleanup.ts'
-import type { ParsedConfig } from './config/config.ts'
+import { ConfigError, type ParsedConfig } from './config/config.ts'
 import type { App } from './core/app.ts'
 import { asServiceError } from './core/boundary.ts'
 import { createCursors } from './core/cursor.ts'
@@ -27,6 +28,8 @@ import { openDatabase } from './db/db.ts'
 import { locate } from './db/locate.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
+import { openTransport } from './delivery/transport.ts'
+import { startDelivery } from './delivery/worker.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
 import { createRefusal, StartError } from './errors.ts'
 import { createEdge, type Phase } from './http/edge.ts'
@@ -35,6 +38,7 @@ import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { Gate } from './limits/gate.ts'
 import { createLimiters, limiterStore } from './limits/limiters.ts'
 import type { Log } from './log/log.ts'
+import { createRelyingParty } from './oidc/relying-party.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
@@ -114,6 +118,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   for (const warning of parsed.warnings) log.warn(warning)
   const { app, bus, connection, close: closeApp } = await composeApp(parsed, deps, parsed.config.migrate)
   await requireRing(app)
+  const transport = await openTransport(app)
   await app.bootstrap.prepare()
   const phase: Phase = { now: 'serving' }
   const streams = createAuditStreams(app)
@@ -125,6 +130,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   await bus.listen({ signal: app.hub.receive, gap: app.hub.check })
   const endWatch = app.hub.watch()
   const endCleanup = startCleanup(app)
+  const endDelivery = startDelivery(app, transport)
   const leave: Service['leave'] = (next) => {
     phase.now = next
     if (next !== 'draining') return
@@ -135,7 +141,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     leave('draining')
     await Promise.all([streams.end(), sockets.closed(AbortSignal.timeout(closeMs))])
     endWatch()
-    await endCleanup()
+    await Promise.all([endCleanup(), endDelivery()])
     await closeApp()
   }
   return {
@@ -186,6 +192,10 @@ export async function composeApp(
   const { log } = deps
   const { database_pool_max: poolMax, argon2 } = config
   const registry = declaredIn(config.config, () => createRegistry(declarations))
+  const { require_second_factor: strongRoles } = config
+  const unknown = strongRoles.find((role) => !registry.role(role))
+  if (unknown !== undefined)
+    throw new ConfigError([`require_second_factor: role "${unknown}" is not registered; declare it in roles`])
   const own = declarations.actions ?? {}
   const wired = declaredIn(config.config, () => {
     const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
@@ -208,6 +218,7 @@ export async function composeApp(
     ...(deps.onStatement && { onStatement: deps.onStatement }),
   })
   const keyRing = createKeyRing(deps.cookieKeys)
+  const cookieOptions = { secure: config.cookie_secure, hostPrefix: config.cookie_host_prefix }
   const lastUsed = createLastUsed(db, log)
   const bus = createBus({ connection, log })
   const daemon = createDaemonTokens({ state: deps.daemonToken, path: config.daemon_token_file }, log)
@@ -219,7 +230,7 @@ export async function composeApp(
     registry,
     actions: wired,
     hooks: declarations.hooks ?? {},
-    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp }),
+    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp, strongRoles }),
     lastUsed,
     audit: createAuditWriter(db, log, registry.events),
     hub: createHub({
@@ -228,6 +239,7 @@ export async function composeApp(
       connectionsMax: config.max_connections,
       socketsPerAccount: config.ws_per_account,
       send: bus.send,
+      strongRoles,
       holdsDaemon: async (token) => (await daemon?.holds(token)) === true,
     }),
     passwords: createPasswords({
@@ -238,10 +250,8 @@ export async function composeApp(
     blocklist: createBlocklist(config.password_blocklist, fold),
     keyRing,
     sealing: deps.secretKeys ? createSealing(deps.secretKeys) : null,
-    sessionCookie: createSessionCookie(keyRing, {
-      secure: config.cookie_secure,
-      hostPrefix: config.cookie_host_prefix,
-    }),
+    sessionCookie: createSessionCookie(keyRing, cookieOptions),
+    flowCookie: createFlowCookie(cookieOptions),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
     fail: createRefusal(registry.reasons),
@@ -251,6 +261,7 @@ export async function composeApp(
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
     deliver: declarations.deliver,
+    oidc: createRelyingParty(registry.providers, config.oidc_redirect_url ?? '', log),
     outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {

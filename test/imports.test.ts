@@ -52,9 +52,11 @@ const features = [
   'import',
   'invites',
   'offers',
+  'oidc',
   'recovery',
   'roles',
   'sealing',
+  'second-factor',
   'sessions',
   'settings',
   'sign-in',
@@ -70,7 +72,10 @@ const layers: [name: string, files: RegExp][] = [
     /^src\/(events|notifications|(registry|config)\/.*|audit\/audit|auth\/identity|core\/method)\.ts$/,
   ],
   ['files and database', /^src\/(files|db|embedded)\//],
-  ['what a service consists of', /^src\/((auth|audit|limits|realtime)\/|sealing\/sealing\.ts)/],
+  [
+    'what a service consists of',
+    /^src\/((auth|audit|limits|realtime)\/|sealing\/sealing\.ts|oidc\/relying-party\.ts)/,
+  ],
   ['core', /^src\/core\//],
   ['features', new RegExp(`^src/(${features.join('|')})/`)],
   ['tables', /^src\/(actions|routes|operations)\.ts$/],
@@ -121,7 +126,7 @@ describe('imports of src', () => {
 
   it('packages are those that a consumer installs', () => {
     const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-    const installed = Object.keys(manifest.dependencies)
+    const installed = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })
     const packages = all.filter(
       ({ to, isType }) => !isType && !to.startsWith('src/') && !to.startsWith('node:'),
     )

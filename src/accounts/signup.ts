@@ -85,7 +85,12 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
     })
     const { account_id, actor_id } = made
     if (invite) await claimInvite(db, invite.id, account_id)
-    const { session_id, cookie } = await startSession(app, db, account_id, carriers, ip)
+    const { session_id, cookie } = await startSession(app, db, {
+      account_id,
+      proof: { methods: ['signup'] },
+      presented: carriers,
+      ip,
+    })
     const claimed = invite && { invite_id: invite.id }
     audit('signup', { session_id, open_signup, ...claimed }, { account_id, actor_id })
     afterCommit(() => app.limiters.clear('signup_username', [identifierKey(username)]))

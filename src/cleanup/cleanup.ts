@@ -62,6 +62,8 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       if (removed_audit_rows > 0) app.log.info({ removed_audit_rows }, 'old audit rows removed')
       return removed_audit_rows
     }
+    // Not counted: nobody misses a sign-in that was begun and left.
+    await repeat(() => db.run(expired(sql`sign_in_flow`, sql`expires_at <= now()`)))
     const retention = app.config.cell_tombstone_retention_days
     const { audit_retention_days } = app.config
     await clearFloor(db)

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { openBacking } from '../backing.ts'
 import { loadConfig } from '../config/file.ts'
 import { isLoopbackHost } from '../config/ip.ts'
@@ -130,14 +131,20 @@ class CleanupStack {
   }
 }
 
+/** For a person at a terminal, who need not copy the token; not into a log. */
+const tokenFragment = async (path: string): Promise<string> =>
+  process.stderr.isTTY ? `#token=${(await readFile(path, 'utf8')).trim()}` : ''
+
 async function startMessage({ app }: Service, { url }: Serving): Promise<string> {
   const { config, bootstrap } = app
   const lines = [`Cellkeep ${version} listens on ${url}`, `  data dir: ${config.data_dir}`]
+  if (config.console === 'on') lines.push(`  console: ${url}/admin`)
   if ((await bootstrap.availability()) === true) {
     lines.push(
       '',
       `  There is no account yet. Create the first one with the token in ${bootstrap.path}:`,
       '',
+      ...(config.pages ? [`    ${url}/setup${await tokenFragment(bootstrap.path)}`, '', '  or', ''] : []),
       `    curl ${url}${config.account_path}/bootstrap -c cookies.txt -H 'Content-Type: application/json' \\`,
       `      -d "{\\"token\\": \\"$(cat '${bootstrap.path}')\\", \\"username\\": \\"ada\\", \\"password\\": \\"choose a long one\\"}"`,
     )

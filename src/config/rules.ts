@@ -56,6 +56,7 @@ const ipLimiters = [
   'limit_bootstrap_ip',
   'limit_recover_ip',
   'limit_ticket_ip',
+  'limit_flow_ip',
   'limit_cell_read',
   'limit_discovery',
 ] as const
@@ -63,7 +64,8 @@ const ipLimiters = [
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
 const accountRoutes = [
   ...['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup'],
-  ...['recover', 'ticket', 'reset'],
+  ...['recover', 'ticket', 'reset', 'options', 'reauthenticate'],
+  ...['oidc_start', 'oidc_finish'],
 ]
 
 /** Paths are matched exactly, so two mounts collide only if they answer the same path. */

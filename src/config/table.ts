@@ -22,6 +22,7 @@ import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
 import { accounts, limits } from './table-limits.ts'
 import { messages } from './table-messages.ts'
+import { signIn } from './table-sign-in.ts'
 
 // No quotes needed, and room for names made of it.
 const schemaRule = 'a name of 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_'
@@ -78,6 +79,10 @@ const serving = {
   shutdown_delay_ms: setting(whole(0, 60_000), {
     default: 0,
     doc: 'On SIGTERM: how long requests are still served while readiness already fails.',
+  }),
+  serving_grace_s: setting(whole(0, 3600), {
+    default: 60,
+    doc: 'How long `/health/serving` goes on answering 200 while the database is away or takes no writes, in seconds.',
   }),
   shutdown_timeout_ms: setting(whole(1000, 300_000), {
     default: 10_000,
@@ -192,11 +197,24 @@ const features = {
     doc: 'Path of the audit stream.',
   }),
   ws: setting(flag(), { default: true, doc: 'The WebSocket.' }),
-  home_page: setting(flag(), {
+  console: setting(oneOf('on', 'off'), {
+    default: 'on',
+    library: 'off',
+    doc: 'The web console at `/admin`.',
+  }),
+  pages: setting(flag(), {
     default: true,
     library: false,
-    doc: 'A page at `/` that says what runs here; JSON for programs.',
+    doc: 'The pages for people at `/`, `/setup`, `/sign-in`, `/sign-up` and `/invite`; programs get JSON at `/`.',
   }),
+  home_url: setting(
+    orUnset(matching('a path like /app or an https URL', /^(\/(?![/\\])|https:\/\/)[^\s"<>]*$/)),
+    {
+      default: null,
+      shown: 'the console',
+      doc: 'Where the pages lead a person who has signed in.',
+    },
+  ),
   audit_stream: setting(flag(), { default: true, library: false, doc: 'The audit stream.' }),
   app_settings: setting(flag(), {
     default: true,
@@ -231,6 +249,7 @@ export const groups = [
   { title: 'Database', settings: database },
   { title: 'Cookies, origins, proxies', settings: browser },
   { title: 'Paths and features', settings: features },
+  { title: 'Signing in', settings: signIn },
   { title: 'Accounts, passwords, cleanup', settings: accounts },
   { title: 'Messages and links', settings: messages },
   { title: 'Limits', settings: limits },
@@ -241,6 +260,7 @@ export const settings = {
   ...database,
   ...browser,
   ...features,
+  ...signIn,
   ...accounts,
   ...messages,
   ...limits,

@@ -28,6 +28,12 @@ it('a server that became a standby is unavailable for writes, says when to try a
   await cluster.start()
   await expect.poll(() => rpc(test.url, call('account_verify'), signedIn)).toMatchObject({ status: 200 })
 
+  const get = async (path: string) => {
+    const { status, json } = await send(test.url, { path })
+    return [status, json]
+  }
+  await expect.poll(() => get('/health/ready')).toEqual([503, { error: 'db_read_only' }])
+  expect(await get('/health/serving')).toEqual([200, { status: 'ok' }])
   const created = await rpc(test.url, call('cell_create', { data: {} }), signedIn)
   expect(created.status).toBe(503)
   expect(created.json).toMatchObject({
@@ -43,4 +49,5 @@ it('a server that became a standby is unavailable for writes, says when to try a
   await test.service.app.db.readOnly.rows(sql`select pg_promote()`)
   expect((await login()).status).toBe(200)
   expect((await rpc(test.url, call('cell_create', { data: {} }), signedIn)).status).toBe(200)
+  await expect.poll(() => get('/health/ready'), { timeout: 5_000 }).toEqual([200, { ready: true }])
 })

@@ -131,7 +131,11 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
     sessions: {
       create: async (account_id) => {
         const { session_id, cookie: set } = await app.db.transaction((db) =>
-          startSession(app, db, account_id, { cookie: { state: 'none' } }),
+          startSession(app, db, {
+            account_id,
+            proof: { methods: ['library'] },
+            presented: { cookie: { state: 'none' } },
+          }),
         )
         const cookie = set.slice(0, set.indexOf(';'))
         return { session_id, cookie, client: client(cookie) }

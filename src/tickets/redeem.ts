@@ -61,11 +61,12 @@ export async function useTicket(db: Queryable, { id, account_id }: Found): Promi
 
 /**
  * Runs the handler of a route that takes a token. All tokens that fail are answered alike: after the same time, and
- * charged to the client address.
+ * charged to the client address. `onMiss` records the failure.
  */
 export async function redeeming<T>(
   { app, attempt }: { app: App; attempt: Attempt },
   work: () => Promise<T>,
+  onMiss?: () => Promise<void>,
 ): Promise<T> {
   let floor: Promise<void> | undefined
   try {
@@ -76,7 +77,10 @@ export async function redeeming<T>(
     })
   } catch (error) {
     // Wait outside the attempt, so that the failure is charged at once and not after the floor.
-    if (error instanceof ServiceError && error.data.reason === 'ticket_not_found') await floor
+    if (error instanceof ServiceError && error.data.reason === 'ticket_not_found') {
+      await onMiss?.()
+      await floor
+    }
     throw error
   }
 }

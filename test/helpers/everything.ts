@@ -64,7 +64,9 @@ async function accountsAndTokens(
   await refused(login(password))
   await refused(login(ada.username, `${mark} wrong`))
   const { cookie } = await login(ada.username)
-  await send(test, 'POST /logout', { cookie })
+  await refused(send(test, 'POST /reauthenticate', { cookie, body: { password: `${mark} wrong` } }))
+  const fresh = await send(test, 'POST /reauthenticate', { cookie, body: { password } })
+  await send(test, 'POST /logout', { cookie: fresh.cookie })
   await login(ada.username)
   // One more than an account may have.
   for (let n = 0; n < 6; n++) await login(capped.username)
