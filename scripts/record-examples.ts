@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { actions } from '../src/actions.ts'
 import { routeList } from '../src/routes.ts'
 import { testService } from '../src/testing/index.ts'
+import { mailIsDown, tokenMailedTo } from '../test/helpers/mailed.ts'
 
 export type Examples = {
   methods: Record<string, { params: object; result: unknown }>
@@ -26,6 +27,8 @@ export async function recordExamples(): Promise<string> {
   const test = await testService({
     app_settings: true,
     username_change: 'self',
+    ...mailIsDown,
+    invite_claim: 'match',
     bootstrap: 'live',
     bootstrap_token_path: tokenFile,
     roles: [{ name: 'reviewer', grant_paths: ['admin', 'self_service'] }],
@@ -36,6 +39,7 @@ export async function recordExamples(): Promise<string> {
     await story(new Recorder(test.url, seen), {
       bootstrapToken: (await readFile(tokenFile, 'utf8')).trim(),
       daemonToken: test.daemonToken.current,
+      tokenMailedTo: (account) => tokenMailedTo(test, account),
     })
     const names = Object.keys(actions).filter((name) => !withoutExample.includes(name))
     const routes = routeList.map(({ method, path }) => `${method} ${path}`)
@@ -109,10 +113,14 @@ class Recorder {
   }
 }
 
-async function story(
-  call: Recorder,
-  { bootstrapToken, daemonToken }: { bootstrapToken: string; daemonToken: string },
-): Promise<void> {
+/** What callers get from elsewhere. */
+type Outside = {
+  bootstrapToken: string
+  daemonToken: string
+  tokenMailedTo(account: { id: string }): Promise<string>
+}
+
+async function story(call: Recorder, { bootstrapToken, daemonToken, tokenMailedTo }: Outside): Promise<void> {
   const [username, password] = ['ada', 'correct horse battery']
   const ada = { cookie: await call.rest('POST', '/bootstrap', { token: bootstrapToken, username, password }) }
   call.headers = ada
@@ -136,6 +144,8 @@ async function story(
   call.headers = { cookie: await call.rest('POST', '/reauthenticate', { password: signup.password }) }
   const grace_id = (await call.rpc('account_verify')).id
   await sessionsAndTokens(call, signup.password)
+  await call.rpc('account_email_change', { email: 'grace@example.org' })
+  await call.rest('POST', '/email_confirm', { token: await tokenMailedTo({ id: grace_id }) })
   await call.rest('POST', '/logout')
 
   call.headers = ada
@@ -151,6 +161,9 @@ async function story(
   call.headers = ada
   await call.rpc('admin_account_list', { limit: 1 })
   await call.rpc('admin_account_get', { account_id: grace_id })
+  await call.rpc('admin_account_email_set', { account_id: grace_id, email: null })
+  await call.rpc('admin_account_username_set', { account_id: grace_id, username: 'grace-hopper' })
+  await call.rpc('admin_account_username_set', { account_id: grace_id, username: 'grace' })
   const { sessions } = await call.rpc('admin_session_list', { account_id: grace_id })
   await call.rpc('admin_session_revoke', { session_id: sessions[0].id })
   await call.rpc('admin_session_revoke_all', { account_id: grace_id })
@@ -197,6 +210,7 @@ async function sessionsAndTokens(call: Recorder, password: string): Promise<void
   await login(password)
   await call.rest('POST', '/password', { current_password: password, new_password: changedPassword })
   await login(changedPassword)
+  await call.rpc('account_email_verify_send')
   await call.rpc('account_username_change', { username: 'grace-h' })
   await call.rpc('account_username_change', { username: 'grace' })
   await call.rpc('actor_rename', { name: 'Grace' })
@@ -284,7 +298,8 @@ function mask(examples: Examples): Examples {
     if (time.test(value)) return times[key] ?? '2026-01-02T09:00:00.000Z'
     if (/^[0-9a-f]{64}$/.test(value)) return stable(value, (nth) => hex(nth, 64))
     if (/^tok_/.test(value)) return stable(value, (nth) => `tok_${hex(nth, 12)}`)
-    if (/^secret_svc_token_/.test(value)) return `secret_svc_token_${'x'.repeat(43)}`
+    const [, kind] = /^secret_svc_(token|ticket)_/.exec(value) ?? []
+    if (kind) return `secret_svc_${kind}_${'x'.repeat(43)}`
     if (key === 'ip') return '203.0.113.7'
     if (key === 'token') return 'x'.repeat(43)
     return key === 'next_cursor' ? 'bmV4dC1wYWdl' : value

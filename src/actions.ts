@@ -5,6 +5,7 @@ import { account_username_change } from './accounts/account_username_change.ts'
 import { account_verify } from './accounts/account_verify.ts'
 import { admin_account_get } from './accounts/admin_account_get.ts'
 import { admin_account_list } from './accounts/admin_account_list.ts'
+import { admin_account_username_set } from './accounts/admin_account_username_set.ts'
 import { actor_lookup } from './actors/actor_lookup.ts'
 import { actor_rename } from './actors/actor_rename.ts'
 import { actor_search } from './actors/actor_search.ts'
@@ -30,9 +31,13 @@ import { cell_grant_revoke } from './cells/grants/cell_grant_revoke.ts'
 import { cell_list } from './cells/list/cell_list.ts'
 import { admin_message_list } from './delivery/admin_message_list.ts'
 import { discover } from './discovery/rpc.discover.ts'
+import { account_email_change } from './email/account_email_change.ts'
+import { account_email_verify_send } from './email/account_email_verify_send.ts'
+import { admin_account_email_set } from './email/admin_account_email_set.ts'
 import { invite_create } from './invites/invite_create.ts'
 import { invite_delete } from './invites/invite_delete.ts'
 import { invite_list } from './invites/invite_list.ts'
+import { invite_send } from './invites/invite_send.ts'
 import { role_grant_offer_accept } from './offers/role_grant_offer_accept.ts'
 import { role_grant_offer_create } from './offers/role_grant_offer_create.ts'
 import { role_grant_offer_decline } from './offers/role_grant_offer_decline.ts'
@@ -72,6 +77,8 @@ export const actions = {
   account_token_revoke,
   account_username_change,
   account_link_remove,
+  account_email_change,
+  account_email_verify_send,
   account_delete,
   account_undelete,
   account_purge,
@@ -82,6 +89,8 @@ export const actions = {
 
   admin_account_list,
   admin_account_get,
+  admin_account_username_set,
+  admin_account_email_set,
   admin_session_list,
   admin_session_revoke,
   admin_session_revoke_all,
@@ -95,6 +104,7 @@ export const actions = {
 
   invite_create,
   invite_list,
+  invite_send,
   invite_delete,
   app_settings_get,
   app_settings_update,

@@ -194,7 +194,7 @@ const reasons = {
     doc: 'Nothing else would let the account in: add another way to sign in first.',
   },
 
-  email_taken: { code: -32004, doc: 'Operator and library calls: an account has this e-mail.' },
+  email_taken: { code: -32004, doc: 'Another account has this e-mail.' },
   last_actor: { code: -32004, doc: 'Operator and library calls: an account must keep one live actor.' },
   actor_limit: {
     code: -32004,

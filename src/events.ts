@@ -138,7 +138,8 @@ export const events = {
   },
   account_update: {
     success: z.strictObject({
-      change: z.enum(['email', 'email_verified', 'unlock', 'username', 'email_cleared']),
+      change: z.enum(['email', 'email_verified', 'email_cleared', 'username', 'unlock']),
+      ticket_id: Uuid.optional(),
       ...via,
     }),
     failure: guardedTarget,

@@ -24,6 +24,7 @@ import { importAccounts } from './import/import.ts'
 import { createInvite } from './invites/invite_create.ts'
 import { deleteInvite } from './invites/invite_delete.ts'
 import { listInvites } from './invites/invite_list.ts'
+import { sendInvite } from './invites/invite_send.ts'
 import { secureAccount } from './recovery/account_secure.ts'
 import { createResetLink } from './recovery/admin_account_reset_link_create.ts'
 import { destroyScope } from './roles/destroy-scope.ts'
@@ -83,6 +84,7 @@ export const operations = {
 
   createInvite,
   listInvites,
+  sendInvite,
   deleteInvite,
   getSettings,
   setSettings,

@@ -4,6 +4,7 @@ import { status } from './accounts/status.ts'
 import { verify } from './accounts/verify.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
 import type { Route } from './core/route.ts'
+import { email_confirm } from './email/email_confirm.ts'
 import { oidc_finish } from './oidc/oidc_finish.ts'
 import { oidc_start } from './oidc/oidc_start.ts'
 import { recover } from './recovery/recover.ts'
@@ -28,6 +29,7 @@ export const routes = {
   recover,
   ticket,
   reset,
+  email_confirm,
   oidc_start,
   oidc_finish,
 }

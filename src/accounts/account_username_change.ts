@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import { Username } from './formats.ts'
-import { lockLiveAccount } from './locks.ts'
+import { lockOwn } from './locks.ts'
 import { rename } from './usernames.ts'
 
 export const account_username_change = mutation({
@@ -13,9 +13,9 @@ export const account_username_change = mutation({
   enabled: ({ username_change }) => username_change === 'self',
   input: z.strictObject({ username: Username }),
   output: z.object({ ok: z.literal(true), changed: z.boolean() }),
-  errors: ['username_taken', 'account_vanished'],
-  async handler({ username }, { app, account, fail, ...work }) {
-    const locked = await lockLiveAccount(work.db, account.id, () => fail('account_vanished'))
+  errors: ['username_taken', 'account_vanished', 'authentication_required'],
+  async handler({ username }, { app, account, credential, fail, ...work }) {
+    const locked = await lockOwn(work.db, { account, credential }, fail)
     const changed = await rename(app, work, locked, username, { by: null })
     return { ok: true as const, changed }
   },

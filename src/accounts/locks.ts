@@ -46,6 +46,23 @@ export const lockIfLive = (
   db.first<{ password_hash: string }>(sql`
     select password_hash from account where id = ${account_id}::uuid and deleted_at is null for no key update`)
 
+/**
+ * Locks the account of a caller whose session must still be live then: a reset of the password, which ends it, may
+ * have come first.
+ */
+export async function lockOwn(
+  db: Queryable,
+  { account, credential }: { account: { id: string }; credential: { id: string | null } },
+  fail: Fail<'account_vanished' | 'authentication_required'>,
+): Promise<LockedAccount> {
+  const locked = await lockLiveAccount(db, account.id, () => fail('account_vanished'))
+  const isLive = await db.first(sql`
+    select 1 from auth_session
+    where id = ${credential.id} and account_id = ${account.id}::uuid and expires_at > now()`)
+  if (!isLive) throw fail('authentication_required')
+  return locked
+}
+
 /** Takes the guard lock, after the account locks: one transaction at a time may end an admin or keeper. */
 export const takeGuardLock = (db: Queryable): Promise<unknown> =>
   db.run(sql`select pg_advisory_xact_lock(hashtextextended('cellkeep guard', 0))`)

@@ -48,7 +48,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     invite: {
       summary: 'Invite people to sign up.',
       details:
-        'No message is sent and there is no code: tell the person to sign up with the invited e-mail or username.\n\nExample:\n  cellkeep invite create --email grace@example.org',
+        'CELLKEEP_INVITE_CLAIM says what claims an invite: without a mail server its e-mail and username, with one the\ntoken of its link besides.\n\nExamples:\n  cellkeep invite create --email grace@example.org\n  cellkeep invite send 0b9c… --reveal',
     },
     ticket: {
       summary: 'One-time links: to set a password, to confirm an e-mail, to accept an invite.',

@@ -64,7 +64,7 @@ const ipLimiters = [
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
 const accountRoutes = [
   ...['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup'],
-  ...['recover', 'ticket', 'reset', 'options', 'reauthenticate'],
+  ...['recover', 'ticket', 'reset', 'email_confirm', 'options', 'reauthenticate'],
   ...['oidc_start', 'oidc_finish'],
 ]
 

@@ -112,6 +112,7 @@ export const limits = {
   limit_mail_notice: allowance(20, 86_400, 'Notices per address; more are not sent.'),
   limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
   limit_account: allowance(1200, 900, 'Token creation and account deletion per account.'),
+  limit_mail: allowance(5, 3600, 'Links to verify or change the own e-mail per account.'),
   limit_rename: allowance(3, 86_400, 'Changes of the own username per account.'),
   limit_credential: allowance(60, 900, 'Changes to the ways to sign in, per account.'),
   limit_admin_write: allowance(1200, 900, 'Administrative changes per account.'),

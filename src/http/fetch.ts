@@ -29,7 +29,7 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
           ? new Uint8Array(body)
           : 'open' in body
             ? readable(body, request.signal)
-            : ReadableStream.from(encoded(body))
+            : encoded(body)
     const lines = Object.entries(headers).flatMap(([name, value]) =>
       [value].flat().map((one): [string, string] => [name, one]),
     )

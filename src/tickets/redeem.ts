@@ -23,6 +23,9 @@ export type Found = {
   expires_at: string
 }
 
+/** Null for an invite. */
+type Owner = { username: string | null; account_email: string | null }
+
 const foundColumns = sql`t.id, t.purpose, t.account_id, t.invite_id, t.delivery, t.email, t.email_key, t.expires_at`
 
 /**
@@ -33,9 +36,9 @@ export async function findTicket(
   { db }: Pick<App, 'db'>,
   token: string,
   purposes: readonly TicketPurpose[],
-): Promise<Found & { username: string | null }> {
-  const found = await db.readOnly.first<Found & { username: string | null }>(sql`
-    select ${foundColumns}, account.username from account_ticket t left join account on account.id = t.account_id
+): Promise<Found & Owner> {
+  const found = await db.readOnly.first<Found & Owner>(sql`
+    select ${foundColumns}, account.username, account.email as account_email from account_ticket t left join account on account.id = t.account_id
       left join invite on invite.id = t.invite_id
     where t.token_hash = ${sha256Hex(token)} and t.purpose = any(${[...purposes]}::text[]) and ${isOpen}
       and case when t.invite_id is null then account.deleted_at is null and ${isAddressed}

@@ -88,6 +88,10 @@ async function accountsAndTokens(
   const change = (current_password: string) =>
     send(test, 'POST /password', { body: { current_password, new_password: password }, cookie: ada.cookie })
   await refused(change(`${mark} wrong`))
+  const rename = (account_id: string) =>
+    admin.client.try.admin_account_username_set({ account_id, username: `${mark}_renamed` })
+  await refused(rename(admin.id))
+  await rename(ada.id)
   await operations.setEmail({ account_id: ada.id, email: `new@${mark}.example` }, operator)
   const { id: actor_id } = await operations.addActor({ account_id: ada.id, name: `${mark} second` }, operator)
   await operations.renameActor({ actor_id, name: `${mark} renamed` }, operator)
