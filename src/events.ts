@@ -146,8 +146,6 @@ export const events = {
     }),
     failure: guardedTarget,
   },
-  factor_add: { success: z.strictObject(factor) },
-  factor_remove: { success: z.strictObject(factor) },
   ticket_create: {
     success: z.strictObject({
       ...ticket,
