@@ -25,6 +25,7 @@ export async function recordExamples(): Promise<string> {
   const tokenFile = join(directory, 'bootstrap_token')
   const test = await testService({
     app_settings: true,
+    username_change: 'self',
     bootstrap: 'live',
     bootstrap_token_path: tokenFile,
     roles: [{ name: 'reviewer', grant_paths: ['admin', 'self_service'] }],
@@ -147,8 +148,20 @@ async function story(
 
   call.headers = ada
   await call.rpc('admin_account_list', { limit: 1 })
-  await call.rpc('admin_session_list', { account_id: grace_id })
+  await call.rpc('admin_account_get', { account_id: grace_id })
+  const { sessions } = await call.rpc('admin_session_list', { account_id: grace_id })
+  await call.rpc('admin_session_revoke', { session_id: sessions[0].id })
   await call.rpc('admin_session_revoke_all', { account_id: grace_id })
+  call.headers = {}
+  call.headers = { cookie: await call.rest('POST', '/login', again) }
+  const { id: token_id } = await call.rpc('account_token_create', {
+    name: 'report',
+    scope: { kind: 'read_only' },
+    lifetime: { kind: 'eternal' },
+  })
+  call.headers = ada
+  await call.rpc('admin_token_list', { account_id: grace_id })
+  await call.rpc('admin_token_revoke', { token_id })
   await call.rpc('admin_token_revoke_all', { account_id: grace_id })
   await call.rpc('audit_log_list', { event_type: 'invite_create', limit: 1 })
   await call.rpc('audit_log_role_grant_history', { limit: 1 })
@@ -180,6 +193,9 @@ async function sessionsAndTokens(call: Recorder, password: string): Promise<void
   await login(password)
   await call.rest('POST', '/password', { current_password: password, new_password: changedPassword })
   await login(changedPassword)
+  await call.rpc('account_username_change', { username: 'grace-h' })
+  await call.rpc('account_username_change', { username: 'grace' })
+  await call.rpc('actor_rename', { name: 'Grace' })
 }
 
 type Cookie = { cookie: string }
@@ -271,8 +287,8 @@ function mask(examples: Examples): Examples {
   }
   const walk = (value: unknown, key: string): unknown => {
     if (typeof value === 'string') return text(value, key)
-    if (key === 'role_grants')
-      return (value as { role: string }[]).toSorted(byRole).map((one) => walk(one, ''))
+    if (key === 'role_grants' && Array.isArray(value))
+      return value.toSorted(byRole).map((one) => walk(one, ''))
     if (Array.isArray(value)) return value.map((inner) => walk(inner, key))
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(

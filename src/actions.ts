@@ -1,9 +1,12 @@
 import { account_delete } from './accounts/account_delete.ts'
 import { account_purge } from './accounts/account_purge.ts'
 import { account_undelete } from './accounts/account_undelete.ts'
+import { account_username_change } from './accounts/account_username_change.ts'
 import { account_verify } from './accounts/account_verify.ts'
+import { admin_account_get } from './accounts/admin_account_get.ts'
 import { admin_account_list } from './accounts/admin_account_list.ts'
 import { actor_lookup } from './actors/actor_lookup.ts'
+import { actor_rename } from './actors/actor_rename.ts'
 import { actor_search } from './actors/actor_search.ts'
 import { audit_log_list } from './audit-log/audit_log_list.ts'
 import { audit_log_role_grant_history } from './audit-log/audit_log_role_grant_history.ts'
@@ -24,6 +27,7 @@ import { cell_grant_create } from './cells/grants/cell_grant_create.ts'
 import { cell_grant_list } from './cells/grants/cell_grant_list.ts'
 import { cell_grant_revoke } from './cells/grants/cell_grant_revoke.ts'
 import { cell_list } from './cells/list/cell_list.ts'
+import { admin_message_list } from './delivery/admin_message_list.ts'
 import { discover } from './discovery/rpc.discover.ts'
 import { invite_create } from './invites/invite_create.ts'
 import { invite_delete } from './invites/invite_delete.ts'
@@ -34,6 +38,7 @@ import { role_grant_offer_decline } from './offers/role_grant_offer_decline.ts'
 import { role_grant_offer_history } from './offers/role_grant_offer_history.ts'
 import { role_grant_offer_list } from './offers/role_grant_offer_list.ts'
 import { role_grant_offer_retract } from './offers/role_grant_offer_retract.ts'
+import { admin_account_reset_link_create } from './recovery/admin_account_reset_link_create.ts'
 import { role_grant_assign } from './roles/role_grant_assign.ts'
 import { role_grant_revoke } from './roles/role_grant_revoke.ts'
 import { self_service_role_set } from './roles/self_service_role_set.ts'
@@ -41,12 +46,17 @@ import { account_session_list } from './sessions/account_session_list.ts'
 import { account_session_revoke } from './sessions/account_session_revoke.ts'
 import { account_session_revoke_all } from './sessions/account_session_revoke_all.ts'
 import { admin_session_list } from './sessions/admin_session_list.ts'
+import { admin_session_revoke } from './sessions/admin_session_revoke.ts'
 import { admin_session_revoke_all } from './sessions/admin_session_revoke_all.ts'
 import { app_settings_get } from './settings/app_settings_get.ts'
 import { app_settings_update } from './settings/app_settings_update.ts'
+import { admin_ticket_list } from './tickets/admin_ticket_list.ts'
+import { admin_ticket_revoke } from './tickets/admin_ticket_revoke.ts'
 import { account_token_create } from './tokens/account_token_create.ts'
 import { account_token_list } from './tokens/account_token_list.ts'
 import { account_token_revoke } from './tokens/account_token_revoke.ts'
+import { admin_token_list } from './tokens/admin_token_list.ts'
+import { admin_token_revoke } from './tokens/admin_token_revoke.ts'
 import { admin_token_revoke_all } from './tokens/admin_token_revoke_all.ts'
 
 /** Every RPC method. To add one, write its file and its test, and list it here. */
@@ -58,17 +68,27 @@ export const actions = {
   account_token_create,
   account_token_list,
   account_token_revoke,
+  account_username_change,
   account_delete,
   account_undelete,
   account_purge,
 
   actor_lookup,
   actor_search,
+  actor_rename,
 
   admin_account_list,
+  admin_account_get,
   admin_session_list,
+  admin_session_revoke,
   admin_session_revoke_all,
+  admin_token_list,
+  admin_token_revoke,
   admin_token_revoke_all,
+  admin_account_reset_link_create,
+  admin_ticket_list,
+  admin_ticket_revoke,
+  admin_message_list,
 
   invite_create,
   invite_list,

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { meant } from './wire/closest.ts'
 import type { ConsumerReasons, ReasonSpec } from './wire/consumer.ts'
 
@@ -42,7 +43,10 @@ const reasons = {
   method_not_found: { code: -32601, doc: 'The method is unknown or its feature is off.' },
   invalid_params: { code: -32602, doc: 'The input breaks its schema; `issues` lists where.' },
   internal_error: { code: -32603, doc: 'Unexpected failure; the cause is in the log under the request id.' },
-  service_unavailable: { code: -32007, doc: 'The database or the limiter store cannot be reached.' },
+  service_unavailable: {
+    code: -32007,
+    doc: 'The database or the limiter store cannot be reached; retry after `retry_after` seconds. For a mutation `outcome` is `none` if nothing was written, `unknown` if the connection was lost during the commit.',
+  },
   storage_full: {
     code: -32007,
     doc: 'The disk of the database is full; reads still work, and writes will once the operator has freed space.',
@@ -90,12 +94,13 @@ const reasons = {
   invalid_query_params: { code: -32602, doc: 'The query breaks its schema; see `issues`.' },
   schema_drift: { code: -32007, doc: 'Readiness: the database lacks a column or a migration.' },
   db_unreachable: { code: -32007, doc: 'Readiness: the database does not answer.' },
+  db_read_only: { code: -32007, doc: 'Readiness: the database is a standby and takes no writes.' },
 
   invalid_credentials: { code: -32001, doc: 'Unknown account or wrong password.' },
   already_bootstrapped: { code: -32002, doc: 'Bootstrap works only once and has been done.' },
   invalid_token: { code: -32001, doc: 'The bootstrap token is wrong.' },
   token_file_missing: { code: -32003, doc: 'There is no usable bootstrap token file.' },
-  username_taken: { code: -32004, doc: 'Another account has this username.' },
+  username_taken: { code: -32004, doc: 'Another account has this username, or had it and it is reserved.' },
   no_matching_invite: { code: -32002, doc: 'Signup is closed and no open invite matches.' },
   signup_conflict: { code: -32004, doc: 'The username or e-mail is taken.' },
   account_not_found: { code: -32003, doc: 'There is no such account in the required state.' },
@@ -138,6 +143,13 @@ const reasons = {
     code: -32602,
     doc: '`to_actor_id` is not a live actor of the account.',
   },
+
+  ticket_not_found: { code: -32003, doc: 'The link is used up, expired or unknown; ask for another.' },
+  privileged_target: {
+    code: -32002,
+    doc: 'The account holds keeper or admin everywhere: only an operator changes how it signs in.',
+  },
+  no_recipient: { code: -32004, doc: 'No message can be sent: there is no e-mail, or no transport.' },
 
   email_taken: { code: -32004, doc: 'Operator and library calls: an account has this e-mail.' },
   last_actor: { code: -32004, doc: 'Operator and library calls: an account must keep one live actor.' },
@@ -238,7 +250,15 @@ export class ServiceError extends Error {
 
 export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>): ServiceError {
   const { code, status } = catalogue[reason]
-  return new ServiceError(code, { reason, ...extra }, status)
+  const wait = reason === 'service_unavailable' && { retry_after: randomInt(1, 11) }
+  return new ServiceError(code, { reason, ...wait, ...extra }, status)
+}
+
+/** Says of a mutation that found the service unavailable that it wrote nothing, unless that is not known. */
+export function tellOutcome(error: unknown): unknown {
+  if (error instanceof ServiceError && error.data.reason === 'service_unavailable')
+    error.data.outcome ??= 'none'
+  return error
 }
 
 /** Builds the errors of handlers: of a catalogued reason, or of one that the consumer declared. */

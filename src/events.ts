@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ticketPurposes } from './registry/messages.ts'
 import type { ConsumerEvents } from './wire/consumer.ts'
 import { Uuid } from './wire/types.ts'
 
@@ -47,6 +48,9 @@ const noAccount = z.strictObject({
   ...via,
 })
 const guarded = z.union([reasonOf('cannot_delete_keeper', 'cannot_delete_last_admin').extend(via), noAccount])
+/** An admin may not change how this account signs in, or there is none. */
+const guardedTarget = z.union([reasonOf('privileged_target', 'no_recipient').extend(via), noAccount])
+const ticket = { ticket_id: Uuid, purpose: z.enum(ticketPurposes) }
 const onlyVia = z.strictObject(via).nullable()
 
 export const events = {
@@ -63,6 +67,19 @@ export const events = {
   password_change: {
     success: z.strictObject(endedCounts),
     failure: reasonOf('invalid_credentials', 'concurrent_change').extend(credentialType),
+  },
+  password_reset: {
+    success: z.strictObject({ ticket_id: Uuid, sessions_revoked: z.int(), tokens_revoked: z.int() }),
+    failure: reasonOf('ticket_not_found'),
+  },
+  account_secure: {
+    success: z.strictObject({
+      sessions_revoked: z.int(),
+      tokens_revoked: z.int(),
+      ...credentialType,
+      ...via,
+    }),
+    failure: noAccount,
   },
   session_revoke: {
     success: z.union([
@@ -87,10 +104,32 @@ export const events = {
     ]),
   },
   token_revoke_all: { success: endedAll, failure: noAccount },
-  account_create: { success: z.strictObject({ role_grant_ids: z.array(Uuid).optional(), ...via }) },
-  account_update: {
-    success: z.strictObject({ change: z.enum(['email', 'email_verified', 'unlock']), ...via }),
+  account_create: {
+    success: z.strictObject({
+      role_grant_ids: z.array(Uuid).optional(),
+      imported: z.literal(true).optional(),
+      ...via,
+    }),
   },
+  account_update: {
+    success: z.strictObject({
+      change: z.enum(['email', 'email_verified', 'unlock', 'username', 'email_cleared']),
+      ...via,
+    }),
+    failure: guardedTarget,
+  },
+  ticket_create: {
+    success: z.strictObject({
+      ...ticket,
+      delivery: z.enum(['mailed', 'revealed']),
+      expires_at: z.string(),
+      invite_id: Uuid.optional(),
+      ...credentialType,
+      ...via,
+    }),
+    failure: guardedTarget,
+  },
+  ticket_revoke: { success: z.strictObject({ ...ticket, ...credentialType, ...via }) },
   account_delete: { success: z.strictObject(endedCounts), failure: guarded },
   account_undelete: {
     success: z.strictObject({ actor_count: z.int(), ...credentialType, ...via }),

@@ -1,8 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { fold } from './accounts/formats.ts'
 import { type Actions, actions } from './actions.ts'
 import { createAuditWriter } from './audit/write.ts'
 import { createAuditStreams } from './audit-stream/audit-stream.ts'
+import { createBlocklist } from './auth/blocklist.ts'
 import { createBootstrap } from './auth/bootstrap-token.ts'
 import { createCallerReader, readCarriers } from './auth/caller.ts'
 import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
@@ -25,6 +27,8 @@ import { openDatabase } from './db/db.ts'
 import { locate } from './db/locate.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
+import { openTransport } from './delivery/transport.ts'
+import { startDelivery } from './delivery/worker.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
 import { createRefusal, StartError } from './errors.ts'
 import { createEdge, type Phase } from './http/edge.ts'
@@ -37,6 +41,8 @@ import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
 import { createRegistry } from './registry/registry.ts'
+import { requireRing } from './sealing/reseal.ts'
+import { createSealing } from './sealing/sealing.ts'
 import { createSockets } from './websocket/websocket.ts'
 import { resultValue } from './wire/json-text.ts'
 
@@ -94,6 +100,8 @@ const closeMs = 5_000
 export type Deps = {
   connection: Connection
   cookieKeys: readonly string[]
+  /** Left out or null: nothing can be sealed. */
+  secretKeys?: readonly string[] | null
   log: Log
   onStatement?: (text: string) => void
   daemonToken?: DaemonTokenState
@@ -107,6 +115,8 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   const { log } = deps
   for (const warning of parsed.warnings) log.warn(warning)
   const { app, bus, connection, close: closeApp } = await composeApp(parsed, deps, parsed.config.migrate)
+  await requireRing(app)
+  const transport = await openTransport(app)
   await app.bootstrap.prepare()
   const phase: Phase = { now: 'serving' }
   const streams = createAuditStreams(app)
@@ -118,6 +128,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   await bus.listen({ signal: app.hub.receive, gap: app.hub.check })
   const endWatch = app.hub.watch()
   const endCleanup = startCleanup(app)
+  const endDelivery = startDelivery(app, transport)
   const leave: Service['leave'] = (next) => {
     phase.now = next
     if (next !== 'draining') return
@@ -128,7 +139,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     leave('draining')
     await Promise.all([streams.end(), sockets.closed(AbortSignal.timeout(closeMs))])
     endWatch()
-    await endCleanup()
+    await Promise.all([endCleanup(), endDelivery()])
     await closeApp()
   }
   return {
@@ -228,7 +239,9 @@ export async function composeApp(
       queueMax: config.hash_queue_max,
       argon2: { memory: argon2.memoryCost, time: argon2.timeCost, parallelism: argon2.parallelism },
     }),
+    blocklist: createBlocklist(config.password_blocklist, fold),
     keyRing,
+    sealing: deps.secretKeys ? createSealing(deps.secretKeys) : null,
     sessionCookie: createSessionCookie(keyRing, {
       secure: config.cookie_secure,
       hostPrefix: config.cookie_host_prefix,
@@ -241,6 +254,8 @@ export async function composeApp(
     bootstrap: createBootstrap(config, db, log),
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
+    deliver: declarations.deliver,
+    outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {
     await Promise.all([lastUsed.flush(), app.audit.flush(), bus.close()])

@@ -16,7 +16,7 @@ let account: TestAccount
 /** The same with two actors. */
 let several: TestAccount
 beforeAll(async () => {
-  test = await testService({ app_settings: true, self_service_roles: [] })
+  test = await testService({ app_settings: true, self_service_roles: [], username_change: 'self' })
   account = await keeper()
   several = await keeper()
   await test.actor(several.id, 'second')

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { account, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { voidTickets } from '../tickets/tickets.ts'
 import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
 import { refuseTakenEmail } from './accounts.ts'
@@ -21,6 +22,7 @@ export const setEmail = operation({
         email_verified = false, updated_at = now(), updated_by = ${by}::uuid
       where id = ${account_id}::uuid`
     await db.run(set).catch(refuseTakenEmail(fail))
+    await db.run(voidTickets(account_id, ['password_reset', 'email_verify']))
     audit('account_update', { change: 'email', ...onlyVia(detail) }, { target_account_id: account_id })
   },
   command: {

@@ -3,11 +3,14 @@ import { verificationsMax } from '../auth/password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
+import { notify } from '../delivery/notify.ts'
 import { refusal } from '../errors.ts'
 import { accountKey, crowdOf, keyAt } from '../limits/limiters.ts'
 import { seenToday } from '../sessions/addresses.ts'
+import { endCredentials } from './ending.ts'
 import { Password, PasswordProvided } from './formats.ts'
 import { lockIfLive } from './locks.ts'
+import { refuseWeak } from './new-password.ts'
 
 const auth = { account: 'required', actor: 'none', credential_types: ['session'] } as const
 type Context = RouteContext<typeof auth>
@@ -25,6 +28,7 @@ export const password = route({
   errors: ['rate_limited', 'busy', 'invalid_credentials', 'authentication_required', 'account_vanished'],
   async handler({ current_password, new_password }, context) {
     const { app, account, ip } = context
+    refuseWeak(app, 'invalid_request_body', ['new_password', new_password], account)
     const from = crowdOf(ip)
     return await context.attempt(['invalid_credentials'], async (hold) => {
       await hold.ip()
@@ -74,16 +78,11 @@ async function change(
       where id = ${credential.id} and account_id = ${account.id}::uuid and expires_at > now()`)
     if (locked.password_hash !== verified) return isLive ? locked.password_hash : 'concurrent_change'
     if (!isLive) throw refusal('authentication_required')
-    const counts = await db.one<{ sessions_revoked: number; tokens_revoked: number }>(sql`
-      with changed as (
-        update account set password_hash = ${hash}, updated_at = now(), updated_by = null
-        where id = ${account.id}::uuid
-      ), sessions as (
-        delete from auth_session where account_id = ${account.id}::uuid returning 1
-      ), tokens as (
-        delete from api_token where account_id = ${account.id}::uuid returning 1
-      )
-      select (select count(*) from sessions) as sessions_revoked, (select count(*) from tokens) as tokens_revoked`)
+    await db.run(sql`
+      update account set password_hash = ${hash}, hash_foreign = false, updated_at = now(), updated_by = null
+      where id = ${account.id}::uuid`)
+    const counts = await endCredentials(db, account.id)
+    await notify(app, { db, afterCommit }, account.id, 'password_changed')
     audit('password_change', { ...counts, credential_type: credential.type })
     afterCommit(() => app.limiters.clear('login_account', [bucket]))
     return counts

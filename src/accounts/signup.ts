@@ -11,6 +11,7 @@ import { isSignupOpen } from '../settings/settings.ts'
 import { Uuid } from '../wire/types.ts'
 import { insertAccount } from './accounts.ts'
 import { Email, Password, Username } from './formats.ts'
+import { refuseWeak } from './new-password.ts'
 
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
@@ -36,6 +37,7 @@ export const signup = route({
   errors: ['rate_limited', 'busy', 'no_matching_invite', 'signup_conflict'],
   async handler({ username, password, email = null }, context) {
     const { app, carriers, ip } = context
+    refuseWeak(app, 'invalid_request_body', ['password', password], { username, email })
     let floor: Promise<void> | undefined
     let isMadeOpenly = false
     try {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { insertAccount } from '../accounts/accounts.ts'
 import { Password, Username } from '../accounts/formats.ts'
+import { refuseWeak } from '../accounts/new-password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
@@ -39,6 +40,7 @@ export const bootstrap = route({
   ],
   async handler({ token, username, password }, context) {
     const { app, carriers, ip } = context
+    refuseWeak(app, 'invalid_request_body', ['password', password], { username })
     if (await app.bootstrap.isDone()) throw refusal('already_bootstrapped')
     return await context.attempt(charged, async (hold) => {
       await hold.ip()

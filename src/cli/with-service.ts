@@ -1,3 +1,4 @@
+import { keptKeys } from '../auth/kept-keys.ts'
 import { randomToken } from '../auth/secrets.ts'
 import { type Config, type ParsedConfig, withDataDir } from '../config/config.ts'
 import { loadConfig } from '../config/file.ts'
@@ -72,8 +73,10 @@ export type CommandService = { app: App }
  */
 export const withService = <T>(io: CommandIo, work: (service: CommandService) => Promise<T>): Promise<T> =>
   withDatabase(io, async ({ parsed, connection, log }) => {
+    const { database_url, data_dir, secret_keys } = parsed.config
+    const secretKeys = secret_keys ?? (database_url === null ? await keptKeys(data_dir, 'secret_keys') : null)
     // Commands check no cookies: the key only signs the pagination cursors of this process.
-    const deps = { connection, cookieKeys: [randomToken()], log }
+    const deps = { connection, cookieKeys: [randomToken()], secretKeys, log }
     const { app, close } = await composeApp(parsed, deps, 'check')
     try {
       return await work({ app })

@@ -73,9 +73,10 @@ export function resolveOptions(options: ConfigOptions, cwd: string = process.cwd
 /** The same configuration with another data dir; defaults that depend on it change too. */
 export function withDataDir(parsed: ParsedConfig, data_dir: string): ParsedConfig {
   const known = { ...parsed.config, data_dir }
+  const { deliver } = parsed.declarations
   const moved = keys
     .filter((key) => parsed.sources[key] === 'default' && typeof settings[key].default === 'function')
-    .map((key) => [key, defaultOf(settings[key] as AnySetting, false, known)])
+    .map((key) => [key, defaultOf(settings[key] as AnySetting, false, { ...known, deliver })])
   return { ...parsed, config: { ...known, ...Object.fromEntries(moved) } }
 }
 
@@ -183,7 +184,10 @@ function finish(reading: Reading, { library, serves, name, foundFile }: FinishOp
   const config = { ...effective(reading, library), ...(foundFile !== undefined && { config: foundFile }) }
   const isGiven = (key: Key): boolean => reading.sources.has(key)
   const isBroken = (key: Key): boolean => isGiven(key) && !reading.values.has(key)
-  const problems = [...reading.problems, ...brokenRules(config, { label, isGiven, isBroken, serves })]
+  const problems = [
+    ...reading.problems,
+    ...brokenRules(config, { label, isGiven, isBroken, serves, deliver: reading.declarations.deliver }),
+  ]
   if (problems.length > 0) throw new ConfigError(problems)
 
   const warnings = [...reading.warnings, ...(serves ? openIpLimiters(config, label) : [])]
@@ -191,19 +195,15 @@ function finish(reading: Reading, { library, serves, name, foundFile }: FinishOp
   return { config, sources: sources as Record<Key, Source>, warnings, declarations: reading.declarations }
 }
 
-function effective({ values, cwd }: Reading, library: boolean): Config {
-  const known = Object.fromEntries(
-    (['host', 'data_dir', 'account_path', 'database_pool_max'] as const).map((key) => [
-      key,
-      values.get(key) ?? settings[key].default,
-    ]),
-  ) as Known
-  known.data_dir = resolve(cwd, known.data_dir)
-  const all = keys.map((key) => [
-    key,
-    values.has(key) ? values.get(key) : defaultOf(settings[key] as AnySetting, library, known),
-  ])
-  return { ...Object.fromEntries(all), data_dir: known.data_dir } as Config
+/** Defaults may depend on settings that are given, and on defaults of those before them in the table. */
+function effective({ values, cwd, declarations }: Reading, library: boolean): Config {
+  const config: Record<string, unknown> = Object.fromEntries(values)
+  for (const key of keys) {
+    const known = { ...config, deliver: declarations.deliver } as Known
+    if (!values.has(key)) config[key] = defaultOf(settings[key] as AnySetting, library, known)
+    if (key === 'data_dir') config[key] = resolve(cwd, config[key] as string)
+  }
+  return config as Config
 }
 
 function defaultOf(setting: AnySetting, library: boolean, known: Known): unknown {

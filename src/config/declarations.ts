@@ -1,5 +1,6 @@
 import type { Method } from '../core/method.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
+import type { Deliver } from '../registry/messages.ts'
 import type { RegistryOptions } from '../registry/registry.ts'
 import { meant } from '../wire/closest.ts'
 import { isPlainObject } from '../wire/input.ts'
@@ -11,6 +12,8 @@ export type DeclarationOptions = RegistryOptions & {
   readonly actions?: Readonly<Record<string, Method>> | undefined
   /** Who may offer a role. */
   readonly authorize_offer?: AuthorizeOffer | undefined
+  /** Delivers messages to people, in place of SMTP. */
+  readonly deliver?: Deliver | undefined
 }
 
 type Container = { rule: string; fits(value: unknown): boolean }
@@ -28,6 +31,7 @@ const containers: Record<keyof DeclarationOptions, Container> = {
   hooks: table,
   actions: table,
   authorize_offer: callback,
+  deliver: callback,
   self_service_roles: list,
   reasons: table,
   notifications: table,

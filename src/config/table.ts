@@ -21,6 +21,7 @@ import {
 import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
 import { accounts, limits } from './table-limits.ts'
+import { messages } from './table-messages.ts'
 
 // No quotes needed, and room for names made of it.
 const schemaRule = 'a name of 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_'
@@ -50,7 +51,7 @@ const serving = {
   }),
   data_dir: setting(path(), {
     default: '.cellkeep',
-    doc: 'Directory for local state: the embedded database, `cookie_keys`, `bootstrap_token`.',
+    doc: 'Directory for local state: the embedded database, `cookie_keys`, `secret_keys`, `bootstrap_token`.',
   }),
   body_limit: setting(whole(65_536, 16_777_216, 'bytes'), {
     default: 1_048_576,
@@ -77,6 +78,10 @@ const serving = {
   shutdown_delay_ms: setting(whole(0, 60_000), {
     default: 0,
     doc: 'On SIGTERM: how long requests are still served while readiness already fails.',
+  }),
+  serving_grace_s: setting(whole(0, 3600), {
+    default: 60,
+    doc: 'How long `/health/serving` goes on answering 200 while the database is away or takes no writes, in seconds.',
   }),
   shutdown_timeout_ms: setting(whole(1000, 300_000), {
     default: 10_000,
@@ -144,6 +149,12 @@ const browser = {
     shown: 'embedded database: generated once in `<data dir>/cookie_keys`; PostgreSQL: required',
     secret: true,
     doc: 'The first key signs session cookies; all keys verify them. `cellkeep keys generate` makes a key.',
+  }),
+  secret_keys: setting(orUnset(cookieKeys()), {
+    default: null,
+    shown: 'embedded database: generated once in `<data dir>/secret_keys`; PostgreSQL: unset',
+    secret: true,
+    doc: 'Encrypt secrets in the database that are needed again: TOTP secrets, and links of messages that wait. The first key encrypts, all keys decrypt. Needed to send messages and for TOTP.',
   }),
   cookie_host_prefix: setting(flag(), { default: false, doc: 'Names the cookie `__Host-svc_session`.' }),
   cookie_secure: setting(flag(), {
@@ -238,10 +249,19 @@ export const groups = [
   { title: 'Cookies, origins, proxies', settings: browser },
   { title: 'Paths and features', settings: features },
   { title: 'Accounts, passwords, cleanup', settings: accounts },
+  { title: 'Messages and links', settings: messages },
   { title: 'Limits', settings: limits },
 ] as const
 
-export const settings = { ...serving, ...database, ...browser, ...features, ...accounts, ...limits }
+export const settings = {
+  ...serving,
+  ...database,
+  ...browser,
+  ...features,
+  ...accounts,
+  ...messages,
+  ...limits,
+}
 
 export type Key = keyof typeof settings
 export const keys = Object.keys(settings) as Key[]

@@ -1,4 +1,5 @@
 import type { AuditWriter } from '../audit/write.ts'
+import type { Blocklist } from '../auth/blocklist.ts'
 import type { Bootstrap } from '../auth/bootstrap-token.ts'
 import type { CallerReader } from '../auth/caller.ts'
 import type { KeyRing, SessionCookie } from '../auth/cookie.ts'
@@ -13,7 +14,9 @@ import type { Limiters } from '../limits/limiters.ts'
 import type { Log } from '../log/log.ts'
 import type { Hub } from '../realtime/hub.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
+import type { Deliver } from '../registry/messages.ts'
 import type { Registry } from '../registry/registry.ts'
+import type { Sealing } from '../sealing/sealing.ts'
 import type { Document } from '../wire/document.ts'
 import type { Cursors } from './cursor.ts'
 import type { Outputs } from './guards.ts'
@@ -33,7 +36,11 @@ export type App = {
   readonly audit: AuditWriter
   readonly hub: Hub
   readonly passwords: Passwords
+  /** Passwords that nobody may set. */
+  readonly blocklist: Blocklist
   readonly keyRing: KeyRing
+  /** Null without secret keys. */
+  readonly sealing: Sealing | null
   readonly sessionCookie: SessionCookie
   readonly cursors: Cursors
   readonly limiters: Limiters
@@ -46,4 +53,8 @@ export type App = {
   readonly documents: Map<'openrpc' | 'openapi', Document>
   /** The consumer's rule for who may offer a role; undefined: whoever holds it. */
   readonly authorizeOffer: AuthorizeOffer | undefined
+  /** The consumer's transport of messages. */
+  readonly deliver: Deliver | undefined
+  /** `wake`: a message was queued. The worker of this process listens, if it has one. */
+  readonly outbox: { wake(): void }
 }

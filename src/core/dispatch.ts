@@ -1,7 +1,7 @@
 import type { Caller, Carriers } from '../auth/caller.ts'
 import type { JoinedRead, ReadOnly } from '../db/db.ts'
 import type { Sql } from '../db/sql.ts'
-import { refusal } from '../errors.ts'
+import { refusal, tellOutcome } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
@@ -51,7 +51,19 @@ export async function dispatch<T = unknown>(
   // 1. the method exists and is wired
   const action = app.actions.get(call.method)
   if (!action) throw refusal('method_not_found')
+  try {
+    return await carryOut(app, action, call, finish)
+  } catch (error) {
+    throw action.side_effects ? tellOutcome(error) : error
+  }
+}
 
+async function carryOut<T>(
+  app: App,
+  action: WiredMethod,
+  call: Call,
+  finish: (result: unknown) => T,
+): Promise<T> {
   // 2. GET never mutates
   if (call.viaGet && action.side_effects) throw refusal('invalid_request', { detail: 'get_not_allowed' })
 

@@ -2,9 +2,8 @@ import type { Socket } from 'node:net'
 import pg from 'pg'
 import { refusal } from '../errors.ts'
 import { type Connection, clientConfig } from './connection.ts'
-import { databaseRefusal, explainReadOnly, refused, withCause } from './failure.ts'
+import { databaseRefusal, explainReadOnly, refused, takesNoWrites, withCause } from './failure.ts'
 import { pipelinedReader } from './point.ts'
-
 import { compile, isWornOut, noteOpened, type Sql, timeTypes } from './sql.ts'
 
 /** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
@@ -119,7 +118,9 @@ export function openPool(options: DatabaseOptions): Pool {
       send(client, query),
       client.query('set default_transaction_read_only = on'),
     ])
-    client.release(closed.status === 'rejected' || isWornOut(client))
+    const isReplaced = answer.status === 'rejected' && takesNoWrites(answer.reason)
+    client.release(isReplaced || closed.status === 'rejected' || isWornOut(client))
+    if (isReplaced) throw withCause(refusal('service_unavailable'), answer.reason)
     if (answer.status === 'rejected') throw answer.reason
     return answer.value
   }

@@ -2,7 +2,15 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { refusal, ServiceError } from '../errors.ts'
-import { databaseRefusal, isConflict, isInAborted, isUnsent, withCause, withoutValues } from './failure.ts'
+import {
+  databaseRefusal,
+  isConflict,
+  isInAborted,
+  isUnsent,
+  takesNoWrites,
+  withCause,
+  withoutValues,
+} from './failure.ts'
 import { type Pool, type Queryable, queryable, transactionLimitMs } from './pool.ts'
 import { isWornOut, type Sql } from './sql.ts'
 
@@ -161,13 +169,16 @@ async function run<R>(
     if (failed instanceof Error) throw databaseRefusal(failed) ?? failed
     return result
   } catch (error) {
+    const isReplaced = takesNoWrites(error) || takesNoWrites(await begun)
     const isBroken =
       isOverdue() ||
+      isReplaced ||
       (await client.query('rollback').then(
         () => false,
         () => true,
       ))
     release(isBroken)
+    if (isReplaced) throw withCause(refusal('service_unavailable'), error)
     throw isOverdue() ? withCause(refusal('timeout'), error) : error
   } finally {
     own.isOpen = false
@@ -206,6 +217,8 @@ async function runEffect(pool: Pool, effect: Effect): Promise<void> {
 }
 
 function withOutcome(error: unknown, outcome: NonNullable<ServiceError['outcome']>): unknown {
-  if (error instanceof ServiceError) error.outcome = outcome
+  if (!(error instanceof ServiceError)) return error
+  error.outcome = outcome
+  if (outcome === 'unknown') error.data.outcome = outcome
   return error
 }

@@ -56,6 +56,7 @@ beforeAll(async () => {
   test = await testService({
     app_settings: true,
     self_service_roles: [],
+    username_change: 'self',
     bootstrap: 'live',
     bootstrap_token_path: '/nowhere/token',
     roles: [{ name: 'editor', grant_paths: ['admin'] }],

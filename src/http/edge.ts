@@ -222,7 +222,20 @@ function surfaceTable(
       return jsonReply(200, JSON.stringify({ ready: true, ...(warnings.length > 0 && { warnings }) }))
     },
   }
+  const serving: Surface = {
+    verbs: ['GET', 'HEAD'],
+    exempt: true,
+    handle: async (request, info) => {
+      if (phase.now !== 'serving') return refuse('shutting_down')
+      const state = await readiness.check()
+      // A balancer that takes out every node because their database is away would cut all connections.
+      if (state.ready) return await live.handle(request, info)
+      const mayReturn = state.reason !== 'schema_drift' && state.sinceMs < config.serving_grace_s * 1000
+      return mayReturn ? await live.handle(request, info) : refuse(state.reason)
+    },
+  }
   for (const path of ['/health', '/health/live']) mount(path, live)
+  mount('/health/serving', serving)
   for (const path of ['/ready', '/health/ready']) mount(path, ready)
   return surfaces
 }

@@ -2,7 +2,7 @@ import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { guardCredential } from '../core/guards.ts'
 import { attemptOf, type Route } from '../core/route.ts'
-import { refusal } from '../errors.ts'
+import { refusal, tellOutcome } from '../errors.ts'
 import { badText, issue, toIssues } from '../wire/issues.ts'
 import { withRules } from '../wire/rules.ts'
 import {
@@ -55,6 +55,7 @@ export async function runRoute(
     return jsonReply(200, JSON.stringify(reply.body), headers)
   } catch (error) {
     const refused = asServiceError(error, app.log, info.request_id)
+    if (route.method === 'POST') tellOutcome(refused)
     info.trace.reason = refused.data.reason
     const clears = route.alwaysClears && refused.status === 401 && info.carriers.cookie.state !== 'none'
     return flatReply(refused.status, refused.data, clears ? { 'set-cookie': sessionCookie.clear() } : {})

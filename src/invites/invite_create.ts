@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Email, fold, Username } from '../accounts/formats.ts'
+import { isReserved } from '../accounts/usernames.ts'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
 import { recorded } from '../core/mutate.ts'
@@ -80,7 +81,7 @@ async function insertInvite(
     returning ${inviteColumns}`)
   // Read after the insert, which waits for a signup that is claiming a conflicting invite: then its account exists.
   const taken = await db.first<{ username: boolean; email: boolean }>(sql`
-    select exists (select from account where username = ${username}) as username,
+    select exists (select from account where username = ${username}) or ${isReserved(username)} as username,
       exists (select from account where email_key = ${email_key}) as email`)
   const refuse = (reason: 'invite_duplicate' | `invite_account_exists_${'username' | 'email'}`) =>
     recorded('invite_create', refusal(reason), { reason, ...via })

@@ -20,6 +20,9 @@ export const restLimiters = [
   'signup_ip',
   'signup_username',
   'signup_open_ip',
+  'recover_ip',
+  'recover_identifier',
+  'ticket_ip',
 ] as const
 export type RestLimiter = (typeof restLimiters)[number]
 

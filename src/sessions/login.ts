@@ -40,7 +40,7 @@ export const login = route({
         account = found.account
         const bucket = bucketOf(identifier, found.seen_today === null ? null : ip)
         await hold.account(bucket)
-        floor = failureFloor(app.config)
+        floor = failureFloor(app.config, found.import_floor_ms)
         const outcome = await signIn(context, account, { bucket, isToRemember: !found.seen_today }, password)
         if (outcome === 'vanished') account = undefined
         if (typeof outcome === 'string') throw refusal('invalid_credentials')
@@ -109,7 +109,10 @@ async function openSession(
     const locked = await lockIfLive(db, id)
     if (!locked) return null
     if (locked.password_hash !== verified) return locked.password_hash
-    if (rehashed) await db.run(sql`update account set password_hash = ${rehashed} where id = ${id}::uuid`)
+    if (rehashed)
+      await db.run(
+        sql`update account set password_hash = ${rehashed}, hash_foreign = false where id = ${id}::uuid`,
+      )
     const session = await startSession(app, db, id, carriers, isToRemember ? ip : undefined)
     audit('login', { session_id: session.session_id })
     auditEnded(audit, session)
@@ -127,14 +130,15 @@ const nobody = '00000000-0000-0000-0000-000000000000'
  * limiter refuses can still call as often as it likes and measure the time.
  */
 async function findAccount({ app, ip }: Context, { kind, key }: Identifier) {
-  const { id, password_hash, seen_today } = await app.db.readOnly.one<
-    Known & { seen_today: boolean | null }
+  const { id, password_hash, ...rest } = await app.db.readOnly.one<
+    Known & { seen_today: boolean | null; import_floor_ms: number | null }
   >(sql`
     select coalesce(account.id, ${nobody}::uuid) as id, coalesce(account.password_hash, ${nobodysHash}) as password_hash,
-      ${seenToday(sql`coalesce(account.id, ${nobody}::uuid)`, ip)} as seen_today
+      ${seenToday(sql`coalesce(account.id, ${nobody}::uuid)`, ip)} as seen_today,
+      (select import_floor_ms from app_settings where id = 1) as import_floor_ms
     from (select) as one left join account
       on ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null`)
-  return { account: id === nobody ? undefined : { id, password_hash }, seen_today }
+  return { account: id === nobody ? undefined : { id, password_hash }, ...rest }
 }
 
 /** Writes the audit row, then waits for the failure floor: a refusal takes the same time whatever its cause. */
