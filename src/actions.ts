@@ -37,6 +37,11 @@ import { role_grant_offer_retract } from './offers/role_grant_offer_retract.ts'
 import { role_grant_assign } from './roles/role_grant_assign.ts'
 import { role_grant_revoke } from './roles/role_grant_revoke.ts'
 import { self_service_role_set } from './roles/self_service_role_set.ts'
+import { account_recovery_codes_create } from './second-factor/account_recovery_codes_create.ts'
+import { account_totp_confirm } from './second-factor/account_totp_confirm.ts'
+import { account_totp_enrol } from './second-factor/account_totp_enrol.ts'
+import { account_totp_remove } from './second-factor/account_totp_remove.ts'
+import { admin_account_factors_clear } from './second-factor/admin_account_factors_clear.ts'
 import { account_session_list } from './sessions/account_session_list.ts'
 import { account_session_revoke } from './sessions/account_session_revoke.ts'
 import { account_session_revoke_all } from './sessions/account_session_revoke_all.ts'
@@ -44,6 +49,7 @@ import { admin_session_list } from './sessions/admin_session_list.ts'
 import { admin_session_revoke_all } from './sessions/admin_session_revoke_all.ts'
 import { app_settings_get } from './settings/app_settings_get.ts'
 import { app_settings_update } from './settings/app_settings_update.ts'
+import { account_sign_in_get } from './sign-in/account_sign_in_get.ts'
 import { account_token_create } from './tokens/account_token_create.ts'
 import { account_token_list } from './tokens/account_token_list.ts'
 import { account_token_revoke } from './tokens/account_token_revoke.ts'
@@ -58,6 +64,11 @@ export const actions = {
   account_token_create,
   account_token_list,
   account_token_revoke,
+  account_sign_in_get,
+  account_totp_enrol,
+  account_totp_confirm,
+  account_totp_remove,
+  account_recovery_codes_create,
   account_delete,
   account_undelete,
   account_purge,
@@ -66,6 +77,7 @@ export const actions = {
   actor_search,
 
   admin_account_list,
+  admin_account_factors_clear,
   admin_session_list,
   admin_session_revoke_all,
   admin_token_revoke_all,

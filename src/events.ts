@@ -50,6 +50,13 @@ const noAccount = z.strictObject({
 const guarded = z.union([reasonOf('cannot_delete_keeper', 'cannot_delete_last_admin').extend(via), noAccount])
 /** An admin may not change how this account signs in, or there is none. */
 const guardedTarget = z.union([reasonOf('privileged_target', 'no_recipient').extend(via), noAccount])
+const factor = {
+  factor: z.enum(['totp', 'recovery_codes', 'passkey', 'link']),
+  factor_id: id.optional(),
+  provider: id.optional(),
+  ...credentialType,
+  ...via,
+}
 const ticket = { ticket_id: Uuid, purpose: z.enum(ticketPurposes) }
 const onlyVia = z.strictObject(via).nullable()
 
@@ -82,6 +89,12 @@ export const events = {
     ]),
   },
   session_revoke_all: { success: endedAll, failure: noAccount },
+  second_factor: {
+    success: z.null(),
+    failure: reasonOf('invalid_second_factor').extend({ method: id }),
+  },
+  factor_add: { success: z.strictObject(factor) },
+  factor_remove: { success: z.strictObject(factor), failure: guardedTarget },
   token_create: {
     success: z.strictObject({
       token_id: id,

@@ -23,6 +23,8 @@ import { destroyScope } from './roles/destroy-scope.ts'
 import { transferKeeper } from './roles/keeper_transfer.ts'
 import { grantRole } from './roles/role_assign.ts'
 import { revokeRole, revokeRoleEverywhere } from './roles/role_revoke.ts'
+import { listSignIn } from './second-factor/account_factors.ts'
+import { clearFactors } from './second-factor/admin_account_factors_clear.ts'
 import { revokeSession } from './sessions/account_session_revoke.ts'
 import { listSessions } from './sessions/admin_session_list.ts'
 import { revokeEverySession, revokeSessions } from './sessions/admin_session_revoke_all.ts'
@@ -42,6 +44,8 @@ export const operations = {
   setEmail,
   verifyEmail,
   unlockAccount,
+  listSignIn,
+  clearFactors,
   deleteAccount,
   undeleteAccount,
   purgeAccount,

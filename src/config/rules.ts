@@ -63,7 +63,7 @@ const ipLimiters = [
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
 const accountRoutes = [
   ...['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup'],
-  ...['recover', 'ticket', 'reset', 'options', 'reauthenticate'],
+  ...['recover', 'ticket', 'reset', 'options', 'reauthenticate', 'second_factor'],
 ]
 
 /** Paths are matched exactly, so two mounts collide only if they answer the same path. */

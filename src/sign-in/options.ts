@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { PASSWORD_LENGTH_MIN } from '../accounts/formats.ts'
 import { route } from '../core/route.ts'
+import { hasTotp } from '../second-factor/factors.ts'
 import { isSignupOpen } from '../settings/settings.ts'
 
 /** `GET /options`: what a sign-in page has to offer. */
@@ -29,7 +30,7 @@ export const options = route({
         invite_claim: 'match' as const,
         recovery: false,
         passkeys: false,
-        second_factor: false,
+        second_factor: hasTotp(config),
         password_min: PASSWORD_LENGTH_MIN,
         providers: [],
       },
