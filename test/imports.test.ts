@@ -56,6 +56,7 @@ const features = [
   'passkeys',
   'recovery',
   'roles',
+  'second-factor',
   'sealing',
   'second-factor',
   'sessions',
