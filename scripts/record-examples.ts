@@ -7,9 +7,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { actions } from '../src/actions.ts'
+import { sql } from '../src/db/db.ts'
 import { routeList } from '../src/routes.ts'
 import { testService } from '../src/testing/index.ts'
 import { mailIsDown, tokenMailedTo } from '../test/helpers/mailed.ts'
+import { type TestProvider, testProvider } from '../test/helpers/oidc.ts'
 
 export type Examples = {
   methods: Record<string, { params: object; result: unknown }>
@@ -24,7 +26,9 @@ const withoutExample = ['rpc.discover']
 export async function recordExamples(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'cellkeep-examples-'))
   const tokenFile = join(directory, 'bootstrap_token')
+  const provider = await testProvider()
   const test = await testService({
+    oidc: [provider.entry()],
     app_settings: true,
     username_change: 'self',
     ...mailIsDown,
@@ -39,6 +43,9 @@ export async function recordExamples(): Promise<string> {
     await story(new Recorder(test.url, seen), {
       bootstrapToken: (await readFile(tokenFile, 'utf8')).trim(),
       daemonToken: test.daemonToken.current,
+      provider,
+      linkId: async () =>
+        (await test.service.app.db.one<{ id: string }>(sql`select id from account_link`)).id,
       tokenMailedTo: (account) => tokenMailedTo(test, account),
     })
     const names = Object.keys(actions).filter((name) => !withoutExample.includes(name))
@@ -46,6 +53,7 @@ export async function recordExamples(): Promise<string> {
     return written(mask(inOrder(seen, names, routes)))
   } finally {
     await test.close()
+    await provider.close()
     await rm(directory, { recursive: true })
   }
 }
@@ -76,6 +84,8 @@ class Recorder {
   readonly #url: string
   readonly #seen: Examples
   headers: Record<string, string> = {}
+  /** What the last route has answered. */
+  answer: Answer
 
   constructor(url: string, seen: Examples) {
     this.#url = url
@@ -93,6 +103,7 @@ class Recorder {
   async rest(method: 'GET' | 'POST', path: string, body?: object): Promise<string> {
     const { status, json, cookie } = await this.#send(method, `/api/account${path}`, body)
     assert.equal(status, 200, `${path}: ${JSON.stringify(json)}`)
+    this.answer = json
     this.#seen.routes[`${method} ${path}`] ??= { ...(body && { body }), ...(json && { result: json }) }
     return cookie
   }
@@ -118,15 +129,19 @@ type Outside = {
   bootstrapToken: string
   daemonToken: string
   tokenMailedTo(account: { id: string }): Promise<string>
+  provider: TestProvider
+  linkId(): Promise<string>
 }
 
-async function story(call: Recorder, { bootstrapToken, daemonToken, tokenMailedTo }: Outside): Promise<void> {
+async function story(call: Recorder, outside: Outside): Promise<void> {
+  const { bootstrapToken, daemonToken, tokenMailedTo } = outside
   const [username, password] = ['ada', 'correct horse battery']
   const ada = { cookie: await call.rest('POST', '/bootstrap', { token: bootstrapToken, username, password }) }
   call.headers = ada
   await call.rest('GET', '/status')
   await call.rest('GET', '/verify')
   const self = await call.rpc('account_verify')
+  await linkAndUnlink(call, outside, ada)
 
   await call.rpc('app_settings_get')
   await call.rpc('app_settings_update', { open_signup: false })
@@ -179,12 +194,28 @@ async function story(call: Recorder, { bootstrapToken, daemonToken, tokenMailedT
   await call.rpc('admin_token_revoke', { token_id })
   await call.rpc('admin_token_revoke_all', { account_id: grace_id })
   await call.rpc('audit_log_list', { event_type: 'invite_create', limit: 1 })
+  const [from, to] = ['2026-01-02T09:00:00.000Z', '2026-01-02T10:00:00.000Z']
+  await call.rpc('audit_log_activity', { from, to, bucket_s: 1800 })
   await call.rpc('audit_log_role_grant_history', { limit: 1 })
   await call.rpc('account_delete', { account_id: grace_id })
   await call.rpc('account_undelete', { account_id: grace_id })
   call.headers = { 'x-daemon-token': daemonToken }
   await call.rpc('account_purge', { account_id: grace_id, confirm: true })
   assert.equal(self.username, username)
+}
+
+async function linkAndUnlink(
+  call: Recorder,
+  { provider, linkId }: Outside,
+  { cookie }: Cookie,
+): Promise<void> {
+  call.headers = { cookie }
+  const flow = await call.rest('POST', '/oidc_start', { provider: 'corp', intent: 'link' })
+  const query = provider.authorize(call.answer.url, { sub: 'ada' })
+  call.headers = { cookie: `${cookie}; ${flow}` }
+  await call.rest('POST', '/oidc_finish', { provider: 'corp', query })
+  call.headers = { cookie }
+  await call.rpc('account_link_remove', { link_id: await linkId() })
 }
 
 const changedPassword = 'another long password'
@@ -241,6 +272,8 @@ async function rolesAndOffers(
   call.headers = at.ada
   await call.rpc('role_grant_revoke', { actor_id, role_grant_id, reason: 'Thank you.' })
   await call.rpc('role_grant_assign', { to_account_id, role: 'reviewer' })
+  await call.rpc('role_holder_list', { role: 'admin' })
+  await call.rpc('registry_list')
 }
 
 async function cells(call: Recorder, ada: Cookie, actor_id: string): Promise<void> {
@@ -299,6 +332,8 @@ function mask(examples: Examples): Examples {
     const [, kind] = /^secret_svc_(token|ticket)_/.exec(value) ?? []
     if (kind) return `secret_svc_${kind}_${'x'.repeat(43)}`
     if (key === 'ip') return '203.0.113.7'
+    if (key === 'url') return 'https://id.example/authorize?client_id=cellkeep&state=xxx'
+    if (key === 'query') return 'code=xxx&state=xxx'
     if (key === 'token') return 'x'.repeat(43)
     return key === 'next_cursor' ? 'bmV4dC1wYWdl' : value
   }

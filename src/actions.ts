@@ -9,6 +9,7 @@ import { admin_account_username_set } from './accounts/admin_account_username_se
 import { actor_lookup } from './actors/actor_lookup.ts'
 import { actor_rename } from './actors/actor_rename.ts'
 import { actor_search } from './actors/actor_search.ts'
+import { audit_log_activity } from './audit-log/audit_log_activity.ts'
 import { audit_log_list } from './audit-log/audit_log_list.ts'
 import { audit_log_role_grant_history } from './audit-log/audit_log_role_grant_history.ts'
 import { cell_audit_list } from './cells/cell_audit_list.ts'
@@ -36,6 +37,7 @@ import { admin_account_email_set } from './email/admin_account_email_set.ts'
 import { invite_create } from './invites/invite_create.ts'
 import { invite_delete } from './invites/invite_delete.ts'
 import { invite_list } from './invites/invite_list.ts'
+import { invite_send } from './invites/invite_send.ts'
 import { role_grant_offer_accept } from './offers/role_grant_offer_accept.ts'
 import { role_grant_offer_create } from './offers/role_grant_offer_create.ts'
 import { role_grant_offer_decline } from './offers/role_grant_offer_decline.ts'
@@ -48,8 +50,10 @@ import { account_passkey_register_finish } from './passkeys/account_passkey_regi
 import { account_passkey_remove } from './passkeys/account_passkey_remove.ts'
 import { account_passkey_rename } from './passkeys/account_passkey_rename.ts'
 import { admin_account_reset_link_create } from './recovery/admin_account_reset_link_create.ts'
+import { registry_list } from './roles/registry_list.ts'
 import { role_grant_assign } from './roles/role_grant_assign.ts'
 import { role_grant_revoke } from './roles/role_grant_revoke.ts'
+import { role_holder_list } from './roles/role_holder_list.ts'
 import { self_service_role_set } from './roles/self_service_role_set.ts'
 import { account_session_list } from './sessions/account_session_list.ts'
 import { account_session_revoke } from './sessions/account_session_revoke.ts'
@@ -110,11 +114,13 @@ export const actions = {
 
   invite_create,
   invite_list,
+  invite_send,
   invite_delete,
   app_settings_get,
   app_settings_update,
 
   audit_log_list,
+  audit_log_activity,
   audit_log_role_grant_history,
 
   role_grant_offer_create,
@@ -126,6 +132,8 @@ export const actions = {
   role_grant_revoke,
   role_grant_assign,
   self_service_role_set,
+  role_holder_list,
+  registry_list,
 
   cell_create,
   cell_get,

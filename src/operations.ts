@@ -20,9 +20,11 @@ import { checkVia, type Operator } from './core/operate.ts'
 import { listMessages } from './delivery/admin_message_list.ts'
 import { showMessage } from './delivery/mail_show.ts'
 import { sendTestMessage } from './delivery/mail_test.ts'
+import { importAccounts } from './import/import.ts'
 import { createInvite } from './invites/invite_create.ts'
 import { deleteInvite } from './invites/invite_delete.ts'
 import { listInvites } from './invites/invite_list.ts'
+import { sendInvite } from './invites/invite_send.ts'
 import { secureAccount } from './recovery/account_secure.ts'
 import { createResetLink } from './recovery/admin_account_reset_link_create.ts'
 import { destroyScope } from './roles/destroy-scope.ts'
@@ -52,6 +54,7 @@ export const operations = {
   setEmail,
   verifyEmail,
   unlockAccount,
+  importAccounts,
   createResetLink,
   secureAccount,
   deleteAccount,
@@ -81,6 +84,7 @@ export const operations = {
 
   createInvite,
   listInvites,
+  sendInvite,
   deleteInvite,
   getSettings,
   setSettings,

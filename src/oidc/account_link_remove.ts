@@ -21,15 +21,16 @@ export const account_link_remove = mutation({
   async handler({ link_id }, { app, account, credential, fail, ...work }) {
     const { db, audit } = work
     if (!(await lockIfLive(db, account.id))) throw refusal('account_vanished')
-    const removed = await db.first<{ provider: string }>(sql`
+    const removed = await db.first<{ provider: string; issuer: string }>(sql`
       delete from account_link where id = ${link_id}::uuid and account_id = ${account.id}::uuid
-      returning provider`)
+      returning provider, issuer`)
     if (!removed) return { ok: true as const, removed: false }
-    const { provider } = removed
+    const { provider, issuer } = removed
     const { ways } = await db.one<{ ways: string[] }>(sql`
       select ${waysIn(app)} as ways from account where id = ${account.id}::uuid`)
     // A link to a provider that is gone lets nobody in.
-    if (ways.length === 0 && app.registry.providers.has(provider)) throw fail('last_sign_in_method')
+    const isConfigured = [...app.registry.providers.values()].some((one) => one.issuer === issuer)
+    if (ways.length === 0 && isConfigured) throw fail('last_sign_in_method')
     await endFlows(db, account.id)
     audit(
       'factor_remove',

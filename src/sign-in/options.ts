@@ -20,7 +20,7 @@ export const options = route({
     providers: z.array(z.object({ id: z.string(), label: z.string() })),
   }),
   async handler(_input, { app }) {
-    const { config } = app
+    const { config, registry } = app
     const isOpen = config.signup && (await isSignupOpen(app.db))
     const signup: 'off' | 'invite' | 'open' = !config.signup ? 'off' : isOpen ? 'open' : 'invite'
     return {
@@ -31,7 +31,7 @@ export const options = route({
         passkeys: config.passkeys,
         second_factor: false,
         password_min: PASSWORD_LENGTH_MIN,
-        providers: [],
+        providers: [...registry.providers.values()].map(({ id, label }) => ({ id, label })),
       },
     }
   },

@@ -40,6 +40,11 @@ export type TestProvider = {
 export const clientSecret = 'client-secret-of-the-test'
 const client_id = 'cellkeep-test'
 
+/** For services whose providers nobody asks. */
+export const providerIsDown = {
+  oidc: [{ id: 'corp', issuer: 'http://127.0.0.1:9', client_id }],
+}
+
 /** An OpenID provider in this process. It checks what an honest one checks, unless a test tampers with it. */
 export async function testProvider(id = 'corp'): Promise<TestProvider> {
   const own = await generateKeyPair('ES256')
@@ -62,15 +67,19 @@ export async function testProvider(id = 'corp'): Promise<TestProvider> {
       .sign(foreignKey ? foreign.privateKey : own.privateKey)
   }
 
-  const redeem = async (request: IncomingMessage): Promise<{ status: number; body: unknown }> => {
-    const form = new URLSearchParams(await text(request))
+  const redeem = async (
+    { headers }: IncomingMessage,
+    body: string,
+  ): Promise<{ status: number; body: unknown }> => {
+    const form = new URLSearchParams(body)
     const found = codes.get(form.get('code') ?? '')
     codes.delete(form.get('code') ?? '')
     const verified = createHash('sha256')
       .update(form.get('code_verifier') ?? '')
       .digest('base64url')
-    const basic = `Basic ${Buffer.from(`${client_id}:${clientSecret}`).toString('base64')}`
-    if (request.headers.authorization !== basic) return { status: 401, body: { error: 'invalid_client' } }
+    const basic = Buffer.from(headers.authorization?.slice('Basic '.length) ?? '', 'base64').toString()
+    if (decodeURIComponent(basic) !== `${client_id}:${clientSecret}`)
+      return { status: 401, body: { error: 'invalid_client' } }
     if (!found || found.challenge !== verified || found.redirect_uri !== form.get('redirect_uri'))
       return { status: 400, body: { error: 'invalid_grant' } }
     const access_token = randomUUID()
@@ -78,7 +87,10 @@ export async function testProvider(id = 'corp'): Promise<TestProvider> {
     return { status: 200, body: { access_token, token_type: 'Bearer', id_token: await idToken(found) } }
   }
 
-  const answers: Record<string, (request: IncomingMessage) => Promise<{ status?: number; body: unknown }>> = {
+  const answers: Record<
+    string,
+    (request: IncomingMessage, body: string) => Promise<{ status?: number; body: unknown }>
+  > = {
     '/.well-known/openid-configuration': async () => ({
       body: {
         issuer,
@@ -97,9 +109,10 @@ export async function testProvider(id = 'corp'): Promise<TestProvider> {
 
   const server = createServer(async (request, response) => {
     const path = request.url ?? ''
+    const sent = await text(request)
     provider.asked.push(path)
     await provider.tampering.before?.(path)
-    const honest = (await answers[path]?.(request)) ?? { status: 404, body: {} }
+    const honest = (await answers[path]?.(request, sent)) ?? { status: 404, body: {} }
     const { status = 200, body } = { ...honest, ...provider.tampering.answer?.[path] }
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   })
