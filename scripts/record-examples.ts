@@ -272,6 +272,8 @@ async function rolesAndOffers(
   call.headers = at.ada
   await call.rpc('role_grant_revoke', { actor_id, role_grant_id, reason: 'Thank you.' })
   await call.rpc('role_grant_assign', { to_account_id, role: 'reviewer' })
+  await call.rpc('role_holder_list', { role: 'admin' })
+  await call.rpc('registry_list')
 }
 
 async function cells(call: Recorder, ada: Cookie, actor_id: string): Promise<void> {

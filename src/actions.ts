@@ -45,9 +45,15 @@ import { role_grant_offer_history } from './offers/role_grant_offer_history.ts'
 import { role_grant_offer_list } from './offers/role_grant_offer_list.ts'
 import { role_grant_offer_retract } from './offers/role_grant_offer_retract.ts'
 import { account_link_remove } from './oidc/account_link_remove.ts'
+import { account_passkey_register_begin } from './passkeys/account_passkey_register_begin.ts'
+import { account_passkey_register_finish } from './passkeys/account_passkey_register_finish.ts'
+import { account_passkey_remove } from './passkeys/account_passkey_remove.ts'
+import { account_passkey_rename } from './passkeys/account_passkey_rename.ts'
 import { admin_account_reset_link_create } from './recovery/admin_account_reset_link_create.ts'
+import { registry_list } from './roles/registry_list.ts'
 import { role_grant_assign } from './roles/role_grant_assign.ts'
 import { role_grant_revoke } from './roles/role_grant_revoke.ts'
+import { role_holder_list } from './roles/role_holder_list.ts'
 import { self_service_role_set } from './roles/self_service_role_set.ts'
 import { account_session_list } from './sessions/account_session_list.ts'
 import { account_session_revoke } from './sessions/account_session_revoke.ts'
@@ -79,6 +85,10 @@ export const actions = {
   account_link_remove,
   account_email_change,
   account_email_verify_send,
+  account_passkey_register_begin,
+  account_passkey_register_finish,
+  account_passkey_rename,
+  account_passkey_remove,
   account_delete,
   account_undelete,
   account_purge,
@@ -122,6 +132,8 @@ export const actions = {
   role_grant_revoke,
   role_grant_assign,
   self_service_role_set,
+  role_holder_list,
+  registry_list,
 
   cell_create,
   cell_get,

@@ -194,6 +194,13 @@ const reasons = {
     doc: 'Nothing else would let the account in: add another way to sign in first.',
   },
 
+  passkey_limit: { code: -32004, doc: 'The account has as many passkeys as it may have; remove one first.' },
+  passkey_known: { code: -32004, doc: 'An account has this passkey already.' },
+  passkey_refused: {
+    code: -32602,
+    doc: 'The response does not prove a new passkey for this session; begin again.',
+  },
+
   email_taken: { code: -32004, doc: 'Another account has this e-mail.' },
   last_actor: { code: -32004, doc: 'Operator and library calls: an account must keep one live actor.' },
   actor_limit: {

@@ -20,6 +20,7 @@ import { checkVia, type Operator } from './core/operate.ts'
 import { listMessages } from './delivery/admin_message_list.ts'
 import { showMessage } from './delivery/mail_show.ts'
 import { sendTestMessage } from './delivery/mail_test.ts'
+import { importAccounts } from './import/import.ts'
 import { createInvite } from './invites/invite_create.ts'
 import { deleteInvite } from './invites/invite_delete.ts'
 import { listInvites } from './invites/invite_list.ts'
@@ -53,6 +54,7 @@ export const operations = {
   setEmail,
   verifyEmail,
   unlockAccount,
+  importAccounts,
   createResetLink,
   secureAccount,
   deleteAccount,

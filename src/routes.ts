@@ -7,6 +7,8 @@ import type { Route } from './core/route.ts'
 import { email_confirm } from './email/email_confirm.ts'
 import { oidc_finish } from './oidc/oidc_finish.ts'
 import { oidc_start } from './oidc/oidc_start.ts'
+import { passkey_begin } from './passkeys/passkey_begin.ts'
+import { passkey_finish } from './passkeys/passkey_finish.ts'
 import { recover } from './recovery/recover.ts'
 import { reset } from './recovery/reset.ts'
 import { login } from './sessions/login.ts'
@@ -30,6 +32,8 @@ export const routes = {
   ticket,
   reset,
   email_confirm,
+  passkey_begin,
+  passkey_finish,
   oidc_start,
   oidc_finish,
 }

@@ -50,6 +50,7 @@ const features = [
   'delivery',
   'discovery',
   'email',
+  'import',
   'invites',
   'offers',
   'oidc',

@@ -3,7 +3,7 @@ import { activeGrants } from '../auth/active-grant.ts'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { operation } from '../core/operation.ts'
-import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
+import { closePage, closeWalk, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { pendingOffers } from '../offers/offers.ts'
 import { RoleName } from '../roles/scope.ts'
@@ -97,14 +97,12 @@ const oldest: Read = async (app, db, { include_deleted }, page) => {
 }
 
 const searched: Read = async (app, db, filter, page) => {
-  const read = await db.rows<AccountRow & { found: Found }>(
+  const walked = await db.rows<AccountRow & { found: Found }>(
     accountEntries(foundAccounts(filter, page), sql`(picked.found ->> 'nth')::int`),
   )
-  const end = read.at(-1)?.found
-  const matches = read.filter(({ found }) => found.is_match)
-  const { rows, next_cursor } = closePage(app, page, matches, ({ found }) => placeOf(filter, found))
-  const next = next_cursor ?? (end?.is_end ? app.cursors.write(page.binding, placeOf(filter, end)) : null)
-  return { rows: rows.map(({ found: _, ...row }) => row), next_cursor: next }
+  const found = walked.map(({ found, ...row }) => ({ ...found, row }))
+  const { rows, next_cursor } = closeWalk(app, page, found, (one) => placeOf(filter, one))
+  return { rows: rows.map(({ row }) => row), next_cursor }
 }
 
 export type AccountRow = z.output<typeof AdminAccount> & {

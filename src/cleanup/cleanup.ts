@@ -1,6 +1,7 @@
 import { numberRows } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
 import { type Sql, sql } from '../db/db.ts'
+import { clearFloor } from '../import/floor.ts'
 import { reseal } from '../sealing/reseal.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
 import {
@@ -82,6 +83,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     await repeat(() => db.run(expired(sql`sign_in_flow`, sql`expires_at <= now()`)))
     const retention = app.config.cell_tombstone_retention_days
     const { audit_retention_days } = app.config
+    await clearFloor(db)
     return {
       ran: true,
       expired_sessions: await repeat(() => db.run(expired(sql`auth_session`, sql`expires_at <= now()`))),

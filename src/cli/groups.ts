@@ -6,6 +6,7 @@ import { config, generateKey } from './config.ts'
 import { daemonToken } from './daemon-token.ts'
 import { backup, migrate, restore } from './database.ts'
 import { doctor } from './doctor/doctor.ts'
+import { accountImport } from './import.ts'
 import { newProject } from './new.ts'
 import { operationCommand } from './operation-command.ts'
 import { call } from './remote/call.ts'
@@ -36,7 +37,8 @@ const sections: Record<string, Record<string, Command | About | null>> = {
   },
   People: {
     account: {
-      summary: 'Create, show, change, delete and purge accounts.',
+      summary: 'Create, import, show, change, delete and purge accounts.',
+      commands: [accountImport],
       details: `${ref}\n\nExamples:\n  cellkeep account create --username ada --email ada@example.org\n  cellkeep account show ada@example.org\n  pass show ada | cellkeep account set-password ada\n  cellkeep account purge ada --confirm`,
     },
     actor: {

@@ -56,7 +56,7 @@ export const messages = {
   }),
   link_url: setting(orUnset(page()), {
     default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/link`),
-    shown: '`<public url>/admin/link`',
+    shown: '`<public url>/admin/link`; required without the console',
     doc: 'The page that links in messages lead to. `{purpose}` in it becomes the purpose of the link, and `#ticket=` with the token is added.',
   }),
   oidc_redirect_url: setting(orUnset(redirect()), {

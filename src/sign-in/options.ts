@@ -28,7 +28,7 @@ export const options = route({
         signup,
         invite_claim: 'match' as const,
         recovery: false,
-        passkeys: false,
+        passkeys: config.passkeys,
         second_factor: false,
         password_min: PASSWORD_LENGTH_MIN,
         providers: [...registry.providers.values()].map(({ id, label }) => ({ id, label })),
