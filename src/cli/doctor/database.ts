@@ -8,6 +8,7 @@ import { readPrivateFile } from '../../files/private-file.ts'
 import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
 import type { Finding } from './files.ts'
+import { linkFindings } from './links.ts'
 
 /** Findings about the schema; if it is sound, about roles, the audit log and e-mails. */
 export async function databaseFindings(opened: Opened): Promise<Finding[]> {
@@ -28,6 +29,7 @@ export async function databaseFindings(opened: Opened): Promise<Finding[]> {
       ...(await weakFindings(db, opened)),
       ...(await auditFindings(db)),
       ...(await emailFindings(db)),
+      ...(await linkFindings(db, opened)),
       ...(await importFindings(db)),
     ]
   } finally {
