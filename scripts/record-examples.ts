@@ -248,6 +248,7 @@ async function cells(call: Recorder, ada: Cookie, actor_id: string): Promise<voi
   const shared = { cell_id: cell.id, level: 'viewer', principal: { kind: 'actor', actor_id } }
   const { grant } = await call.rpc('cell_grant_create', shared)
   await call.rpc('cell_grant_list', { cell_id: cell.id })
+  await call.rpc('cell_access_explain', { cell_id: cell.id, actor_id })
   await call.rpc('cell_grant_revoke', { grant_id: grant.id })
   await call.rpc('cell_clone', { source_id: cell.id, with_data_patch: { label: 'Welcome, copied' } })
   await call.rpc('cell_audit_list', { cell_id: cell.id })

@@ -22,6 +22,7 @@ import { cell_item_delete } from './cells/edges/cell_item_delete.ts'
 import { cell_item_insert } from './cells/edges/cell_item_insert.ts'
 import { cell_item_list } from './cells/edges/cell_item_list.ts'
 import { cell_item_move } from './cells/edges/cell_item_move.ts'
+import { cell_access_explain } from './cells/explain/cell_access_explain.ts'
 import { cell_grant_create } from './cells/grants/cell_grant_create.ts'
 import { cell_grant_list } from './cells/grants/cell_grant_list.ts'
 import { cell_grant_revoke } from './cells/grants/cell_grant_revoke.ts'
@@ -113,6 +114,7 @@ export const actions = {
   cell_grant_revoke,
   cell_grant_list,
   cell_audit_list,
+  cell_access_explain,
   cell_field_set,
   cell_field_delete,
   cell_field_list,
