@@ -1,4 +1,5 @@
 import { account_delete } from './accounts/account_delete.ts'
+import { account_delete_preview } from './accounts/account_delete_preview.ts'
 import { account_purge } from './accounts/account_purge.ts'
 import { account_undelete } from './accounts/account_undelete.ts'
 import { account_verify } from './accounts/account_verify.ts'
@@ -12,9 +13,11 @@ import { audit_log_role_grant_history } from './audit-log/audit_log_role_grant_h
 import { cell_audit_list } from './cells/cell_audit_list.ts'
 import { cell_create } from './cells/cell_create.ts'
 import { cell_delete } from './cells/cell_delete.ts'
+import { cell_delete_preview } from './cells/cell_delete_preview.ts'
 import { cell_get } from './cells/cell_get.ts'
 import { cell_update } from './cells/cell_update.ts'
 import { cell_clone } from './cells/clone/cell_clone.ts'
+import { cell_clone_preview } from './cells/clone/cell_clone_preview.ts'
 import { cell_field_delete } from './cells/edges/cell_field_delete.ts'
 import { cell_field_list } from './cells/edges/cell_field_list.ts'
 import { cell_field_set } from './cells/edges/cell_field_set.ts'
@@ -67,6 +70,7 @@ export const actions = {
   account_token_list,
   account_token_revoke,
   account_delete,
+  account_delete_preview,
   account_undelete,
   account_purge,
 
@@ -109,7 +113,9 @@ export const actions = {
   cell_list,
   cell_update,
   cell_delete,
+  cell_delete_preview,
   cell_clone,
+  cell_clone_preview,
   cell_grant_create,
   cell_grant_revoke,
   cell_grant_list,
