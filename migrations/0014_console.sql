@@ -4,3 +4,8 @@ create index if not exists role_grant_live_role on role_grant (
 ) where revoked_at is null and closed_at is null;
 
 create index if not exists api_token_created on api_token (created_at, id);
+
+-- What one actor did, and what was done to it. Most rows have no target.
+create index if not exists audit_log_actor on audit_log (actor_id, seq) where actor_id is not null and seq is not null;
+create index if not exists audit_log_target_actor on audit_log (target_actor_id, seq)
+  where target_actor_id is not null and seq is not null;

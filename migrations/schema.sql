@@ -463,12 +463,14 @@ CREATE INDEX api_token_account ON api_token USING btree (account_id, created_at,
 CREATE INDEX api_token_created ON api_token USING btree (created_at, id);
 CREATE INDEX api_token_expires ON api_token USING btree (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX audit_log_account ON audit_log USING btree (account_id, seq) WHERE seq IS NOT NULL;
+CREATE INDEX audit_log_actor ON audit_log USING btree (actor_id, seq) WHERE actor_id IS NOT NULL AND seq IS NOT NULL;
 CREATE INDEX audit_log_created ON audit_log USING btree (created_at) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_event ON audit_log USING btree (event_type, seq) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_failure ON audit_log USING btree (seq) WHERE outcome = 'failure'::text AND seq IS NOT NULL;
 CREATE INDEX audit_log_failure_event ON audit_log USING btree (event_type, seq) WHERE outcome = 'failure'::text AND seq IS NOT NULL;
 CREATE UNIQUE INDEX audit_log_seq ON audit_log USING btree (seq) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_target ON audit_log USING btree (target_account_id, seq) WHERE seq IS NOT NULL;
+CREATE INDEX audit_log_target_actor ON audit_log USING btree (target_actor_id, seq) WHERE target_actor_id IS NOT NULL AND seq IS NOT NULL;
 CREATE INDEX audit_log_unnumbered ON audit_log USING btree (written) WHERE seq IS NULL;
 CREATE INDEX auth_session_account ON auth_session USING btree (account_id, created_at, id);
 CREATE INDEX auth_session_created ON auth_session USING btree (created_at, id);

@@ -20,9 +20,11 @@ import { checkVia, type Operator } from './core/operate.ts'
 import { listMessages } from './delivery/admin_message_list.ts'
 import { showMessage } from './delivery/mail_show.ts'
 import { sendTestMessage } from './delivery/mail_test.ts'
+import { importAccounts } from './import/import.ts'
 import { createInvite } from './invites/invite_create.ts'
 import { deleteInvite } from './invites/invite_delete.ts'
 import { listInvites } from './invites/invite_list.ts'
+import { sendInvite } from './invites/invite_send.ts'
 import { secureAccount } from './recovery/account_secure.ts'
 import { createResetLink } from './recovery/admin_account_reset_link_create.ts'
 import { destroyScope } from './roles/destroy-scope.ts'
@@ -30,6 +32,8 @@ import { transferKeeper } from './roles/keeper_transfer.ts'
 import { grantRole } from './roles/role_assign.ts'
 import { revokeRole, revokeRoleEverywhere } from './roles/role_revoke.ts'
 import { resealSecrets } from './sealing/reseal.ts'
+import { listSignIn } from './second-factor/account_factors.ts'
+import { clearFactors } from './second-factor/admin_account_factors_clear.ts'
 import { listSessions } from './sessions/admin_session_list.ts'
 import { revokeSession } from './sessions/admin_session_revoke.ts'
 import { revokeEverySession, revokeSessions } from './sessions/admin_session_revoke_all.ts'
@@ -52,8 +56,11 @@ export const operations = {
   setEmail,
   verifyEmail,
   unlockAccount,
+  importAccounts,
   createResetLink,
   secureAccount,
+  listSignIn,
+  clearFactors,
   deleteAccount,
   undeleteAccount,
   purgeAccount,
@@ -81,6 +88,7 @@ export const operations = {
 
   createInvite,
   listInvites,
+  sendInvite,
   deleteInvite,
   getSettings,
   setSettings,

@@ -9,10 +9,11 @@ import { createBootstrap } from './auth/bootstrap-token.ts'
 import { createCallerReader, readCarriers } from './auth/caller.ts'
 import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
 import { createDaemonTokens, type DaemonTokenState } from './auth/daemon-token.ts'
+import { createFlowCookie } from './auth/flow-cookie.ts'
 import { createLastUsed } from './auth/last-used.ts'
 import { createPasswords } from './auth/password.ts'
 import { startCleanup } from './cleanup/cleanup.ts'
-import type { ParsedConfig } from './config/config.ts'
+import { ConfigError, type ParsedConfig } from './config/config.ts'
 import type { App } from './core/app.ts'
 import { asServiceError } from './core/boundary.ts'
 import { createCursors } from './core/cursor.ts'
@@ -37,6 +38,7 @@ import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { Gate } from './limits/gate.ts'
 import { createLimiters, limiterStore } from './limits/limiters.ts'
 import type { Log } from './log/log.ts'
+import { createRelyingParty } from './oidc/relying-party.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
@@ -190,6 +192,10 @@ export async function composeApp(
   const { log } = deps
   const { database_pool_max: poolMax, argon2 } = config
   const registry = declaredIn(config.config, () => createRegistry(declarations))
+  const { require_second_factor: strongRoles } = config
+  const unknown = strongRoles.find((role) => !registry.role(role))
+  if (unknown !== undefined)
+    throw new ConfigError([`require_second_factor: role "${unknown}" is not registered; declare it in roles`])
   const own = declarations.actions ?? {}
   const wired = declaredIn(config.config, () => {
     const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
@@ -212,6 +218,7 @@ export async function composeApp(
     ...(deps.onStatement && { onStatement: deps.onStatement }),
   })
   const keyRing = createKeyRing(deps.cookieKeys)
+  const cookieOptions = { secure: config.cookie_secure, hostPrefix: config.cookie_host_prefix }
   const lastUsed = createLastUsed(db, log)
   const bus = createBus({ connection, log })
   const daemon = createDaemonTokens({ state: deps.daemonToken, path: config.daemon_token_file }, log)
@@ -223,7 +230,7 @@ export async function composeApp(
     registry,
     actions: wired,
     hooks: declarations.hooks ?? {},
-    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp }),
+    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp, strongRoles }),
     lastUsed,
     audit: createAuditWriter(db, log, registry.events),
     hub: createHub({
@@ -232,6 +239,7 @@ export async function composeApp(
       connectionsMax: config.max_connections,
       socketsPerAccount: config.ws_per_account,
       send: bus.send,
+      strongRoles,
       holdsDaemon: async (token) => (await daemon?.holds(token)) === true,
     }),
     passwords: createPasswords({
@@ -242,10 +250,8 @@ export async function composeApp(
     blocklist: createBlocklist(config.password_blocklist, fold),
     keyRing,
     sealing: deps.secretKeys ? createSealing(deps.secretKeys) : null,
-    sessionCookie: createSessionCookie(keyRing, {
-      secure: config.cookie_secure,
-      hostPrefix: config.cookie_host_prefix,
-    }),
+    sessionCookie: createSessionCookie(keyRing, cookieOptions),
+    flowCookie: createFlowCookie(cookieOptions),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
     fail: createRefusal(registry.reasons),
@@ -255,6 +261,7 @@ export async function composeApp(
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
     deliver: declarations.deliver,
+    oidc: createRelyingParty(registry.providers, config.oidc_redirect_url ?? '', log),
     outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {

@@ -38,7 +38,7 @@ export const refuseTakenEmail =
   }
 
 export type NewAccount = Record<'email' | 'created_by', string | null> &
-  Record<'username' | 'password_hash', string> & { actor_name?: string }
+  Record<'username' | 'password_hash', string> & { actor_name?: string; email_verified?: boolean }
 
 /**
  * Inserts an account with its first actor, inside the caller's transaction. Refuses a taken or reserved username with
@@ -46,13 +46,14 @@ export type NewAccount = Record<'email' | 'created_by', string | null> &
  */
 export async function insertAccount(
   db: Queryable,
-  { username, email, password_hash, actor_name = username, created_by }: NewAccount,
+  { username, email, email_verified = false, password_hash, actor_name = username, created_by }: NewAccount,
 ): Promise<{ account_id: string; actor_id: string }> {
   const made = await db
     .one<{ account_id: string; actor_id: string }>(sql`
       with made as (
-        insert into account (username, email, email_key, password_hash, created_by)
-        values (${username}, ${email}, ${email === null ? null : fold(email)}, ${password_hash}, ${created_by})
+        insert into account (username, email, email_key, email_verified, password_hash, created_by)
+        values (${username}, ${email}, ${email === null ? null : fold(email)}, ${email_verified}, ${password_hash},
+          ${created_by})
         returning id
       )
       insert into actor (account_id, name, name_key)

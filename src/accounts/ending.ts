@@ -80,10 +80,12 @@ export async function endAll(
   return count
 }
 
-/** Ends every session, token and one-time link of the account. The caller holds its lock. */
+/** Ends every session, token, one-time link and begun sign-in of the account. The caller holds its lock. */
 export const endCredentials = (db: Queryable, account_id: string): Promise<EndedCredentials> =>
   db.one<EndedCredentials>(sql`
-    with sessions as (
+    with flows as (
+      delete from sign_in_flow where account_id = ${account_id}::uuid
+    ), sessions as (
       delete from auth_session where account_id = ${account_id}::uuid returning 1
     ), tokens as (
       delete from api_token where account_id = ${account_id}::uuid returning 1

@@ -2,6 +2,7 @@ import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/failure.ts'
+import { notify } from '../delivery/notify.ts'
 import { refusal } from '../errors.ts'
 import type { LockedAccount } from './locks.ts'
 
@@ -31,13 +32,14 @@ export async function refuseReserved(db: Queryable, username: string, account_id
 
 /** Gives a locked account another username and reserves the old one to it. False if it has that name already. */
 export async function rename(
-  { config }: App,
-  { db, audit }: Pick<Work, 'db' | 'audit'>,
+  app: App,
+  work: Pick<Work, 'db' | 'audit' | 'afterCommit'>,
   { id, username: former }: LockedAccount,
   username: string,
   { by, via }: { by: string | null; via?: string },
 ): Promise<boolean> {
   if (username === former) return false
+  const { db, audit } = work
   // Refused before the write would wait: two accounts that want each other's name would wait for each other.
   if (await db.first(sql`select from account where username = ${username}`)) throw refusal('username_taken')
   await db
@@ -48,8 +50,9 @@ export async function rename(
   await refuseReserved(db, username, id)
   await db.run(sql`
     insert into username_reservation (username, account_id, until)
-    values (${former}, ${id}::uuid, now() + make_interval(days => ${config.username_reserve_days}::int))
+    values (${former}, ${id}::uuid, now() + make_interval(days => ${app.config.username_reserve_days}::int))
     on conflict (username) do update set account_id = excluded.account_id, until = excluded.until`)
+  await notify(app, work, id, 'username_changed')
   audit('account_update', { change: 'username', ...(via && { via }) }, { target_account_id: id })
   return true
 }

@@ -81,7 +81,12 @@ async function createKeeper(context: Context, token: string, username: string, p
     if (fault) throw refusal(fault)
     const made = await insertAccount(db, { username, email: null, password_hash, created_by: null })
     const role_grant_ids = await closeBootstrap(db, made.actor_id)
-    const session = await startSession(app, db, made.account_id, carriers, ip)
+    const session = await startSession(app, db, {
+      account_id: made.account_id,
+      proof: { methods: ['bootstrap'] },
+      presented: carriers,
+      ip,
+    })
     const { account_id, actor_id } = made
     audit('bootstrap', { session_id: session.session_id, role_grant_ids }, { account_id, actor_id })
     return { ...made, cookie: session.cookie }

@@ -32,5 +32,8 @@ export const config: Command = {
 export const generateKey = subcommand('keys', {
   name: 'generate',
   summary: 'Print one random key for CELLKEEP_COOKIE_KEYS or CELLKEEP_SECRET_KEYS.',
-  run: async ({ io }) => void io.stdout.write(`${randomToken()}\n`),
+  run: async ({ out }) => {
+    const key = randomToken()
+    out.result({ key }, key)
+  },
 })

@@ -6,6 +6,7 @@ import { config, generateKey } from './config.ts'
 import { daemonToken } from './daemon-token.ts'
 import { backup, migrate, restore } from './database.ts'
 import { doctor } from './doctor/doctor.ts'
+import { accountImport } from './import.ts'
 import { newProject } from './new.ts'
 import { operationCommand } from './operation-command.ts'
 import { call } from './remote/call.ts'
@@ -36,7 +37,8 @@ const sections: Record<string, Record<string, Command | About | null>> = {
   },
   People: {
     account: {
-      summary: 'Create, show, change, delete and purge accounts.',
+      summary: 'Create, import, show, change, delete and purge accounts.',
+      commands: [accountImport],
       details: `${ref}\n\nExamples:\n  cellkeep account create --username ada --email ada@example.org\n  cellkeep account show ada@example.org\n  pass show ada | cellkeep account set-password ada\n  cellkeep account purge ada --confirm`,
     },
     actor: {
@@ -46,7 +48,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     invite: {
       summary: 'Invite people to sign up.',
       details:
-        'No message is sent and there is no code: tell the person to sign up with the invited e-mail or username.\n\nExample:\n  cellkeep invite create --email grace@example.org',
+        'CELLKEEP_INVITE_CLAIM says what claims an invite: without a mail server its e-mail and username, with one the\ntoken of its link besides.\n\nExamples:\n  cellkeep invite create --email grace@example.org\n  cellkeep invite send 0b9c… --reveal',
     },
     ticket: {
       summary: 'One-time links: to set a password, to confirm an e-mail, to accept an invite.',

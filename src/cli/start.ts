@@ -135,9 +135,20 @@ class CleanupStack {
 const tokenFragment = async (path: string): Promise<string> =>
   process.stderr.isTTY ? `#token=${(await readFile(path, 'utf8')).trim()}` : ''
 
+/** What claims an invite. */
+const claims = {
+  match: 'claimed by their e-mail or username',
+  code: 'claimed with the token of their link',
+  verified_email: 'claimed with the token of a mailed link',
+}
+
 async function startMessage({ app }: Service, { url }: Serving): Promise<string> {
   const { config, bootstrap } = app
-  const lines = [`Cellkeep ${version} listens on ${url}`, `  data dir: ${config.data_dir}`]
+  const lines = [
+    `Cellkeep ${version} listens on ${url}`,
+    `  data dir: ${config.data_dir}`,
+    `  invites: ${claims[config.invite_claim]}`,
+  ]
   if (config.console === 'on') lines.push(`  console: ${url}/admin`)
   if ((await bootstrap.availability()) === true) {
     lines.push(

@@ -25,6 +25,15 @@ const page = () =>
     },
   )
 
+const redirect = () =>
+  checked(
+    'an https URL (http for a loopback host) without user, query, fragment and trailing slash',
+    (text) => {
+      const url = URL.parse(text)
+      return url !== null && isSafe(url) && !/[?#@]|\/$/.test(text)
+    },
+  )
+
 const urlOf = ({ host, port }: { host: string; port: number }): string =>
   `http://${isIPv6(host) ? `[${host}]` : host}:${port}`
 
@@ -47,8 +56,13 @@ export const messages = {
   }),
   link_url: setting(orUnset(page()), {
     default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/link`),
-    shown: '`<public url>/admin/link`',
+    shown: '`<public url>/admin/link`; required without the console',
     doc: 'The page that links in messages lead to. `{purpose}` in it becomes the purpose of the link, and `#ticket=` with the token is added.',
+  }),
+  oidc_redirect_url: setting(orUnset(redirect()), {
+    default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/callback`),
+    shown: '`<public url>/admin/callback`',
+    doc: 'The page that providers lead the browser back to, at `/<provider id>` below this. It posts its query to `/oidc_finish`.',
   }),
   site_name: setting(matching('1 to 60 characters', /^\P{Cc}{1,60}$/u), {
     default: 'Cellkeep',

@@ -22,6 +22,7 @@ import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
 import { accounts, limits } from './table-limits.ts'
 import { messages } from './table-messages.ts'
+import { signIn } from './table-sign-in.ts'
 
 // No quotes needed, and room for names made of it.
 const schemaRule = 'a name of 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_'
@@ -248,6 +249,7 @@ export const groups = [
   { title: 'Database', settings: database },
   { title: 'Cookies, origins, proxies', settings: browser },
   { title: 'Paths and features', settings: features },
+  { title: 'Signing in', settings: signIn },
   { title: 'Accounts, passwords, cleanup', settings: accounts },
   { title: 'Messages and links', settings: messages },
   { title: 'Limits', settings: limits },
@@ -258,6 +260,7 @@ export const settings = {
   ...database,
   ...browser,
   ...features,
+  ...signIn,
   ...accounts,
   ...messages,
   ...limits,

@@ -3,6 +3,7 @@ import type { Blocklist } from '../auth/blocklist.ts'
 import type { Bootstrap } from '../auth/bootstrap-token.ts'
 import type { CallerReader } from '../auth/caller.ts'
 import type { KeyRing, SessionCookie } from '../auth/cookie.ts'
+import type { FlowCookie } from '../auth/flow-cookie.ts'
 import type { LastUsed } from '../auth/last-used.ts'
 import type { Passwords } from '../auth/password.ts'
 import type { Config } from '../config/config.ts'
@@ -12,6 +13,7 @@ import type { Refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import type { Limiters } from '../limits/limiters.ts'
 import type { Log } from '../log/log.ts'
+import type { RelyingParty } from '../oidc/relying-party.ts'
 import type { Hub } from '../realtime/hub.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
 import type { Deliver } from '../registry/messages.ts'
@@ -42,6 +44,7 @@ export type App = {
   /** Null without secret keys. */
   readonly sealing: Sealing | null
   readonly sessionCookie: SessionCookie
+  readonly flowCookie: FlowCookie
   readonly cursors: Cursors
   readonly limiters: Limiters
   readonly outputs: Outputs
@@ -55,6 +58,7 @@ export type App = {
   readonly authorizeOffer: AuthorizeOffer | undefined
   /** The consumer's transport of messages. */
   readonly deliver: Deliver | undefined
+  readonly oidc: RelyingParty
   /** `wake`: a message was queued. The worker of this process listens, if it has one. */
   readonly outbox: { wake(): void }
 }

@@ -1,4 +1,5 @@
 import type { Caller, Carriers } from '../auth/caller.ts'
+import { requireFresh } from '../auth/fresh.ts'
 import type { JoinedRead, ReadOnly } from '../db/db.ts'
 import type { Sql } from '../db/sql.ts'
 import { refusal, tellOutcome } from '../errors.ts'
@@ -67,7 +68,7 @@ async function carryOut<T>(
   // 2. GET never mutates
   if (call.viaGet && action.side_effects) throw refusal('invalid_request', { detail: 'get_not_allowed' })
 
-  // 3. credential presence, 4. its type, 5. its scope
+  // 3. credential presence, 4. its type, 5. its scope, strength and freshness
   const { auth } = action
   const isPublic = auth.account === 'none'
   const { message } = call
@@ -77,6 +78,7 @@ async function carryOut<T>(
   const caller = isPublic ? null : presented
   if (caller) call.trace.account_id = caller.account.id
   guardCredential(auth, caller, action)
+  if (auth.fresh && caller) await requireFresh(app, app.db.readOnly.point, caller)
 
   // 6. the acting actor
   const actor = resolveActor(auth, caller, actingOf(call.params))

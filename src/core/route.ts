@@ -33,13 +33,15 @@ export type Route<
   readonly alwaysClears?: boolean
   /** The origin is checked even without a cookie, because these routes set one. */
   readonly checksOrigin?: boolean
+  /** True: also for a caller who has yet to enrol a second factor that a role requires. */
+  readonly before_enrolment?: boolean
   /** False: the route answers 404. */
   readonly enabled?: (app: App) => boolean
   readonly handler: (input: never, context: never) => Promise<RouteReply<unknown>>
 }
 
 export type RouteLimiters = {
-  readonly ip: RestLimiter
+  readonly ip?: RestLimiter
   /** Per account, or per name that the caller submits. */
   readonly account?: RestLimiter
 }
@@ -72,7 +74,9 @@ export const attemptOf =
     limiters.attempt(charged, (hold) => work(routeHold(hold, rate_limit, ip)))
 
 const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string): RouteHold => ({
-  ip: async (isCharged) => limiters && (await hold.ip(limiters.ip, ip, isCharged)),
+  ip: async (isCharged) => {
+    if (limiters?.ip) await hold.ip(limiters.ip, ip, isCharged)
+  },
   account: async (key, isCharged) => {
     if (limiters?.account) await hold.key(limiters.account, key, isCharged)
   },
@@ -83,14 +87,16 @@ export type RouteReply<B> = {
   /** Null: the body is empty. */
   body: B
   headers?: Record<string, string>
-  /** A complete `Set-Cookie` value, created after the commit. */
-  cookie?: string
+  /** Complete `Set-Cookie` values, created after the commit. */
+  cookie?: string | string[]
 }
 
 export type RouteContext<A extends AuthSpec> = Pick<CallerOf<A>, 'account' | 'credential'> & {
   app: App
   attempt: Attempt
   carriers: Carriers
+  /** The token in the flow cookie; null without one. */
+  flow: string | null
   query: URLSearchParams
   ip: string
   request_id: string

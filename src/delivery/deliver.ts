@@ -9,7 +9,13 @@ import { type Claimed, type MessageError, messageOf, type Outcome, record } from
 const limitMs = 30_000
 
 /** Thrown by a transport that was not reached or not ready; it is tried again. */
-export class Unreachable extends Error {}
+export class Unreachable extends Error {
+  readonly code: string
+  constructor(code: string) {
+    super(code)
+    this.code = code
+  }
+}
 
 /**
  * Tries to deliver a claimed message and records how it went. No connection of the database is held meanwhile.
@@ -30,11 +36,15 @@ export async function deliverOne(
     await within(signal, async () => deliver(message as Message, { signal, attempt: row.attempts }))
   } catch (error) {
     if (stop?.aborted) return undefined
-    app.log.warn({ err: error, message_id: row.id, attempt: row.attempts }, 'a message was not delivered')
-    const isRefused = error instanceof DeliveryRefused
-    const outcome: Outcome = isRefused
-      ? { state: 'failed', error: 'refused' }
-      : { state: 'queued', error: errorOf(error, limit) }
+    const outcome: Outcome =
+      error instanceof DeliveryRefused
+        ? { state: 'failed', error: 'refused' }
+        : { state: 'queued', error: errorOf(error, limit) }
+    const { id: message_id, attempts: attempt } = row
+    app.log.warn(
+      { message_id, attempt, error: outcome.error, ...whereabouts(error) },
+      'a message was not delivered',
+    )
     return await record(app, row, outcome)
   }
   return await record(app, row, { state: 'sent', error: null })
@@ -42,6 +52,12 @@ export async function deliverOne(
 
 const errorOf = (error: unknown, limit: AbortSignal): MessageError =>
   limit.aborted ? 'timeout' : error instanceof Unreachable ? 'unreachable' : 'hook_failed'
+
+/** Not its text, which may quote the address or the link. */
+const whereabouts = (error: unknown): { code: unknown; stack: string[] } => {
+  const { code, stack = '' } = error as { code?: unknown; stack?: string }
+  return { code, stack: stack.split('\n').filter((line) => line.startsWith('    at ')) }
+}
 
 async function reasonNotTo(
   app: App,

@@ -30,7 +30,10 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
           : 'open' in body
             ? readable(body, request.signal)
             : encoded(body)
-    return new Response(request.method === 'HEAD' ? null : sent, { status, headers })
+    const lines = Object.entries(headers).flatMap(([name, value]) =>
+      [value].flat().map((one): [string, string] => [name, one]),
+    )
+    return new Response(request.method === 'HEAD' ? null : sent, { status, headers: lines })
   }
 }
 

@@ -28,7 +28,8 @@ export async function runRoute(
     const caller =
       route.auth.account === 'none' ? null : await app.callers.read(info.carriers, false, info.ip)
     if (caller) info.trace.account_id = caller.account.id
-    guardCredential(route.auth, caller, { scope: `surface:${route.path.slice(1)}` })
+    const { path, before_enrolment = false } = route
+    guardCredential(route.auth, caller, { scope: `surface:${path.slice(1)}`, before_enrolment })
 
     // the query
     const query = new URLSearchParams(request.query)
@@ -43,6 +44,7 @@ export async function runRoute(
       attempt: attemptOf(route, app.limiters, info.ip),
       query,
       carriers: info.carriers,
+      flow: app.flowCookie.read(request.header('cookie')),
       ip: info.ip,
       request_id: info.request_id,
       account: caller?.account ?? null,
@@ -58,7 +60,8 @@ export async function runRoute(
     if (route.method === 'POST') tellOutcome(refused)
     info.trace.reason = refused.data.reason
     const clears = route.alwaysClears && refused.status === 401 && info.carriers.cookie.state !== 'none'
-    return flatReply(refused.status, refused.data, clears ? { 'set-cookie': sessionCookie.clear() } : {})
+    const cookie = clears ? sessionCookie.clear() : refused.cookie
+    return flatReply(refused.status, refused.data, cookie === undefined ? {} : { 'set-cookie': cookie })
   }
 }
 

@@ -22,8 +22,7 @@ export const secureAccount = operation({
       ), totp as (delete from account_totp where account_id = ${account_id}::uuid
       ), codes as (delete from account_recovery_code where account_id = ${account_id}::uuid
       ), passkeys as (delete from account_passkey where account_id = ${account_id}::uuid
-      ), links as (delete from account_link where account_id = ${account_id}::uuid
-      ), flows as (delete from sign_in_flow where account_id = ${account_id}::uuid)
+      ), links as (delete from account_link where account_id = ${account_id}::uuid)
       select`)
     const ended = await endCredentials(db, account_id)
     audit('account_secure', { ...ended, ...detail }, { target_account_id: account_id })

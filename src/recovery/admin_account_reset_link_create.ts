@@ -14,6 +14,7 @@ export const admin_account_reset_link_create = mutation({
     actor: 'required',
     roles: ['admin'],
     credential_types: ['session', 'daemon_token'],
+    fresh: true,
   },
   event: 'ticket_create',
   rate_limit: 'account',

@@ -90,6 +90,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
   const service = await createService({
     log: errorLog,
     ...testDefaults,
+    link_url: `${options.public_url ?? 'http://localhost'}/admin/link`,
     daemon_token_state: daemonToken,
     check_outputs: true,
     ...options,
@@ -131,7 +132,11 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
     sessions: {
       create: async (account_id) => {
         const { session_id, cookie: set } = await app.db.transaction((db) =>
-          startSession(app, db, account_id, { cookie: { state: 'none' } }),
+          startSession(app, db, {
+            account_id,
+            proof: { methods: ['library'] },
+            presented: { cookie: { state: 'none' } },
+          }),
         )
         const cookie = set.slice(0, set.indexOf(';'))
         return { session_id, cookie, client: client(cookie) }
