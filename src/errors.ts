@@ -126,7 +126,7 @@ const reasons = {
   already_bootstrapped: { code: -32002, doc: 'Bootstrap works only once and has been done.' },
   invalid_token: { code: -32001, doc: 'The bootstrap token is wrong.' },
   token_file_missing: { code: -32003, doc: 'There is no usable bootstrap token file.' },
-  username_taken: { code: -32004, doc: 'Another account has this username.' },
+  username_taken: { code: -32004, doc: 'Another account has this username, or had it and it is reserved.' },
   no_matching_invite: { code: -32002, doc: 'Signup is closed and no open invite matches.' },
   signup_conflict: { code: -32004, doc: 'The username or e-mail is taken.' },
   account_not_found: { code: -32003, doc: 'There is no such account in the required state.' },
@@ -177,7 +177,41 @@ const reasons = {
   },
   no_recipient: { code: -32004, doc: 'No message can be sent: there is no e-mail, or no transport.' },
 
-  email_taken: { code: -32004, doc: 'Operator and library calls: an account has this e-mail.' },
+  provider_not_found: { code: -32003, doc: 'There is no such provider to sign in with.' },
+  provider_unavailable: {
+    code: -32007,
+    doc: 'The provider cannot be reached; retry after `retry_after` seconds.',
+  },
+  oidc_failed: { code: -32001, doc: 'The provider has not proven who this is; begin again.' },
+  oidc_not_allowed: {
+    code: -32002,
+    doc: 'The provider knows this person, but its setting does not admit them.',
+  },
+  oidc_unknown_account: {
+    code: -32002,
+    doc: 'No account is linked to this identity, and it may not sign up without an invite.',
+  },
+  oidc_account_exists: {
+    code: -32004,
+    doc: 'An account has the e-mail of this identity: sign in to it another way, then link the provider.',
+  },
+  oidc_linked_elsewhere: {
+    code: -32004,
+    doc: 'The identity is linked to another account, or the account to another identity of this provider.',
+  },
+  last_sign_in_method: {
+    code: -32004,
+    doc: 'Nothing else would let the account in: add another way to sign in first.',
+  },
+
+  passkey_limit: { code: -32004, doc: 'The account has as many passkeys as it may have; remove one first.' },
+  passkey_known: { code: -32004, doc: 'An account has this passkey already.' },
+  passkey_refused: {
+    code: -32602,
+    doc: 'The response does not prove a new passkey for this session; begin again.',
+  },
+
+  email_taken: { code: -32004, doc: 'Another account has this e-mail.' },
   last_actor: { code: -32004, doc: 'Operator and library calls: an account must keep one live actor.' },
   actor_limit: {
     code: -32004,

@@ -50,6 +50,8 @@ const noAccount = z.strictObject({
 const guarded = z.union([reasonOf('cannot_delete_keeper', 'cannot_delete_last_admin').extend(via), noAccount])
 /** An admin may not change how this account signs in, or there is none. */
 const guardedTarget = z.union([reasonOf('privileged_target', 'no_recipient').extend(via), noAccount])
+const ticket = { ticket_id: Uuid, purpose: z.enum(ticketPurposes) }
+/** `factor_id`: of a link or TOTP its id, of a passkey a digest of it. */
 const factor = {
   factor: z.enum(['totp', 'recovery_codes', 'passkey', 'link']),
   factor_id: id.optional(),
@@ -57,13 +59,17 @@ const factor = {
   ...credentialType,
   ...via,
 }
-const ticket = { ticket_id: Uuid, purpose: z.enum(ticketPurposes) }
 const onlyVia = z.strictObject(via).nullable()
 
 export const events = {
   login: {
     success: z.strictObject({ session_id: id, methods: z.array(id), provider: id.optional(), ...via }),
-    failure: reasonOf('invalid_credentials'),
+    failure: z.union([
+      reasonOf('invalid_credentials', 'passkey_counter'),
+      reasonOf('oidc_failed', 'oidc_not_allowed', 'oidc_unknown_account', 'oidc_account_exists').extend({
+        provider: id,
+      }),
+    ]),
   },
   reauthenticate: {
     success: z.strictObject({ session_id: id, methods: z.array(id) }),
@@ -75,12 +81,30 @@ export const events = {
     failure: reasonOf('invalid_token', 'token_file_missing', 'username_taken'),
   },
   signup: {
-    success: z.strictObject({ session_id: id, open_signup: z.boolean(), invite_id: Uuid.optional() }),
+    success: z.strictObject({
+      session_id: id,
+      open_signup: z.boolean(),
+      invite_id: Uuid.optional(),
+      provider: id.optional(),
+    }),
     failure: reasonOf('no_matching_invite', 'signup_conflict').extend({ open_signup: z.boolean() }),
   },
   password_change: {
     success: z.strictObject(endedCounts),
     failure: reasonOf('invalid_credentials', 'concurrent_change').extend(credentialType),
+  },
+  password_reset: {
+    success: z.strictObject({ ticket_id: Uuid, sessions_revoked: z.int(), tokens_revoked: z.int() }),
+    failure: reasonOf('ticket_not_found'),
+  },
+  account_secure: {
+    success: z.strictObject({
+      sessions_revoked: z.int(),
+      tokens_revoked: z.int(),
+      ...credentialType,
+      ...via,
+    }),
+    failure: noAccount,
   },
   session_revoke: {
     success: z.union([
@@ -119,7 +143,11 @@ export const events = {
     }),
   },
   account_update: {
-    success: z.strictObject({ change: z.enum(['email', 'email_verified', 'unlock']), ...via }),
+    success: z.strictObject({
+      change: z.enum(['email', 'email_verified', 'email_cleared', 'username', 'unlock']),
+      ticket_id: Uuid.optional(),
+      ...via,
+    }),
     failure: guardedTarget,
   },
   ticket_create: {

@@ -28,6 +28,8 @@ import { openDatabase } from './db/db.ts'
 import { locate } from './db/locate.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
+import { openTransport } from './delivery/transport.ts'
+import { startDelivery } from './delivery/worker.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
 import { createRefusal, StartError } from './errors.ts'
 import { createEdge, type Phase } from './http/edge.ts'
@@ -36,6 +38,7 @@ import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { Gate } from './limits/gate.ts'
 import { createLimiters, limiterStore } from './limits/limiters.ts'
 import type { Log } from './log/log.ts'
+import { createRelyingParty } from './oidc/relying-party.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
@@ -115,6 +118,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   for (const warning of parsed.warnings) log.warn(warning)
   const { app, bus, connection, close: closeApp } = await composeApp(parsed, deps, parsed.config.migrate)
   await requireRing(app)
+  const transport = await openTransport(app)
   await app.bootstrap.prepare()
   const phase: Phase = { now: 'serving' }
   const streams = createAuditStreams(app)
@@ -126,6 +130,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   await bus.listen({ signal: app.hub.receive, gap: app.hub.check })
   const endWatch = app.hub.watch()
   const endCleanup = startCleanup(app)
+  const endDelivery = startDelivery(app, transport)
   const leave: Service['leave'] = (next) => {
     phase.now = next
     if (next !== 'draining') return
@@ -136,7 +141,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     leave('draining')
     await Promise.all([streams.end(), sockets.closed(AbortSignal.timeout(closeMs))])
     endWatch()
-    await endCleanup()
+    await Promise.all([endCleanup(), endDelivery()])
     await closeApp()
   }
   return {
@@ -256,6 +261,7 @@ export async function composeApp(
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
     deliver: declarations.deliver,
+    oidc: createRelyingParty(registry.providers, config.oidc_redirect_url ?? '', log),
     outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {

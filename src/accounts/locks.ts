@@ -52,12 +52,13 @@ export async function lockWithSession(
   db: Queryable,
   account_id: string,
   session_id: string | null,
-): Promise<void> {
-  if (!(await lockIfLive(db, account_id))) throw refusal('account_vanished')
+): Promise<LockedAccount> {
+  const locked = await lockLiveAccount(db, account_id, () => refusal('account_vanished'))
   const isLive = await db.first(sql`
     select 1 from auth_session
     where id = ${session_id} and account_id = ${account_id}::uuid and expires_at > now()`)
   if (!isLive) throw refusal('authentication_required')
+  return locked
 }
 
 /** Takes the guard lock, after the account locks: one transaction at a time may end an admin or keeper. */

@@ -6,7 +6,7 @@ import { fold } from './formats.ts'
 /** What anybody may know of an account, so that none of it makes a password. */
 type Names = { username: string; email?: string | null | undefined }
 
-/** Beyond the schema, what only this service knows: its minimum, its blocklist, and the names of the account. */
+/** Beyond the schema, what only this service knows: its minimum, its blocklist, its own name and those of the account. */
 export function refuseWeak(
   { config, blocklist }: App,
   as: 'invalid_request_body' | 'invalid_params',
@@ -19,7 +19,7 @@ export function refuseWeak(
   const min = config.password_min
   if ([...password].length < min) refuse([key], 'too_small', `At least ${min} characters.`)
   const folded = fold(password)
-  if (blocklist(folded) || namesOf(names).some((name) => fold(name) === folded))
+  if (blocklist(folded) || [config.site_name, ...namesOf(names)].some((name) => fold(name) === folded))
     refuse([key], 'password_common')
 }
 

@@ -89,6 +89,8 @@ function hashOfNothing({ memoryCost, timeCost, parallelism, outputLen }: Setting
 type Parameters = ReturnType<typeof parseOptions>
 
 function parse(storedHash: string): Parameters | undefined {
+  // An error of the library takes longer than all else here.
+  if (!storedHash.startsWith('$argon2')) return undefined
   try {
     return parseOptions(storedHash)
   } catch {

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { type Sql, sql } from '../db/sql.ts'
+import type { Registry } from '../registry/registry.ts'
 
 /** What an account can prove itself with, as SQL fragments. `id` is an expression for the id of the account. */
 
@@ -9,23 +10,24 @@ export const secondFactorActive = (id: Sql): Sql => sql`(
     or exists (select from account_passkey where account_id = ${id} and second_factor)
   )`
 
-/** Where passkeys belong and which providers are configured: others do not count. */
-const configured = (_config: Config): { rp_id: string | null; providers: string[] } => ({
-  rp_id: null,
-  providers: [],
-})
+/** What is configured decides where passkeys belong and which providers count. */
+export type Configured = { config: Config; registry: Registry }
 
 /**
  * The ways in of `account`, best known first, as an array of texts: `password`, `passkey`, `oidc:<provider>`. A
- * passkey counts if it may be the first factor, a link if its provider is configured.
+ * passkey counts if it may be the first factor, a link if the issuer of its identity is configured.
  */
-export function waysIn(config: Config): Sql {
-  const { rp_id, providers } = configured(config)
+export function waysIn({ config, registry }: Configured): Sql {
+  const rp_id = config.passkeys ? config.rp_id : null
+  const providers = [...registry.providers.values()]
   return sql`(
     array(select 'password' where account.password_hash <> '*')
     || array(select 'passkey' where exists (
       select from account_passkey where account_id = account.id and first_factor and rp_id = ${rp_id}))
-    || array(select 'oidc:' || provider from account_link
-      where account_id = account.id and provider = any(${providers}::text[]) order by provider)
+    || array(select 'oidc:' || p.id
+      from unnest(${providers.map(({ id }) => id)}::text[], ${providers.map(({ issuer }) => issuer)}::text[])
+        as p (id, issuer)
+      where exists (select from account_link l where l.account_id = account.id and l.issuer = p.issuer)
+      order by p.id)
   )`
 }

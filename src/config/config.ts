@@ -4,6 +4,7 @@ import { StartError } from '../errors.ts'
 import { meant } from '../wire/closest.ts'
 import { type DeclarationOptions, declarationNames, readDeclarations } from './declarations.ts'
 import { Broken, read } from './kinds.ts'
+import { type OidcProvider, readProviders, secretVariable } from './oidc.ts'
 import { brokenRules, openIpLimiters } from './rules.ts'
 import type { AnySetting, Known } from './setting.ts'
 import { type Config, type Key, keys, type SettingOptions, settings } from './table.ts'
@@ -26,7 +27,7 @@ export type ParsedConfig = {
   /** Sentences for the startup log. */
   readonly warnings: readonly string[]
   /** Roles, hooks, methods and the like from the config file or the options; only their containers are checked. */
-  readonly declarations: DeclarationOptions
+  readonly declarations: DeclarationOptions & { readonly oidc?: readonly OidcProvider[] }
 }
 
 /** All problems of a configuration at once: names and rules, never values. Exit code 78. */
@@ -94,8 +95,12 @@ type Reading = {
   sources: Map<Key, Source>
   labels: Map<Key, string>
   declarations: DeclarationOptions
+  /** Names an option in problems. */
+  optionLabel(key: string): string
   problems: string[]
   warnings: string[]
+  /** Secrets of providers, by the name of their variable. */
+  clientSecrets: Map<string, string | Broken>
 }
 
 const startReading = (cwd: string): Reading => ({
@@ -104,8 +109,10 @@ const startReading = (cwd: string): Reading => ({
   sources: new Map(),
   labels: new Map(),
   declarations: {},
+  optionLabel: (key) => key,
   problems: [],
   warnings: [],
+  clientSecrets: new Map(),
 })
 
 function take(reading: Reading, key: Key, source: Source, label: string, value: unknown): void {
@@ -130,6 +137,7 @@ function readOptions(
 ): void {
   const { declarations, problems, rest } = readDeclarations(options, label)
   reading.declarations = declarations
+  reading.optionLabel = label
   reading.problems.push(...problems)
   for (const [key, value] of Object.entries(rest)) {
     if (value === undefined) continue
@@ -161,10 +169,24 @@ function readEnvironment(reading: Reading, env: Environment): void {
   const known = new Set([...names, ...secrets, ...forCommands])
   for (const name of Object.keys(env)) {
     if (!name.startsWith(prefix) || known.has(name) || !env[name]) continue
+    const provider = secretVariable.exec(name.replace(/_FILE$/, ''))
+    if (provider) {
+      readClientSecret(reading, env, provider[0])
+      continue
+    }
     const isFile = names.includes(name.replace(/_FILE$/, ''))
     const hint = isFile ? '; only secrets may come from a file' : meant(name, names)
     reading.warnings.push(`${name} is not a setting${hint}`)
   }
+}
+
+function readClientSecret({ cwd, clientSecrets, problems }: Reading, env: Environment, name: string): void {
+  if (clientSecrets.has(name)) return
+  const file = env[`${name}_FILE`]
+  const secret = file ? secretFrom(resolve(cwd, file)) : (env[name] as string)
+  if (file && env[name]) problems.push(`${name} and ${name}_FILE must not both be set`)
+  else if (secret instanceof Broken) problems.push(`${name}_FILE ${secret.rule}`)
+  clientSecrets.set(name, secret)
 }
 
 /** The message omits the path: it may be the secret itself, set under the wrong name. */
@@ -184,15 +206,25 @@ function finish(reading: Reading, { library, serves, name, foundFile }: FinishOp
   const config = { ...effective(reading, library), ...(foundFile !== undefined && { config: foundFile }) }
   const isGiven = (key: Key): boolean => reading.sources.has(key)
   const isBroken = (key: Key): boolean => isGiven(key) && !reading.values.has(key)
+  const { oidc, ...declared } = reading.declarations
+  const { providers, problems: oidcProblems } = readProviders(oidc ?? [], {
+    label: reading.optionLabel('oidc'),
+    secrets: reading.clientSecrets,
+    serves,
+    isDevelopment: config.env === 'development',
+    missing: config.oidc_redirect_url === null && !isBroken('oidc_redirect_url') ? label('public_url') : null,
+  })
   const problems = [
     ...reading.problems,
     ...brokenRules(config, { label, isGiven, isBroken, serves, deliver: reading.declarations.deliver }),
+    ...oidcProblems,
   ]
   if (problems.length > 0) throw new ConfigError(problems)
 
   const warnings = [...reading.warnings, ...(serves ? openIpLimiters(config, label) : [])]
   const sources = Object.fromEntries(keys.map((key) => [key, reading.sources.get(key) ?? 'default']))
-  return { config, sources: sources as Record<Key, Source>, warnings, declarations: reading.declarations }
+  const declarations = { ...declared, ...(oidc && { oidc: providers }) }
+  return { config, sources: sources as Record<Key, Source>, warnings, declarations }
 }
 
 /** Defaults may depend on settings that are given, and on defaults of those before them in the table. */

@@ -4,6 +4,7 @@ import type { Deliver } from '../registry/messages.ts'
 import type { RegistryOptions } from '../registry/registry.ts'
 import { meant } from '../wire/closest.ts'
 import { isPlainObject } from '../wire/input.ts'
+import type { OidcProviderOptions } from './oidc.ts'
 
 /** What environment variables cannot express, from a config file or the library options. */
 export type DeclarationOptions = RegistryOptions & {
@@ -14,6 +15,8 @@ export type DeclarationOptions = RegistryOptions & {
   readonly authorize_offer?: AuthorizeOffer | undefined
   /** Delivers messages to people, in place of SMTP. */
   readonly deliver?: Deliver | undefined
+  /** The providers that people may sign in with. */
+  readonly oidc?: readonly OidcProviderOptions[] | undefined
 }
 
 type Container = { rule: string; fits(value: unknown): boolean }
@@ -32,6 +35,7 @@ const containers: Record<keyof DeclarationOptions, Container> = {
   actions: table,
   authorize_offer: callback,
   deliver: callback,
+  oidc: list,
   self_service_roles: list,
   reasons: table,
   notifications: table,

@@ -4,7 +4,7 @@ import type { Config } from './table.ts'
 
 /** The rules of the settings about messages; each string is one problem. */
 export function brokenMail(config: Config, context: RuleContext): string[] {
-  const { label, isBroken, serves, deliver } = context
+  const { label, isGiven, isBroken, serves, deliver } = context
   const { mail, smtp_url, mail_from } = config
   const problems: string[] = []
   if (deliver !== undefined && mail !== 'hook')
@@ -31,5 +31,7 @@ export function brokenMail(config: Config, context: RuleContext): string[] {
       `${label('secret_keys')} is required with ${label('database_url')} to send messages: ` +
         'make a key with `cellkeep keys generate` and give the same to every node',
     )
+  if (config.console === 'off' && !isGiven('link_url'))
+    problems.push(`${label('link_url')} is required to send messages when ${label('console')} is off`)
   return problems
 }

@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { isDeliverable } from '../wire/address.ts'
+import { localeForm } from '../wire/types.ts'
 import { isLoopbackHost } from './ip.ts'
 import { checked, flag, matching, oneOf, orUnset, path, whole } from './kinds.ts'
 import { setting } from './setting.ts'
@@ -21,6 +22,15 @@ const page = () =>
     (text) => {
       const url = URL.parse(text.replace('{purpose}', 'purpose'))
       return url !== null && isSafe(url) && !/[?#@{}]/.test(text.replace('{purpose}', ''))
+    },
+  )
+
+const redirect = () =>
+  checked(
+    'an https URL (http for a loopback host) without user, query, fragment and trailing slash',
+    (text) => {
+      const url = URL.parse(text)
+      return url !== null && isSafe(url) && !/[?#@]|\/$/.test(text)
     },
   )
 
@@ -46,8 +56,13 @@ export const messages = {
   }),
   link_url: setting(orUnset(page()), {
     default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/link`),
-    shown: '`<public url>/admin/link`',
+    shown: '`<public url>/admin/link`; required without the console',
     doc: 'The page that links in messages lead to. `{purpose}` in it becomes the purpose of the link, and `#ticket=` with the token is added.',
+  }),
+  oidc_redirect_url: setting(orUnset(redirect()), {
+    default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/callback`),
+    shown: '`<public url>/admin/callback`',
+    doc: 'The page that providers lead the browser back to, at `/<provider id>` below this. It posts its query to `/oidc_finish`.',
   }),
   site_name: setting(matching('1 to 60 characters', /^\P{Cc}{1,60}$/u), {
     default: 'Cellkeep',
@@ -83,7 +98,7 @@ export const messages = {
     shown: 'unset',
     doc: 'A directory with your own texts of messages: `<purpose or notice>[.<locale>].txt` and `.html`.',
   }),
-  mail_locale: setting(matching('a locale like en or de-AT', /^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$/), {
+  mail_locale: setting(matching('a locale like en or de-AT', localeForm), {
     default: 'en',
     doc: 'The locale of messages to people who asked for none.',
   }),

@@ -197,11 +197,24 @@ const features = {
     doc: 'Path of the audit stream.',
   }),
   ws: setting(flag(), { default: true, doc: 'The WebSocket.' }),
-  home_page: setting(flag(), {
+  console: setting(oneOf('on', 'off'), {
+    default: 'on',
+    library: 'off',
+    doc: 'The web console at `/admin`.',
+  }),
+  pages: setting(flag(), {
     default: true,
     library: false,
-    doc: 'A page at `/` that says what runs here; JSON for programs.',
+    doc: 'The pages for people at `/`, `/setup`, `/sign-in`, `/sign-up` and `/invite`; programs get JSON at `/`.',
   }),
+  home_url: setting(
+    orUnset(matching('a path like /app or an https URL', /^(\/(?![/\\])|https:\/\/)[^\s"<>]*$/)),
+    {
+      default: null,
+      shown: 'the console',
+      doc: 'Where the pages lead a person who has signed in.',
+    },
+  ),
   audit_stream: setting(flag(), { default: true, library: false, doc: 'The audit stream.' }),
   app_settings: setting(flag(), {
     default: true,

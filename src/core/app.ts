@@ -13,6 +13,7 @@ import type { Refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import type { Limiters } from '../limits/limiters.ts'
 import type { Log } from '../log/log.ts'
+import type { RelyingParty } from '../oidc/relying-party.ts'
 import type { Hub } from '../realtime/hub.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
 import type { Deliver } from '../registry/messages.ts'
@@ -57,6 +58,7 @@ export type App = {
   readonly authorizeOffer: AuthorizeOffer | undefined
   /** The consumer's transport of messages. */
   readonly deliver: Deliver | undefined
+  readonly oidc: RelyingParty
   /** `wake`: a message was queued. The worker of this process listens, if it has one. */
   readonly outbox: { wake(): void }
 }

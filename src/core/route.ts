@@ -57,11 +57,11 @@ export function rateLimitOf({ rate_limit }: Route, config: Config): RateLimit | 
 
 /** Takes slots of the limiters that the route declares. */
 export type RouteHold = {
-  /** For the client address. */
-  ip(): Promise<void>
+  /** For the client address. `isCharged`, here and below, decides instead of the reason of a refusal. */
+  ip(isCharged?: () => boolean): Promise<void>
   /** For an account or name; does nothing if the route has no such limiter. */
-  account(key: string): Promise<void>
-  /** For the client address, of another limiter; `isCharged` decides whether the attempt is charged. */
+  account(key: string, isCharged?: () => boolean): Promise<void>
+  /** For the client address, of another limiter. */
   also: (limiter: RestLimiter, isCharged: () => boolean) => Promise<void>
 }
 
@@ -74,11 +74,11 @@ export const attemptOf =
     limiters.attempt(charged, (hold) => work(routeHold(hold, rate_limit, ip)))
 
 const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string): RouteHold => ({
-  ip: async () => {
-    if (limiters?.ip) await hold.ip(limiters.ip, ip)
+  ip: async (isCharged) => {
+    if (limiters?.ip) await hold.ip(limiters.ip, ip, isCharged)
   },
-  account: async (key) => {
-    if (limiters?.account) await hold.key(limiters.account, key)
+  account: async (key, isCharged) => {
+    if (limiters?.account) await hold.key(limiters.account, key, isCharged)
   },
   also: (limiter, isCharged) => hold.ip(limiter, ip, isCharged),
 })

@@ -40,7 +40,7 @@ export type EdgeReply = {
   status: number
   headers: ReplyHeaders
   /** Null: no body and `Content-Length: 0`. Several texts are sent one after the other. */
-  body: string | readonly string[] | StreamBody | null
+  body: string | readonly string[] | Uint8Array<ArrayBufferLike> | StreamBody | null
   /** True: the connection ends with this reply, and the rest of the request is not read. */
   close?: boolean
   /** With status 101: the protocol that takes over the connection. */

@@ -17,12 +17,17 @@ export type Costs = {
 /** Measures each format and cost once. */
 export function createCosts(passwords: Passwords): Costs {
   const measured = new Map<string, number>()
-  const measure = async (stored: string): Promise<number> => {
-    // The first job starts a thread.
-    if (measured.size === 0) await passwords.verify(undefined, 'a thread is up')
+  const once = async (stored: string | undefined): Promise<number> => {
     const started = performance.now()
     await passwords.verify(stored, 'a measured password')
     return performance.now() - started
+  }
+  const measure = async (stored: string): Promise<number> => {
+    // The first job starts a thread.
+    if (measured.size === 0) await once(undefined)
+    const ms = await once(stored)
+    // Refused for good only if it was not for what else the machine did.
+    return ms <= bearableMs ? ms : Math.min(ms, await once(stored), await once(stored))
   }
   return {
     isBearable: async (stored) => {

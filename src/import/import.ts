@@ -41,11 +41,7 @@ export type Imported = {
 
 const linesPerBatch = 500
 
-/**
- * Makes accounts of the users of another system, with the hashes of their passwords. Each batch commits with its
- * audit rows; running again with the same source goes on where it stopped.
- */
-export async function importAccounts(
+async function run(
   app: App,
   lines: Iterable<unknown> | AsyncIterable<unknown>,
   { via, on_progress, on_refused, signal, ...rest }: ImportOptions,
@@ -70,6 +66,16 @@ export async function importAccounts(
   }
   return { ...done, complete: true }
 }
+
+/**
+ * Makes accounts of the users of another system. Each batch commits with its audit rows; running again with the same
+ * source goes on where it stopped.
+ */
+export const importAccounts = Object.assign(run, {
+  doc: 'Make accounts of the users of another system, with the hashes of their passwords. Takes the lines as an iterable, then the options.',
+  input: Options,
+  errors: [],
+})
 
 type Read = Row | Refused
 const isRefused = (read: Read): read is Refused => 'reason' in read

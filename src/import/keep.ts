@@ -1,7 +1,6 @@
 import type { App } from '../core/app.ts'
 import { operate } from '../core/operate.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import { raiseFloor } from './floor.ts'
 import { noPassword, type Row } from './line.ts'
 import { type Written, writeBatch } from './write.ts'
 
@@ -20,8 +19,7 @@ export function keeping(
     let clash: Written | undefined
     try {
       return await operate(app, 'account_create', { via }, async ({ db, audit }) => {
-        if (rows.some((row) => row.hash_foreign)) await raiseFloor(db, floorMs())
-        const written = await writeBatch(db, { source, rows })
+        const written = await writeBatch(db, { source, rows, floorMs: floorMs() })
         if (on_conflict === 'fail' && written.taken.length > 0) {
           clash = { made: [], taken: written.taken }
           throw refusal('username_taken')
@@ -59,7 +57,7 @@ export function trying(app: App, { source }: Options): Write {
     let written: Written = { made: [], taken: [] }
     await app.db
       .transaction(async (tx) => {
-        written = await writeBatch(tx, { source, rows })
+        written = await writeBatch(tx, { source, rows, floorMs: 0 })
         throw undo
       })
       .catch((error) => {

@@ -24,6 +24,7 @@ export const restLimiters = [
   'recover_ip',
   'recover_identifier',
   'ticket_ip',
+  'flow_ip',
 ] as const
 export type RestLimiter = (typeof restLimiters)[number]
 

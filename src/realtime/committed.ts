@@ -42,6 +42,8 @@ const credentials = (row: AuditRow, ...ended: Ended[]): Closing => ({
 })
 const oneSession = (row: AuditRow, { session_id }: Record<string, unknown>): Closing =>
   credentials(row, { type: 'session', ids: [session_id as string] })
+const bothKinds: Judge = (row) =>
+  credentials(row, { type: 'session', ids: null }, { type: 'api_token', ids: null })
 const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as string })
 
 /**
@@ -57,8 +59,9 @@ const closings: Readonly<Record<string, Judge>> = {
   session_revoke_all: (row) => credentials(row, { type: 'session', ids: null }),
   token_revoke: (row, { token_id }) => credentials(row, { type: 'api_token', ids: [token_id as string] }),
   token_revoke_all: (row) => credentials(row, { type: 'api_token', ids: null }),
-  password_change: (row) =>
-    credentials(row, { type: 'session', ids: null }, { type: 'api_token', ids: null }),
+  password_change: bothKinds,
+  password_reset: bothKinds,
+  account_secure: bothKinds,
   account_delete: (row) => ({ kind: 'account', account_id: row.target_account_id as string }),
   account_purge: (row) => ({ kind: 'account', account_id: row.target_account_id as string }),
   actor_delete: actor,

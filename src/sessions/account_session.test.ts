@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
+import { tokenOf } from '../../test/helpers/callers.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
@@ -41,10 +42,18 @@ describe('account_session_list', () => {
         account_id: ada.id,
         created_at: timestamp,
         expires_at: timestamp,
+        current: session.id === sessionIn(ada.cookie),
         authenticated_at: timestamp,
         methods: session.id === sessionIn(ada.cookie) ? ['library'] : [],
         strong: false,
       })
+  })
+
+  it('marks no session as current for a call by token', async () => {
+    const ada = await test.account()
+    const { client } = await tokenOf(test, ada)
+    const { sessions } = await client.account_session_list()
+    expect(sessions).toMatchObject([{ id: sessionIn(ada.cookie), current: false }])
   })
 
   it('shows the newest 50', async () => {

@@ -16,9 +16,11 @@ export type Flow = {
   /** What has been proven already. */
   methods: SignInMethod[] | null
   invite_id: string | null
+  /** In seconds, rounded up. */
+  age: number
 }
 export type FlowKind = 'second_factor' | 'passkey' | 'passkey_register' | 'oidc'
-export type NewFlow = Pick<Flow, 'kind'> & Partial<Flow>
+export type NewFlow = Pick<Flow, 'kind'> & Partial<Omit<Flow, 'age'>>
 
 /** A sign-in at a provider takes people through other pages. */
 export const secondsOf = (kind: FlowKind): number => (kind === 'oidc' ? 600 : 300)
@@ -55,7 +57,8 @@ export async function storeFlow(db: Queryable, id: string, flow: NewFlow): Promi
 }
 
 export const flowColumns = sql.raw(
-  'kind, account_id, session_id, provider, intent, challenge, methods, invite_id',
+  `kind, account_id, session_id, provider, intent, challenge, methods, invite_id,
+  ceil(extract(epoch from now() - created_at))::int as age`,
 )
 
 /** The flow of a cookie's token, as a condition of `sign_in_flow`. */

@@ -21,7 +21,7 @@ export const options = route({
     providers: z.array(z.object({ id: z.string(), label: z.string() })),
   }),
   async handler(_input, { app }) {
-    const { config } = app
+    const { config, registry } = app
     const isOpen = config.signup && (await isSignupOpen(app.db))
     const signup: 'off' | 'invite' | 'open' = !config.signup ? 'off' : isOpen ? 'open' : 'invite'
     return {
@@ -29,10 +29,10 @@ export const options = route({
         signup,
         invite_claim: 'match' as const,
         recovery: false,
-        passkeys: false,
+        passkeys: config.passkeys,
         second_factor: hasTotp(config),
         password_min: PASSWORD_LENGTH_MIN,
-        providers: [],
+        providers: [...registry.providers.values()].map(({ id, label }) => ({ id, label })),
       },
     }
   },

@@ -90,6 +90,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
   const service = await createService({
     log: errorLog,
     ...testDefaults,
+    link_url: `${options.public_url ?? 'http://localhost'}/admin/link`,
     daemon_token_state: daemonToken,
     check_outputs: true,
     ...options,

@@ -22,6 +22,8 @@ export type Found = {
   email_key: string | null
   expires_at: string
 }
+/** With what is known of its account; null for an invite. */
+export type FoundWithNames = Found & { username: string | null; account_email: string | null }
 
 const foundColumns = sql`t.id, t.purpose, t.account_id, t.invite_id, t.delivery, t.email, t.email_key, t.expires_at`
 
@@ -33,10 +35,10 @@ export async function findTicket(
   { db }: Pick<App, 'db'>,
   token: string,
   purposes: readonly TicketPurpose[],
-): Promise<Found & { username: string | null }> {
-  const found = await db.readOnly.first<Found & { username: string | null }>(sql`
-    select ${foundColumns}, account.username from account_ticket t left join account on account.id = t.account_id
-      left join invite on invite.id = t.invite_id
+): Promise<FoundWithNames> {
+  const found = await db.readOnly.first<FoundWithNames>(sql`
+    select ${foundColumns}, account.username, account.email as account_email from account_ticket t
+      left join account on account.id = t.account_id left join invite on invite.id = t.invite_id
     where t.token_hash = ${sha256Hex(token)} and t.purpose = any(${[...purposes]}::text[]) and ${isOpen}
       and case when t.invite_id is null then account.deleted_at is null and ${isAddressed}
         else invite.claimed_at is null and (invite.expires_at is null or invite.expires_at > now()) end`)
@@ -61,11 +63,12 @@ export async function useTicket(db: Queryable, { id, account_id }: Found): Promi
 
 /**
  * Runs the handler of a route that takes a token. All tokens that fail are answered alike: after the same time, and
- * charged to the client address.
+ * charged to the client address. `onMiss` records the failure.
  */
 export async function redeeming<T>(
   { app, attempt }: { app: App; attempt: Attempt },
   work: () => Promise<T>,
+  onMiss?: () => Promise<void>,
 ): Promise<T> {
   let floor: Promise<void> | undefined
   try {
@@ -76,7 +79,10 @@ export async function redeeming<T>(
     })
   } catch (error) {
     // Wait outside the attempt, so that the failure is charged at once and not after the floor.
-    if (error instanceof ServiceError && error.data.reason === 'ticket_not_found') await floor
+    if (error instanceof ServiceError && error.data.reason === 'ticket_not_found') {
+      await onMiss?.()
+      await floor
+    }
     throw error
   }
 }

@@ -28,6 +28,7 @@ export async function databaseFindings(opened: Opened): Promise<Finding[]> {
       ...(await weakFindings(db, opened)),
       ...(await auditFindings(db)),
       ...(await emailFindings(db)),
+      ...(await importFindings(db)),
     ]
   } finally {
     await db.close()
@@ -175,6 +176,21 @@ async function emailFindings(db: Database): Promise<Finding[]> {
       finding: 'email_in_use',
       what: `The e-mail of ${namesOf(rows)} is another account's except for upper and lower case; the accounts named can sign in by username only.`,
       remedy: 'Set another e-mail for each, or none: `cellkeep account set-email`.',
+    },
+  ]
+}
+
+async function importFindings(db: Database): Promise<Finding[]> {
+  const { left, floor } = await db.one<{ left: number; floor: number | null }>(sql`
+    select (select count(*) from account where hash_foreign) as left,
+      (select import_floor_ms from app_settings where id = 1) as floor`)
+  if (left === 0) return []
+  return [
+    {
+      finding: 'foreign_hashes',
+      what: `${left} imported accounts still have the password hash of the system they came from, so every failed login takes at least ${floor} ms.`,
+      remedy:
+        'Each goes at its first login. For people who do not come back, run `cellkeep account set-password` or delete the account.',
     },
   ]
 }
