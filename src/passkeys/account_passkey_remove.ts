@@ -29,7 +29,7 @@ export const account_passkey_remove = mutation({
       returning first_factor, second_factor`)
     if (!removed) return { ok: true as const, removed: false }
     const { ways } = await db.one<{ ways: string[] }>(sql`
-      select ${waysIn(app.config)} as ways from account where id = ${account_id}::uuid`)
+      select ${waysIn(app)} as ways from account where id = ${account_id}::uuid`)
     if (removed.first_factor && ways.length === 0) throw fail('last_sign_in_method')
     const detail = { credential_type: credential.type }
     const factor_id = sha256Hex(passkey_id)

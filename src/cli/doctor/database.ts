@@ -7,6 +7,7 @@ import { readPrivateFile } from '../../files/private-file.ts'
 import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
 import type { Finding } from './files.ts'
+import { orphanedPasskeys } from './passkeys.ts'
 
 /** Findings about the schema; if it is sound, about roles, the audit log and e-mails. */
 export async function databaseFindings(opened: Opened): Promise<Finding[]> {
@@ -27,6 +28,7 @@ export async function databaseFindings(opened: Opened): Promise<Finding[]> {
       ...(await auditFindings(db)),
       ...(await emailFindings(db)),
       ...(await importFindings(db)),
+      ...(await orphanedPasskeys(db, opened)),
     ]
   } finally {
     await db.close()
