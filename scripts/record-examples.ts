@@ -12,6 +12,7 @@ import { routeList } from '../src/routes.ts'
 import { testService } from '../src/testing/index.ts'
 import { mailIsDown, tokenMailedTo } from '../test/helpers/mailed.ts'
 import { type TestProvider, testProvider } from '../test/helpers/oidc.ts'
+import { codeOf } from '../test/helpers/totp.ts'
 
 export type Examples = {
   methods: Record<string, { params: object; result: unknown }>
@@ -108,6 +109,13 @@ class Recorder {
     return cookie
   }
 
+  /** Resolves to the cookie of the flow that asks for the second step. */
+  async firstStep(path: string, body: object): Promise<string> {
+    const { status, cookie } = await this.#send('POST', `/api/account${path}`, body)
+    assert.equal(status, 401)
+    return cookie
+  }
+
   async #send(method: string, path: string, body?: object) {
     const response = await fetch(this.#url + path, {
       method,
@@ -163,6 +171,10 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   await call.rest('POST', '/email_confirm', { token: await tokenMailedTo({ id: grace_id }) })
   await call.rest('POST', '/logout')
 
+  call.headers = {}
+  call.headers = { cookie: await call.rest('POST', '/login', { ...signup, password: changedPassword }) }
+  await secondFactor(call, changedPassword)
+
   call.headers = ada
   const { actors } = await call.rpc('actor_search', { query: 'gra' })
   const grace_actor_id = actors[0].id
@@ -179,6 +191,7 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   await call.rpc('admin_account_email_set', { account_id: grace_id, email: null })
   await call.rpc('admin_account_username_set', { account_id: grace_id, username: 'grace-hopper' })
   await call.rpc('admin_account_username_set', { account_id: grace_id, username: 'grace' })
+  await call.rpc('admin_account_factors_clear', { account_id: grace_id })
   const { sessions } = await call.rpc('admin_session_list', { account_id: grace_id })
   await call.rpc('admin_session_revoke', { session_id: sessions[0].id })
   await call.rpc('admin_session_revoke_all', { account_id: grace_id })
@@ -243,6 +256,20 @@ async function sessionsAndTokens(call: Recorder, password: string): Promise<void
   await call.rpc('account_username_change', { username: 'grace-h' })
   await call.rpc('account_username_change', { username: 'grace' })
   await call.rpc('actor_rename', { name: 'Grace' })
+}
+
+/** As an account that is signed in; leaves it without a second factor. */
+async function secondFactor(call: Recorder, password: string): Promise<void> {
+  const { secret } = await call.rpc('account_totp_enrol')
+  const { recovery_codes } = await call.rpc('account_totp_confirm', { code: codeOf(secret) })
+  await call.rpc('account_sign_in_get')
+  const { recovery_codes: codes } = await call.rpc('account_recovery_codes_create')
+  assert.equal(recovery_codes.length, codes.length)
+  call.headers = {}
+  call.headers = { cookie: await call.firstStep('/login', { username: 'grace', password }) }
+  const recovery_code = codes[0]
+  call.headers = { cookie: await call.rest('POST', '/second_factor', { recovery_code }) }
+  await call.rpc('account_totp_remove')
 }
 
 type Cookie = { cookie: string }
@@ -316,6 +343,8 @@ const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const byRole = (a: { role: string }, b: { role: string }): number => (a.role < b.role ? -1 : 1)
 
 /** Replaces what differs from run to run; equal values stay equal, and forms stay valid. */
+const totpSecret = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
+
 function mask(examples: Examples): Examples {
   const fixed = new Map<string, string>()
   const stable = (value: string, make: (nth: number) => string): string => {
@@ -335,6 +364,10 @@ function mask(examples: Examples): Examples {
     if (key === 'url') return 'https://id.example/authorize?client_id=cellkeep&state=xxx'
     if (key === 'query') return 'code=xxx&state=xxx'
     if (key === 'token') return 'x'.repeat(43)
+    if (key === 'secret') return totpSecret
+    if (key === 'uri') return value.replace(/secret=\w+/, `secret=${totpSecret}`)
+    if (key === 'code') return '123456'
+    if (key === 'recovery_code' || key === 'recovery_codes') return '0123AB-4567CD-89ABEF-CDEFGH'
     return key === 'next_cursor' ? 'bmV4dC1wYWdl' : value
   }
   const walk = (value: unknown, key: string): unknown => {

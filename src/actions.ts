@@ -55,6 +55,11 @@ import { role_grant_assign } from './roles/role_grant_assign.ts'
 import { role_grant_revoke } from './roles/role_grant_revoke.ts'
 import { role_holder_list } from './roles/role_holder_list.ts'
 import { self_service_role_set } from './roles/self_service_role_set.ts'
+import { account_recovery_codes_create } from './second-factor/account_recovery_codes_create.ts'
+import { account_totp_confirm } from './second-factor/account_totp_confirm.ts'
+import { account_totp_enrol } from './second-factor/account_totp_enrol.ts'
+import { account_totp_remove } from './second-factor/account_totp_remove.ts'
+import { admin_account_factors_clear } from './second-factor/admin_account_factors_clear.ts'
 import { account_session_list } from './sessions/account_session_list.ts'
 import { account_session_revoke } from './sessions/account_session_revoke.ts'
 import { account_session_revoke_all } from './sessions/account_session_revoke_all.ts'
@@ -63,6 +68,7 @@ import { admin_session_revoke } from './sessions/admin_session_revoke.ts'
 import { admin_session_revoke_all } from './sessions/admin_session_revoke_all.ts'
 import { app_settings_get } from './settings/app_settings_get.ts'
 import { app_settings_update } from './settings/app_settings_update.ts'
+import { account_sign_in_get } from './sign-in/account_sign_in_get.ts'
 import { admin_ticket_list } from './tickets/admin_ticket_list.ts'
 import { admin_ticket_revoke } from './tickets/admin_ticket_revoke.ts'
 import { account_token_create } from './tokens/account_token_create.ts'
@@ -89,6 +95,11 @@ export const actions = {
   account_passkey_register_finish,
   account_passkey_rename,
   account_passkey_remove,
+  account_sign_in_get,
+  account_totp_enrol,
+  account_totp_confirm,
+  account_totp_remove,
+  account_recovery_codes_create,
   account_delete,
   account_undelete,
   account_purge,
@@ -101,6 +112,7 @@ export const actions = {
   admin_account_get,
   admin_account_username_set,
   admin_account_email_set,
+  admin_account_factors_clear,
   admin_session_list,
   admin_session_revoke,
   admin_session_revoke_all,

@@ -113,6 +113,10 @@ export const events = {
     ]),
   },
   session_revoke_all: { success: endedAll, failure: noAccount },
+  second_factor: {
+    success: z.null(),
+    failure: reasonOf('invalid_second_factor').extend({ method: id }),
+  },
   factor_add: { success: z.strictObject(factor) },
   factor_remove: { success: z.strictObject(factor), failure: guardedTarget },
   token_create: {

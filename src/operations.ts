@@ -32,6 +32,8 @@ import { transferKeeper } from './roles/keeper_transfer.ts'
 import { grantRole } from './roles/role_assign.ts'
 import { revokeRole, revokeRoleEverywhere } from './roles/role_revoke.ts'
 import { resealSecrets } from './sealing/reseal.ts'
+import { listSignIn } from './second-factor/account_factors.ts'
+import { clearFactors } from './second-factor/admin_account_factors_clear.ts'
 import { listSessions } from './sessions/admin_session_list.ts'
 import { revokeSession } from './sessions/admin_session_revoke.ts'
 import { revokeEverySession, revokeSessions } from './sessions/admin_session_revoke_all.ts'
@@ -57,6 +59,8 @@ export const operations = {
   importAccounts,
   createResetLink,
   secureAccount,
+  listSignIn,
+  clearFactors,
   deleteAccount,
   undeleteAccount,
   purgeAccount,

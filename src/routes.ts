@@ -11,6 +11,7 @@ import { passkey_begin } from './passkeys/passkey_begin.ts'
 import { passkey_finish } from './passkeys/passkey_finish.ts'
 import { recover } from './recovery/recover.ts'
 import { reset } from './recovery/reset.ts'
+import { second_factor } from './second-factor/second_factor.ts'
 import { login } from './sessions/login.ts'
 import { logout } from './sessions/logout.ts'
 import { options } from './sign-in/options.ts'
@@ -21,6 +22,7 @@ import { ticket } from './tickets/ticket.ts'
 export const routes = {
   login,
   logout,
+  second_factor,
   reauthenticate,
   password,
   verify,

@@ -51,9 +51,7 @@ it('the hook gets the message with everything in it', async () => {
   expect(sent).toEqual([
     {
       ...{ id: row?.id, to: 'ada@x.io', locale: 'de-AT', purpose: 'password_reset', username: 'ada' },
-      link: expect.stringMatching(
-        /^http:\/\/localhost\/admin\/link#ticket=secret_svc_ticket_[\w-]{43}$/,
-      ),
+      link: expect.stringMatching(/^http:\/\/localhost\/admin\/link#ticket=secret_svc_ticket_[\w-]{43}$/),
       expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
     },
   ])

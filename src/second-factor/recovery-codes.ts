@@ -12,8 +12,10 @@ const perSet = 10
 export const RecoveryCode = z
   .string()
   .max(64, { abort: true })
+  .regex(
+    worded(/^[\s-]*(?:[0-9A-TV-Za-tv-z][\s-]*){24}$/, 'A recovery code is required: 24 letters and digits.'),
+  )
   .overwrite(normalised)
-  .regex(worded(/^[0-9A-HJKMNP-TV-Z]{24}$/, 'One of the recovery codes is required: 24 letters and digits.'))
 
 function normalised(text: string): string {
   return text.toUpperCase().replace(/[\s-]/g, '').replaceAll('O', '0').replace(/[IL]/g, '1')

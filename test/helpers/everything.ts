@@ -3,6 +3,7 @@ import { type TestAccount, type TestService, testService } from '../../src/testi
 import { send, sessionIn } from './account-routes.ts'
 import type { bootstrapTest } from './bootstrap.ts'
 import { signIn, type TestProvider, testProvider } from './oidc.ts'
+import { codeOf, firstStep, guarded, secondStep, wrongCode } from './totp.ts'
 
 /** Part of every name, address, message and secret that a caller of `doEverything` types. */
 export const mark = 'zq7x'
@@ -80,6 +81,7 @@ async function accountsAndTokens(
   await refused(send(test, 'POST /reauthenticate', { cookie, body: { password: `${mark} wrong` } }))
   const fresh = await send(test, 'POST /reauthenticate', { cookie, body: { password } })
   await send(test, 'POST /logout', { cookie: fresh.cookie })
+  await secondFactors(test, admin)
   await login(ada.username)
   // One more than an account may have.
   for (let n = 0; n < 6; n++) await login(capped.username)
@@ -109,6 +111,15 @@ async function accountsAndTokens(
   const { id: actor_id } = await operations.addActor({ account_id: ada.id, name: `${mark} second` }, operator)
   await operations.renameActor({ actor_id, name: `${mark} renamed` }, operator)
   await operations.removeActor({ actor_id }, operator)
+}
+
+async function secondFactors(test: TestService, admin: TestAccount): Promise<void> {
+  const eve = await guarded(test, { username: `${mark}_eva`, password, email: `eva@${mark}.example` })
+  const { cookie } = await firstStep(test, eve)
+  await refused(secondStep(test, cookie, { totp: wrongCode(eve.secret) }))
+  await secondStep(test, cookie, { totp: codeOf(eve.secret) })
+  await eve.client.account_totp_remove()
+  await refused(admin.client.try.admin_account_factors_clear({ account_id: admin.id }))
 }
 
 async function invitesAndSettings(test: TestService, { client }: TestAccount): Promise<void> {
