@@ -3,18 +3,8 @@ import { holdsAnyOf } from '../auth/active-grant.ts'
 import { secondFactorActive } from '../auth/ways-in.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
+import { Passkey } from '../passkeys/passkeys.ts'
 import { Uuid } from '../wire/types.ts'
-
-export const Passkey = z.object({
-  id: z.string(),
-  name: z.string(),
-  created_at: z.string(),
-  last_used_at: z.string().nullable(),
-  device: z.enum(['single', 'synced']),
-  backed_up: z.boolean(),
-  first_factor: z.boolean(),
-  second_factor: z.boolean(),
-})
 
 const SignIn = z.object({
   password: z.boolean(),

@@ -102,6 +102,17 @@ describe('who may do what', () => {
     expect(await found()).toEqual([])
   })
 
+  it('links to a provider that is not configured', async () => {
+    const issuer = 'https://id.example'
+    await db(sql`insert into account_link (account_id, provider, issuer, subject)
+      values (${ada.id}::uuid, 'corp', ${issuer}, 'x')`)
+    expect(await found()).toEqual(['orphaned_links'])
+    const config = { oidc: [{ id: 'corp', issuer, client_id: 'x' }] }
+    await writeFile(join(cwd, 'cellkeep.config.json'), JSON.stringify(config))
+    expect(await found()).toEqual([])
+    await db(sql`delete from account_link`)
+  })
+
   it('a token file that is left over', async () => {
     await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
     expect(await found()).toEqual(['bootstrap_token_left'])
