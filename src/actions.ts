@@ -1,4 +1,5 @@
 import { account_delete } from './accounts/account_delete.ts'
+import { account_delete_preview } from './accounts/account_delete_preview.ts'
 import { account_purge } from './accounts/account_purge.ts'
 import { account_undelete } from './accounts/account_undelete.ts'
 import { account_username_change } from './accounts/account_username_change.ts'
@@ -15,9 +16,11 @@ import { audit_log_role_grant_history } from './audit-log/audit_log_role_grant_h
 import { cell_audit_list } from './cells/cell_audit_list.ts'
 import { cell_create } from './cells/cell_create.ts'
 import { cell_delete } from './cells/cell_delete.ts'
+import { cell_delete_preview } from './cells/cell_delete_preview.ts'
 import { cell_get } from './cells/cell_get.ts'
 import { cell_update } from './cells/cell_update.ts'
 import { cell_clone } from './cells/clone/cell_clone.ts'
+import { cell_clone_preview } from './cells/clone/cell_clone_preview.ts'
 import { cell_field_delete } from './cells/edges/cell_field_delete.ts'
 import { cell_field_list } from './cells/edges/cell_field_list.ts'
 import { cell_field_set } from './cells/edges/cell_field_set.ts'
@@ -25,6 +28,7 @@ import { cell_item_delete } from './cells/edges/cell_item_delete.ts'
 import { cell_item_insert } from './cells/edges/cell_item_insert.ts'
 import { cell_item_list } from './cells/edges/cell_item_list.ts'
 import { cell_item_move } from './cells/edges/cell_item_move.ts'
+import { cell_access_explain } from './cells/explain/cell_access_explain.ts'
 import { cell_grant_create } from './cells/grants/cell_grant_create.ts'
 import { cell_grant_list } from './cells/grants/cell_grant_list.ts'
 import { cell_grant_revoke } from './cells/grants/cell_grant_revoke.ts'
@@ -45,10 +49,21 @@ import { role_grant_offer_history } from './offers/role_grant_offer_history.ts'
 import { role_grant_offer_list } from './offers/role_grant_offer_list.ts'
 import { role_grant_offer_retract } from './offers/role_grant_offer_retract.ts'
 import { account_link_remove } from './oidc/account_link_remove.ts'
+import { account_passkey_register_begin } from './passkeys/account_passkey_register_begin.ts'
+import { account_passkey_register_finish } from './passkeys/account_passkey_register_finish.ts'
+import { account_passkey_remove } from './passkeys/account_passkey_remove.ts'
+import { account_passkey_rename } from './passkeys/account_passkey_rename.ts'
 import { admin_account_reset_link_create } from './recovery/admin_account_reset_link_create.ts'
+import { registry_list } from './roles/registry_list.ts'
 import { role_grant_assign } from './roles/role_grant_assign.ts'
 import { role_grant_revoke } from './roles/role_grant_revoke.ts'
+import { role_holder_list } from './roles/role_holder_list.ts'
 import { self_service_role_set } from './roles/self_service_role_set.ts'
+import { account_recovery_codes_create } from './second-factor/account_recovery_codes_create.ts'
+import { account_totp_confirm } from './second-factor/account_totp_confirm.ts'
+import { account_totp_enrol } from './second-factor/account_totp_enrol.ts'
+import { account_totp_remove } from './second-factor/account_totp_remove.ts'
+import { admin_account_factors_clear } from './second-factor/admin_account_factors_clear.ts'
 import { account_session_list } from './sessions/account_session_list.ts'
 import { account_session_revoke } from './sessions/account_session_revoke.ts'
 import { account_session_revoke_all } from './sessions/account_session_revoke_all.ts'
@@ -57,6 +72,7 @@ import { admin_session_revoke } from './sessions/admin_session_revoke.ts'
 import { admin_session_revoke_all } from './sessions/admin_session_revoke_all.ts'
 import { app_settings_get } from './settings/app_settings_get.ts'
 import { app_settings_update } from './settings/app_settings_update.ts'
+import { account_sign_in_get } from './sign-in/account_sign_in_get.ts'
 import { admin_ticket_list } from './tickets/admin_ticket_list.ts'
 import { admin_ticket_revoke } from './tickets/admin_ticket_revoke.ts'
 import { account_token_create } from './tokens/account_token_create.ts'
@@ -75,11 +91,21 @@ export const actions = {
   account_token_create,
   account_token_list,
   account_token_revoke,
+  account_sign_in_get,
+  account_totp_enrol,
+  account_totp_confirm,
+  account_totp_remove,
+  account_recovery_codes_create,
   account_username_change,
   account_link_remove,
   account_email_change,
   account_email_verify_send,
+  account_passkey_register_begin,
+  account_passkey_register_finish,
+  account_passkey_rename,
+  account_passkey_remove,
   account_delete,
+  account_delete_preview,
   account_undelete,
   account_purge,
 
@@ -91,6 +117,7 @@ export const actions = {
   admin_account_get,
   admin_account_username_set,
   admin_account_email_set,
+  admin_account_factors_clear,
   admin_session_list,
   admin_session_revoke,
   admin_session_revoke_all,
@@ -122,17 +149,22 @@ export const actions = {
   role_grant_revoke,
   role_grant_assign,
   self_service_role_set,
+  role_holder_list,
+  registry_list,
 
   cell_create,
   cell_get,
   cell_list,
   cell_update,
   cell_delete,
+  cell_delete_preview,
   cell_clone,
+  cell_clone_preview,
   cell_grant_create,
   cell_grant_revoke,
   cell_grant_list,
   cell_audit_list,
+  cell_access_explain,
   cell_field_set,
   cell_field_delete,
   cell_field_list,

@@ -112,6 +112,16 @@ const reasons = {
     code: -32001,
     doc: 'REST: the first step is proven; `POST /second_factor` with one of `methods` within `expires_in` seconds.',
   },
+  invalid_second_factor: { code: -32001, doc: 'The code is wrong or used up, or the passkey does not fit.' },
+  invalid_code: { code: -32602, doc: 'The code is not one that the authenticator shows now.' },
+  second_factor_missing: {
+    code: -32004,
+    doc: 'The account has no second factor that codes could stand in for.',
+  },
+  second_factor_policy: {
+    code: -32002,
+    doc: 'A role of the account requires a second factor: add another one before you remove the last.',
+  },
   invalid_credentials: { code: -32001, doc: 'Unknown account or wrong password.' },
   already_bootstrapped: { code: -32002, doc: 'Bootstrap works only once and has been done.' },
   invalid_token: { code: -32001, doc: 'The bootstrap token is wrong.' },
@@ -192,6 +202,13 @@ const reasons = {
   last_sign_in_method: {
     code: -32004,
     doc: 'Nothing else would let the account in: add another way to sign in first.',
+  },
+
+  passkey_limit: { code: -32004, doc: 'The account has as many passkeys as it may have; remove one first.' },
+  passkey_known: { code: -32004, doc: 'An account has this passkey already.' },
+  passkey_refused: {
+    code: -32602,
+    doc: 'The response does not prove a new passkey for this session; begin again.',
   },
 
   email_taken: { code: -32004, doc: 'Another account has this e-mail.' },

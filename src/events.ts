@@ -65,7 +65,7 @@ export const events = {
   login: {
     success: z.strictObject({ session_id: id, methods: z.array(id), provider: id.optional(), ...via }),
     failure: z.union([
-      reasonOf('invalid_credentials'),
+      reasonOf('invalid_credentials', 'passkey_counter'),
       reasonOf('oidc_failed', 'oidc_not_allowed', 'oidc_unknown_account', 'oidc_account_exists').extend({
         provider: id,
       }),
@@ -113,6 +113,12 @@ export const events = {
     ]),
   },
   session_revoke_all: { success: endedAll, failure: noAccount },
+  second_factor: {
+    success: z.null(),
+    failure: reasonOf('invalid_second_factor').extend({ method: id }),
+  },
+  factor_add: { success: z.strictObject(factor) },
+  factor_remove: { success: z.strictObject(factor), failure: guardedTarget },
   token_create: {
     success: z.strictObject({
       token_id: id,
@@ -144,8 +150,6 @@ export const events = {
     }),
     failure: guardedTarget,
   },
-  factor_add: { success: z.strictObject(factor) },
-  factor_remove: { success: z.strictObject(factor) },
   ticket_create: {
     success: z.strictObject({
       ...ticket,

@@ -32,9 +32,12 @@ import { transferKeeper } from './roles/keeper_transfer.ts'
 import { grantRole } from './roles/role_assign.ts'
 import { revokeRole, revokeRoleEverywhere } from './roles/role_revoke.ts'
 import { resealSecrets } from './sealing/reseal.ts'
+import { listSignIn } from './second-factor/account_factors.ts'
+import { clearFactors } from './second-factor/admin_account_factors_clear.ts'
 import { listSessions } from './sessions/admin_session_list.ts'
 import { revokeSession } from './sessions/admin_session_revoke.ts'
 import { revokeEverySession, revokeSessions } from './sessions/admin_session_revoke_all.ts'
+import { createSession } from './sessions/session_create.ts'
 import { getSettings } from './settings/app_settings_get.ts'
 import { setSettings } from './settings/app_settings_update.ts'
 import { listTickets } from './tickets/admin_ticket_list.ts'
@@ -54,9 +57,11 @@ export const operations = {
   setEmail,
   verifyEmail,
   unlockAccount,
+  importAccounts,
   createResetLink,
   secureAccount,
-  importAccounts,
+  listSignIn,
+  clearFactors,
   deleteAccount,
   undeleteAccount,
   purgeAccount,
@@ -66,6 +71,7 @@ export const operations = {
   renameActor,
   removeActor,
 
+  createSession,
   listSessions,
   revokeSession,
   revokeSessions,

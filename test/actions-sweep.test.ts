@@ -8,6 +8,7 @@ import { events } from '../src/events.ts'
 import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from './helpers/http.ts'
 import { mailIsDown } from './helpers/mailed.ts'
+import { providerIsDown } from './helpers/oidc.ts'
 
 /** Rules that hold for every method. A new method is tested as soon as it is in the table. */
 
@@ -19,6 +20,7 @@ let several: TestAccount
 beforeAll(async () => {
   test = await testService({
     ...mailIsDown,
+    ...providerIsDown,
     app_settings: true,
     self_service_roles: [],
     username_change: 'self',

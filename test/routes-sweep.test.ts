@@ -6,6 +6,7 @@ import { routes } from '../src/routes.ts'
 import type { TestAccount } from '../src/testing/index.ts'
 import { type Reply, send } from './helpers/http.ts'
 import { mailIsDown } from './helpers/mailed.ts'
+import { providerIsDown } from './helpers/oidc.ts'
 import { serviceForFile } from './helpers/service.ts'
 import { tokenPlace } from './helpers/token-place.ts'
 
@@ -15,6 +16,7 @@ const bootstrap_token_path = await tokenPlace()
 let account: TestAccount
 const test = await serviceForFile({
   ...mailIsDown,
+  ...providerIsDown,
   limit_ticket_ip: null,
   bootstrap: 'live',
   bootstrap_token_path,

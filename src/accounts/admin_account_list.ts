@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { activeGrants } from '../auth/active-grant.ts'
+import { secondFactorActive } from '../auth/ways-in.ts'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { operation } from '../core/operation.ts'
-import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
+import { closePage, closeWalk, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { pendingOffers } from '../offers/offers.ts'
 import { RoleName } from '../roles/scope.ts'
@@ -97,19 +98,18 @@ const oldest: Read = async (app, db, { include_deleted }, page) => {
 }
 
 const searched: Read = async (app, db, filter, page) => {
-  const read = await db.rows<AccountRow & { found: Found }>(
+  const walked = await db.rows<AccountRow & { found: Found }>(
     accountEntries(foundAccounts(filter, page), sql`(picked.found ->> 'nth')::int`),
   )
-  const end = read.at(-1)?.found
-  const matches = read.filter(({ found }) => found.is_match)
-  const { rows, next_cursor } = closePage(app, page, matches, ({ found }) => placeOf(filter, found))
-  const next = next_cursor ?? (end?.is_end ? app.cursors.write(page.binding, placeOf(filter, end)) : null)
-  return { rows: rows.map(({ found: _, ...row }) => row), next_cursor: next }
+  const found = walked.map(({ found, ...row }) => ({ ...found, row }))
+  const { rows, next_cursor } = closeWalk(app, page, found, (one) => placeOf(filter, one))
+  return { rows: rows.map(({ row }) => row), next_cursor }
 }
 
 export type AccountRow = z.output<typeof AdminAccount> & {
   actors: AccountEntry['actors']
   pending_offers: AccountEntry['pending_offers']
+  sign_in: AccountEntry['sign_in']
 }
 
 /**
@@ -123,10 +123,16 @@ export const accountEntries = (picked: Sql, order: Sql = sql`picked.created_at, 
       order by actor.created_at, actor.id)
     from actor where actor.account_id = picked.id
       and (actor.deleted_at is null or (picked.deleted_at is not null and actor.deleted_with_account))
-  ), '[]'::json) as actors, ${pendingOffers(sql`picked.id`)} as pending_offers
+  ), '[]'::json) as actors, ${pendingOffers(sql`picked.id`)} as pending_offers,
+    json_build_object(
+      'password', (select password_hash <> '*' from account where id = picked.id),
+      'second_factor', ${secondFactorActive(sql`picked.id`)},
+      'passkeys', (select count(*) from account_passkey where account_id = picked.id),
+      'links', array(select provider from account_link where account_id = picked.id order by provider)
+    ) as sign_in
   from picked order by ${order}`
 
-export function toEntry({ actors, pending_offers, ...account }: AccountRow): AccountEntry {
+export function toEntry({ actors, pending_offers, sign_in, ...account }: AccountRow): AccountEntry {
   const [first] = actors
   return {
     account,
@@ -134,6 +140,7 @@ export function toEntry({ actors, pending_offers, ...account }: AccountRow): Acc
     actor: first ? { id: first.id, name: first.name } : null,
     role_grants: actors.flatMap((actor) => actor.role_grants).sort(byAge),
     pending_offers,
+    sign_in,
   }
 }
 

@@ -16,6 +16,7 @@ export const admin_account_username_set = mutation({
     actor: 'required',
     credential_types: ['session', 'daemon_token'],
     roles: ['admin'],
+    fresh: true,
   },
   event: 'account_update',
   rate_limit: 'account',

@@ -20,9 +20,12 @@ const grantPairs = grantKeys.map(
   (key) => `'${key}', ${key.endsWith('_at') ? `iso_timestamp(g.${key})` : `g.${key}`}`,
 )
 
-/** The active grants of `actor` as JSON, oldest first; `iso_timestamp` puts times into their wire form. */
+/** `role_grant g` as JSON; `iso_timestamp` puts times into their wire form. */
+export const grantSummary = sql.raw(`json_build_object(${grantPairs.join(', ')})`)
+
+/** The active grants of `actor` as JSON, oldest first. */
 export const activeGrants = sql`coalesce((
-    select json_agg(json_build_object(${sql.raw(grantPairs.join(', '))}) order by g.created_at, g.id)
+    select json_agg(${grantSummary} order by g.created_at, g.id)
     from role_grant g
     where g.actor_id = actor.id and ${activeGrant}
   ), '[]'::json)`

@@ -17,8 +17,8 @@ export type Configured = { config: Config; registry: Registry }
  * The ways in of `account`, best known first, as an array of texts: `password`, `passkey`, `oidc:<provider>`. A
  * passkey counts if it may be the first factor, a link if the issuer of its identity is configured.
  */
-export function waysIn({ registry }: Configured): Sql {
-  const rp_id = null
+export function waysIn({ config, registry }: Configured): Sql {
+  const rp_id = config.passkeys ? config.rp_id : null
   const providers = [...registry.providers.values()]
   return sql`(
     array(select 'password' where account.password_hash <> '*')

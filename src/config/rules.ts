@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { isLoopbackHost } from './ip.ts'
 import type { RuleContext } from './rule-context.ts'
 import { brokenMail } from './rules-mail.ts'
+import { brokenPasskeys } from './rules-passkeys.ts'
 import { type Config, type Key, settings } from './table.ts'
 
 /** Checks the rules that concern several settings or the machine; each string is one problem. */
@@ -39,7 +40,12 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
   if (!isReadable(config.password_blocklist)) {
     problems.push(`${label('password_blocklist')} must be ${settings.password_blocklist.kind.rule}`)
   }
-  return [...problems, ...collidingMounts(config, context), ...brokenMail(config, context)]
+  return [
+    ...problems,
+    ...collidingMounts(config, context),
+    ...brokenMail(config, context),
+    ...brokenPasskeys(config, context),
+  ]
 }
 
 /** Startup warnings for IP limiters that are off. */
@@ -64,8 +70,8 @@ const ipLimiters = [
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
 const accountRoutes = [
   ...['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup'],
-  ...['recover', 'ticket', 'reset', 'email_confirm', 'options', 'reauthenticate'],
-  ...['oidc_start', 'oidc_finish'],
+  ...['recover', 'ticket', 'reset', 'email_confirm', 'options', 'reauthenticate', 'second_factor'],
+  ...['passkey_begin', 'passkey_finish', 'oidc_start', 'oidc_finish'],
 ]
 
 /** Paths are matched exactly, so two mounts collide only if they answer the same path. */

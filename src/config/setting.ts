@@ -27,6 +27,8 @@ export type Known = {
   database_pool_max: number
   public_url: string | null
   smtp_url: string | null
+  rp_id: string | null
+  passkey_origins: readonly string[]
   mail: string
   deliver: unknown
 }

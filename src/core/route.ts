@@ -41,7 +41,7 @@ export type Route<
 }
 
 export type RouteLimiters = {
-  readonly ip: RestLimiter
+  readonly ip?: RestLimiter
   /** Per account, or per name that the caller submits. */
   readonly account?: RestLimiter
 }
@@ -74,7 +74,9 @@ export const attemptOf =
     limiters.attempt(charged, (hold) => work(routeHold(hold, rate_limit, ip)))
 
 const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string): RouteHold => ({
-  ip: async (isCharged) => limiters && (await hold.ip(limiters.ip, ip, isCharged)),
+  ip: async (isCharged) => {
+    if (limiters?.ip) await hold.ip(limiters.ip, ip, isCharged)
+  },
   account: async (key, isCharged) => {
     if (limiters?.account) await hold.key(limiters.account, key, isCharged)
   },

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Email, fold } from '../accounts/formats.ts'
-import { lockOwn } from '../accounts/locks.ts'
+import { lockWithSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { notify } from '../delivery/notify.ts'
 import { makeTicket } from '../tickets/tickets.ts'
@@ -8,7 +8,7 @@ import { writeEmail } from './write-email.ts'
 
 export const account_email_change = mutation({
   doc: 'Change the e-mail of the caller’s account. A new address is mailed a link, and changes nothing until it is confirmed (`pending`); null removes the address at once.',
-  auth: { account: 'required', actor: 'none', credential_types: ['session'] },
+  auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
   event: 'account_update',
   rate_limit: 'account',
   rate_limit_group: 'mail',
@@ -17,7 +17,7 @@ export const account_email_change = mutation({
   output: z.object({ ok: z.literal(true), pending: z.boolean() }),
   errors: ['account_vanished', 'authentication_required'],
   async handler({ email }, { app, account, credential, fail, ...work }) {
-    const own = await lockOwn(work.db, { account, credential }, fail)
+    const own = await lockWithSession(work.db, account.id, credential.id)
     if (email !== null) {
       // Not compared with other accounts: only whoever proves the mailbox learns that it has one.
       await makeTicket(app, work, {

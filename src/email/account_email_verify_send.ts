@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockOwn } from '../accounts/locks.ts'
+import { lockWithSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { sendVerification } from './verification.ts'
 
@@ -13,7 +13,7 @@ export const account_email_verify_send = mutation({
   output: z.object({ ok: z.literal(true), sent: z.boolean() }),
   errors: ['account_vanished', 'authentication_required'],
   async handler(_input, { app, account, credential, fail, ...work }) {
-    const { id } = await lockOwn(work.db, { account, credential }, fail)
+    const { id } = await lockWithSession(work.db, account.id, credential.id)
     const sent = await sendVerification(app, work, id, { detail: { credential_type: credential.type } })
     return { ok: true as const, sent }
   },

@@ -12,6 +12,7 @@ export const admin_account_email_set = mutation({
     actor: 'required',
     credential_types: ['session', 'daemon_token'],
     roles: ['admin'],
+    fresh: true,
   },
   event: 'account_update',
   rate_limit: 'account',

@@ -14,7 +14,7 @@ import { signIn } from '../sign-in/sign-in.ts'
 import { isIn, usernameCandidates } from './identity.ts'
 import { lockInvite } from './invited.ts'
 import { addLink, insertLink, type Link, linkOf } from './link.ts'
-import type { Context, Finished, Proven } from './oidc_finish.ts'
+import type { Context, Finished, Proven } from './proven.ts'
 
 const triesMax = 5
 /** Others have linked, unlinked or signed up between two reads: what was decided no longer holds. */
@@ -149,6 +149,7 @@ async function enterNew(
     account_id,
     proof: { methods: ['oidc'], strong },
     presented: carriers,
+    ip,
     ip,
   })
   const { session_id } = session

@@ -6,7 +6,7 @@ import { notify } from '../delivery/notify.ts'
 import { refusal } from '../errors.ts'
 import { endFlows } from '../sign-in/flow.ts'
 import type { Identity } from './identity.ts'
-import type { Context, Finished, Proven } from './oidc_finish.ts'
+import type { Context, Finished, Proven } from './proven.ts'
 
 /** Links the identity to the signed-in account. */
 export async function linkIdentity(

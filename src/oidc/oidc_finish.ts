@@ -1,22 +1,16 @@
 import { z } from 'zod'
 import { failureFloor } from '../auth/failure-floor.ts'
-import type { OidcProvider } from '../config/oidc.ts'
 import { callerSubject } from '../core/mutate.ts'
-import { type RouteContext, type RouteHold, route } from '../core/route.ts'
+import { type RouteHold, route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { endForeignSession } from '../sessions/sessions.ts'
 import { type Flow, takeFlow } from '../sign-in/flow.ts'
 import { enter } from './enter.ts'
 import { checksOf } from './flow-checks.ts'
-import { type Identity, identityOf } from './identity.ts'
+import { identityOf } from './identity.ts'
 import { linkIdentity } from './link.ts'
+import { auth, type Context, type Finished, type Proven } from './proven.ts'
 import { reauthenticate } from './reauthenticate.ts'
-
-const auth = { account: 'optional', actor: 'none' } as const
-export type Context = RouteContext<typeof auth>
-export type Finished = { created: boolean; linked: boolean; session?: { account_id: string; cookie: string } }
-/** What a provider has proven in a flow. */
-export type Proven = { provider: OidcProvider; identity: Identity; flow: Flow }
 
 const charged = ['oidc_failed', 'oidc_not_allowed', 'oidc_unknown_account']
 const audited = [...charged, 'oidc_account_exists']
@@ -34,7 +28,6 @@ export const oidc_finish = route({
   rate_limit: { ip: 'login_ip' },
   enabled: ({ registry }) => registry.providers.size > 0,
   input: z.strictObject({ provider: z.string().max(32), query: z.string().min(1).max(8192) }),
-  /** `linked`: to an account that was there before. */
   output: z.object({ ok: z.literal(true), created: z.boolean(), linked: z.boolean() }),
   errors: [
     'flow_expired',
@@ -46,6 +39,7 @@ export const oidc_finish = route({
     'oidc_account_exists',
     'oidc_linked_elsewhere',
     'second_factor_required',
+    'busy',
   ],
   async handler({ provider, query }, context) {
     const { app, carriers, ip } = context

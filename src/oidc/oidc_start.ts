@@ -1,15 +1,13 @@
 import { z } from 'zod'
 import { lockIfLive } from '../accounts/locks.ts'
 import { requireFresh } from '../auth/fresh.ts'
-import { type RouteContext, route } from '../core/route.ts'
+import { route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { beginFlow, type NewFlow } from '../sign-in/flow.ts'
 import { findTicket, TicketToken } from '../tickets/redeem.ts'
 import { checksOf } from './flow-checks.ts'
 import { noInvite, ticketCounts } from './invited.ts'
-
-const auth = { account: 'optional', actor: 'none' } as const
-type Context = RouteContext<typeof auth>
+import { auth, type Context } from './proven.ts'
 
 /** `POST /oidc_start`: begins a flow and tells the page where to send the browser. */
 export const oidc_start = route({

@@ -3,7 +3,7 @@ import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { signIn } from '../sign-in/sign-in.ts'
 import { lockSession } from './link.ts'
-import type { Context, Finished, Proven } from './oidc_finish.ts'
+import type { Context, Finished, Proven } from './proven.ts'
 
 /** Opens a new session in place of the one that began the flow, if the identity is of the same account. */
 export async function reauthenticate(

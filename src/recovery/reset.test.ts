@@ -73,6 +73,20 @@ it('sets the password, ends everything else, and proves the address', async () =
   })
 })
 
+it('a password that many use, or that is a name of the account, leaves the link open', async () => {
+  const token = await revealedToken()
+  for (const weak of ['qwertyqwerty', 'short']) expect((await reset(token, weak)).status).toBe(400)
+  await app.db.run(
+    sql`update account set username = 'ada-of-lovelace', hash_foreign = true where id = ${ada.id}::uuid`,
+  )
+  const { status, json } = await reset(token, 'ADA-of-lovelace')
+  expect([status, json]).toMatchObject([400, { issues: [{ path: ['password'], code: 'password_common' }] }])
+  expect((await reset(token)).status).toBe(200)
+  expect(await app.db.one(sql`select hash_foreign from account where id = ${ada.id}::uuid`)).toEqual({
+    hash_foreign: false,
+  })
+})
+
 it('of twenty redemptions of one link on two nodes one succeeds, with one audit row', async () => {
   await using other = await testService({
     ...{ database_url: test.databaseUrl, trusted_proxies: ['127.0.0.1'], deliver },

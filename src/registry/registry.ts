@@ -53,6 +53,7 @@ export type Registry = {
   readonly roleNames: readonly string[]
   /** Roles with the grant path `admin`, in the order of registration. */
   readonly grantable: readonly string[]
+  readonly scopeKinds: readonly NamedEntry[]
   isScopeKind(name: string): boolean
   /** The kinds of scope in which a role can be held. */
   scopeKindsOf(role: RoleSpec): readonly string[]
@@ -70,11 +71,17 @@ export type Registry = {
 const builtinRoles: readonly RoleSpec[] = [
   {
     name: 'keeper',
+    description: 'Runs the service: removes accounts for good, with the daemon token.',
     grant_paths: ['bootstrap'],
     required_credential_types: ['daemon_token'],
     applicable_scope_kinds: [],
   },
-  { name: 'admin', grant_paths: ['admin', 'bootstrap'], applicable_scope_kinds: [] },
+  {
+    name: 'admin',
+    description: 'Manages accounts, roles, invites and settings, and sees and edits every cell.',
+    grant_paths: ['admin', 'bootstrap'],
+    applicable_scope_kinds: [],
+  },
 ]
 const builtinPaths = ['admin', 'self_service', 'system', 'bootstrap']
 const builtinCredentialTypes = ['session', 'api_token', 'daemon_token']
@@ -99,6 +106,7 @@ export function createRegistry(
     grantable: [...roles.values()]
       .filter((role) => role.grant_paths.includes('admin'))
       .map(({ name }) => name),
+    scopeKinds: options.scope_kinds ?? [],
     isScopeKind: (name) => scopeKinds.has(name),
     scopeKindsOf: (role) => role.applicable_scope_kinds ?? [...scopeKinds],
     isCredentialType: (name) => credentialTypes.has(name),

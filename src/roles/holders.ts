@@ -1,6 +1,7 @@
-import { unendedGrant } from '../auth/active-grant.ts'
+import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import type { CursorKey } from '../core/cursor.ts'
 import { keyset } from '../core/page.ts'
+import { boundedCount, countedMax } from '../db/bounded-count.ts'
 import { type Sql, sql } from '../db/sql.ts'
 
 /** How many grants of a role one call examines at most; all of them may have expired, or be of deleted actors. */
@@ -26,11 +27,40 @@ const placeColumns = sql.raw(
   ['at_scope', 'at_kind', 'at_time', 'at_id'].map((name, nth) => `${columns[nth]} as ${name}`).join(', '),
 )
 
+/** Grants at exactly this scope, whatever its kind unless that is given too. */
+export const atScope = (scope_id: Sql, scope_kind: string | null = null): Sql =>
+  sql`${sql.raw(columns[0] as string)} = ${scope_id} and ${
+    scope_kind === null ? sql`true` : sql`${sql.raw(columns[1] as string)} = ${scope_kind}`
+  }`
+
+/** Those of the grants that `grantsOfRole` gave that are active and of live actors, each with its actor and account. */
+export const liveHolders = (entries: Sql): Sql => sql`(${entries}) entry
+  cross join lateral (select * from role_grant where id = at_id offset 0) g
+  cross join lateral (select * from actor where id = g.actor_id offset 0) actor
+  cross join lateral (select * from account where id = actor.account_id offset 0) account
+  cross join lateral (
+    select ${activeGrant} and actor.deleted_at is null and account.deleted_at is null as is_live offset 0
+  ) judged`
+
+/** The scope of grants that count everywhere. */
+export const everywhere = atScope(sql`'00000000-0000-0000-0000-000000000000'`)
+
+/** How many of the next grants of a role are of live actors, counted to 1000. */
+export const holderCount = (role: string, scope?: Sql): Sql =>
+  boundedCount(sql`select from ${liveHolders(grantsOfRole(role, null, scope))} where is_live`)
+
+/** How many live actors hold a role, each once, among the first 1000 grants of such actors. */
+export const actorCount = (role: Sql | string, scope: Sql): Sql => sql`(
+  select count(distinct actor_id)::int from (
+    select g.actor_id from ${liveHolders(grantsOfRole(role, null, scope))} where is_live
+    limit ${sql.raw(countedMax)}
+  ) counted)`
+
 /**
  * The next grants of a role that have not ended: actor, place, and rank in the order as `nth`. Expired ones and those
  * of deleted actors are among them.
  */
-export function grantsOfRole(role: string, after: CursorKey | null, scope: Sql = sql`true`): Sql {
+export function grantsOfRole(role: Sql | string, after: CursorKey | null, scope: Sql = sql`true`): Sql {
   const { beyond, inOrder } = keyset({ after, limit: 1 }, order)
   return sql`
     select g.actor_id, ${placeColumns}, row_number() over (${inOrder}) as nth from role_grant g

@@ -16,7 +16,7 @@ export const holdsGlobally = (account_id: Sql, roles: readonly string[]): Sql =>
     where actor.account_id = ${account_id} and g.role = any(${[...roles]}::text[])
       and g.scope_id is null and ${activeGrant})`
 
-type TargetEvent = 'ticket_create' | 'account_update'
+type TargetEvent = 'ticket_create' | 'account_update' | 'factor_remove'
 
 /**
  * Locks the live account that an admin is about to change the sign-in of. Refuses with `account_not_found` or

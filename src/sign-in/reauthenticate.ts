@@ -11,6 +11,8 @@ import { failureFloor } from '../auth/failure-floor.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
+import { renewByPasskey, takeOwnChallenge } from '../passkeys/renew.ts'
+import { AssertionResponse } from '../passkeys/webauthn.ts'
 import type { StartedSession } from '../sessions/sessions.ts'
 import { signIn } from './sign-in.ts'
 
@@ -23,18 +25,35 @@ export const reauthenticate = route({
   checksOrigin: true,
   before_enrolment: true,
   rate_limit: { ip: 'login_ip', account: 'login_account' },
-  input: z.strictObject({ password: PasswordProvided }),
+  input: z
+    .strictObject({ password: PasswordProvided.optional(), passkey: AssertionResponse.optional() })
+    .superRefine((given, context) => {
+      if (Object.keys(given).length !== 1)
+        context.addIssue({ code: 'custom', params: { code: 'invalid_value' }, message: 'Give exactly one.' })
+    }),
   output: z.object({ ok: z.literal(true) }),
-  errors: ['rate_limited', 'busy', 'invalid_credentials', 'account_vanished', 'second_factor_required'],
-  async handler({ password }, context) {
-    const floor = failureFloor(context.app.config)
+  errors: [
+    'flow_expired',
+    'rate_limited',
+    'busy',
+    'invalid_credentials',
+    'account_vanished',
+    'second_factor_required',
+  ],
+  async handler({ password = '', passkey }, context) {
+    const { app } = context
+    const challenge = passkey ? await takeOwnChallenge(context) : null
+    const floor = failureFloor(app.config)
     try {
       const session = await context.attempt(['invalid_credentials'], async (hold) => {
-        const outcome = await provePassword(context, hold, password, (proven) => renew(context, proven))
+        const outcome = passkey
+          ? await renewByPasskey(context, hold, challenge, passkey)
+          : await provePassword(context, hold, password, (proven) => renew(context, proven))
         if (typeof outcome === 'string') throw await failed(context)
         return outcome
       })
-      return { body: { ok: true as const }, cookie: session.cookie }
+      const cookie = passkey ? [session.cookie, app.flowCookie.clear()] : session.cookie
+      return { body: { ok: true as const }, cookie }
     } catch (error) {
       if (error instanceof ServiceError && error.status === 401) await floor
       throw error

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { Detail } from '../accounts/ending.ts'
-import { lockOwn } from '../accounts/locks.ts'
+import { lockWithSession } from '../accounts/locks.ts'
 import { requireFresh } from '../auth/fresh.ts'
 import type { TokenScope } from '../auth/identity.ts'
 import { randomToken, sha256Hex } from '../auth/secrets.ts'
@@ -42,8 +42,8 @@ export const account_token_create = mutation({
   }),
   errors: ['unknown_method', 'account_vanished', 'authentication_required', 'fresh_authentication_required'],
   refine: (input, { app, fail }) => refuseUnknownMethods(input, app, fail),
-  async handler(input, { app, account, credential, db, audit, fail }) {
-    await lockOwn(db, { account, credential }, fail)
+  async handler(input, { app, account, credential, db, audit }) {
+    await lockWithSession(db, account.id, credential.id)
     if (app.config.step_up === 'all' && input.scope.kind === 'full')
       await requireFresh(app, db.rows, { account, credential })
     const detail = { credential_type: credential.type }

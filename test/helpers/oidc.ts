@@ -40,6 +40,11 @@ export type TestProvider = {
 export const clientSecret = 'client-secret-of-the-test'
 const client_id = 'cellkeep-test'
 
+/** For services whose providers nobody asks. */
+export const providerIsDown = {
+  oidc: [{ id: 'corp', issuer: 'http://127.0.0.1:9', client_id }],
+}
+
 /** An OpenID provider in this process. It checks what an honest one checks, unless a test tampers with it. */
 export async function testProvider(id = 'corp'): Promise<TestProvider> {
   const own = await generateKeyPair('ES256')
