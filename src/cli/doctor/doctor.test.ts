@@ -141,6 +141,19 @@ describe('who may do what', () => {
   })
 })
 
+it('passkeys that are off though there is a public URL, and those of another domain', async () => {
+  const CELLKEEP_PUBLIC_URL = 'http://localhost:4040'
+  expect(await found({ CELLKEEP_PUBLIC_URL })).toEqual([])
+  expect(await found({ CELLKEEP_PUBLIC_URL: 'https://192.0.2.1' })).toEqual(['passkeys_off'])
+  expect(await found({ CELLKEEP_PUBLIC_URL: 'https://192.0.2.1', CELLKEEP_PASSKEYS: 'false' })).toEqual([])
+  await db(sql`
+    insert into account_passkey (id, account_id, public_key, counter, device, backed_up, first_factor, second_factor, rp_id, name)
+    values ('key', ${ada.id}::uuid, '', 0, 'single', false, true, false, 'localhost', 'Passkey')`)
+  expect(await found({ CELLKEEP_PUBLIC_URL })).toEqual([])
+  expect(await found({ CELLKEEP_PUBLIC_URL: 'https://app.example' })).toEqual(['orphaned_passkeys'])
+  await db(sql`delete from account_passkey`)
+})
+
 describe('the audit log', () => {
   const loss = (last_at: string) => sql`
     insert into audit_loss (lost_rows, since, last_at, cause)
