@@ -37,6 +37,7 @@ import { clearFactors } from './second-factor/admin_account_factors_clear.ts'
 import { listSessions } from './sessions/admin_session_list.ts'
 import { revokeSession } from './sessions/admin_session_revoke.ts'
 import { revokeEverySession, revokeSessions } from './sessions/admin_session_revoke_all.ts'
+import { createSession } from './sessions/session_create.ts'
 import { getSettings } from './settings/app_settings_get.ts'
 import { setSettings } from './settings/app_settings_update.ts'
 import { listTickets } from './tickets/admin_ticket_list.ts'
@@ -56,11 +57,11 @@ export const operations = {
   setEmail,
   verifyEmail,
   unlockAccount,
-  listSignIn,
-  clearFactors,
+  importAccounts,
   createResetLink,
   secureAccount,
-  importAccounts,
+  listSignIn,
+  clearFactors,
   deleteAccount,
   undeleteAccount,
   purgeAccount,
@@ -70,6 +71,7 @@ export const operations = {
   renameActor,
   removeActor,
 
+  createSession,
   listSessions,
   revokeSession,
   revokeSessions,

@@ -21,6 +21,7 @@ import { dispatch } from './core/dispatch.ts'
 import { createOutputs } from './core/guards.ts'
 import type { InputOf, Method, OutputOf } from './core/method.ts'
 import type { Work } from './core/mutate.ts'
+import type { Operator } from './core/operate.ts'
 import { type MethodEntry, methodsOf, wireMethods } from './core/registration.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
 import type { Connection } from './db/connection.ts'
@@ -81,6 +82,12 @@ export type Service<A = Actions> = {
   answers(path: string): boolean
   /** The operations behind the operator commands. They need no credential; audit rows name `via`. */
   readonly operations: Operations
+  readonly sessions: {
+    /** `operations.createSession`, for the login of your own application: pass on `set_cookie`. */
+    create(
+      input: Parameters<Operations['createSession']>[0] & Pick<Operator, 'via' | 'ip' | 'within'>,
+    ): ReturnType<Operations['createSession']>
+  }
   /** Runs your code in one transaction; operations join it through `within`. Rejects with what `work` throws. */
   transaction<T>(options: TransactionOptions, work: (tools: Work) => Promise<T>): Promise<T>
   /** Applies pending migrations; resolves to their names. */
@@ -131,6 +138,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   const endWatch = app.hub.watch()
   const endCleanup = startCleanup(app)
   const endDelivery = startDelivery(app, transport)
+  const operations = bindOperations(app)
   const leave: Service['leave'] = (next) => {
     phase.now = next
     if (next !== 'draining') return
@@ -151,7 +159,10 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     call: callOf(app),
     methods: methodsOf(app),
     answers: handle.answers,
-    operations: bindOperations(app),
+    operations,
+    sessions: {
+      create: ({ via, ip, within, ...input }) => operations.createSession(input, { via, ip, within }),
+    },
     transaction: (options, work) => transaction(app, options, work),
     migrate: async () => (await migrate(connection, { log })).applied,
     leave,
@@ -261,7 +272,7 @@ export async function composeApp(
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
     deliver: declarations.deliver,
-    oidc: createRelyingParty(registry.providers, config.oidc_redirect_url ?? '', log),
+    oidc: createRelyingParty(config.oidc_redirect_url ?? '', log),
     outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {

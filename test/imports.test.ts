@@ -57,6 +57,7 @@ const features = [
   'passkeys',
   'recovery',
   'roles',
+  'second-factor',
   'sealing',
   'second-factor',
   'sessions',

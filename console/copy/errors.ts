@@ -71,6 +71,7 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
     'The database is not of this version. Run `cellkeep migrate`, or start the version that it belongs to.',
   db_unreachable:
     'The database does not answer. Check that it runs and that CELLKEEP_DATABASE_URL leads to it.',
+  db_read_only: 'The database is a standby and takes no changes. Point CELLKEEP_DATABASE_URL at the primary.',
 
   invalid_credentials: 'Name or password is wrong.',
   already_bootstrapped: 'This server has been set up already. Sign in.',
@@ -79,6 +80,9 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
   username_taken: 'Somebody has this name already. Choose another.',
   no_matching_invite: 'No invite matches exactly this name and e-mail.',
   signup_conflict: 'This name or e-mail cannot be used.',
+  ticket_not_found: 'This link was used, has ended, or is mistyped. Ask for another.',
+  privileged_target: 'This person is an admin: only the server’s operator changes how they sign in.',
+  no_recipient: 'No message can be sent: there is no e-mail, or this server sends none.',
   account_not_found: 'There is no such account, or it is not in the state for this.',
   cannot_delete_keeper:
     'This account is the keeper. Hand the role over first, with `cellkeep keeper transfer`.',

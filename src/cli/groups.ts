@@ -14,7 +14,7 @@ import { login, logout } from './remote/login.ts'
 import { tail } from './remote/tail.ts'
 import { start } from './start.ts'
 
-type About = { summary: string; details?: string; own?: readonly Command[] }
+type About = { summary: string; details?: string; commands?: readonly Command[] }
 
 const ref = 'REF is an account by its id, username or e-mail.'
 
@@ -26,7 +26,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     config,
     keys: {
       summary: 'The keys that sign cookies, and those that encrypt secrets in the database.',
-      own: [generateKey],
+      commands: [generateKey],
     },
     doctor,
     audit: {
@@ -38,7 +38,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
   People: {
     account: {
       summary: 'Create, import, show, change, delete and purge accounts.',
-      own: [accountImport],
+      commands: [accountImport],
       details: `${ref}\n\nExamples:\n  cellkeep account create --username ada --email ada@example.org\n  cellkeep account show ada@example.org\n  pass show ada | cellkeep account set-password ada\n  cellkeep account purge ada --confirm`,
     },
     actor: {
@@ -100,11 +100,11 @@ const declared = Object.values(operations as unknown as Record<string, Operation
 /** The command of this name, or the group of all commands that begin with this word. */
 function filled(word: string, about: Command | About | null): Command {
   if (about && 'run' in about) return about
-  const { own = [], ...said } = about ?? {}
-  const commands = [...declared.filter((one) => one.word === word).map(({ command }) => command), ...own]
+  const commands = declared.filter((one) => one.word === word).map(({ command }) => command)
   const [only] = commands
   if (only?.name === word) return alone(only)
-  return group({ name: word, commands, summary: `${only?.summary}`, ...said })
+  const { commands: own = [], ...rest } = about ?? { summary: `${only?.summary}` }
+  return group({ name: word, ...rest, commands: [...own, ...commands] })
 }
 
 function wordOf({ name }: AnyCommand): string {

@@ -3,8 +3,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { StartError } from '../errors.ts'
 import { FirebaseParams } from '../import/formats.ts'
-import { type ImportOptions, importAccounts } from '../import/import.ts'
+import type { ImportOptions } from '../import/import.ts'
 import { jsonLines } from '../import/json-lines.ts'
+import { operations } from '../operations.ts'
 import { type Call, subcommand, WrongUsage } from './command.ts'
 import { newFile } from './lines.ts'
 import type { CommandIo } from './output.ts'
@@ -49,7 +50,7 @@ async function run({ args: [name = ''], options: given, out, io }: Call<typeof o
       io,
       'lines',
       (progress) =>
-        importAccounts(app, jsonLines(input.chunks), {
+        operations.importAccounts(app, jsonLines(input.chunks), {
           ...{ via: 'cli', source, dry_run, on_conflict, signal: interrupt.signal, on_refused },
           ...(firebase && { firebase }),
           on_progress: ({ lines }) => progress(lines, input.linesAbout(lines)),

@@ -71,8 +71,7 @@ const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as c
 const accountRoutes = [
   ...['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup'],
   ...['recover', 'ticket', 'reset', 'email_confirm', 'options', 'reauthenticate', 'second_factor'],
-  ...['passkey_begin', 'passkey_finish'],
-  ...['oidc_start', 'oidc_finish'],
+  ...['passkey_begin', 'passkey_finish', 'oidc_start', 'oidc_finish'],
 ]
 
 /** Paths are matched exactly, so two mounts collide only if they answer the same path. */

@@ -77,6 +77,10 @@ export const takesNoWrites = (error: unknown): boolean =>
   error instanceof pg.DatabaseError &&
   (error.code === '25006' || (error.code === '0A000' && standbyRoutines.has(error.routine ?? '')))
 
+/** What a failed statement that writes rejects with. */
+export const writeRefused = (error: unknown): unknown =>
+  takesNoWrites(error) ? withCause(refusal('service_unavailable'), error) : refused(error)
+
 /** Explains SQLSTATE 25006 to the author of the method. */
 export const explainReadOnly = (error: unknown): never => {
   if (!(error instanceof pg.DatabaseError) || error.code !== '25006') throw error

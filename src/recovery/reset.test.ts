@@ -73,6 +73,33 @@ it('sets the password, ends everything else, and proves the address', async () =
   })
 })
 
+it('a password that many use, or that is a name of the account, leaves the link open', async () => {
+  const token = await revealedToken()
+  for (const weak of ['qwertyqwerty', 'short']) expect((await reset(token, weak)).status).toBe(400)
+  await app.db.run(
+    sql`update account set username = 'ada-of-lovelace', hash_foreign = true where id = ${ada.id}::uuid`,
+  )
+  const { status, json } = await reset(token, 'ADA-of-lovelace')
+  expect([status, json]).toMatchObject([400, { issues: [{ path: ['password'], code: 'password_common' }] }])
+  expect((await reset(token)).status).toBe(200)
+  expect(await app.db.one(sql`select hash_foreign from account where id = ${ada.id}::uuid`)).toEqual({
+    hash_foreign: false,
+  })
+})
+
+it('of twenty redemptions of one link on two nodes one succeeds, with one audit row', async () => {
+  await using other = await testService({
+    ...{ database_url: test.databaseUrl, trusted_proxies: ['127.0.0.1'], deliver },
+  })
+  const token = await revealedToken()
+  const replies = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => reset(token, fresh, i % 2 ? test : other)),
+  )
+  expect(replies.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(404)])
+  const rows = await rowsOf('password_reset')
+  expect(rows.filter(({ outcome }) => outcome === 'success')).toHaveLength(1)
+})
+
 it('a link that was shown to an admin proves no address', async () => {
   expect((await reset(await revealedToken())).status).toBe(200)
   expect(await operations.findAccount({ ref: ada.id })).toMatchObject({

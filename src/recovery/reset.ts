@@ -26,22 +26,22 @@ export const reset = route({
   input: z.strictObject({ token: TicketToken, password: Password }),
   output: z.object({ ok: z.literal(true), sessions_revoked: z.int(), tokens_revoked: z.int() }),
   errors: ['rate_limited', 'busy', 'ticket_not_found'],
-  handler: ({ token, password }, context) =>
-    redeeming(
+  async handler({ token, password }, context) {
+    const { app, ip } = context
+    const given = ['password', password] as const
+    refuseWeak(app, 'invalid_request_body', given)
+    return await redeeming(
       context,
       async () => {
-        const { app, ip } = context
         const found = await findTicket(app, token, ['password_reset'])
         const { username, account_email: email } = found
-        refuseWeak(app, 'invalid_request_body', ['password', password], {
-          username: username as string,
-          email,
-        })
+        refuseWeak(app, 'invalid_request_body', given, { username: username as string, email })
         const hash = await app.passwords.hash(password, crowdOf(ip))
         return { body: { ok: true as const, ...(await setPassword(context, found, hash)) } }
       },
       () => recordMiss(context),
-    ),
+    )
+  },
 })
 
 async function setPassword({ app, ip }: Context, ticket: Found, hash: string) {
@@ -55,7 +55,7 @@ async function setPassword({ app, ip }: Context, ticket: Found, hash: string) {
     // A link that was mailed proves the address; one shown to an admin does not.
     const proven = ticket.delivery === 'mailed' ? ticket.email_key : null
     await db.run(sql`
-      update account set password_hash = ${hash}, updated_at = now(), updated_by = null,
+      update account set password_hash = ${hash}, hash_foreign = false, updated_at = now(), updated_by = null,
         email_verified = email_verified or coalesce(email_key = ${proven}, false)
       where id = ${account_id}::uuid`)
     const ended = await endCredentials(db, account_id)

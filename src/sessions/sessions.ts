@@ -47,6 +47,7 @@ export type StartedSession = {
   account_id: string
   /** The `Set-Cookie` value. Send it only after the commit. */
   cookie: string
+  expires_at: string
   /** The sessions that this one replaced or pushed out. */
   ended: { session_id: string; cause: 'cap' | 'replaced' | 'rotated' }[]
 }
@@ -103,6 +104,7 @@ export async function startSession(
     session_id,
     account_id,
     cookie: app.sessionCookie.issue(token, expires_at),
+    expires_at,
     ended: [
       ...replaced.map((id) => ({ session_id: id, cause })),
       ...evicted.map((id) => ({ session_id: id, cause: 'cap' as const })),
@@ -129,7 +131,7 @@ export async function endForeignSession(
   app: App,
   account_id: string,
   presented: Carriers,
-  ip: string,
+  ip: string | null,
 ): Promise<void> {
   const old = presentedId(presented)
   if (old === null) return

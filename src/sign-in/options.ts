@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { PASSWORD_LENGTH_MIN } from '../accounts/formats.ts'
 import { route } from '../core/route.ts'
 import { hasTotp } from '../second-factor/factors.ts'
 import { isSignupOpen } from '../settings/settings.ts'
@@ -27,11 +26,11 @@ export const options = route({
     return {
       body: {
         signup,
-        invite_claim: 'match' as const,
-        recovery: false,
+        invite_claim: config.invite_claim,
+        recovery: config.recovery && config.mail !== 'off',
         passkeys: config.passkeys,
         second_factor: hasTotp(config),
-        password_min: PASSWORD_LENGTH_MIN,
+        password_min: config.password_min,
         providers: [...registry.providers.values()].map(({ id, label }) => ({ id, label })),
       },
     }
