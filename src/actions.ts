@@ -31,6 +31,7 @@ import { cell_grant_list } from './cells/grants/cell_grant_list.ts'
 import { cell_grant_revoke } from './cells/grants/cell_grant_revoke.ts'
 import { cell_list } from './cells/list/cell_list.ts'
 import { discover } from './discovery/rpc.discover.ts'
+import { service_status } from './discovery/service_status.ts'
 import { invite_create } from './invites/invite_create.ts'
 import { invite_delete } from './invites/invite_delete.ts'
 import { invite_list } from './invites/invite_list.ts'
@@ -131,6 +132,7 @@ export const actions = {
   cell_item_delete,
   cell_item_list,
 
+  service_status,
   'rpc.discover': discover,
 }
 

@@ -45,6 +45,7 @@ export type Pool = {
   write(query: Sql): Promise<pg.QueryResult>
   /** One short statement that can only read, on a shared connection. */
   point<T>(query: Sql): Promise<T[]>
+  load(): { open: number; idle: number; waiting: number }
   onError: DatabaseOptions['onError']
   close(): Promise<void>
 }
@@ -130,6 +131,7 @@ export function openPool(options: DatabaseOptions): Pool {
     read,
     write,
     point: reader.point,
+    load: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     onError,
     close: async () => {
       await Promise.all([pool.end(), reader.close()])
