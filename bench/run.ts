@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { keptCookieKeys } from '../src/auth/cookie-keys-file.ts'
+import { keptKeys } from '../src/auth/kept-keys.ts'
 import { createPasswords } from '../src/auth/password.ts'
 import { connectionTo } from '../src/embedded/postgres-process.ts'
 import { cpuOf } from './cpu.ts'
@@ -179,7 +179,7 @@ async function setUp(password: string) {
   const passwords = createPasswords(hashing)
   await generateWorld(client, { cells, passwordHash: await passwords.hash(password) })
   const indexes = Array.from({ length: Number(flags.sessions) }, (_, index) => index)
-  const keys = await keptCookieKeys(dataDir)
+  const keys = await keptKeys(dataDir, 'cookie_keys')
   const cookies = await openSessions(client, indexes, { keys })
   // These accounts do not log in, so the cap does not end their sessions.
   const others = Array.from({ length: bystanderCount }, (_, index) => indexes.length + index)

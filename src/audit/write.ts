@@ -17,10 +17,14 @@ type Answer = readonly unknown[] | Error
  * the loss is logged and counted.
  */
 export type AuditWriter = {
+  /** The expression that writes `rows` and returns what `settle` takes as `report`. */
+  expression(rows: readonly AuditRow[], caller?: Pair): Sql
   /** The statement that writes `rows`; it is pipelined with the mutation's COMMIT. */
   statement(rows: readonly AuditRow[], caller?: Pair): Sql | undefined
   /** Handles the result of that statement. */
   settle(answer: Answer, rows: readonly AuditRow[]): void
+  /** True if the database function failed, and not the statement around it. */
+  isToBlame(error: unknown): boolean
   /** Writes the rows of a refused or rolled-back mutation, in order and outside any transaction; never throws. */
   failure(rows: AuditRow | readonly AuditRow[], caller?: Pair): Promise<void>
   /** Stores the count of lost rows if an earlier attempt failed. */
@@ -59,13 +63,14 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
     if (flaw !== undefined) flawed(row.event_type, flaw)
     return text
   }
-  const statement: AuditWriter['statement'] = (rows, caller) => {
-    if (rows.length === 0) return undefined
+  const expression: AuditWriter['expression'] = (rows, caller) => {
     const entries = sql`${`[${rows.map(toJson).join(',')}]`}::json`
     return rows.some((row) => isUnpaired(row, caller))
-      ? sql`select audit_write_paired(${entries}) as report`
-      : sql`select audit_write(${entries}) as report`
+      ? sql`audit_write_paired(${entries})`
+      : sql`audit_write(${entries})`
   }
+  const statement: AuditWriter['statement'] = (rows, caller) =>
+    rows.length === 0 ? undefined : sql`select ${expression(rows, caller)} as report`
   const settle: AuditWriter['settle'] = (answer, rows) => {
     if (answer instanceof Error) return lose(rows, answer.message, answer)
     const { report } = (answer[0] ?? {}) as { report?: string | null }
@@ -82,7 +87,13 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
       settle(error as Error, rows)
     }
   }
-  return Object.assign(counts, { statement, settle, failure, flush: losses.flush })
+  return Object.assign(counts, { expression, statement, settle, isToBlame, failure, flush: losses.flush })
+}
+
+/** PostgreSQL names the function in the message if it is missing or forbidden, else in the context. */
+function isToBlame(error: unknown): boolean {
+  const { message, where } = error as { message?: string; where?: string }
+  return /\baudit_write/.test(`${message} ${where}`)
 }
 
 /** True if a row names an actor other than the caller: its account has not been verified. */

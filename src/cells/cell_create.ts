@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
-import { type Queryable, sql } from '../db/db.ts'
+import type { Work } from '../core/mutate.ts'
+import { sql } from '../db/db.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { holdsAdmin } from '../roles/grants.ts'
 import { me } from './access.ts'
@@ -34,7 +36,7 @@ export const cell_create = mutation({
   ],
   async handler(
     { data: sent, kind = null, visibility, path = null },
-    { app, account, actor, role_grants, db, audit, fail },
+    { app, account, actor, role_grants, db, single, fail },
   ) {
     app.disk.admit()
     const is_admin = holdsAdmin(role_grants)
@@ -47,7 +49,7 @@ export const cell_create = mutation({
     if (!(await mayCreate(app, caller, wanted))) throw fail('cell_create_forbidden')
     const quota = is_admin ? noQuota : quotaOf(app.config)
     const cell = await insertCell(
-      db,
+      { db, single },
       actor.id,
       { kind, visibility, path, data },
       {
@@ -57,7 +59,6 @@ export const cell_create = mutation({
       },
     )
     if (!cell) throw fail('cell_path_admin_only')
-    audit('cell_create', { cell_id: cell.id })
     return { cell }
   },
 })
@@ -66,25 +67,28 @@ type NewCell = { kind: string | null; visibility: string; path: string | null; d
 
 /** Undefined if a path is given and the actor is not an admin when the statement runs. */
 async function insertCell(
-  db: Queryable,
+  { db, single }: Pick<Work, 'db' | 'single'>,
   actor_id: string,
   cell: NewCell,
   counting: Omit<Write, 'amount'>,
 ): Promise<Cell | undefined> {
   const { kind, visibility, path, data } = cell
   const bytes = compactBytes(data)
-  const values = sql`${kind}::text, ${visibility}::text, ${path}::text, ${JSON.stringify(data)}::jsonb,
+  const id = randomUUID()
+  const values = sql`${id}::uuid, ${kind}::text, ${visibility}::text, ${path}::text, ${JSON.stringify(data)}::jsonb,
     ${bytes}::int, ${actor_id}::uuid`
   const write = { ...counting, amount: { cells: 1, bytes } }
   try {
     return await storeWithin(db, write, cellsUnderWay, (way) =>
-      db.first<Cell>(sql`
-        with ${path === null ? sql.empty : sql`${me(actor_id)},`} ${room(write, way)}, written as (
-          insert into cell as c (kind, visibility, path, data, data_bytes, created_by)
+      single<Cell>(
+        sql`${path === null ? sql.empty : sql`${me(actor_id)},`} ${room(write, way)}, written as (
+          insert into cell as c (id, kind, visibility, path, data, data_bytes, created_by)
           select ${values} from room ${path === null ? sql.empty : sql`, me where me.is_admin`}
           returning ${cellColumns}
-        ), ${counted(write, way)}
-        select ${cellColumns} from written c`),
+        ), ${counted(write, way)}`,
+        'written',
+        (audit) => audit('cell_create', { cell_id: id }),
+      ),
     )
   } catch (error) {
     throw cellWriteError(error, 'data')

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { MutationContext, QueryContext } from '../core/action.ts'
 import type { Method, OutputOf } from '../core/method.ts'
+import { singleWithin } from '../core/single.ts'
 import type { JoinedRead, Queryable, ReadOnly, Sql } from '../db/db.ts'
 import { sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
@@ -62,6 +63,8 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
     const inner = {
       ...context,
       fail: refusal,
+      // The handler goes on, so it must not be committed here.
+      single: singleWithin(db as Queryable, (context as unknown as CellWriter).audit),
       db: 'joined' in db ? db : { ...db, joined: alone(db) },
     } as never
     const refined = action.refine ? action.refine(parsed.data as never, inner) : parsed.data

@@ -105,11 +105,11 @@ it.each<[string, () => Step[] | Promise<Step[]>]>([
     },
   ],
   [
-    'cell_create is one and the audit rows',
+    'cell_create is one with its audit rows',
     () => [
-      ['ok csA', () => ada.cell_create({ data: {} })],
-      ['ok csA', () => root.cell_create({ data: {}, path: 'made' })],
-      ['cell_path_taken cs', () => root.cell_create({ data: {}, path: 'made' })],
+      ['ok cA', () => ada.cell_create({ data: {} })],
+      ['ok cA', () => root.cell_create({ data: {}, path: 'made' })],
+      ['cell_path_taken cA', () => root.cell_create({ data: {}, path: 'made' })],
       ['cell_path_admin_only c', () => ada.cell_create({ data: {}, path: 'x' })],
       ['cell_kind_in_data c', () => ada.cell_create({ data: { kind: 1 } })],
     ],

@@ -14,6 +14,12 @@ beforeEach(async () => {
 })
 
 const keep = async ({ db }: LabContext) => db.run(write('kept'))
+const keepAlone = async ({ single }: LabContext) =>
+  single(sql`kept as (${write('kept')} returning text)`, 'kept', () => {})
+const ways = [
+  ['in a transaction', keep],
+  ['as one statement', keepAlone],
+] as const
 const kept = { status: 200, reason: 'ok', notes: ['kept'], effects: ['effect'] }
 
 /** The losses since then, as the counters, the log and the database say. */
@@ -59,21 +65,24 @@ const oneLost = (cause: string) => ({
 })
 
 describe('while another session holds a lock on the audit log', () => {
-  it('a mutation commits after a short wait; what is lost is logged, counted and stored', async () => {
-    const other = await rival(lab.test.databaseUrl)
-    await other.begin('lock table audit_log in access exclusive mode')
-    const since = losses()
-    expect(await lab.answer(keep)).toEqual({ status: 200, reason: 'ok' })
-    expect(await since()).toMatchObject(oneLost('55P03'))
-    await other.commit()
-    await other.close()
-    expect([await lab.notes(), lab.effects, lab.runs, await lab.audited()]).toEqual([
-      ['kept'],
-      ['effect'],
-      1,
-      [],
-    ])
-  })
+  it.each(ways)(
+    'a mutation commits %s after a short wait; a loss is logged, counted, stored',
+    async (_way, keep) => {
+      const other = await rival(lab.test.databaseUrl)
+      await other.begin('lock table audit_log in access exclusive mode')
+      const since = losses()
+      expect(await lab.answer(keep)).toEqual({ status: 200, reason: 'ok' })
+      expect(await since()).toMatchObject(oneLost('55P03'))
+      await other.commit()
+      await other.close()
+      expect([await lab.notes(), lab.effects, lab.runs, await lab.audited()]).toEqual([
+        ['kept'],
+        ['effect'],
+        1,
+        [],
+      ])
+    },
+  )
 
   it('a refusal and a failure give their usual answers', async () => {
     const other = await rival(lab.test.databaseUrl)
@@ -101,14 +110,15 @@ describe('where the function that writes is', () => {
     create function audit_write(entries json) returns text language plpgsql as $$ begin ${body} end $$`
   const undo = 'drop function if exists audit_write(json)'
 
-  it.each([
+  const damages = [
     ['missing', away, 'does not exist'],
     ['broken', replaced(`raise exception 'broken by hand';`), 'broken by hand'],
     ['cancelled', replaced(`raise exception using errcode = 'query_canceled';`), 'timeout'],
     ['in conflict', replaced(`raise exception 'again' using errcode = '40001';`), 'again'],
-  ])(
-    '%s, a mutation commits: run once more at first, then at once, and whole when it is back',
-    async (_what, damage, cause) => {
+  ] as const
+  it.each(damages.flatMap((damage) => ways.map((way) => [...damage, ...way] as const)))(
+    '%s, a mutation commits: run once more at first, then at once, and whole when it is back (%s, %s, %s)',
+    async (_what, damage, cause, _way, keep) => {
       await lab.admin.query(damage)
       let since = losses()
       expect(await lab.outcome(keep)).toEqual({ ...kept, audit: [], runs: 2 })
@@ -128,15 +138,18 @@ describe('where the function that writes is', () => {
     },
   )
 
-  it('missing, each of many mutations at once commits its own work once', async () => {
-    await lab.admin.query(away)
-    const since = losses()
-    const all = await Promise.all(Array.from({ length: 8 }, () => lab.answer(keep)))
-    await lab.admin.query(back)
-    expect(all).toEqual(all.map(() => ({ status: 200, reason: 'ok' })))
-    expect([(await lab.notes()).length, lab.effects.length]).toEqual([8, 8])
-    expect(await since()).toMatchObject({ failures: 8, lost: 8, stored: [{ lost_rows: 8 }] })
-  })
+  it.each(ways)(
+    'missing, each of many mutations at once commits its own work once, %s',
+    async (_way, keep) => {
+      await lab.admin.query(away)
+      const since = losses()
+      const all = await Promise.all(Array.from({ length: 8 }, () => lab.answer(keep)))
+      await lab.admin.query(back)
+      expect(all).toEqual(all.map(() => ({ status: 200, reason: 'ok' })))
+      expect([(await lab.notes()).length, lab.effects.length]).toEqual([8, 8])
+      expect(await since()).toMatchObject({ failures: 8, lost: 8, stored: [{ lost_rows: 8 }] })
+    },
+  )
 
   it('missing, a mutation that cannot commit for another reason does not, and is not run again for it', async () => {
     await lab.outcome(keep)

@@ -5,6 +5,7 @@ import type { AttemptMetadata, EventType } from '../events.ts'
 import type { Notification, Notify } from '../notifications.ts'
 import { closingsOf } from '../realtime/committed.ts'
 import type { App } from './app.ts'
+import { type Single, singleOf } from './single.ts'
 
 /** Builds a refusal with one of the reasons that a declaration lists: `throw fail('cell_not_found')`. */
 export type Fail<E extends Reason> = (reason: E, extra?: Record<string, unknown>) => ServiceError
@@ -13,6 +14,7 @@ export type Fail<E extends Reason> = (reason: E, extra?: Record<string, unknown>
 export type Work = {
   db: Queryable
   audit: Audit
+  single: Single
   /** Sends a notification to the sockets of an account, on every node, after the commit. */
   notify: Notify
   /** Runs after a successful commit; a failing effect does not stop the others. Dropped on rollback. */
@@ -65,11 +67,15 @@ export async function mutate<T>(
   const { subject, isCaller, snapshot } = mutator
   const caller = isCaller ? subject : undefined
   let rows: AuditRow[] = []
+  let isCommitted = false
   try {
     const outcome = await app.db.transaction(
       async (tx) => {
         // The transaction is retried after a conflict; drop the rows of the attempt that was rolled back.
         rows = []
+        tx.afterCommit(() => {
+          isCommitted = true
+        })
         return await run(app, tx, { rows, ...mutator, caller }, work)
       },
       { snapshot },
@@ -77,7 +83,7 @@ export async function mutate<T>(
     if ('refused' in outcome) throw outcome.refused
     return outcome.result
   } catch (error) {
-    const left = rowsLeft(error, event, rows, mutator)
+    const left = isCommitted ? [] : rowsLeft(error, event, rows, mutator)
     if (left.length > 0) await app.audit.failure(left, caller)
     throw error
   }
@@ -94,9 +100,14 @@ async function run<T>(
 ): Promise<{ result: T } | { refused: ServiceError }> {
   const notifications: Notification[] = []
   let toActors: [actor_id: string, Notification][] | undefined
-  const audit: Audit = (event_type, metadata, own) => {
-    rows.push({ event_type, outcome: 'success', ...subjectOf(subject, own), metadata })
-  }
+  const recordIn =
+    (rows: AuditRow[]): Audit =>
+    (event_type, metadata, own) => {
+      if (tx.isCommitted) throw new Error('The mutation is committed: record its audit rows in `single`.')
+      rows.push({ event_type, outcome: 'success', ...subjectOf(subject, own), metadata })
+    }
+  const audit = recordIn(rows)
+  const single = singleOf(app, tx, { rows, caller, recordIn })
   const notify: Notify = (to, method, params) => {
     const checked = app.registry.notifications.sendable(method, params) as typeof params
     const one = { account_id: typeof to === 'string' ? to : '', method, params: checked }
@@ -115,18 +126,18 @@ async function run<T>(
   })
   let outcome: { result: T } | { refused: ServiceError }
   try {
-    outcome = { result: await work({ db: tx, audit, notify, afterCommit: tx.afterCommit }) }
+    outcome = { result: await work({ db: tx, audit, single, notify, afterCommit: tx.afterCommit }) }
   } catch (error) {
     if (!(error instanceof ServiceError) || !error.commits) throw error
     outcome = { refused: error }
   }
-  if (toActors) await addressAccounts(tx, toActors, notifications)
+  if (toActors) await addressAccounts(tx.isCommitted ? app.db.readOnly : tx, toActors, notifications)
   return outcome
 }
 
 /** Sockets are of accounts, so a notification to an actor goes to its account; without one it is dropped. */
 async function addressAccounts(
-  db: Queryable,
+  db: Pick<Queryable, 'rows'>,
   toActors: readonly (readonly [actor_id: string, Notification])[],
   notifications: Notification[],
 ): Promise<void> {
@@ -151,10 +162,9 @@ function rowsLeft(
   rows: readonly AuditRow[],
   { subject, via }: Mutator,
 ): AuditRow[] {
-  const { commits, outcome, failureRow } =
-    error instanceof ServiceError ? error : ({} as Partial<ServiceError>)
-  // The rows are committed already, or may be.
-  if (commits || outcome === 'unknown') return []
+  const { outcome, failureRow } = error instanceof ServiceError ? error : ({} as Partial<ServiceError>)
+  // The rows may be committed.
+  if (outcome === 'unknown') return []
   // No connection was free, so nothing was attempted; waiting for one again would only delay the answer.
   if (outcome === 'never_began' && rows.length === 0) return []
   const left = rows.map((row): AuditRow => ({ ...row, outcome: 'failure' }))

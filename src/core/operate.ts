@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
 import { mutate, subjectOf, type Work } from './mutate.ts'
+import { singleWithin } from './single.ts'
 
 /**
  * Who acts when there is no request: an operator command, or a library call of the consumer, which may name the
@@ -50,7 +51,7 @@ export async function joined<T>(
   const { db, notify, afterCommit } = within
   const audit: Audit = (type, metadata, own) => within.audit(type, metadata, subjectOf(subject, own))
   try {
-    return await work({ db, audit, notify, afterCommit })
+    return await work({ db, audit, single: singleWithin(db, audit), notify, afterCommit })
   } catch (error) {
     // The outer transaction writes the row of this refusal, and would put its own caller there.
     if (error instanceof ServiceError && error.failureRow)

@@ -69,5 +69,5 @@ async function exclusively<T>(pool: Pool, name: string, work: () => Promise<T>):
 export type { Connection } from './connection.ts'
 export type { JoinedRead } from './point.ts'
 export { type DatabaseOptions, planning, type Queryable } from './pool.ts'
-export type { Transaction } from './transaction.ts'
+export { LastFailed, type Transaction } from './transaction.ts'
 export { type Sql, sql }

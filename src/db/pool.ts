@@ -2,9 +2,8 @@ import type { Socket } from 'node:net'
 import pg from 'pg'
 import { refusal } from '../errors.ts'
 import { type Connection, clientConfig } from './connection.ts'
-import { databaseRefusal, explainReadOnly, refused, withCause } from './failure.ts'
+import { databaseRefusal, explainReadOnly, refused, withCause, writeRefused } from './failure.ts'
 import { pipelinedReader } from './point.ts'
-
 import { compile, isWornOut, noteOpened, type Sql, timeTypes } from './sql.ts'
 
 /** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
@@ -32,13 +31,15 @@ export type DatabaseOptions = {
   onStatement?: (text: string) => void
 }
 
-/** The connections of one process. Each is read-only except within a transaction or a writing statement. */
+/** The connections of one process. On each a statement that is declared as reading, and only that, is read-only. */
 export type Pool = {
   /** Rejects with `service_unavailable`. */
   connect(): Promise<pg.PoolClient>
   /** A connection that has just answered, at the cost of a round trip. */
   connectAlive(): Promise<pg.PoolClient>
   send(client: pg.PoolClient, query: Sql): Promise<pg.QueryResult>
+  /** One statement as a writing transaction of its own; rejects with the error of the driver as it is. */
+  sendAlone(client: pg.PoolClient, query: Sql): Promise<pg.QueryResult>
   /** One statement that can only read. */
   read(query: Sql): Promise<pg.QueryResult>
   /** One statement that may write. */
@@ -103,31 +104,42 @@ export function openPool(options: DatabaseOptions): Pool {
   }
   const read = async (query: Sql): Promise<pg.QueryResult> => {
     const client = await connect()
+    const closed = setReadOnly(client, 'on')
     try {
       const answer = await send(client, query)
-      client.release(isWornOut(client))
+      client.release((await closed) instanceof Error || isWornOut(client))
       return answer
     } catch (error) {
-      client.release(isLost(error))
+      client.release(isLost(error) || (await closed) instanceof Error)
       return explainReadOnly(error)
     }
   }
-  // Not as a transaction, since some statements cannot run in one. All three take one round trip.
+  const sendAlone: Pool['sendAlone'] = async (client, query) => {
+    // If this fails, so does the statement.
+    void setReadOnly(client, 'off')
+    try {
+      return await client.query(compiled(query))
+    } finally {
+      receiving.done(client)
+    }
+  }
   const write = async (query: Sql): Promise<pg.QueryResult> => {
     const client = await connect()
-    const [, answer, closed] = await Promise.allSettled([
-      client.query('set default_transaction_read_only = off'),
-      send(client, query),
-      client.query('set default_transaction_read_only = on'),
-    ])
-    client.release(closed.status === 'rejected' || isWornOut(client))
-    if (answer.status === 'rejected') throw answer.reason
-    return answer.value
+    try {
+      const answer = await sendAlone(client, query)
+      client.release(isWornOut(client))
+      return answer
+    } catch (error) {
+      const known = writeRefused(error)
+      client.release(isLost(known))
+      throw known
+    }
   }
   return {
     connect,
     connectAlive,
     send,
+    sendAlone,
     read,
     write,
     point: reader.point,
@@ -137,6 +149,17 @@ export function openPool(options: DatabaseOptions): Pool {
       await Promise.all([pool.end(), reader.close()])
     },
   }
+}
+
+/** Connections whose last statement of their own was a writing one. */
+const writable = new WeakSet<pg.PoolClient>()
+
+/** Is not awaited, so that it goes out with the statement behind it; often there is nothing to do. */
+function setReadOnly(client: pg.PoolClient, to: 'on' | 'off'): Promise<unknown> | undefined {
+  if (writable.has(client) === (to === 'off')) return undefined
+  if (to === 'off') writable.add(client)
+  else writable.delete(client)
+  return client.query(`set default_transaction_read_only = ${to}`).catch((error) => error)
 }
 
 const settingsOf = ({ connection, statementTimeoutMs }: DatabaseOptions): pg.ClientConfig => ({

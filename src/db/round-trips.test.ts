@@ -64,6 +64,13 @@ it('a transaction takes one for each statement of its work, and one for its last
   expect(trips).toBe(2)
 })
 
+it('a transaction that is one statement takes one', async () => {
+  await db.transaction(async (tx) => {
+    await tx.alone(sql`${insert} returning text`, () => false)
+  })
+  expect(trips).toBe(1)
+})
+
 it('after a failed last statement it takes one more, until one succeeds', async () => {
   await mutate('missing()')
   trips = 0
@@ -72,5 +79,5 @@ it('after a failed last statement it takes one more, until one succeeds', async 
   await mutate('null')
   expect(trips).toBe(5)
   const rows = await db.readOnly.first<{ n: number }>(sql`select count(*)::int as n from note`)
-  expect(rows).toEqual({ n: 5 })
+  expect(rows).toEqual({ n: 6 })
 })

@@ -2,7 +2,16 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { refusal, ServiceError } from '../errors.ts'
-import { databaseRefusal, isConflict, isInAborted, isUnsent, withCause, withoutValues } from './failure.ts'
+import {
+  databaseRefusal,
+  isConflict,
+  isInAborted,
+  isUnsent,
+  refused,
+  takesNoWrites,
+  withCause,
+  withoutValues,
+} from './failure.ts'
 import { type Pool, type Queryable, queryable, transactionLimitMs } from './pool.ts'
 import { isWornOut, type Sql } from './sql.ts'
 
@@ -10,6 +19,15 @@ import { isWornOut, type Sql } from './sql.ts'
 const conflictPauseMs = 10
 
 export interface Transaction extends Queryable {
+  /** False once a statement was sent, for a snapshot, and after a last statement that failed. */
+  readonly mayBeAlone: boolean
+  /** True after `alone` has committed. */
+  readonly isCommitted: boolean
+  /**
+   * The whole transaction as one statement, which includes the last one: committed if it returns a row. Rejects
+   * with `LastFailed`, and nothing is written, if `isOfLast` says that the last one is to blame.
+   */
+  alone<T>(query: Sql, isOfLast: (error: unknown) => boolean): Promise<T | undefined>
   /**
    * One last statement, for audit rows, sent together with COMMIT. After the commit `settled` gets its rows or
    * its error; a failure undoes the statement, never the transaction.
@@ -41,8 +59,10 @@ export function createTransactions(pool: Pool) {
     let isCareful = isLastFailing
     for (let isRepeat = false; ; ) {
       try {
-        return await attempt(pool, work, level, isCareful ? carefully : withCommit)
+        const how = { level, isCareful, sendLast: isCareful ? carefully : withCommit }
+        return await attempt(pool, work, how)
       } catch (error) {
+        if (error instanceof FailedAfterCommit) throw error.cause
         if (error instanceof LastFailed) {
           isLastFailing = true
           isCareful = true
@@ -89,23 +109,41 @@ const rowsOf = ({ rows }: pg.QueryResult): Answer => rows
 const asError = (error: unknown): Error => error as Error
 
 /** The last statement failed and took the transaction with it. */
-class LastFailed extends Error {
+export class LastFailed extends Error {
   constructor(cause: Error) {
     super('The last statement of a transaction failed', { cause })
   }
 }
 
+/** The work failed after it was committed as one statement; it must not run again. */
+class FailedAfterCommit extends Error {
+  constructor(cause: unknown) {
+    super('The work failed after its commit', { cause })
+  }
+}
+
+type How = { level: string; isCareful: boolean; sendLast: SendLast }
+
 /** Runs the work in a transaction, commits it, then runs the effects. */
-async function attempt<T>(pool: Pool, work: Work<T>, level: string, sendLast: SendLast): Promise<T> {
-  const held = await hold(pool)
+async function attempt<T>(pool: Pool, work: Work<T>, { level, isCareful, sendLast }: How): Promise<T> {
+  const held = await hold(pool, level)
   const { client } = held
   const effects: Effect[] = []
   let last: Last | undefined
   const tx: Transaction = {
     ...queryable(async (query) => {
       if (held.isOverdue()) throw refusal('timeout')
+      if (held.isCommitted) throw new Error('The transaction is committed: its only statement has run.')
+      begin(held)
       return await pool.send(client, query)
     }),
+    get mayBeAlone() {
+      return !isCareful && level === 'read committed' && !held.isUsed
+    },
+    get isCommitted() {
+      return held.isCommitted
+    },
+    alone: (query, isOfLast) => alone(pool, held, query, isOfLast),
     beforeCommit: (...given) => {
       last = given
     },
@@ -113,21 +151,40 @@ async function attempt<T>(pool: Pool, work: Work<T>, level: string, sendLast: Se
       effects.push(effect)
     },
   }
-  const [result, statement] = await run(held, level, async () => {
-    const result = await work(tx)
-    return [result, last?.[0]()] as const
-  })
-  const sent = statement && sendLast(client, statement)
-  const answer = await commit(held, sent instanceof Promise ? await sent : sent)
-  if (answer) last?.[1](answer)
-  for (const effect of effects) await runEffect(pool, effect)
-  return result
+  try {
+    const [result, statement] = await run(held, async () => {
+      const result = await work(tx)
+      const statement = held.isCommitted ? undefined : last?.[0]()
+      if (statement) begin(held)
+      return [result, statement] as const
+    })
+    const sent = statement && sendLast(client, statement)
+    const answer = await commit(held, sent instanceof Promise ? await sent : sent)
+    if (answer) last?.[1](answer)
+    for (const effect of effects) await runEffect(pool, effect)
+    return result
+  } catch (error) {
+    if (!held.isCommitted) throw error
+    for (const effect of effects) await runEffect(pool, effect)
+    throw new FailedAfterCommit(error)
+  }
 }
 
-type Held = { client: pg.PoolClient; isOverdue(): boolean; release(isBroken: boolean): void }
+type Held = {
+  client: pg.PoolClient
+  level: string
+  /** A statement was sent. */
+  isUsed: boolean
+  /** The error of BEGIN, if any; undefined if it was not sent. */
+  begun?: Promise<unknown>
+  /** The only statement has committed. */
+  isCommitted: boolean
+  isOverdue(): boolean
+  release(isBroken: boolean): void
+}
 
 /** Takes a connection for as long as a transaction may live; after that the connection is destroyed. */
-async function hold(pool: Pool): Promise<Held> {
+async function hold(pool: Pool, level: string): Promise<Held> {
   const client = await pool.connect().catch((error) => {
     throw withOutcome(error, 'never_began')
   })
@@ -138,6 +195,9 @@ async function hold(pool: Pool): Promise<Held> {
   }, transactionLimitMs)
   return {
     client,
+    level,
+    isUsed: false,
+    isCommitted: false,
     isOverdue: () => overdue,
     release: (isBroken) => {
       clearTimeout(timer)
@@ -146,29 +206,54 @@ async function hold(pool: Pool): Promise<Held> {
   }
 }
 
-/** Runs BEGIN and the work; if either fails, rolls back and releases the connection. */
-async function run<R>(
-  { client, isOverdue, release }: Held,
-  level: string,
-  work: () => Promise<R>,
-): Promise<R> {
-  // Not awaited, so that BEGIN goes out with the first statement; its failure is checked below.
-  const begun = client.query(`begin isolation level ${level} read write`).catch(asError)
+/** Is not awaited, so that it goes out with the first statement; `run` checks for its failure. */
+function begin(held: Held): void {
+  held.isUsed = true
+  held.begun ??= held.client.query(`begin isolation level ${held.level} read write`).catch(asError)
+}
+
+async function alone<T>(
+  pool: Pool,
+  held: Held,
+  query: Sql,
+  isOfLast: (error: unknown) => boolean,
+): Promise<T | undefined> {
+  held.isUsed = true
+  try {
+    const { rows } = await pool.sendAlone(held.client, query)
+    held.isCommitted = rows.length > 0
+    return rows[0] as T | undefined
+  } catch (error) {
+    if (isOfLast(error)) throw new LastFailed(error as Error)
+    const known = refused(error)
+    const isLost = known instanceof ServiceError && known.data.reason === 'service_unavailable'
+    throw (isLost && !isUnsent(error)) || held.isOverdue() ? withOutcome(known, 'unknown') : known
+  }
+}
+
+/** Runs the work; if it or BEGIN fails, rolls back and releases the connection. */
+async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
+  const { client, isOverdue, release } = held
   const own = { isOpen: true }
   try {
     const result = await enclosing.run(own, work)
-    const failed = await begun
+    const failed = await held.begun
     if (failed instanceof Error) throw databaseRefusal(failed) ?? failed
     return result
   } catch (error) {
+    const isReplaced = takesNoWrites(error) || takesNoWrites(await held.begun)
     const isBroken =
       isOverdue() ||
-      (await client.query('rollback').then(
-        () => false,
-        () => true,
-      ))
+      isReplaced ||
+      (held.isUsed &&
+        (await client.query('rollback').then(
+          () => false,
+          () => true,
+        )))
     release(isBroken)
-    throw isOverdue() ? withCause(refusal('timeout'), error) : error
+    if (isReplaced) throw withCause(refusal('service_unavailable'), error)
+    const isUnknown = error instanceof ServiceError && error.outcome === 'unknown'
+    throw isOverdue() && !isUnknown ? withCause(refusal('timeout'), error) : error
   } finally {
     own.isOpen = false
   }
@@ -176,9 +261,10 @@ async function run<R>(
 
 /** Commits, and resolves to what the last statement answered. */
 async function commit(
-  { client, isOverdue, release }: Held,
+  { client, begun, isOverdue, release }: Held,
   sent: Sent | undefined,
 ): Promise<Answer | undefined> {
+  if (begun === undefined) return release(false) as undefined
   try {
     const ended = await client.query('commit')
     const answer = await sent?.answer
@@ -206,6 +292,8 @@ async function runEffect(pool: Pool, effect: Effect): Promise<void> {
 }
 
 function withOutcome(error: unknown, outcome: NonNullable<ServiceError['outcome']>): unknown {
-  if (error instanceof ServiceError) error.outcome = outcome
+  if (!(error instanceof ServiceError)) return error
+  error.outcome = outcome
+  if (outcome === 'unknown') error.data.outcome = outcome
   return error
 }

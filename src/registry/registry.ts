@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { OidcProvider } from '../config/oidc.ts'
 import { catalogue, StartError } from '../errors.ts'
 import { meant } from '../wire/closest.ts'
 import type { ReasonSpec } from '../wire/consumer.ts'
@@ -61,6 +62,8 @@ export type Registry = {
   readonly selfService: ReadonlySet<string> | undefined
   readonly events: EventTypes
   readonly notifications: NotificationTypes
+  /** The providers that people may sign in with, by id. */
+  readonly providers: ReadonlyMap<string, OidcProvider>
   /** The consumer's own reasons. */
   readonly reasons: ReadonlyMap<string, ReasonSpec>
 }
@@ -83,7 +86,9 @@ const builtinRoles: readonly RoleSpec[] = [
 const builtinPaths = ['admin', 'self_service', 'system', 'bootstrap']
 const builtinCredentialTypes = ['session', 'api_token', 'daemon_token']
 
-export function createRegistry(options: RegistryOptions): Registry {
+export function createRegistry(
+  options: RegistryOptions & { readonly oidc?: readonly OidcProvider[] },
+): Registry {
   const scopeKinds = namedRegistry('scope kind', [], options.scope_kinds ?? [])
   const credentialTypes = namedRegistry(
     'credential type',
@@ -108,6 +113,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     selfService: options.self_service_roles && selfServiceOf(options.self_service_roles, roles),
     events: createEventTypes(options.audit_events ?? {}),
     notifications: createNotificationTypes(options.notifications ?? {}),
+    providers: new Map(options.oidc?.map((provider) => [provider.id, provider])),
     reasons: createReasons(options.reasons ?? {}),
   }
 }

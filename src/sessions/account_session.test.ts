@@ -21,7 +21,7 @@ const plant = ({ id }: TestAccount, ids: string[], began: number, ends: number) 
 const refused = (status: number, error: object) => ({ status, data: error })
 
 describe('account_session_list', () => {
-  it('shows the unexpired sessions of the own account alone, newest first, with exactly five keys', async () => {
+  it('shows the unexpired sessions of the own account alone, newest first, with exactly its keys', async () => {
     const [ada, bob] = [await test.account(), await test.account()]
     await plant(ada, ['a'.repeat(64)], -60, 60)
     await plant(ada, ['b'.repeat(64)], -120, 0)
@@ -43,6 +43,9 @@ describe('account_session_list', () => {
         created_at: timestamp,
         expires_at: timestamp,
         current: session.id === sessionIn(ada.cookie),
+        authenticated_at: timestamp,
+        methods: session.id === sessionIn(ada.cookie) ? ['library'] : [],
+        strong: false,
       })
   })
 

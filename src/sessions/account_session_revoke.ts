@@ -6,6 +6,7 @@ import { sql } from '../db/db.ts'
 export const account_session_revoke = mutation({
   doc: 'End one session of the caller’s account. `revoked` is false for an expired or unknown session, or one of another account.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
+  before_enrolment: true,
   event: 'session_revoke',
   input: z.strictObject({ session_id: SessionId }),
   output: z.object({ ok: z.literal(true), revoked: z.boolean() }),

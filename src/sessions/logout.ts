@@ -9,14 +9,18 @@ export const logout = route({
   path: '/logout',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   alwaysClears: true,
+  before_enrolment: true,
   output: z.object({ ok: z.literal(true), username: z.string() }),
   async handler(_input, { app, account, credential, ip }) {
     const session_id = credential.id as string
     const subject = { ...callerSubject({ account }, ip), target_account_id: account.id }
-    await mutate(app, 'logout', { subject }, async ({ db, audit }) => {
-      const ended = await db.run(sql`
-        delete from auth_session where id = ${session_id} and account_id = ${account.id}::uuid`)
-      if (ended > 0) audit('logout', { session_id })
+    await mutate(app, 'logout', { subject }, async ({ single }) => {
+      await single(
+        sql`ended as (
+          delete from auth_session where id = ${session_id} and account_id = ${account.id}::uuid returning id)`,
+        'ended',
+        (audit) => audit('logout', { session_id }),
+      )
     })
     return { body: { ok: true as const, username: account.username }, cookie: app.sessionCookie.clear() }
   },
