@@ -210,6 +210,7 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   const [from, to] = ['2026-01-02T09:00:00.000Z', '2026-01-02T10:00:00.000Z']
   await call.rpc('audit_log_activity', { from, to, bucket_s: 1800 })
   await call.rpc('audit_log_role_grant_history', { limit: 1 })
+  await call.rpc('account_delete_preview', { account_id: grace_id })
   await call.rpc('account_delete', { account_id: grace_id })
   await call.rpc('account_undelete', { account_id: grace_id })
   call.headers = { 'x-daemon-token': daemonToken }
@@ -324,11 +325,14 @@ async function cells(call: Recorder, ada: Cookie, actor_id: string): Promise<voi
   const shared = { cell_id: cell.id, level: 'viewer', principal: { kind: 'actor', actor_id } }
   const { grant } = await call.rpc('cell_grant_create', shared)
   await call.rpc('cell_grant_list', { cell_id: cell.id })
+  await call.rpc('cell_access_explain', { cell_id: cell.id, actor_id })
   await call.rpc('cell_grant_revoke', { grant_id: grant.id })
+  await call.rpc('cell_clone_preview', { source_id: cell.id, deep: true })
   await call.rpc('cell_clone', { source_id: cell.id, with_data_patch: { label: 'Welcome, copied' } })
   await call.rpc('cell_audit_list', { cell_id: cell.id })
   await call.rpc('cell_field_delete', { source_id: cell.id, name: 'next_page' })
   await call.rpc('cell_item_delete', { parent_id: cell.id, position: 'a1' })
+  await call.rpc('cell_delete_preview', { cell_id: other.id })
   await call.rpc('cell_delete', { cell_id: other.id })
 }
 

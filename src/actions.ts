@@ -1,4 +1,5 @@
 import { account_delete } from './accounts/account_delete.ts'
+import { account_delete_preview } from './accounts/account_delete_preview.ts'
 import { account_purge } from './accounts/account_purge.ts'
 import { account_undelete } from './accounts/account_undelete.ts'
 import { account_username_change } from './accounts/account_username_change.ts'
@@ -15,9 +16,11 @@ import { audit_log_role_grant_history } from './audit-log/audit_log_role_grant_h
 import { cell_audit_list } from './cells/cell_audit_list.ts'
 import { cell_create } from './cells/cell_create.ts'
 import { cell_delete } from './cells/cell_delete.ts'
+import { cell_delete_preview } from './cells/cell_delete_preview.ts'
 import { cell_get } from './cells/cell_get.ts'
 import { cell_update } from './cells/cell_update.ts'
 import { cell_clone } from './cells/clone/cell_clone.ts'
+import { cell_clone_preview } from './cells/clone/cell_clone_preview.ts'
 import { cell_field_delete } from './cells/edges/cell_field_delete.ts'
 import { cell_field_list } from './cells/edges/cell_field_list.ts'
 import { cell_field_set } from './cells/edges/cell_field_set.ts'
@@ -25,6 +28,7 @@ import { cell_item_delete } from './cells/edges/cell_item_delete.ts'
 import { cell_item_insert } from './cells/edges/cell_item_insert.ts'
 import { cell_item_list } from './cells/edges/cell_item_list.ts'
 import { cell_item_move } from './cells/edges/cell_item_move.ts'
+import { cell_access_explain } from './cells/explain/cell_access_explain.ts'
 import { cell_grant_create } from './cells/grants/cell_grant_create.ts'
 import { cell_grant_list } from './cells/grants/cell_grant_list.ts'
 import { cell_grant_revoke } from './cells/grants/cell_grant_revoke.ts'
@@ -87,6 +91,11 @@ export const actions = {
   account_token_create,
   account_token_list,
   account_token_revoke,
+  account_sign_in_get,
+  account_totp_enrol,
+  account_totp_confirm,
+  account_totp_remove,
+  account_recovery_codes_create,
   account_username_change,
   account_link_remove,
   account_email_change,
@@ -95,12 +104,8 @@ export const actions = {
   account_passkey_register_finish,
   account_passkey_rename,
   account_passkey_remove,
-  account_sign_in_get,
-  account_totp_enrol,
-  account_totp_confirm,
-  account_totp_remove,
-  account_recovery_codes_create,
   account_delete,
+  account_delete_preview,
   account_undelete,
   account_purge,
 
@@ -152,11 +157,14 @@ export const actions = {
   cell_list,
   cell_update,
   cell_delete,
+  cell_delete_preview,
   cell_clone,
+  cell_clone_preview,
   cell_grant_create,
   cell_grant_revoke,
   cell_grant_list,
   cell_audit_list,
+  cell_access_explain,
   cell_field_set,
   cell_field_delete,
   cell_field_list,

@@ -272,7 +272,7 @@ export async function composeApp(
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
     deliver: declarations.deliver,
-    oidc: createRelyingParty(registry.providers, config.oidc_redirect_url ?? '', log),
+    oidc: createRelyingParty(config.oidc_redirect_url ?? '', log),
     outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {

@@ -29,6 +29,8 @@ export const words = {
   copy_id: (id: string) => `Copy the id ${id}`,
   request: (id: string) => `Request ${id}`,
   again_in: (seconds: number) => `Again in ${seconds} s`,
+  more_rows: 'Show more',
+  more_of: (n: number, left: number) => `Show ${numbers.format(n)} more of ${numbers.format(left)}`,
   loaded: (n: number) => `${numbers.format(n)} loaded`,
 }
 

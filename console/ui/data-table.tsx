@@ -16,7 +16,7 @@ export type Column<T> = {
 
 type Props<T> = {
   label: string
-  columns: readonly Column<T>[]
+  columns: readonly Column<NoInfer<T>>[]
   rows: readonly T[]
   keyOf(row: T): string
   hasMore?: boolean

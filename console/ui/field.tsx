@@ -77,12 +77,20 @@ export const TextArea = ({
   fault,
   value,
   onInput,
+  mono,
   ...rest
-}: Frame & { value: string; onInput(value: string): void; maxlength?: number; rows?: number }) => (
+}: Frame & {
+  value: string
+  onInput(value: string): void
+  maxlength?: number
+  rows?: number
+  mono?: boolean
+}) => (
   <Framed label={label} hint={hint} fault={fault}>
     {(ids) => (
       <textarea
-        class="input"
+        class={mono ? 'input is-mono' : 'input'}
+        spellcheck={!mono}
         {...rest}
         {...ids}
         value={value}

@@ -7,7 +7,7 @@ export const RowLink = ({ href, children }: { href: string; children: ComponentC
   </a>
 )
 
-export type Tab = { href: string; label: string; count?: number | undefined; isCurrent: boolean }
+export type Tab = { href: string; label: string; count?: number | string | undefined; isCurrent: boolean }
 
 /** Parts of a page, each with an address of its own. */
 export const Tabs = ({ label, tabs }: { label: string; tabs: readonly Tab[] }) => (

@@ -71,11 +71,11 @@ export type Ending = { account_id: string } | { actor_id: string } | { role_gran
 const active = sql`g.scope_id is null and ${activeGrant}`
 
 /**
- * Whether this would end a keeper or the last global admin. The caller holds the guard lock. A keeper grant
+ * Whether this would end a keeper or the last global admin. Whoever ends it holds the guard lock. A keeper grant
  * protects its account even on a removed actor; an admin counts only while its actor and account are live.
  */
 export async function endsAuthority(
-  db: Queryable,
+  db: Pick<Queryable, 'one'>,
   ending: Ending,
 ): Promise<{ keeper: boolean; lastAdmin: boolean }> {
   const within = subject(ending)

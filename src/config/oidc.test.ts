@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { ConfigError, type Environment, parseConfig, resolveOptions } from './config.ts'
 import type { OidcProviderOptions } from './oidc.ts'
@@ -139,4 +140,21 @@ it('a provider on the loopback host is for development, a command needs no secre
   const local = { ...plain, issuer: 'http://127.0.0.1:9000' }
   expect(parse([local], { CELLKEEP_ENV: 'development' })).toMatchObject([local])
   expect(parse([{ ...plain, client_auth: 'client_secret_basic' }], {}, 'command')).toHaveLength(1)
+})
+
+it('without the package, the start ends with its name', () => {
+  writeFileSync(join(directory, 'cellkeep.config.json'), JSON.stringify({ oidc: [plain] }))
+  const hook = `import { registerHooks } from 'node:module'
+    registerHooks({ resolve(name, context, next) {
+      if (name === 'openid-client') throw Object.assign(new Error('gone'), { code: 'ERR_MODULE_NOT_FOUND' })
+      return next(name, context)
+    } })`
+  const config = (...flags: string[]) =>
+    spawnSync(process.execPath, [...flags, resolve('bin/cellkeep.js'), 'config'], {
+      cwd: directory,
+      encoding: 'utf8',
+    })
+  expect(config().status).toBe(0)
+  const { status, stderr } = config('--import', `data:text/javascript,${encodeURIComponent(hook)}`)
+  expect([status, stderr]).toEqual([78, expect.stringContaining('npm install openid-client@6')])
 })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isLoopbackHost } from './ip.ts'
 import type { Broken } from './kinds.ts'
+import { isInstalled } from './packages.ts'
 
 /** A field of a provider with the rule that completes "must be …" for any fault of it. */
 const field = <S extends z.ZodType>(rule: string, schema: S): S => schema.describe(rule)
@@ -106,6 +107,8 @@ type Reading = {
 export function readProviders(given: readonly unknown[], reading: Reading) {
   const { label, secrets, serves, isDevelopment, missing } = reading
   const problems: string[] = []
+  if (serves && given.length > 0 && !isInstalled('openid-client'))
+    problems.push(`${label} needs the package openid-client: run \`npm install openid-client@6\``)
   if (serves && given.length > 0 && missing !== null)
     problems.push(`${missing} is required for ${label} when the host is not a loopback address`)
   const providers: OidcProvider[] = []

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import { isInstalled } from './packages.ts'
 
 /** The rules of the settings about passkeys. Browsers bind a passkey to a domain, and use it on its pages only. */
 
@@ -43,18 +43,9 @@ export function passkeyFaults(
     faults.push(
       `${label('passkey_origins')} must be origins of ${label('rp_id')} or of domains below it, with https or http://localhost`,
     )
-  if (!isInstalled())
+  if (!isInstalled('@simplewebauthn/server'))
     faults.push(
       'passkeys need the package @simplewebauthn/server: run `npm install @simplewebauthn/server@14`',
     )
   return faults
-}
-
-function isInstalled(): boolean {
-  try {
-    createRequire(import.meta.url).resolve('@simplewebauthn/server')
-    return true
-  } catch {
-    return false
-  }
 }

@@ -150,6 +150,7 @@ async function enterNew(
     proof: { methods: ['oidc'], strong },
     presented: carriers,
     ip,
+    ip,
   })
   const { session_id } = session
   audit(

@@ -39,6 +39,7 @@ export const oidc_finish = route({
     'oidc_account_exists',
     'oidc_linked_elsewhere',
     'second_factor_required',
+    'busy',
   ],
   async handler({ provider, query }, context) {
     const { app, carriers, ip } = context

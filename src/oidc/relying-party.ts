@@ -1,6 +1,6 @@
 import type { Configuration, CustomFetch } from 'openid-client'
 import type { OidcProvider } from '../config/oidc.ts'
-import { refusal, type ServiceError, StartError } from '../errors.ts'
+import { refusal, type ServiceError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
 
 /** The secrets of one flow, which bind the answer of a provider to the browser that asked. */
@@ -30,12 +30,7 @@ const timeoutSeconds = 5
 const toleranceSeconds = 30
 const bodyMax = 1_048_576
 
-export function createRelyingParty(
-  providers: ReadonlyMap<string, OidcProvider>,
-  redirectUrl: string,
-  log: Log,
-): RelyingParty {
-  if (providers.size > 0) requirePackage()
+export function createRelyingParty(redirectUrl: string, log: Log): RelyingParty {
   const known = new Map<string, { configuration: Promise<Configuration>; at: number }>()
 
   const configurationOf = (library: Library, provider: OidcProvider): Promise<Configuration> => {
@@ -96,20 +91,6 @@ export function createRelyingParty(
         const more = await library.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
         return { idToken, all: { ...more, ...idToken } }
       }),
-  }
-}
-
-/** Loaded on the first sign-in only, but missing packages show at the start. */
-function requirePackage(): void {
-  try {
-    import.meta.resolve('openid-client')
-  } catch (error) {
-    throw new StartError(
-      'package_missing',
-      'Sign-in with providers (oidc) needs the package openid-client: `npm install openid-client@6`.',
-      78,
-      { cause: error },
-    )
   }
 }
 

@@ -42,10 +42,15 @@ export const partyOf = ({ rp_id, passkey_origins, site_name }: Config): RelyingP
 export type KnownPasskey = { id: string; transports: string[] | null }
 
 /** The passkeys of an account that a browser may use here. */
-export const passkeysOf = ({ config }: App, db: Queryable, account_id: string): Promise<KnownPasskey[]> =>
+export const passkeysOf = (
+  { config }: App,
+  db: Queryable,
+  account_id: string,
+  where = sql`true`,
+): Promise<KnownPasskey[]> =>
   db.rows<KnownPasskey>(sql`
     select id, transports from account_passkey
-    where account_id = ${account_id}::uuid and rp_id = ${config.rp_id} order by created_at, id`)
+    where account_id = ${account_id}::uuid and rp_id = ${config.rp_id} and ${where} order by created_at, id`)
 
 /** A response that the key of a live account has signed. */
 export type ProvenPasskey = {

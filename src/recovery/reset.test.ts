@@ -87,6 +87,19 @@ it('a password that many use, or that is a name of the account, leaves the link 
   })
 })
 
+it('of twenty redemptions of one link on two nodes one succeeds, with one audit row', async () => {
+  await using other = await testService({
+    ...{ database_url: test.databaseUrl, trusted_proxies: ['127.0.0.1'], deliver },
+  })
+  const token = await revealedToken()
+  const replies = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => reset(token, fresh, i % 2 ? test : other)),
+  )
+  expect(replies.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(404)])
+  const rows = await rowsOf('password_reset')
+  expect(rows.filter(({ outcome }) => outcome === 'success')).toHaveLength(1)
+})
+
 it('a link that was shown to an admin proves no address', async () => {
   expect((await reset(await revealedToken())).status).toBe(200)
   expect(await operations.findAccount({ ref: ada.id })).toMatchObject({

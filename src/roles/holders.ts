@@ -1,7 +1,7 @@
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import type { CursorKey } from '../core/cursor.ts'
 import { keyset } from '../core/page.ts'
-import { boundedCount } from '../db/bounded-count.ts'
+import { boundedCount, countedMax } from '../db/bounded-count.ts'
 import { type Sql, sql } from '../db/sql.ts'
 
 /** How many grants of a role one call examines at most; all of them may have expired, or be of deleted actors. */
@@ -42,9 +42,19 @@ export const liveHolders = (entries: Sql): Sql => sql`(${entries}) entry
     select ${activeGrant} and actor.deleted_at is null and account.deleted_at is null as is_live offset 0
   ) judged`
 
-/** How many live actors' grants of a role there are, counted to 1000 among the first 5000 that have not ended. */
-export const holderCount = (role: Sql | string, scope?: Sql): Sql =>
+/** The scope of grants that count everywhere. */
+export const everywhere = atScope(sql`'00000000-0000-0000-0000-000000000000'`)
+
+/** How many of the next grants of a role are of live actors, counted to 1000. */
+export const holderCount = (role: string, scope?: Sql): Sql =>
   boundedCount(sql`select from ${liveHolders(grantsOfRole(role, null, scope))} where is_live`)
+
+/** How many live actors hold a role, each once, among the first 1000 grants of such actors. */
+export const actorCount = (role: Sql | string, scope: Sql): Sql => sql`(
+  select count(distinct actor_id)::int from (
+    select g.actor_id from ${liveHolders(grantsOfRole(role, null, scope))} where is_live
+    limit ${sql.raw(countedMax)}
+  ) counted)`
 
 /**
  * The next grants of a role that have not ended: actor, place, and rank in the order as `nth`. Expired ones and those

@@ -7,6 +7,8 @@ import { sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { accountKey } from '../limits/limiters.ts'
+import { usePasskeyStep } from '../passkeys/second-step.ts'
+import { AssertionResponse } from '../passkeys/webauthn.ts'
 import { endForeignSession, type StartedSession } from '../sessions/sessions.ts'
 import { type Flow, flowColumns, flowOf, takeFlow } from '../sign-in/flow.ts'
 import { signIn } from '../sign-in/sign-in.ts'
@@ -19,7 +21,11 @@ type Context = RouteContext<typeof auth>
 type Begun = Flow & { account_id: string; attempts: number }
 type Factor = keyof typeof factors
 
-const input = z.strictObject({ totp: TotpCode.optional(), recovery_code: RecoveryCode.optional() })
+const input = z.strictObject({
+  totp: TotpCode.optional(),
+  recovery_code: RecoveryCode.optional(),
+  passkey: AssertionResponse.optional(),
+})
 type Given = z.output<typeof input>
 
 /** Each uses its proof up under the account lock, and resolves to whether it was right. */
@@ -31,6 +37,8 @@ const factors = {
     if (isRight) await notify(app, work, account_id, 'recovery_code_used')
     return isRight
   },
+  passkey: async ({ app }: Context, work: Work, flow: Begun, { passkey }: Given) =>
+    passkey !== undefined && (await usePasskeyStep(app, work, flow, passkey)),
 }
 
 /** Wrong proofs that one flow stands. */
@@ -38,7 +46,7 @@ const attemptsMax = 5
 
 /** `POST /second_factor`: the second step of a sign-in, or of proving again who is signed in. */
 export const second_factor = route({
-  doc: 'Complete a sign-in with a second factor: exactly one of a TOTP code and a recovery code; sets a session cookie.',
+  doc: 'Complete a sign-in with a second factor: exactly one of a TOTP code, a recovery code and the response of a passkey; sets a session cookie.',
   method: 'POST',
   path: '/second_factor',
   auth,

@@ -3,18 +3,8 @@ import { holdsAnyOf } from '../auth/active-grant.ts'
 import { secondFactorActive } from '../auth/ways-in.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
+import { Passkey } from '../passkeys/passkeys.ts'
 import { Uuid } from '../wire/types.ts'
-
-export const Passkey = z.object({
-  id: z.string(),
-  name: z.string(),
-  created_at: z.string(),
-  last_used_at: z.string().nullable(),
-  device: z.enum(['single', 'synced']),
-  backed_up: z.boolean(),
-  first_factor: z.boolean(),
-  second_factor: z.boolean(),
-})
 
 const SignIn = z.object({
   password: z.boolean(),
@@ -50,7 +40,7 @@ export const account_sign_in_get = query({
     const { require_second_factor, fresh_seconds } = app.config
     const session_id = credential.type === 'session' ? credential.id : null
     const own = sql`account_id = account.id`
-    return await db.one<z.output<typeof SignIn>>(sql`
+    const found = await db.one<z.output<typeof SignIn>>(sql`
       select password_hash <> '*' as password,
         json_build_object('active', ${secondFactorActive(sql`account.id`)},
           'required', ${holdsAnyOf(sql`account.id`, require_second_factor)}) as second_factor,
@@ -61,7 +51,7 @@ export const account_sign_in_get = query({
             'last_used_at', iso_timestamp(last_used_at), 'device', device, 'backed_up', backed_up,
             'first_factor', first_factor, 'second_factor', second_factor) order by created_at, id)
           from account_passkey where ${own}), '[]') as passkeys,
-        coalesce((select json_agg(json_build_object('id', id, 'provider', provider, 'label', provider,
+        coalesce((select json_agg(json_build_object('id', id, 'provider', provider,
             'created_at', iso_timestamp(created_at), 'last_used_at', iso_timestamp(last_used_at)) order by provider)
           from account_link where ${own}), '[]') as links,
         (select json_build_object('methods', methods, 'authenticated_at', iso_timestamp(authenticated_at),
@@ -71,5 +61,7 @@ export const account_sign_in_get = query({
             'strong', strong)
           from auth_session where id = ${session_id} and ${own}) as session
       from account where id = ${account.id}::uuid`)
+    const label = (provider: string): string => app.registry.providers.get(provider)?.label ?? provider
+    return { ...found, links: found.links.map((link) => ({ ...link, label: label(link.provider) })) }
   },
 })

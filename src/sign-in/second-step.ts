@@ -2,6 +2,7 @@ import type { App } from '../core/app.ts'
 import { committed } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { passkeyStep } from '../passkeys/second-step.ts'
 import type { SignInMethod } from '../sessions/sessions.ts'
 import { beginFlow, secondsOf } from './flow.ts'
 
@@ -27,13 +28,16 @@ export async function requireSecondStep(app: App, db: Queryable, first: FirstSte
       exists (select from account_recovery_code where account_id = ${first.account_id}::uuid) as recovery_code,
       exists (select from account_passkey where account_id = ${first.account_id}::uuid and second_factor) as passkey`)
   if (!totp && !passkey) return
+  const { challenge, ...options } = (passkey && (await passkeyStep(app, db, first.account_id))) || {}
   const { cookie } = await beginFlow(app, db, {
     ...first,
     kind: 'second_factor',
     methods: [...first.methods],
+    ...(challenge !== undefined && { challenge }),
   })
-  const methods = [totp && 'totp', passkey && 'passkey', recovery_code && 'recovery_code'].filter(Boolean)
-  const required = refusal('second_factor_required', { methods, expires_in: secondsOf('second_factor') })
+  const methods = [totp && 'totp', challenge && 'passkey', recovery_code && 'recovery_code'].filter(Boolean)
+  const expires_in = secondsOf('second_factor')
+  const required = refusal('second_factor_required', { methods, expires_in, ...options })
   required.cookie = cookie
   throw committed(required)
 }

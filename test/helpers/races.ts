@@ -3,6 +3,7 @@ import { type TestService, testService } from '../../src/testing/index.ts'
 import { emailRaces } from './email-races.ts'
 import { endingRaces } from './ending-races.ts'
 import { joiningRaces } from './joining-races.ts'
+import { linkRaces } from './link-races.ts'
 import { mailIsDown } from './mailed.ts'
 import { nameRaces } from './name-races.ts'
 import { operatorRaces } from './operator-races.ts'
@@ -14,6 +15,7 @@ export const races: Record<string, Race> = {
   ...joiningRaces,
   ...nameRaces,
   ...emailRaces,
+  ...linkRaces,
   ...operatorRaces,
 }
 
@@ -35,6 +37,10 @@ export const raceWorld = (): Promise<TestService> =>
         'rename',
         'mail',
         'ticket_ip',
+        'recover_ip',
+        'recover_identifier',
+        'mail_address',
+        'mail_notice',
         'admin_write',
         'cell_create',
         'cell_write',

@@ -8,6 +8,8 @@ import { readPrivateFile } from '../../files/private-file.ts'
 import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
 import type { Finding } from './files.ts'
+import { linkFindings } from './links.ts'
+import { orphanedPasskeys } from './passkeys.ts'
 
 /** Findings about the schema; if it is sound, about roles, the audit log and e-mails. */
 export async function databaseFindings(opened: Opened): Promise<Finding[]> {
@@ -28,7 +30,9 @@ export async function databaseFindings(opened: Opened): Promise<Finding[]> {
       ...(await weakFindings(db, opened)),
       ...(await auditFindings(db)),
       ...(await emailFindings(db)),
+      ...(await linkFindings(db, opened)),
       ...(await importFindings(db)),
+      ...(await orphanedPasskeys(db, opened)),
     ]
   } finally {
     await db.close()
