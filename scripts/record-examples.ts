@@ -296,6 +296,7 @@ async function rolesAndOffers(
   const accepted = await offer('And now?')
   call.headers = at.grace
   const { role_grant_id } = await call.rpc('role_grant_offer_accept', { offer_id: accepted })
+  await call.rpc('role_grant_explain', { role_grant_id })
   await call.rpc('role_grant_offer_history', { limit: 1 })
   call.headers = at.ada
   await call.rpc('role_grant_revoke', { actor_id, role_grant_id, reason: 'Thank you.' })

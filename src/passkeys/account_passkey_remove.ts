@@ -32,14 +32,14 @@ export const account_passkey_remove = mutation({
       select ${waysIn(app)} as ways from account where id = ${account_id}::uuid`)
     if (removed.first_factor && ways.length === 0) throw fail('last_sign_in_method')
     const detail = { credential_type: credential.type }
-    const factor_id = sha256Hex(passkey_id)
-    audit('factor_remove', { factor: 'passkey', factor_id, ...detail }, { target_account_id: account_id })
     const notice = 'passkey_removed'
     if (removed.second_factor) await factorRemoved(app, work, account_id, detail, { byOwner: true, notice })
     else {
       await endFlows(db, account_id)
       await notify(app, work, account_id, notice)
     }
+    const factor_id = sha256Hex(passkey_id)
+    audit('factor_remove', { factor: 'passkey', factor_id, ...detail }, { target_account_id: account_id })
     return { ok: true as const, removed: true }
   },
 })
