@@ -157,6 +157,8 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   await call.rpc('app_settings_update', { open_signup: false })
   const { invite } = await call.rpc('invite_create', { email: 'grace@example.org' })
   await call.rpc('invite_list', {})
+  const { link } = await call.rpc('invite_send', { invite_id: invite.id, reveal: true })
+  await call.rest('POST', '/ticket', { token: tokenIn(link) })
   await call.rpc('invite_delete', { invite_id: invite.id })
   await call.rpc('invite_create', { username: 'grace' })
 
@@ -198,6 +200,12 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   const { sessions } = await call.rpc('admin_session_list', { account_id: grace_id })
   await call.rpc('admin_session_revoke', { session_id: sessions[0].id })
   await call.rpc('admin_session_revoke_all', { account_id: grace_id })
+  await call.rest('POST', '/recover', { identifier: 'grace' })
+  const made = await call.rpc('admin_account_reset_link_create', { account_id: grace_id, reveal: true })
+  await call.rest('POST', '/reset', { token: tokenIn(made.link), password: changedPassword })
+  await call.rpc('admin_ticket_list', { limit: 1 })
+  await call.rpc('admin_ticket_revoke', { ticket_id: made.ticket.id })
+  await call.rpc('admin_message_list', { limit: 1 })
   call.headers = {}
   call.headers = { cookie: await call.rest('POST', '/login', again) }
   const { id: token_id } = await call.rpc('account_token_create', {
@@ -234,6 +242,8 @@ async function linkAndUnlink(
   call.headers = { cookie }
   await call.rpc('account_link_remove', { link_id: await linkId() })
 }
+
+const tokenIn = (link: string): string => link.split('#ticket=')[1] as string
 
 const changedPassword = 'another long password'
 
@@ -312,6 +322,7 @@ async function rolesAndOffers(
   const accepted = await offer('And now?')
   call.headers = at.grace
   const { role_grant_id } = await call.rpc('role_grant_offer_accept', { offer_id: accepted })
+  await call.rpc('role_grant_explain', { role_grant_id })
   await call.rpc('role_grant_offer_history', { limit: 1 })
   call.headers = at.ada
   await call.rpc('role_grant_revoke', { actor_id, role_grant_id, reason: 'Thank you.' })
@@ -382,8 +393,8 @@ function mask(examples: Examples): Examples {
     if (time.test(value)) return times[key] ?? '2026-01-02T09:00:00.000Z'
     if (/^[0-9a-f]{64}$/.test(value)) return stable(value, (nth) => hex(nth, 64))
     if (/^tok_/.test(value)) return stable(value, (nth) => `tok_${hex(nth, 12)}`)
-    const [, kind] = /^secret_svc_(token|ticket)_/.exec(value) ?? []
-    if (kind) return `secret_svc_${kind}_${'x'.repeat(43)}`
+    const secret = /secret_svc_(token|ticket)_[\w-]{43}/
+    if (secret.test(value)) return value.replace(secret, `secret_svc_$1_${'x'.repeat(43)}`)
     if (key === 'ip') return '203.0.113.7'
     if (/^[\w-]{40,}$/.test(value) && ofPasskeys.includes(key)) return 'AQIDBAUGBwgJ'
     if (key === 'url') return 'https://id.example/authorize?client_id=cellkeep&state=xxx'

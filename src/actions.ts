@@ -56,6 +56,7 @@ import { account_passkey_rename } from './passkeys/account_passkey_rename.ts'
 import { admin_account_reset_link_create } from './recovery/admin_account_reset_link_create.ts'
 import { registry_list } from './roles/registry_list.ts'
 import { role_grant_assign } from './roles/role_grant_assign.ts'
+import { role_grant_explain } from './roles/role_grant_explain.ts'
 import { role_grant_revoke } from './roles/role_grant_revoke.ts'
 import { role_holder_list } from './roles/role_holder_list.ts'
 import { self_service_role_set } from './roles/self_service_role_set.ts'
@@ -149,6 +150,7 @@ export const actions = {
   role_grant_revoke,
   role_grant_assign,
   self_service_role_set,
+  role_grant_explain,
   role_holder_list,
   registry_list,
 

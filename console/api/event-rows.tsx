@@ -6,6 +6,7 @@ import { DataTable } from '../ui/data-table.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { shortId } from '../ui/id.tsx'
 import { RowLink } from '../ui/link.tsx'
+import { Text } from '../ui/text.tsx'
 import { ActorName } from './actor-name.tsx'
 import type { Output } from './client.ts'
 
@@ -79,11 +80,11 @@ type Metadata = { role?: string; scope_kind?: string; scope_id?: string | null; 
 
 function filled(name: string, row: Event): ComponentChildren {
   const metadata = (row.metadata ?? {}) as Metadata & Record<string, unknown>
-  if (name === 'who') return whoOf(row.actor_id, row.account_id, metadata.via)
+  if (name === 'who') return whoOf(row.actor_id, row.account_id, row.username, metadata.via)
   if (name === 'target')
     return row.target_actor_id || row.target_account_id
-      ? whoOf(row.target_actor_id, row.target_account_id)
-      : whoOf(row.actor_id, row.account_id)
+      ? whoOf(row.target_actor_id, row.target_account_id, row.target_username)
+      : whoOf(row.actor_id, row.account_id, row.username)
   if (name === 'role') return <strong>{metadata.role}</strong>
   if (name === 'where')
     return metadata.scope_id ? `(${metadata.scope_kind} ${shortId(metadata.scope_id)})` : ''
@@ -95,7 +96,13 @@ function filled(name: string, row: Event): ComponentChildren {
   )
 }
 
-function whoOf(actor_id: string | null, account_id: string | null, via?: string): ComponentChildren {
+function whoOf(
+  actor_id: string | null,
+  account_id: string | null,
+  username?: string | null,
+  via?: string,
+): ComponentChildren {
+  if (username) return <Text>{username}</Text>
   if (actor_id) return <ActorName id={actor_id} />
   if (account_id)
     return (

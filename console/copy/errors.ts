@@ -48,6 +48,9 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
     Array.isArray(required_roles)
       ? `This needs the role ${list(required_roles)}.`
       : 'You lack the role for this.',
+  second_factor_enrolment_required:
+    'A role of yours needs a second factor. Add one under My account, Security, and sign in with it.',
+  fresh_authentication_required: 'Prove again that it is you, then repeat it.',
   actor_required: 'Choose as whom you act first.',
   actor_not_on_account: 'You cannot act as this actor any more. Choose another.',
   no_actors_on_account: 'This account has no actor that could act.',
@@ -73,6 +76,23 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
     'The database does not answer. Check that it runs and that CELLKEEP_DATABASE_URL leads to it.',
   db_read_only: 'The database is a standby and takes no changes. Point CELLKEEP_DATABASE_URL at the primary.',
 
+  flow_expired: 'This took too long, or was begun in another browser. Begin again.',
+  second_factor_required: 'One more step: prove the second factor.',
+  invalid_second_factor: 'This code is wrong or was used, or the passkey does not fit.',
+  invalid_code: 'The authenticator shows another code now. Try the next one.',
+  second_factor_missing: 'Add an authenticator or a passkey first; codes stand in for one.',
+  second_factor_policy: 'A role of yours needs a second factor. Add another before you remove the last.',
+  passkey_limit: 'This account has as many passkeys as it may. Remove one first.',
+  passkey_known: 'This passkey is in use already.',
+  passkey_refused: 'The passkey was not accepted. Begin again.',
+  provider_not_found: 'This way of signing in is not offered any more.',
+  provider_unavailable: (data) => `The provider does not answer. ${later(data)}`,
+  oidc_failed: 'The provider did not say who you are. Begin again.',
+  oidc_not_allowed: 'The provider knows you, but this server does not admit you.',
+  oidc_unknown_account: 'No account is linked to this identity. Ask for an invite.',
+  oidc_account_exists: 'An account has this e-mail. Sign in to it another way, then link the provider.',
+  oidc_linked_elsewhere: 'This identity is linked to another account, or this account to another identity.',
+  last_sign_in_method: 'Nothing else would let you in. Add another way to sign in first.',
   invalid_credentials: 'Name or password is wrong.',
   already_bootstrapped: 'This server has been set up already. Sign in.',
   invalid_token: 'That is not the token in the server’s `bootstrap_token` file. Look for spaces.',

@@ -6,7 +6,10 @@ import type { Environment } from '../config/config.ts'
 import type { ShownSetting } from '../config/show.ts'
 import { keys as settingKeys } from '../config/table.ts'
 import type { Command } from './command.ts'
-import { config, generateKey } from './config.ts'
+import { config } from './config.ts'
+import { commands } from './groups.ts'
+
+const keys = commands.find(({ name }) => name === 'keys') as Command
 
 const cwd = await mkdtemp(join(tmpdir(), 'ck-cli-'))
 await writeFile(
@@ -74,7 +77,7 @@ it('config refuses what start would refuse', async () => {
 })
 
 it('keys generate prints another 43-character key each time', async () => {
-  const [first, second] = [await run(generateKey, []), await run(generateKey, [])]
+  const [first, second] = [await run(keys, ['generate']), await run(keys, ['generate'])]
   expect(first).toEqual({ code: 0, stderr: '', stdout: expect.stringMatching(/^[A-Za-z0-9_-]{43}\n$/) })
   expect(second.stdout).not.toBe(first.stdout)
 })
@@ -82,12 +85,16 @@ it('keys generate prints another 43-character key each time', async () => {
 it.each([
   [config, ['x']],
   [config, ['--json', 'x']],
-  [generateKey, ['x']],
+  [keys, []],
+  [keys, ['make']],
+  [keys, ['generate', 'x']],
 ])('wrong arguments end with usage and code 2', async (command, args) => {
   const { code, stdout, stderr } = await run(command, args)
   expect({ code, stdout, stderr }).toEqual({
     code: 2,
     stdout: '',
-    stderr: `Usage: cellkeep ${command.usage}\n`,
+    stderr: expect.stringContaining(
+      `Usage: cellkeep ${command === keys ? 'keys generate' : command.usage}\n`,
+    ),
   })
 })

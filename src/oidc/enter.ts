@@ -150,7 +150,6 @@ async function enterNew(
     proof: { methods: ['oidc'], strong },
     presented: carriers,
     ip,
-    ip,
   })
   const { session_id } = session
   audit(

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { freshIp, send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { finish, signIn, start, testProvider } from '../../test/helpers/oidc.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { codeOf, guarded, secondStep } from '../../test/helpers/totp.ts'
 import { sql } from '../db/db.ts'
 import { scenario } from '../testing/index.ts'
 
@@ -211,26 +212,43 @@ describe('a session is strong', () => {
 })
 
 describe('an account with a second factor', () => {
-  const guarded = async () => {
-    const ada = person()
-    const { id } = (await accountOf((await enter(ada)).cookie)) as { id: string }
-    await app.db.run(sql`insert into account_totp (account_id, secret_sealed, confirmed_at)
-      values (${id}::uuid, 'x', now())`)
-    return ada
+  const linked = async () => {
+    const [ada, account] = [person(), await guarded(test)]
+    expect((await enter(ada, { intent: 'link', cookie: account.cookie })).json).toMatchObject({
+      linked: true,
+    })
+    return { ada, account }
   }
 
-  it('is asked for it', async () => {
-    const reply = await enter(await guarded())
-    expect([reply.status, reply.json]).toEqual([
+  it('is asked for it, and signed in by both', async () => {
+    const { ada, account } = await linked()
+    const first = await enter(ada)
+    expect([first.status, first.json]).toEqual([
       401,
-      { error: 'second_factor_required', methods: ['totp'], expires_in: 300 },
+      { error: 'second_factor_required', methods: ['totp', 'recovery_code'], expires_in: 300 },
     ])
-    expect(reply.headers['set-cookie']).toEqual([expect.stringMatching(/^svc_flow=[\w-]{43};/)])
+    expect(first.headers['set-cookie']).toEqual([expect.stringMatching(/^svc_flow=[\w-]{43};/)])
+    const { cookie, status } = await secondStep(test, first.cookie, { totp: codeOf(account.secret) })
+    expect(status).toBe(200)
+    expect(await newest('login')).toEqual({
+      account_id: account.id,
+      metadata: { session_id: sessionIn(cookie), methods: ['oidc', 'totp'], provider: 'corp' },
+    })
+  })
+
+  it('is not signed in by the second step once the link is gone', async () => {
+    const { ada, account } = await linked()
+    const first = await enter(ada)
+    const { links } = await account.client.account_sign_in_get()
+    expect(links).toMatchObject([{ provider: 'corp', label: 'Corp' }])
+    await account.client.account_link_remove({ link_id: links[0]?.id as string })
+    const second = await secondStep(test, first.cookie, { totp: codeOf(account.secret) })
+    expect([second.status, second.json]).toEqual([409, { error: 'flow_expired' }])
   })
 
   it('is not asked for it if the provider has', async () => {
-    const reply = await enter({ ...(await guarded()), amr: ['hwk'] } as never)
-    expect(reply.status).toBe(200)
+    const { ada } = await linked()
+    expect((await enter({ ...ada, amr: ['hwk'] } as never)).status).toBe(200)
   })
 })
 

@@ -158,7 +158,11 @@ describe('a flow', () => {
     const flow = await begin(ada)
     const totp = wrongCode(ada.secret)
     const replies = await Promise.all(Array.from({ length: 20 }, () => secondStep(test, flow, { totp })))
-    expect(statuses(replies)).toEqual([...Array(5).fill(401), ...Array(15).fill(409)])
+    // The fifth ends the flow, so of those before it that come later some find none.
+    const refused = statuses(replies).filter((status) => status === 401)
+    expect(refused.length).toBeGreaterThan(0)
+    expect(refused.length).toBeLessThanOrEqual(5)
+    expect(statuses(replies).slice(refused.length)).toEqual(Array(20 - refused.length).fill(409))
     expect(answer(await secondStep(test, flow, { totp: codeOf(ada.secret) }))).toEqual(expired)
     expect(await db.rows(sql`select from sign_in_flow where account_id = ${ada.id}::uuid`)).toEqual([])
   })

@@ -5,8 +5,7 @@ import { type ReadOnly, sql } from '../../db/db.ts'
 import { actorCount, atScope, everywhere } from '../../roles/holders.ts'
 import { me, tier } from '../access.ts'
 import { grantJson } from '../grants/grants.ts'
-import type { Explained } from './cell_access_explain.ts'
-import { cellJson } from './one.ts'
+import { cellJson, type Explained } from './explained.ts'
 
 type Everyone = NonNullable<Explained['everyone']>
 type Found = Pick<Explained, 'cell'> & {

@@ -2,15 +2,11 @@ import { liveActors } from '../../actors/actors.ts'
 import { activeGrant, grantSummary } from '../../auth/active-grant.ts'
 import { type ReadOnly, type Sql, sql } from '../../db/db.ts'
 import { admitting, me, tier } from '../access.ts'
-import type { Explained } from './cell_access_explain.ts'
+import { cellJson, type Explained } from './explained.ts'
 
 /** How many of the cell's grants, and of the actor's role grants, are compared to find near misses. */
 const comparedMax = 1000
 const nearMax = 20
-
-/** What explains the cell; its columns are those of `anchor`. */
-export const cellJson = sql`json_build_object('id', anchor.id, 'visibility', anchor.visibility,
-  'created_by', anchor.created_by, 'version', anchor.version)`
 
 /** One statement, so that verdict, reasons and near misses are of one moment. */
 export async function explainOne(

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { findAccount } from '../accounts/account_show.ts'
 import { account, operation } from '../core/operation.ts'
 import { Uuid } from '../wire/types.ts'
+import { findAccount } from './account_show.ts'
 
 export const listSignIn = operation({
   doc: 'Show how an account signs in: password, second factor, passkeys and providers.',
