@@ -221,6 +221,7 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   const [from, to] = ['2026-01-02T09:00:00.000Z', '2026-01-02T10:00:00.000Z']
   await call.rpc('audit_log_activity', { from, to, bucket_s: 1800 })
   await call.rpc('audit_log_role_grant_history', { limit: 1 })
+  await call.rpc('service_status')
   await call.rpc('account_delete_preview', { account_id: grace_id })
   await call.rpc('account_delete', { account_id: grace_id })
   await call.rpc('account_undelete', { account_id: grace_id })
@@ -374,6 +375,9 @@ const ofPasskeys = [
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
+/** What differs between runs of the same story. */
+const measured: Readonly<Record<string, number>> = { requests: 4711, open: 3, idle: 2, waiting: 0 }
+
 /** Grants of the same moment come in the order of their random ids. */
 const byRole = (a: { role: string }, b: { role: string }): number => (a.role < b.role ? -1 : 1)
 
@@ -397,8 +401,10 @@ function mask(examples: Examples): Examples {
     if (secret.test(value)) return value.replace(secret, `secret_svc_$1_${'x'.repeat(43)}`)
     if (key === 'ip') return '203.0.113.7'
     if (/^[\w-]{40,}$/.test(value) && ofPasskeys.includes(key)) return 'AQIDBAUGBwgJ'
+    if (key === 'node') return 'v26.0.0'
+    if (key === 'version') return '1.0.0'
     if (key === 'url') return 'https://id.example/authorize?client_id=cellkeep&state=xxx'
-    if (key === 'query') return 'code=xxx&state=xxx'
+    if (key === 'query' && value.startsWith('code=')) return 'code=xxx&state=xxx'
     if (key === 'token') return 'x'.repeat(43)
     if (key === 'secret') return totpSecret
     if (key === 'uri') return value.replace(/secret=\w+/, `secret=${totpSecret}`)
@@ -408,6 +414,7 @@ function mask(examples: Examples): Examples {
   }
   const walk = (value: unknown, key: string): unknown => {
     if (typeof value === 'string') return text(value, key)
+    if (typeof value === 'number') return measured[key] ?? value
     if (key === 'role_grants' && Array.isArray(value))
       return value.toSorted(byRole).map((one) => walk(one, ''))
     if (Array.isArray(value)) return value.map((inner) => walk(inner, key))
