@@ -4,6 +4,7 @@ import { freshIp, send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { finish, signIn, start, testProvider } from '../../test/helpers/oidc.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
 import { sql } from '../db/db.ts'
@@ -213,6 +214,32 @@ describe('account_link_remove', () => {
     expect(await reasonOf(client.account_link_remove({ link_id: randomUUID() }))).toBe(
       'credential_type_required',
     )
+  })
+})
+
+describe('what ends while a finish waits for the account', async () => {
+  const other = await rival(test.databaseUrl)
+  afterAll(() => other.close())
+  const lock = (id: string) => other.begin('select from account where id = $1 for update', [id])
+
+  it('its session: nothing is linked', async () => {
+    const ada = await test.account()
+    const { url, flow } = await start(test, { intent: 'link' }, { cookie: ada.cookie })
+    const query = corp.authorize(url, person())
+    await lock(ada.id)
+    await other.query('delete from auth_session where account_id = $1', [ada.id])
+    const reply = await other.release(finish(test, { flow, query, cookie: ada.cookie }))
+    expect([reply.status, await linkId(ada)]).toEqual([409, undefined])
+  })
+
+  it('its link: nobody gets into the account', async () => {
+    const { who, id } = await passwordless()
+    const { url, flow } = await start(test)
+    const query = corp.authorize(url, who)
+    await lock(id)
+    await other.query('delete from account_link where account_id = $1', [id])
+    const reply = await other.release(finish(test, { flow, query }))
+    expect(reply.json).toMatchObject({ created: true })
   })
 })
 
