@@ -289,4 +289,32 @@ export const groups: Group[] = [
       ['if (config.cors && sent.isAllowed) Object', 'if (config.cors && sent.origin) Object'],
     ],
   },
+  {
+    file: 'src/oidc/relying-party.ts',
+    tests: ['src/oidc/hostile.test.ts'],
+    mutants: [
+      ['library.enableNonRepudiationChecks,', ''],
+      ['expectedNonce: nonce,', ''],
+      ['expectedState: state,', 'expectedState: library.skipStateCheck,'],
+      ['if (idToken.azp !== undefined &&', 'if (false &&'],
+      ['if (configuration.serverMetadata().issuer !== issuer)', 'if (false)'],
+    ],
+  },
+  {
+    file: 'src/oidc/oidc_finish.ts',
+    tests: ['src/oidc/hostile.test.ts', 'src/oidc/link.test.ts'],
+    mutants: [
+      ['flow.provider !== provider.id', 'false'],
+      ['if (flow.session_id !== null', 'if (false'],
+    ],
+  },
+  {
+    file: 'src/oidc/enter.ts',
+    tests: ['src/oidc/strangers.test.ts'],
+    mutants: [
+      ['and not ${isPrivileged(sql`account.id`)}', ''],
+      [' and email_verified\n', '\n'],
+      [`if (provider.on_unknown === 'refuse')`, 'if (false)'],
+    ],
+  },
 ]
