@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { noPassword } from '../auth/password.ts'
 import type { App } from '../core/app.ts'
 import { checkVia } from '../core/operate.ts'
 import { parseInput } from '../wire/input.ts'
@@ -6,7 +7,7 @@ import { noControls } from '../wire/types.ts'
 import { type Costs, createCosts } from './costs.ts'
 import { FirebaseParams } from './formats.ts'
 import { keeping, trying, type Write } from './keep.ts'
-import { noPassword, type Refused, type Row, readLine } from './line.ts'
+import { type Refused, type Row, readLine } from './line.ts'
 import { settle } from './write.ts'
 
 const Options = z.strictObject({
