@@ -32,6 +32,8 @@ export const routes: readonly Route[] = [
   { path: '/people', load: () => import('./people/people-page.tsx'), who: 'admin' },
   { path: '/people/:id', load: person, who: 'admin' },
   { path: '/people/:id/:tab', load: person, who: 'admin' },
+  { path: '/roles', load: () => import('./roles/roles-page.tsx'), who: 'admin' },
+  { path: '/roles/:name', load: () => import('./roles/role-page.tsx'), who: 'admin' },
   { path: '/invites', load: () => import('./invites/invites-page.tsx'), who: 'admin' },
   ...(server.features.app_settings
     ? [{ path: '/settings', load: () => import('./settings/settings-page.tsx'), who: 'admin' as const }]
@@ -51,6 +53,7 @@ const links: readonly NavEntry[] = [
   { path: '/cells', label: shell.cells, icon: 'boxes', letter: 'c' },
   { path: '/me', label: shell.me, icon: 'circle-user', letter: 'm' },
   { path: '/people', label: shell.people, icon: 'users', letter: 'p', admin: true },
+  { path: '/roles', label: shell.roles, icon: 'shield', letter: 'r', admin: true },
   { path: '/invites', label: shell.invites, icon: 'mail', letter: 'v', admin: true },
   { path: '/settings', label: shell.settings, icon: 'settings', letter: 's', admin: true },
   { path: '/audit', label: shell.audit, icon: 'scroll-text', letter: 'a', admin: true },

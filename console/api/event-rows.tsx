@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { audit, sentences } from '../copy/audit.ts'
+import { audit, failures, sentences } from '../copy/audit.ts'
 import { to } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import { DataTable } from '../ui/data-table.tsx'
@@ -62,15 +62,17 @@ export const EventRows = ({
 
 /** What happened, with names; a consumer's own event has only its type. */
 export function Sentence({ of: row }: { of: Event }) {
-  const pattern = Object.hasOwn(sentences, row.event_type)
-    ? sentences[row.event_type as keyof typeof sentences]
-    : `{who} ${row.event_type}`
+  const type = row.event_type as keyof typeof sentences
+  const isKnown = Object.hasOwn(sentences, type)
+  const isRefused = row.outcome === 'failure'
+  const failure = isRefused && isKnown ? failures[type] : undefined
+  const pattern = failure ?? (isKnown ? sentences[type] : `{who} ${row.event_type}`)
   const parts = pattern.split(/[{}]/).map((part, index) => (index % 2 ? filled(part, row) : part))
-  if (row.outcome === 'success') return <span>{parts}</span>
+  if (!isRefused) return <span>{parts}</span>
   const reason = row.metadata?.reason
   return (
     <span class="event-refused">
-      <Icon name="triangle-alert" /> {parts} <strong>{audit.refused}</strong>
+      <Icon name="triangle-alert" /> {!failure && <strong>{audit.refused}</strong>} {parts}
       {typeof reason === 'string' && <span class="soft">{` (${reason})`}</span>}
     </span>
   )

@@ -3,7 +3,8 @@ import { usePages } from '../api/query.ts'
 import { server } from '../api/server.ts'
 import { audit, sentences } from '../copy/audit.ts'
 import { words } from '../copy/common.ts'
-import { place, setQuery, to } from '../lib/router.ts'
+import { to as hrefOf, place, setQuery } from '../lib/router.ts'
+import { shortTime } from '../lib/time.ts'
 import type { PageProps } from '../routes.ts'
 import { Button } from '../ui/button.tsx'
 import { SelectField } from '../ui/field.tsx'
@@ -11,6 +12,7 @@ import { shortId } from '../ui/id.tsx'
 import { Tabs } from '../ui/link.tsx'
 import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
+import { Activity } from './activity.tsx'
 import { OneEvent } from './one-event.tsx'
 import { Tail } from './tail.tsx'
 import './audit.css'
@@ -18,9 +20,9 @@ import './audit.css'
 export default function AuditPage({ params: { part = '' } }: PageProps) {
   if (/^\d+$/.test(part)) return <OneEvent seq={Number(part)} />
   const tabs = [
-    { href: to('/audit'), label: audit.log, isCurrent: part === '' },
+    { href: hrefOf('/audit'), label: audit.log, isCurrent: part === '' },
     ...(server.features.audit_stream
-      ? [{ href: to('/audit/live'), label: audit.live, isCurrent: part === 'live' }]
+      ? [{ href: hrefOf('/audit/live'), label: audit.live, isCurrent: part === 'live' }]
       : []),
   ]
   return (
@@ -34,19 +36,19 @@ const types = Object.keys(sentences).sort()
 
 function Log() {
   const { query } = place.value
-  const [event_type, outcome, account_id] = ['event', 'result', 'account'].map((key) => query.get(key))
+  const [event, result, account_id, from, to] = ['event', 'result', 'account', 'from', 'to'].map((key) =>
+    query.get(key),
+  )
+  const outcome = (['success', 'failure'] as const).find((one) => one === result) ?? null
+  const filter = { outcome, account_id: account_id ?? null }
   const list = usePages(
     'audit_log_list',
-    {
-      event_type: event_type ?? null,
-      outcome: outcome === 'success' || outcome === 'failure' ? outcome : null,
-      account_id: account_id ?? null,
-    },
+    { ...filter, ...(event && { event_types: [event] }), from: from ?? null, to: to ?? null },
     ({ events }) => events,
   )
-  const isFiltered = Boolean(event_type || outcome || account_id)
+  const isFiltered = Boolean(event || outcome || account_id || from)
   const clear = (
-    <Button onClick={() => setQuery({ event: null, result: null, account: null })}>
+    <Button onClick={() => setQuery({ event: null, result: null, account: null, from: null, to: null })}>
       {words.clear_filters}
     </Button>
   )
@@ -55,7 +57,7 @@ function Log() {
       <div class="bar">
         <SelectField
           label={audit.event}
-          value={event_type ?? ''}
+          value={event ?? ''}
           options={[
             { value: '', label: audit.any_event },
             ...types.map((value) => ({ value, label: value })),
@@ -73,8 +75,10 @@ function Log() {
           onChange={(result) => setQuery({ result })}
         />
         {account_id && <span>{audit.only_account(shortId(account_id))}</span>}
+        {from && to && <span>{audit.period(shortTime(from), shortTime(to))}</span>}
         {isFiltered && clear}
       </div>
+      <Activity filter={filter} event_type={event ?? null} />
       <Resource
         of={list}
         lines={8}

@@ -21,6 +21,7 @@ import { Items } from './items.tsx'
 import { Relations } from './relations.tsx'
 import { Sharing } from './sharing.tsx'
 import { Timeline } from './timeline.tsx'
+import { Why } from './why.tsx'
 import './cells.css'
 
 export type Got = Output<'cell_get'>
@@ -31,6 +32,7 @@ const parts: Record<string, { label: string; Part: ComponentType<PartProps>; nee
   relations: { label: cells.tabs.relations, Part: Relations },
   items: { label: cells.tabs.items, Part: Items },
   sharing: { label: cells.tabs.sharing, Part: Sharing },
+  why: { label: cells.tabs.why, Part: Why },
   timeline: { label: cells.tabs.timeline, Part: Timeline, needs: 'can_grant' },
 }
 

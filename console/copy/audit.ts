@@ -38,7 +38,21 @@ export const audit = {
   } as Record<string, string>,
   ended_other: (reason: string) => `The live view ended: ${reason}.`,
   reconnect: 'Reconnect',
-  refused: 'was refused',
+  refused: 'Refused:',
+  activity: 'The last 24 hours',
+  bar: (from: string, success: number, failure: number) => `${from}: ${success} done, ${failure} refused`,
+  period: (from: string, to: string) => `${from} to ${to}`,
+}
+
+/** Where something that was refused is said in another way than "Refused: " and its sentence. */
+export const failures: Partial<Record<BuiltinEventType, string>> = {
+  login: 'sign-in as {who} failed',
+  bootstrap: 'setting up the server failed',
+  signup: 'a sign-up failed',
+  reauthenticate: '{who} could not prove again who they are',
+  second_factor: '{who} failed at the second factor',
+  password_change: '{who} could not change the password',
+  password_reset: 'setting a new password by a link failed',
 }
 
 /** One sentence per event: `{who}` acted, `{target}` is concerned; `{role}`, `{where}`, `{cell}` come from its metadata. */

@@ -34,7 +34,14 @@ export const cells = {
   created: 'The cell is made.',
 
   parts: 'Parts of the cell',
-  tabs: { data: 'Data', relations: 'Relations', items: 'Items', sharing: 'Sharing', timeline: 'Timeline' },
+  tabs: {
+    data: 'Data',
+    relations: 'Relations',
+    items: 'Items',
+    sharing: 'Sharing',
+    why: 'Why',
+    timeline: 'Timeline',
+  },
   version: (n: number) => `version ${n}`,
   path: 'Path',
   id: 'Id',

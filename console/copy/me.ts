@@ -38,6 +38,8 @@ export const me = {
   session: 'Session',
   since: 'Since',
   ends: 'Ends',
+  end_others: 'End the others',
+  others_ended: 'All other sessions are ended.',
   this_device: 'This device',
   end: 'End',
   end_label: (id: string) => `End the session ${id}`,

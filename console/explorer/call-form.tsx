@@ -43,7 +43,7 @@ export function CallForm({ method }: { method: Method }) {
       done(error.data, explain(error))
     }
   }
-  const reasons = [...new Set((method.errors ?? []).flatMap(({ data }) => data?.reason ?? []))]
+  const reasons = method['x-error-reasons'] ?? []
   return (
     <section class="section">
       <header>

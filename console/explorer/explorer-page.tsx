@@ -14,7 +14,7 @@ export type Method = {
   summary?: string
   description?: string
   params: { name: string; required?: boolean; schema: unknown }[]
-  errors?: { data?: { reason?: string }; message: string }[]
+  'x-error-reasons'?: string[]
   'x-side-effects'?: boolean
 } & Record<string, unknown>
 

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
-import type { Output } from '../api/client.ts'
-import { useCall } from '../api/query.ts'
+import { call, type Output } from '../api/client.ts'
+import { spoil, useCall } from '../api/query.ts'
+import { useRun } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
 import { session, tellTabs } from '../api/session.ts'
 import { explain } from '../copy/errors.ts'
@@ -29,7 +30,8 @@ export function Sessions() {
     <section class="section">
       <header>
         <p class="soft">{me.sessions_about}</p>
-        <span class="push">
+        <span class="row push">
+          <EndOthers sessions={all} />
           <Button kind="danger" onClick={() => ask(true)}>
             {me.sign_out_everywhere}
           </Button>
@@ -42,10 +44,18 @@ export function Sessions() {
             rows={sessions}
             keyOf={({ id }) => id}
             columns={[
-              { head: me.session, cell: ({ id }) => <Id id={id} /> },
+              {
+                head: me.session,
+                cell: ({ id, current }) => (current ? <strong>{me.this_device}</strong> : <Id id={id} />),
+              },
               { head: me.since, label: me.since, cell: ({ created_at }) => <Time at={created_at} /> },
               { head: me.ends, label: me.ends, cell: ({ expires_at }) => <Until at={expires_at} /> },
-              { head: me.end, end: true, width: '64px', cell: (one) => <End session={one} /> },
+              {
+                head: me.end,
+                end: true,
+                width: '64px',
+                cell: (one) => !one.current && <End session={one} />,
+              },
             ]}
           />
         )}
@@ -63,6 +73,27 @@ export function Sessions() {
         </Confirm>
       )}
     </section>
+  )
+}
+
+/** One after the other; each that has ended meanwhile is as good. */
+function EndOthers({ sessions }: { sessions: readonly Session[] }) {
+  const others = sessions.filter(({ current }) => !current)
+  const end = useRun(async () => {
+    for (const { id } of others) await call('account_session_revoke', { session_id: id }, null)
+    spoil('account_session_list')
+    return true
+  })
+  if (others.length === 0) return null
+  return (
+    <Button
+      isBusy={end.isBusy}
+      onClick={async () => {
+        if (await end.send(undefined)) toast(me.others_ended)
+      }}
+    >
+      {me.end_others}
+    </Button>
   )
 }
 

@@ -28,7 +28,8 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   const { account, actors } = person
   const name = account.username
   const own = signedIn.value as Session
-  const roles = useCall('admin_account_list', { limit: 1 }).data?.grantable_roles ?? []
+  const registry = useCall('registry_list', {}).data
+  const roles = (registry?.roles ?? []).filter(({ grant_paths }) => grant_paths.includes('admin'))
   const [role, setRole] = useState('')
   const [where, setWhere] = useState<'everywhere' | 'scope'>('everywhere')
   const [kind, setKind] = useState('')
@@ -43,7 +44,9 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   const offer = useSend('role_grant_offer_create', { spoils })
   const assign = useSend('role_grant_assign', { spoils })
 
-  const isScoped = where === 'scope' && role !== 'admin'
+  const spec = roles.find(({ name }) => name === role)
+  const kinds = spec?.scope_kinds ?? []
+  const isScoped = where === 'scope' && kinds.length > 0
   const isPlaced = !isScoped || (kind.trim() !== '' && uuid.test(scopeId.trim()))
   const isHeld = own.role_grants.some(
     (one) => one.role === role && (one.scope_id === null || (isScoped && one.scope_id === scopeId.trim())),
@@ -91,9 +94,15 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
       <SelectField
         label={people.which_role}
         value={role}
-        options={[{ value: '', label: people.choose }, ...roles.map((value) => ({ value, label: value }))]}
-        onChange={setRole}
-        hint={<Words>{people.no_keeper}</Words>}
+        options={[
+          { value: '', label: people.choose },
+          ...roles.map(({ name }) => ({ value: name, label: name })),
+        ]}
+        onChange={(next) => {
+          setRole(next)
+          setKind(roles.find((one) => one.name === next)?.scope_kinds[0] ?? '')
+        }}
+        hint={spec?.description ?? <Words>{people.no_keeper}</Words>}
         fault={isSent && !role ? people.role_missing : null}
       />
       {actors.length > 1 && (
@@ -104,7 +113,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
           onChange={setActorId}
         />
       )}
-      {role !== 'admin' && (
+      {kinds.length > 0 && (
         <Choices
           label={people.where}
           value={where}
@@ -117,7 +126,12 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
       )}
       {isScoped && (
         <>
-          <Field label={people.scope_kind} value={kind} onInput={setKind} autocomplete="off" maxlength={64} />
+          <SelectField
+            label={people.scope_kind}
+            value={kind}
+            options={kinds.map((value) => ({ value, label: value }))}
+            onChange={setKind}
+          />
           <Field
             label={people.scope_id}
             value={scopeId}

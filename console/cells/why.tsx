@@ -1,0 +1,79 @@
+import { useState } from 'preact/hooks'
+import { ActorName } from '../api/actor-name.tsx'
+import type { Output } from '../api/client.ts'
+import { useCall } from '../api/query.ts'
+import { type Session, signedIn } from '../api/session.ts'
+import { why } from '../copy/why.ts'
+import { Badge } from '../ui/note.tsx'
+import { Resource } from '../ui/resource.tsx'
+import { ActorPicker } from './actor-picker.tsx'
+import type { PartProps } from './cell-page.tsx'
+
+type Explained = Output<'cell_access_explain'>
+
+/** Why somebody may see, edit or manage the cell, or why not: the rules that decide, and what nearly would. */
+export function Why({ got }: PartProps) {
+  const own = (signedIn.value as Session).actor?.id ?? ''
+  const [chosen, choose] = useState('')
+  const actor_id = chosen || own
+  const explained = useCall('cell_access_explain', { cell_id: got.cell.id, actor_id })
+  const everyone = useCall('cell_access_explain', { cell_id: got.cell.id }, { enabled: got.can_grant })
+  return (
+    <>
+      {got.can_grant && (
+        <div class="bar">
+          <ActorPicker label={why.who} value={chosen} onChange={choose} />
+        </div>
+      )}
+      <Resource of={explained}>
+        {(answer) => (
+          <section class="section">
+            <header>
+              <h2>
+                <ActorName id={actor_id} />
+              </h2>
+              <Verdict of={answer} />
+            </header>
+            <ul class="list">
+              {answer.reasons.map((one) => (
+                <li key={`${one.tier} ${one.via} ${one.cell_grant_id} ${one.role_grant?.id}`}>
+                  <Badge kind="ok">{why.tiers[one.tier]}</Badge>
+                  <span class="grow">{why.reason(one)}</span>
+                </li>
+              ))}
+              {answer.near.map((one) => (
+                <li key={`${one.why} ${one.cell_grant_id} ${one.role_grant_id}`}>
+                  <Badge>{why.nearly}</Badge>
+                  <span class="grow soft">{why.near[one.why]}</span>
+                </li>
+              ))}
+              {answer.reasons.length + answer.near.length === 0 && <li class="soft">{why.nothing}</li>}
+            </ul>
+          </section>
+        )}
+      </Resource>
+      {everyone.data?.everyone && (
+        <section class="section">
+          <h2>{why.everyone}</h2>
+          <p>{why.summary(everyone.data.everyone)}</p>
+        </section>
+      )}
+    </>
+  )
+}
+
+function Verdict({ of: { verdict } }: { of: Explained }) {
+  if (!verdict) return null
+  const may = (['view', 'edit', 'manage'] as const).filter((tier) => verdict[tier])
+  return may.length > 0 ? (
+    <span class="row">
+      {may.map((tier) => (
+        <Badge key={tier} kind="ok">
+          {why.tiers[tier]}
+        </Badge>
+      ))}
+    </span>
+  ) : (
+    <Badge kind="bad">{why.no}</Badge>
+  )
+}
