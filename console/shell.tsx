@@ -12,6 +12,7 @@ import {
   signedIn,
   unreachable,
 } from './api/session.ts'
+import { stepUp } from './api/step-up.ts'
 import { Bars } from './bars.tsx'
 import { shell, words } from './copy/common.ts'
 import { EntryCard } from './entry/entry-card.tsx'
@@ -20,6 +21,7 @@ import { go, match, path, to } from './lib/router.ts'
 import { Rail } from './rail.tsx'
 import { type PageProps, type Route, routes } from './routes.ts'
 import { Shortcuts } from './shortcuts.tsx'
+import { StepUpDialog } from './step-up-dialog.tsx'
 import { Button, ButtonLink } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Page } from './ui/page.tsx'
@@ -39,7 +41,7 @@ export function Shell() {
       </main>
     )
   if (session.value === undefined) return <div class="alone" aria-busy="true" />
-  if (isOpenToAll && !own)
+  if (isOpenToAll)
     return (
       <main class="alone">
         {found && <Loading {...found} />}
@@ -64,6 +66,7 @@ export function Shell() {
         <PageFor found={found} own={own} key={acting.value ?? ''} />
       </main>
       {isHelpOpen.value && <Shortcuts />}
+      {stepUp.value && <StepUpDialog />}
       {isEnded.value && <Ended />}
       <Toasts />
     </div>
