@@ -13,7 +13,9 @@ export function cpuOf(pid: number): Cpu {
       .filter((name) => /^\d+$/.test(name))
       .flatMap((name) => processOf(Number(name)))
     const below = (parent: number): number =>
-      all.filter((one) => one.parent === parent).reduce((sum, one) => sum + one.seconds + below(one.id), 0)
+      all
+        .filter((one) => one.parent === parent)
+        .reduce((sum, one) => sum + one.seconds + one.ended + below(one.id), 0)
     return { own: all.find(({ id }) => id === pid)?.seconds ?? Number.NaN, below: below(pid) }
   } catch {
     return { own: Number.NaN, below: Number.NaN }
@@ -22,14 +24,16 @@ export function cpuOf(pid: number): Cpu {
 
 const ticksPerSecond = 100
 
-function processOf(id: number): { id: number; parent: number; seconds: number }[] {
+type Process = { id: number; parent: number; seconds: number; ended: number }
+
+/** `ended` is the time of its children that have ended, such as the database's sessions. */
+function processOf(id: number): Process[] {
   try {
     const stat = readFileSync(`/proc/${id}/stat`, 'utf8')
     // The process name, in parentheses, may contain spaces.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return [
-      { id, parent: Number(fields[1]), seconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond },
-    ]
+    const seconds = (at: number) => (Number(fields[at]) + Number(fields[at + 1])) / ticksPerSecond
+    return [{ id, parent: Number(fields[1]), seconds: seconds(11), ended: seconds(13) }]
   } catch {
     return []
   }

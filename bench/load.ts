@@ -3,7 +3,7 @@ import { createHistogram } from 'node:perf_hooks'
 
 /**
  * The load runner: its own process, which takes one job at a time over IPC. Requests are complete HTTP texts,
- * prepared in advance, and replies are only split by their Content-Length. autocannon parses replies in JavaScript,
+ * prepared in advance, and replies are only split by their Content-Length or last chunk. autocannon parses replies in JavaScript,
  * uses more CPU than the server it measures, and so hides how fast the floor is.
  */
 export type LoadJob = {
@@ -88,6 +88,7 @@ function client(port: number, first: number, state: State) {
       missing = end + 4 + contentLength(bytes.toString('latin1', 0, end)) - bytes.length
       if (bytes[9] !== 0x32) fail()
     } else missing -= chunk.length
+    if (missing === Infinity && chunk.subarray(-lastChunk.length).equals(lastChunk)) missing = 0
     if (missing > 0 || state.isOver) return
     state.latencies.record(Math.max(1, Math.round((performance.now() - sent) * 1000)))
     if (state.pauseMs > 0) setTimeout(send, state.pauseMs)
@@ -96,7 +97,11 @@ function client(port: number, first: number, state: State) {
   return socket
 }
 
+const lastChunk = Buffer.from('0\r\n\r\n')
+
+/** Infinite for a reply in chunks. */
 function contentLength(head: string): number {
+  if (/\r\ntransfer-encoding: chunked/i.test(head)) return Infinity
   const [, digits] = /\r\ncontent-length: (\d+)/i.exec(head) ?? []
   if (digits === undefined) throw new Error(`A reply without Content-Length:\n${head}`)
   return Number(digits)

@@ -58,7 +58,9 @@ export function loader(started: Started): (job: LoadJob) => Promise<LoadResult> 
   return async (job) => {
     const result = await ask<LoadResult>(child, job)
     if (result.failed > 0 || result.count === 0)
-      throw new Error(`${result.failed} of ${result.count} requests failed: ${job.requests[0]}`)
+      throw new Error(
+        `${result.failed} of ${result.count} requests failed: ${job.requests[0]?.slice(0, 400)}`,
+      )
     return result
   }
 }

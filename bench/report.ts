@@ -2,13 +2,14 @@ import { type Machine, machineLine } from './machine.ts'
 import { short, table } from './numbers.ts'
 import type { Workload } from './workloads.ts'
 
-/** Requests per second, milliseconds, microseconds of CPU time per request; medians of the rounds. */
+/** Requests per second, milliseconds, microseconds of CPU time per request, MB of the server; medians of the rounds. */
 export type Figures = Pick<Workload, 'name' | 'connections' | 'bar'> & {
   rate: number
   p50: number
   p99: number
   cpu: number
   databaseCpu: number
+  memory: number
 }
 /** `ratio` compares with the floor slices right before and after. */
 export type Measured = Figures & { ratio: { rate: number; p99: number; cpu: number } }
@@ -31,7 +32,7 @@ export type Run = {
 /** The page of a run: ratios first. */
 export function report({ machine, settings, floor, workloads, login }: Run): string {
   const figures = (one: Figures) => [
-    ...[one.rate, one.p50, one.p99, one.cpu, one.databaseCpu].map(short),
+    ...[one.rate, one.p50, one.p99, one.cpu, one.databaseCpu, one.memory].map(short),
     String(one.connections),
   ]
   const rows = workloads.map((one) => [
@@ -41,7 +42,15 @@ export function report({ machine, settings, floor, workloads, login }: Run): str
     ...figures(one),
   ])
   const ratios = ['rate ÷ floor', 'p99 ÷ floor', 'server CPU ÷ floor', 'bar (rate, p99)']
-  const absolute = ['req/s', 'p50 ms', 'p99 ms', 'server CPU µs/req', 'database CPU µs/req', 'connections']
+  const absolute = [
+    'req/s',
+    'p50 ms',
+    'p99 ms',
+    'server CPU µs/req',
+    'database CPU µs/req',
+    'memory MB',
+    'connections',
+  ]
   const parts = [
     '# Workloads against the floor',
     `Written by \`npm run bench\`. The floor is a bare \`node:http\` JSON echo that gets the requests of

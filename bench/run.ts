@@ -1,19 +1,21 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+<<<<<<< HEAD
 import pg from 'pg'
 import { keptKeys } from '../src/auth/kept-keys.ts'
 import { createPasswords } from '../src/auth/password.ts'
 import { connectionTo } from '../src/embedded/postgres-process.ts'
 import { cpuOf } from './cpu.ts'
+=======
+import { drivers } from './drivers.ts'
+>>>>>>> s-speed
 import { defaultHashing } from './hashing.ts'
-import type { LoadResult } from './load.ts'
-import { machine } from './machine.ts'
+import { password, prepare, type Slice, slicer, summary, type TakeSlice, type Target } from './measure.ts'
 import { median } from './numbers.ts'
-import { ask, helper, loader, product, Started, temporary } from './processes.ts'
-import { type Figures, type Measured, type Run, report } from './report.ts'
+import { ask, helper, loader, Started } from './processes.ts'
+import { type Measured, type Run, report } from './report.ts'
 import { floorWorkload, probes, type Workload, workloads } from './workloads.ts'
-import { generateWorld, openSessions } from './world.ts'
 
 /**
  * `npm run bench`: compares the product as users start it, with a real database and real fsync, with a bare
@@ -38,7 +40,6 @@ const { values: flags } = parseArgs({
 const rounds = Number(flags.rounds)
 const seconds = Number(flags.seconds)
 const cells = Number(flags.cells)
-const bystanderCount = 50
 /** Longer slices for logins: they are slow, and those in flight when a slice ends do not count. */
 const stormSeconds = 8 * seconds
 
@@ -60,22 +61,20 @@ try {
 }
 
 async function bench(): Promise<Run> {
-  const password = 'a bench password'
-  const { server, cookies, bystanders, visible, facts } = await setUp(password)
+  const { server, world, facts } = await prepare(started, {
+    cells,
+    hashing,
+    sessions: Number(flags.sessions),
+    node: flags.node.split(' ').filter(Boolean),
+  })
+  const { cookies, bystanders } = world
   const floor = floorWorkload(cookies)
   const bare = helper(started, 'floor.ts')
   const echo: Target = { port: await ask<number>(bare), pid: bare.pid as number }
-  const load = loader(started)
-  const chosen = workloads(cookies, visible, password).filter(
+  const slice = slicer(started, seconds)
+  const chosen = [...workloads(world, password), ...drivers(world)].filter(
     ({ name }) => !flags.only || flags.only.split(',').includes(name),
   )
-  const slice: TakeSlice = async ({ requests, connections }, { port, pid }, length = seconds) => {
-    const before = cpuOf(pid)
-    const result = await load({ port, requests, connections, seconds: length })
-    const after = cpuOf(pid)
-    const perRequest = (of: 'own' | 'below') => ((after[of] - before[of]) / result.count) * 1e6
-    return { ...result, cpu: perRequest('own'), databaseCpu: perRequest('below') }
-  }
 
   for (const workload of [floor, ...chosen]) await slice(workload, workload === floor ? echo : server)
   const floors: Slice[] = []
@@ -105,18 +104,6 @@ async function bench(): Promise<Run> {
     workloads: measured,
     ...(login && { login: await loginStorm(login, bystanders, server, slice) }),
   }
-}
-
-type Target = { port: number; pid: number }
-/** CPU time per request in microseconds, of the server and of its database. */
-type Slice = LoadResult & { cpu: number; databaseCpu: number }
-type TakeSlice = (workload: Workload, target: Target, seconds?: number) => Promise<Slice>
-
-function summary({ name, connections, bar }: Workload, slices: readonly Slice[]): Figures {
-  const middle = (of: keyof Slice) => median(slices.map((one) => one[of]))
-  const [rate, p50, p99] = [middle('rate'), middle('p50'), middle('p99')]
-  const [cpu, databaseCpu] = [middle('cpu'), middle('databaseCpu')]
-  return { name, connections, ...(bar && { bar }), rate, p50, p99, cpu, databaseCpu }
 }
 
 /** Compares logins with the bare rate of the hash, and measures the latency of other requests meanwhile. */
@@ -159,6 +146,7 @@ async function loginStorm(
     verifyStormP99: median(seen.verify.storm),
   }
 }
+<<<<<<< HEAD
 
 async function setUp(password: string) {
   const dir = await temporary(started)
@@ -191,3 +179,5 @@ async function setUp(password: string) {
   )
   return { server, cookies, bystanders, visible: rows.map(({ id }) => id), facts: await machine(client) }
 }
+=======
+>>>>>>> s-speed

@@ -1,8 +1,13 @@
+import type { LoadResult } from './load.ts'
+import type { World } from './measure.ts'
+
 /** One kind of load: the requests, the number of connections, and the bar against the floor. */
 export type Workload = {
   name: string
   requests: string[]
   connections: number
+  /** Instead of the requests, for what is more than independent requests over HTTP. */
+  drive?(port: number, seconds: number): Promise<LoadResult>
   /** Min share of the floor's requests per second, and max ratio to its p99. */
   bar?: { rate: number; p99: number }
 }
@@ -23,38 +28,83 @@ export function request(method: string, path: string, cookie?: string, body?: ob
   return `${lines.join('\r\n')}\r\n\r\n${text}`
 }
 
-export const rpc = (method: string, cookie: string, params?: object): string =>
+export const rpc = (method: string, cookie: string | undefined, params?: object): string =>
   request('POST', '/api/rpc', cookie, { jsonrpc: '2.0', id: 1, method, ...(params && { params }) })
 
 /** Accounts of the smallest world whose index is above all that have a cookie, including the bystanders. */
 const loggingIn = Array.from({ length: 300 }, (_, index) => 700 + index)
 
-/** The workloads, each over many sessions: `cookies` of the accounts 0, 1, 2, …; `cells` are public. */
-export function workloads(
-  cookies: readonly string[],
-  cells: readonly string[],
-  password: string,
-): Workload[] {
+/** The workloads, each over many sessions. */
+export function workloads({ cookies, admin, visible, own }: World, password: string): Workload[] {
   const each = (make: (cookie: string, index: number) => string): string[] => cookies.map(make)
   const data = { label: 'A note', text: 'Some words that a person might keep. '.repeat(8) }
+  const some = visible.slice(0, 50)
+  // Each cell twice, a round apart, so that every call changes something.
+  const twice = (make: (one: World['own'][number], round: string) => string): string[] =>
+    ['a', 'b'].flatMap((round) => own.map((one) => make(one, round)))
+  const plain = (name: string, requests: string[]): Workload => ({ name, requests, connections })
   return [
-    { name: 'GET /verify', requests: each((c) => request('GET', '/api/account/verify', c)), connections },
+    plain(
+      'GET /verify',
+      each((c) => request('GET', '/api/account/verify', c)),
+    ),
     {
-      name: 'account_verify',
-      requests: each((c) => rpc('account_verify', c)),
-      connections,
+      ...plain(
+        'account_verify',
+        each((c) => rpc('account_verify', c)),
+      ),
       bar: { rate: 0.45, p99: 6 },
     },
+    plain(
+      'cell_get',
+      each((c, index) => rpc('cell_get', c, { id: visible[index % visible.length] })),
+    ),
+    plain(
+      'cell_get own',
+      own.map(({ cookie, id }) => rpc('cell_get', cookie, { id })),
+    ),
+    plain(
+      'cell_get anonymous',
+      visible.map((id) => rpc('cell_get', undefined, { id })),
+    ),
+    plain(
+      'cell_list',
+      each((c) => rpc('cell_list', c, {})),
+    ),
+    plain(
+      'cell_list own',
+      own.map(({ cookie, actor_id }) => rpc('cell_list', cookie, { created_by: actor_id })),
+    ),
+    plain(
+      'cell_create',
+      each((c) => rpc('cell_create', c, { kind: 'note', data })),
+    ),
+    plain(
+      'cell_update',
+      twice(({ cookie, id }, round) => rpc('cell_update', cookie, { cell_id: id, data_patch: { round } })),
+    ),
+    plain(
+      'cell_field_set',
+      twice(({ cookie, id }, round) =>
+        rpc('cell_field_set', cookie, {
+          source_id: id,
+          name: 'next',
+          target_id: visible[round === 'a' ? 0 : 1],
+        }),
+      ),
+    ),
+    plain('audit_log_list', [rpc('audit_log_list', admin, {})]),
     {
-      name: 'cell_get',
-      requests: each((c, index) => rpc('cell_get', c, { id: cells[index % cells.length] })),
-      connections,
-    },
-    { name: 'cell_list', requests: each((c) => rpc('cell_list', c, {})), connections },
-    {
-      name: 'cell_create',
-      requests: each((c) => rpc('cell_create', c, { kind: 'note', data })),
-      connections,
+      name: 'batch of 50 cell_get',
+      requests: each((c) =>
+        request(
+          'POST',
+          '/api/rpc',
+          c,
+          some.map((id, at) => ({ jsonrpc: '2.0', id: at, method: 'cell_get', params: { id } })),
+        ),
+      ),
+      connections: 8,
     },
     {
       name: 'login',

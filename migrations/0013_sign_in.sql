@@ -108,6 +108,8 @@ create index if not exists account_totp_sealed on account_totp (left(secret_seal
 -- One in use and one about to replace it.
 create unique index if not exists account_totp_account on account_totp (account_id, (confirmed_at is null));
 
+create index if not exists account_totp_pending on account_totp (created_at) where confirmed_at is null;
+
 create table if not exists account_recovery_code (
   account_id uuid not null references account (id) on delete cascade,
   code_hash text collate "C" not null,

@@ -456,6 +456,7 @@ CREATE INDEX account_ticket_created ON account_ticket USING btree (created_at, i
 CREATE INDEX account_ticket_expires ON account_ticket USING btree (expires_at);
 CREATE INDEX account_ticket_invite ON account_ticket USING btree (invite_id);
 CREATE UNIQUE INDEX account_totp_account ON account_totp USING btree (account_id, (confirmed_at IS NULL));
+CREATE INDEX account_totp_pending ON account_totp USING btree (created_at) WHERE confirmed_at IS NULL;
 CREATE INDEX account_totp_sealed ON account_totp USING btree ("left"(secret_sealed, 12));
 CREATE INDEX actor_account ON actor USING btree (account_id, created_at, id);
 CREATE INDEX actor_name ON actor USING btree (name_key, id) WHERE deleted_at IS NULL;

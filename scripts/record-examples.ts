@@ -12,6 +12,7 @@ import { routeList } from '../src/routes.ts'
 import { testService } from '../src/testing/index.ts'
 import { mailIsDown, tokenMailedTo } from '../test/helpers/mailed.ts'
 import { type TestProvider, testProvider } from '../test/helpers/oidc.ts'
+import { device, onLocalhost } from '../test/helpers/passkeys.ts'
 import { codeOf } from '../test/helpers/totp.ts'
 
 export type Examples = {
@@ -33,6 +34,7 @@ export async function recordExamples(): Promise<string> {
     app_settings: true,
     username_change: 'self',
     ...mailIsDown,
+    ...onLocalhost,
     invite_claim: 'match',
     bootstrap: 'live',
     bootstrap_token_path: tokenFile,
@@ -155,6 +157,8 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   await call.rpc('app_settings_update', { open_signup: false })
   const { invite } = await call.rpc('invite_create', { email: 'grace@example.org' })
   await call.rpc('invite_list', {})
+  const { link } = await call.rpc('invite_send', { invite_id: invite.id, reveal: true })
+  await call.rest('POST', '/ticket', { token: tokenIn(link) })
   await call.rpc('invite_delete', { invite_id: invite.id })
   await call.rpc('invite_create', { username: 'grace' })
 
@@ -174,6 +178,7 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   call.headers = {}
   call.headers = { cookie: await call.rest('POST', '/login', { ...signup, password: changedPassword }) }
   await secondFactor(call, changedPassword)
+  await passkeys(call)
 
   call.headers = ada
   const { actors } = await call.rpc('actor_search', { query: 'gra' })
@@ -195,6 +200,12 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   const { sessions } = await call.rpc('admin_session_list', { account_id: grace_id })
   await call.rpc('admin_session_revoke', { session_id: sessions[0].id })
   await call.rpc('admin_session_revoke_all', { account_id: grace_id })
+  await call.rest('POST', '/recover', { identifier: 'grace' })
+  const made = await call.rpc('admin_account_reset_link_create', { account_id: grace_id, reveal: true })
+  await call.rest('POST', '/reset', { token: tokenIn(made.link), password: changedPassword })
+  await call.rpc('admin_ticket_list', { limit: 1 })
+  await call.rpc('admin_ticket_revoke', { ticket_id: made.ticket.id })
+  await call.rpc('admin_message_list', { limit: 1 })
   call.headers = {}
   call.headers = { cookie: await call.rest('POST', '/login', again) }
   const { id: token_id } = await call.rpc('account_token_create', {
@@ -210,6 +221,7 @@ async function story(call: Recorder, outside: Outside): Promise<void> {
   const [from, to] = ['2026-01-02T09:00:00.000Z', '2026-01-02T10:00:00.000Z']
   await call.rpc('audit_log_activity', { from, to, bucket_s: 1800 })
   await call.rpc('audit_log_role_grant_history', { limit: 1 })
+  await call.rpc('service_status')
   await call.rpc('account_delete_preview', { account_id: grace_id })
   await call.rpc('account_delete', { account_id: grace_id })
   await call.rpc('account_undelete', { account_id: grace_id })
@@ -231,6 +243,8 @@ async function linkAndUnlink(
   call.headers = { cookie }
   await call.rpc('account_link_remove', { link_id: await linkId() })
 }
+
+const tokenIn = (link: string): string => link.split('#ticket=')[1] as string
 
 const changedPassword = 'another long password'
 
@@ -257,6 +271,19 @@ async function sessionsAndTokens(call: Recorder, password: string): Promise<void
   await call.rpc('account_username_change', { username: 'grace-h' })
   await call.rpc('account_username_change', { username: 'grace' })
   await call.rpc('actor_rename', { name: 'Grace' })
+}
+
+/** As an account that has just signed in; leaves it without a passkey. */
+async function passkeys(call: Recorder): Promise<void> {
+  const phone = device()
+  const { options } = await call.rpc('account_passkey_register_begin')
+  const { passkey } = await call.rpc('account_passkey_register_finish', { response: phone.create(options) })
+  await call.rpc('account_passkey_rename', { passkey_id: passkey.id, name: 'Phone' })
+  call.headers = {}
+  call.headers = { cookie: await call.rest('POST', '/passkey_begin', {}) }
+  const response = phone.get(call.answer.options)
+  call.headers = { cookie: await call.rest('POST', '/passkey_finish', { response }) }
+  await call.rpc('account_passkey_remove', { passkey_id: passkey.id })
 }
 
 /** As an account that is signed in; leaves it without a second factor. */
@@ -341,8 +368,15 @@ const times: Readonly<Record<string, string>> = {
   expires_at: '2026-02-01T09:00:00.000Z',
   updated_at: '2026-01-02T09:30:00.000Z',
 }
+const ofPasskeys = [
+  ...['id', 'rawId', 'passkey_id', 'challenge', 'userHandle', 'signature'],
+  ...['clientDataJSON', 'attestationObject', 'authenticatorData'],
+]
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+/** What differs between runs of the same story. */
+const measured: Readonly<Record<string, number>> = { requests: 4711, open: 3, idle: 2, waiting: 0 }
 
 /** Grants of the same moment come in the order of their random ids. */
 const byRole = (a: { role: string }, b: { role: string }): number => (a.role < b.role ? -1 : 1)
@@ -363,11 +397,14 @@ function mask(examples: Examples): Examples {
     if (time.test(value)) return times[key] ?? '2026-01-02T09:00:00.000Z'
     if (/^[0-9a-f]{64}$/.test(value)) return stable(value, (nth) => hex(nth, 64))
     if (/^tok_/.test(value)) return stable(value, (nth) => `tok_${hex(nth, 12)}`)
-    const [, kind] = /^secret_svc_(token|ticket)_/.exec(value) ?? []
-    if (kind) return `secret_svc_${kind}_${'x'.repeat(43)}`
+    const secret = /secret_svc_(token|ticket)_[\w-]{43}/
+    if (secret.test(value)) return value.replace(secret, `secret_svc_$1_${'x'.repeat(43)}`)
     if (key === 'ip') return '203.0.113.7'
+    if (/^[\w-]{40,}$/.test(value) && ofPasskeys.includes(key)) return 'AQIDBAUGBwgJ'
+    if (key === 'node') return 'v26.0.0'
+    if (key === 'version') return '1.0.0'
     if (key === 'url') return 'https://id.example/authorize?client_id=cellkeep&state=xxx'
-    if (key === 'query') return 'code=xxx&state=xxx'
+    if (key === 'query' && value.startsWith('code=')) return 'code=xxx&state=xxx'
     if (key === 'token') return 'x'.repeat(43)
     if (key === 'secret') return totpSecret
     if (key === 'uri') return value.replace(/secret=\w+/, `secret=${totpSecret}`)
@@ -377,6 +414,7 @@ function mask(examples: Examples): Examples {
   }
   const walk = (value: unknown, key: string): unknown => {
     if (typeof value === 'string') return text(value, key)
+    if (typeof value === 'number') return measured[key] ?? value
     if (key === 'role_grants' && Array.isArray(value))
       return value.toSorted(byRole).map((one) => walk(one, ''))
     if (Array.isArray(value)) return value.map((inner) => walk(inner, key))

@@ -35,6 +35,7 @@ import { cell_grant_revoke } from './cells/grants/cell_grant_revoke.ts'
 import { cell_list } from './cells/list/cell_list.ts'
 import { admin_message_list } from './delivery/admin_message_list.ts'
 import { discover } from './discovery/rpc.discover.ts'
+import { service_status } from './discovery/service_status.ts'
 import { account_email_change } from './email/account_email_change.ts'
 import { account_email_verify_send } from './email/account_email_verify_send.ts'
 import { admin_account_email_set } from './email/admin_account_email_set.ts'
@@ -175,6 +176,7 @@ export const actions = {
   cell_item_delete,
   cell_item_list,
 
+  service_status,
   'rpc.discover': discover,
 }
 

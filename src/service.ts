@@ -23,6 +23,7 @@ import type { InputOf, Method, OutputOf } from './core/method.ts'
 import type { Work } from './core/mutate.ts'
 import type { Operator } from './core/operate.ts'
 import { type MethodEntry, methodsOf, wireMethods } from './core/registration.ts'
+import { createTally } from './core/tally.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
 import type { Connection } from './db/connection.ts'
 import { openDatabase } from './db/db.ts'
@@ -268,6 +269,7 @@ export async function composeApp(
     fail: createRefusal(registry.reasons),
     outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log),
     gate: new Gate({ perCaller: config.max_caller_connections, reads: Math.ceil(poolMax / 2) }),
+    tally: createTally(),
     bootstrap: createBootstrap(config, db, log),
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,

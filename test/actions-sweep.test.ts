@@ -9,6 +9,7 @@ import { type TestAccount, type TestService, testService } from '../src/testing/
 import { call, dataOf, type Reply, reasonOf, rpc, send } from './helpers/http.ts'
 import { mailIsDown } from './helpers/mailed.ts'
 import { providerIsDown } from './helpers/oidc.ts'
+import { onLocalhost } from './helpers/passkeys.ts'
 
 /** Rules that hold for every method. A new method is tested as soon as it is in the table. */
 
@@ -20,6 +21,7 @@ let several: TestAccount
 beforeAll(async () => {
   test = await testService({
     ...mailIsDown,
+    ...onLocalhost,
     ...providerIsDown,
     app_settings: true,
     self_service_roles: [],

@@ -7,6 +7,7 @@ import type { TestAccount } from '../src/testing/index.ts'
 import { type Reply, send } from './helpers/http.ts'
 import { mailIsDown } from './helpers/mailed.ts'
 import { providerIsDown } from './helpers/oidc.ts'
+import { onLocalhost } from './helpers/passkeys.ts'
 import { serviceForFile } from './helpers/service.ts'
 import { tokenPlace } from './helpers/token-place.ts'
 
@@ -16,6 +17,7 @@ const bootstrap_token_path = await tokenPlace()
 let account: TestAccount
 const test = await serviceForFile({
   ...mailIsDown,
+  ...onLocalhost,
   ...providerIsDown,
   limit_ticket_ip: null,
   bootstrap: 'live',

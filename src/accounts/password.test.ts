@@ -199,3 +199,46 @@ describe('a refused password change', () => {
     expect((await login(ada, password)).status).toBe(200)
   })
 })
+
+describe('an account without a password', () => {
+  const bare = async () => {
+    const ada = await test.account()
+    await run`update account set password_hash = '*' where id = ${ada.id}::uuid`
+    return ada
+  }
+  const new_password = 'a first long password'
+
+  it('gets its first one with a fresh session, and everything ends', async () => {
+    const ada = await bare()
+    const reply = await change(ada.cookie, { new_password })
+    expect([reply.status, reply.json]).toEqual([200, { ok: true, sessions_revoked: 1, tokens_revoked: 0 }])
+    const { username } = ada
+    expect((await send(test, 'POST /login', { body: { username, password: new_password } })).status).toBe(200)
+  })
+
+  it('needs a fresh session, and takes no password for the one that is not there', async () => {
+    const ada = await bare()
+    expect((await change(ada.cookie, { new_password, current_password: '*' })).json).toEqual({
+      error: 'invalid_credentials',
+    })
+    await run`update auth_session set authenticated_at = now() - interval '601 seconds'
+      where account_id = ${ada.id}::uuid`
+    expect((await change(ada.cookie, { new_password })).json).toEqual({
+      error: 'fresh_authentication_required',
+      max_age: 600,
+      methods: [],
+    })
+  })
+
+  it('sets one only once; an account that has one proves it', async () => {
+    const ada = await bare()
+    const replies = await Promise.all([1, 2].map(() => change(ada.cookie, { new_password })))
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1)
+    const eve = await test.account()
+    const refused = await change(eve.cookie, { new_password })
+    expect([refused.status, refused.json]).toMatchObject([
+      400,
+      { error: 'invalid_request_body', issues: [{ path: ['current_password'], code: 'invalid_type' }] },
+    ])
+  })
+})

@@ -1,10 +1,13 @@
 import { z } from 'zod'
+import { requireFresh } from '../auth/fresh.ts'
+import { noPassword } from '../auth/password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
 import { refusal } from '../errors.ts'
-import { crowdOf } from '../limits/limiters.ts'
+import { accountKey, crowdOf } from '../limits/limiters.ts'
+import { issue } from '../wire/issues.ts'
 import { type EndedCredentials, endCredentials } from './ending.ts'
 import { Password, PasswordProvided } from './formats.ts'
 import { refuseWeak } from './new-password.ts'
@@ -17,31 +20,58 @@ import {
   type WrongPassword,
 } from './prove-password.ts'
 
-/** `POST /password`: sets a new password and ends every session and token of the account. */
+/**
+ * `POST /password`: sets a new password and ends every session and token of the account. For an account without a
+ * password, a fresh session stands in for the one to prove.
+ */
 export const password = route({
-  doc: 'Change the password. All sessions and tokens of the account end; sign in again.',
+  doc: 'Change the password, or set the first one with a fresh session and without `current_password`. All sessions and tokens of the account end; sign in again.',
   method: 'POST',
   path: '/password',
   auth: ownSession,
   before_enrolment: true,
   rate_limit: { ip: 'login_ip', account: 'login_account' },
-  input: z.strictObject({ current_password: PasswordProvided, new_password: Password }),
+  input: z.strictObject({ current_password: PasswordProvided.optional(), new_password: Password }),
   output: z.object({ ok: z.literal(true), sessions_revoked: z.int(), tokens_revoked: z.int() }),
-  errors: ['rate_limited', 'busy', 'invalid_credentials', 'authentication_required', 'account_vanished'],
+  errors: [
+    'rate_limited',
+    'busy',
+    'invalid_credentials',
+    'authentication_required',
+    'account_vanished',
+    'fresh_authentication_required',
+  ],
   async handler({ current_password, new_password }, context) {
     const { app, account, ip } = context
     refuseWeak(app, 'invalid_request_body', ['new_password', new_password], account)
     return await context.attempt(['invalid_credentials'], async (hold) => {
+      if (current_password === undefined) await requireNone(context)
       let hash: string | undefined
-      const outcome = await provePassword(context, hold, current_password, async (proven) => {
+      const act = async (proven: ProvenPassword): Promise<EndedCredentials | string> => {
         hash ??= await app.passwords.hash(new_password, crowdOf(ip))
         return await change(context, proven, hash)
-      })
-      if (typeof outcome === 'string') return await refuse(context, outcome)
+      }
+      const outcome =
+        current_password === undefined
+          ? await act({ verified: noPassword, bucket: accountKey(account.id) })
+          : await provePassword(context, hold, current_password, act)
+      if (typeof outcome === 'string')
+        return await refuse(context, outcome === 'invalid_credentials' ? outcome : 'concurrent_change')
       return { body: { ok: true as const, ...outcome }, cookie: app.sessionCookie.clear() }
     })
   },
 })
+
+/** Refuses unless the account has no password and its session is fresh. */
+async function requireNone(context: OwnSession): Promise<void> {
+  const { app, account } = context
+  const { point } = app.db.readOnly
+  const [stored] = await point<{ password_hash: string }>(sql`
+    select password_hash from account where id = ${account.id}::uuid`)
+  if (stored?.password_hash !== noPassword)
+    throw refusal('invalid_request_body', { issues: [issue(['current_password'], 'invalid_type')] })
+  await requireFresh(app, point, context)
+}
 
 /** Returns the counts of what ended, or what `lockProven` found instead. */
 async function change(

@@ -91,7 +91,7 @@ describe('every attempt costs exactly one verification of the same parameters', 
     `$argon2id$v=19$m=99999999999999,t=1,p=1$${salt}$${output}`,
     `$argon2x$v=19$m=64,t=1,p=1$${salt}$${output}`,
     `$argon2id$v=18$m=64,t=1,p=1$${salt}$${output}`,
-    `$scrypt$ln=4,r=8,p=1$${salt}$${output}`,
+    `$scrypt$ln=24,r=8,p=1$${salt}$${output}`,
     '$2b$10$abcdefghijklmnopqrstuv',
   ])('a corrupt stored hash is false: %j', async (stored) => {
     const { passwords, jobs } = counted()

@@ -4,6 +4,9 @@ import { createFairQueue } from '../limits/fair-queue.ts'
 import { isForeign } from './foreign-hashes.ts'
 import { type RunHash, runHash } from './hash-threads.ts'
 
+/** Stored for an account that has no password: none verifies against it. */
+export const noPassword = '*'
+
 /** The most verifications of one attempt: it verifies again if the stored hash changed meanwhile. */
 export const verificationsMax = 3
 

@@ -3,6 +3,7 @@ import type { App } from '../core/app.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { clearFloor } from '../import/floor.ts'
 import { reseal } from '../sealing/reseal.ts'
+import { removePendingTotp } from '../second-factor/pending.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
 import {
   expireOffers,
@@ -81,6 +82,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     }
     // Not counted: nobody misses a sign-in that was begun and left.
     await repeat(() => db.run(expired(sql`sign_in_flow`, sql`expires_at <= now()`)))
+    await repeat(() => removePendingTotp(db, batchRows))
     const retention = app.config.cell_tombstone_retention_days
     const { audit_retention_days } = app.config
     await clearFloor(db)

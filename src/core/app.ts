@@ -23,6 +23,7 @@ import type { Document } from '../wire/document.ts'
 import type { Cursors } from './cursor.ts'
 import type { Outputs } from './guards.ts'
 import type { WiredMethod } from './method.ts'
+import type { Tally } from './tally.ts'
 
 /** The parts of one running service. `createService` builds it once; every handler receives it. */
 export type App = {
@@ -51,6 +52,7 @@ export type App = {
   /** Builds refusals, of the consumer's reasons too. */
   readonly fail: Refusal
   readonly gate: Gate
+  readonly tally: Tally
   readonly bootstrap: Bootstrap
   /** The descriptions of this service for machines, by kind; each is made on first use. */
   readonly documents: Map<'openrpc' | 'openapi', Document>

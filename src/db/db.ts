@@ -27,6 +27,8 @@ export interface Database extends Queryable, ReadOnly {
    * holds the lock. `work` takes its own connections. The lock is released even if the process is killed.
    */
   exclusively<T>(name: string, work: () => Promise<T>): Promise<T | undefined>
+  /** Pooled connections: open ones, idle ones among them, and requests that wait for one. */
+  load(): { open: number; idle: number; waiting: number }
   close(): Promise<void>
 }
 
@@ -42,6 +44,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     readOnly: { rows, first, one, point, joined },
     transaction: createTransactions(pool),
     exclusively: (name, work) => exclusively(pool, nameIn(options.connection.schema, name), work),
+    load: pool.load,
     close: pool.close,
   }
 }

@@ -46,6 +46,7 @@ export type Pool = {
   write(query: Sql): Promise<pg.QueryResult>
   /** One short statement that can only read, on a shared connection. */
   point<T>(query: Sql): Promise<T[]>
+  load(): { open: number; idle: number; waiting: number }
   onError: DatabaseOptions['onError']
   close(): Promise<void>
 }
@@ -142,6 +143,7 @@ export function openPool(options: DatabaseOptions): Pool {
     read,
     write,
     point: reader.point,
+    load: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     onError,
     close: async () => {
       await Promise.all([pool.end(), reader.close()])

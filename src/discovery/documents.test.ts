@@ -9,6 +9,7 @@ import { examplesFile, recordExamples } from '../../scripts/record-examples.ts'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from '../../test/helpers/http.ts'
 import { mailIsDown } from '../../test/helpers/mailed.ts'
 import { providerIsDown } from '../../test/helpers/oidc.ts'
+import { onLocalhost } from '../../test/helpers/passkeys.ts'
 import { query } from '../core/action.ts'
 import { routeList } from '../routes.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
@@ -60,6 +61,7 @@ beforeAll(async () => {
     self_service_roles: [],
     username_change: 'self',
     ...mailIsDown,
+    ...onLocalhost,
     ...providerIsDown,
     bootstrap: 'live',
     bootstrap_token_path: '/nowhere/token',

@@ -4,6 +4,7 @@ import type { AuditStreams } from '../audit-stream/audit-stream.ts'
 import { readCarriers } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
+import { countAnswer } from '../core/tally.ts'
 import type { Readiness } from '../db/ready.ts'
 import { type BuiltinReason, refusal, StartError } from '../errors.ts'
 import { logWarnings } from '../log/log.ts'
@@ -124,6 +125,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     if (discarded.length > 0 && config.env === 'development')
       reply.headers['x-svc-auth-debug'] = discarded.join(', ')
     reply.headers['x-request-id'] = request_id
+    countAnswer(app.tally, trace.reason)
     app.log.info(
       {
         request_id,

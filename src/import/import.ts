@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { noPassword } from '../auth/password.ts'
 import type { App } from '../core/app.ts'
 import { checkVia } from '../core/operate.ts'
 import { parseInput } from '../wire/input.ts'
@@ -6,7 +7,8 @@ import { noControls } from '../wire/types.ts'
 import { type Costs, createCosts } from './costs.ts'
 import { FirebaseParams } from './formats.ts'
 import { keeping, trying, type Write } from './keep.ts'
-import { noPassword, type Refused, type Row, readLine } from './line.ts'
+import { type Refused, type Row, readLine } from './line.ts'
+import { settle } from './write.ts'
 
 const Options = z.strictObject({
   /** Tells apart the ids of different systems. */
@@ -39,20 +41,20 @@ export type Imported = {
   complete: boolean
 }
 
+type Lines = Iterable<unknown> | AsyncIterable<unknown>
+
 const linesPerBatch = 500
 
-async function run(
-  app: App,
-  lines: Iterable<unknown> | AsyncIterable<unknown>,
-  { via, on_progress, on_refused, signal, ...rest }: ImportOptions,
-): Promise<Imported> {
+async function run(app: App, lines: Lines, { via, ...given }: ImportOptions): Promise<Imported> {
   checkVia(via)
+  const { on_progress, on_refused, signal, ...rest } = given
   const { firebase, dry_run, ...options } = parseInput(Options, rest)
   const costs = createCosts(app.passwords)
   const write = dry_run ? trying(app, options) : keeping(app, { ...options, via, floorMs: costs.floor })
-  const done: Imported = { lines: 0, imported: 0, skipped: 0, refused: 0, complete: false }
+  const done: Imported = { lines: 0, imported: 0, skipped: 0, refused: 0, complete: true }
   for await (const batch of inBatches(lines)) {
-    if (signal?.aborted) return done
+    if (signal?.aborted) done.complete = false
+    if (!done.complete) break
     const read: Read[] = []
     for (const value of batch)
       read.push(await withBearableHash(readLine(value, ++done.lines, firebase), costs))
@@ -60,11 +62,12 @@ async function run(
     done.imported += imported
     done.refused += refused.length
     if (!isOver) done.skipped += batch.length - imported - refused.length
+    done.complete = !isOver
     for (const one of refused) await on_refused?.(one)
     on_progress?.({ ...done })
-    if (isOver) return done
   }
-  return { ...done, complete: true }
+  if (done.imported > 0 && !dry_run) await settle(app.db)
+  return done
 }
 
 /**
@@ -123,7 +126,7 @@ function withoutRepeats(rows: readonly Row[]): Row[][] {
   return parts
 }
 
-async function* inBatches(lines: Iterable<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown[]> {
+async function* inBatches(lines: Lines): AsyncGenerator<unknown[]> {
   let batch: unknown[] = []
   for await (const line of lines) {
     batch.push(line)

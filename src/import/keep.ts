@@ -1,7 +1,8 @@
+import { noPassword } from '../auth/password.ts'
 import type { App } from '../core/app.ts'
 import { operate } from '../core/operate.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import { noPassword, type Row } from './line.ts'
+import type { Row } from './line.ts'
 import { type Written, writeBatch } from './write.ts'
 
 /** Makes accounts of rows whose external ids differ. */

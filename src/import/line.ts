@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ActorName, Email, fold, foldName, Username } from '../accounts/formats.ts'
+import { noPassword } from '../auth/password.ts'
 import { badText } from '../wire/issues.ts'
 import { Timestamp } from '../wire/types.ts'
 import { type FirebaseParams, ForeignPassword, storedHash } from './formats.ts'
@@ -39,9 +40,6 @@ export type Refused = {
   /** The key that is not in its format. */
   key?: string
 }
-
-/** Stored for an account without a password; matches none. */
-export const noPassword = '*'
 
 export function readLine(value: unknown, line: number, firebase?: FirebaseParams): Row | Refused {
   const parsed = badText(value) ? undefined : Line.safeParse(value)

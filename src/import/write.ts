@@ -15,7 +15,8 @@ type Taken = { line: number; reason: 'username_taken' | 'email_taken' }
 export type Written = { made: { id: string; line: number }[]; taken: Taken[] }
 
 /**
- * Makes the accounts of a batch; lines that are neither made nor taken were imported before. One import of a source
+ * Makes the accounts of a batch, without waiting for the disk: what a crash of the database loses, the next run makes
+ * again, and `settle` waits once. Lines that are neither made nor taken were imported before. One import of a source
  * writes at a time; two sources meet at usernames only, which both insert in their order.
  */
 export async function writeBatch(db: Queryable, { source, rows: given, floorMs }: Batch): Promise<Written> {
@@ -23,7 +24,9 @@ export async function writeBatch(db: Queryable, { source, rows: given, floorMs }
   const ids = rows.map(({ id }) => id)
   // All in one round trip; what fails fails the rest.
   const [, , lines, reserved] = await Promise.all([
-    db.run(sql`select pg_advisory_xact_lock(hashtextextended('cellkeep import ' || ${source}, 0))`),
+    db.run(sql`
+      select pg_advisory_xact_lock(hashtextextended('cellkeep import ' || ${source}, 0)),
+        set_config('synchronous_commit', 'off', true)`),
     rows.some((row) => row.hash_foreign) && raiseFloor(db, floorMs),
     insert(db, source, rows),
     removeReserved(db, ids),
@@ -67,6 +70,10 @@ const insert = (db: Queryable, source: string, rows: readonly object[]) =>
     )
     select line, made.id as account_id, known.line is not null as is_known
     from line left join made using (id) left join known using (line)`)
+
+/** A commit that waits for the disk, and so for all before it. */
+export const settle = (db: Queryable): Promise<unknown> =>
+  db.run(sql`update app_settings set import_floor_ms = import_floor_ms where id = 1`)
 
 /** Asked after the accounts are written: whoever reserved a name meanwhile has committed by now. */
 async function removeReserved(db: Queryable, ids: readonly string[]): Promise<Set<string>> {

@@ -1,6 +1,7 @@
 import { insertAccount } from '../accounts/accounts.ts'
 import { fold } from '../accounts/formats.ts'
 import { lockIfLive } from '../accounts/locks.ts'
+import { noPassword } from '../auth/password.ts'
 import { callerSubject, mutate, type Work } from '../core/mutate.ts'
 import type { RouteHold } from '../core/route.ts'
 import { type Queryable, sql } from '../db/db.ts'
@@ -159,9 +160,6 @@ async function enterNew(
   )
   return { created: true, linked: false, session }
 }
-
-/** The stored hash of an account without a password; none verifies against it. */
-const noPassword = '*'
 
 async function freeUsername(db: Queryable, wanted: string): Promise<string> {
   const { username } = await db.one<{ username: string }>(sql`

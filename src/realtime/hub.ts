@@ -10,6 +10,8 @@ export type Hub = {
   /** Registers a connection and returns how to remove it; undefined if the process is at its max. */
   add(connection: Connection): (() => void) | undefined
   isFull(): boolean
+  /** How many connections this node has. */
+  count(): { sockets: number; streams: number }
   /** Called after each commit, in the commit order of this process; never throws. */
   publish(committed: Committed): void
   /** Delivers what another node published; never throws. */
@@ -125,6 +127,11 @@ export function createHub(options: HubOptions): Hub {
   return {
     add,
     isFull: () => connections.size >= connectionsMax,
+    count: () => {
+      let sockets = 0
+      for (const { kind } of connections) if (kind === 'socket') sockets++
+      return { sockets, streams: connections.size - sockets }
+    },
     publish: (committed) => {
       safely(() => deliver(committed))
       safely(() => send(committed))

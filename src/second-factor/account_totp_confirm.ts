@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { lockWithSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { pendingFor } from './account_totp_enrol.ts'
 import { factorAdded, hasTotp } from './factors.ts'
+import { pendingFor } from './pending.ts'
 import { type StoredTotp, storedStepOf, TotpCode } from './totp.ts'
 
 export const account_totp_confirm = mutation({

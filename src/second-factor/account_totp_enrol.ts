@@ -4,10 +4,8 @@ import { lockWithSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { hasTotp } from './factors.ts'
+import { pendingFor } from './pending.ts'
 import { base32, newSecret, sealSecret, totpUri } from './totp.ts'
-
-/** How long a secret waits for its first code. */
-export const pendingFor = sql.raw(`interval '15 minutes'`)
 
 export const account_totp_enrol = mutation({
   doc: 'Begin to add TOTP as a second factor: the secret, shown once, for an authenticator. It counts once confirmed.',

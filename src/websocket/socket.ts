@@ -1,5 +1,6 @@
 import type { RawData, WebSocket } from 'ws'
 import type { App } from '../core/app.ts'
+import { countAnswer } from '../core/tally.ts'
 import { refusal } from '../errors.ts'
 import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
@@ -249,6 +250,7 @@ export class Socket {
   #log(request_id: string, status: number, started: number, trace: RequestInfo['trace']): void {
     const { config, log } = this.#app
     const duration_ms = tenths(performance.now() - started)
+    countAnswer(this.#app.tally, trace.reason)
     log.info(
       { request_id, path: config.ws_path, status, duration_ms, ip: this.#bound.ip, ...trace },
       'message',

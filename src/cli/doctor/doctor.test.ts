@@ -54,6 +54,18 @@ it('a sound installation has no findings', async () => {
   expect(await doctor()).toMatchObject({ code: 0, stdout: 'Nothing is wrong.\n' })
 })
 
+it('names whose role requires a second factor that is missing', async () => {
+  const env = { CELLKEEP_REQUIRE_SECOND_FACTOR: 'admin' }
+  expect(await found(env)).toEqual(['second_factor_missing'])
+  expect((await doctor(env)).stdout).toContain(ada.username)
+  await db(
+    sql`insert into account_totp (account_id, secret_sealed, confirmed_at) values (${ada.id}::uuid, 'x', now())`,
+  )
+  const ring = { CELLKEEP_SECRET_KEYS: key }
+  expect(await found({ ...env, ...ring })).not.toContain('second_factor_missing')
+  await db(sql`delete from account_totp`)
+})
+
 it('a database that does not answer ends in exit code 3, behind what the files tell', async () => {
   await chmod(dataDir, 0o777)
   for (const CELLKEEP_DATABASE_SCHEMA of [undefined, 'cellkeep']) {

@@ -1,0 +1,152 @@
+import { type Bar, barChart } from './chart.ts'
+import { type Machine, machineLine } from './machine.ts'
+import { short, table } from './numbers.ts'
+import type { Figures } from './report.ts'
+import type { Sizes, Yardstick } from './yardsticks.ts'
+
+type Turn = Figures & { system: string; work: string }
+
+/** One run of `npm run performance`. */
+export type Performance = {
+  facts: Machine
+  version: string
+  commit: string
+  settings: { rounds: number; seconds: number; cells: number; connections: number }
+  turns: Turn[]
+  memoryAfterLists: number
+  /** Verifications per second of the bare hash. */
+  argon: number
+  statements: Yardstick[]
+  sizes: Sizes
+}
+
+/** What is kept of a version: the processor time per request of server and database, by workload. */
+export type Release = { version: string; at: string; took: Record<string, [number, number]> }
+
+export const release = ({ version, facts, turns }: Performance): Release => ({
+  version,
+  at: facts.at.slice(0, 10),
+  took: Object.fromEntries(
+    turns
+      .filter(({ system }) => system === 'Cellkeep')
+      .map(({ name, cpu, databaseCpu }) => [name, [Math.round(cpu), Math.round(databaseCpu)]]),
+  ),
+})
+
+/** What each of the compared work takes in all of them, and what it does in each. */
+const differences = `What the figures compare, and what they do not:
+
+| | Cellkeep | better-auth | Parse Server |
+|---|---|---|---|
+| A session is read | from the database for each request | from the database for each request | from a cache for 5 s |
+| Passwords | Argon2id, in threads | scrypt | bcrypt |
+| Reads and lists are filtered by | owner, grants, roles and scopes, in the statement | – | an access list in each row |
+| A write leaves an audit row | yes, in its transaction | – | no |
+| A write counts against a quota | yes | – | no |
+| Content | – | none: sessions and sign-in alone are compared | schema made on first use, one column per key |`
+
+/** The page and the files that it shows. */
+export function page(
+  run: Performance,
+  releases: readonly Release[],
+): { text: string; files: Record<string, string> } {
+  const { facts, settings, turns, statements, argon, memoryAfterLists } = run
+  const compared = turns.filter(({ work }) => work !== '' && work !== 'floor')
+  const floor = turns.find(({ work }) => work === 'floor') as Turn
+  const bars = compared.map(
+    (one): Bar => ({ group: one.work, label: one.system, parts: [one.cpu, one.databaseCpu] }),
+  )
+  const figures = (one: Turn) => [one.cpu, one.databaseCpu, one.rate, one.p50, one.p99].map(short)
+  const columns = ['server µs', 'database µs', 'requests/s', 'p50 ms', 'p99 ms']
+  const own = turns.filter(({ system, work }) => system === 'Cellkeep' && work === '')
+  const of = (name: string) => turns.find((one) => one.name === name && one.system === 'Cellkeep')
+  const parts = [
+    '# Performance',
+    `All figures on this page are from one run of \`npm run performance\`, which wrote it. ${machineLine(facts)}
+Version ${run.version}, commit ${run.commit}, ${settings.cells} cells of ${Math.max(1000, settings.cells / 100)} owners, with fsync.
+Everything ran by turns in slices of ${settings.seconds} s, clients on the same machine; each figure is the median of
+${settings.rounds}. **Processor time per request**, of the server and of its database, holds on a busy machine too; requests per
+second and latencies are those of this machine, which runs the clients as well. Comparisons hold, absolute figures do not.`,
+    '## Beside others',
+    `[better-auth](https://www.better-auth.com) and [Parse Server](https://parseplatform.org), from npm, set up as their
+documentation says (\`bench/peers\`), with databases on the same PostgreSQL, ${settings.connections} connections (8 for sign-in).`,
+    '![Processor time per request, of server and database, for each work and system](performance.svg)',
+    table(
+      ['Work', 'System', ...columns],
+      compared.map((one) => [one.work, one.system, ...figures(one)]),
+    ),
+    differences,
+    '## Every workload',
+    `\`÷ floor\` compares the rate with a bare \`node:http\` server that parses and sends JSON: ${short(floor.rate)} requests/s at
+${short(floor.cpu)} µs. Rows named “per cell” and “per row” count those; a batch counts as one request; an offer with
+its acceptance and revocation is three calls.`,
+    table(
+      ['Workload', ...columns, '÷ floor', 'memory MB'],
+      [...own, ...compared.filter(({ system }) => system === 'Cellkeep')].map((one) => [
+        one.name,
+        ...figures(one),
+        short(one.rate / floor.rate),
+        short(one.memory),
+      ]),
+    ),
+    `After 20 s of lists the server takes ${short(memoryAfterLists)} MB.`,
+    '## Yardsticks',
+    `What the parts can do by themselves. A bare Argon2id verifies ${short(argon)} passwords per second here; sign-in does
+${short(of('login')?.rate ?? Number.NaN)}. A bare \`ws\` answers ${short(turns.find(({ system }) => system === 'bare ws')?.rate ?? Number.NaN)} messages per second; ours, with the
+session read for each, ${short(of('WebSocket round trip')?.rate ?? Number.NaN)}.`,
+    statements.length > 0
+      ? table(
+          ['`pgbench -M prepared`, 8 clients', 'per second', 'database µs'],
+          statements.map(({ name, rate, databaseCpu }) => [name, short(rate), short(databaseCpu)]),
+        )
+      : '`pgbench` was not installed.',
+    '## By release',
+    'Server + database, µs per request; of different machines, if their runs were on different ones.',
+    table(
+      ['Workload', ...releases.map(({ version, at }) => `${version}, ${at}`)],
+      Object.keys(releases.at(-1)?.took ?? {}).map((name) => [
+        name,
+        ...releases.map(({ took }) => took[name]?.join(' + ') ?? '–'),
+      ]),
+    ),
+    'What hardware a load needs is in [operations](operations.md#sizing).',
+  ]
+  const svg = barChart(
+    'Processor time per request, µs (logarithmic; less is better)',
+    ['server', 'database'],
+    bars,
+  )
+  return { text: `${parts.join('\n\n')}\n`, files: { 'performance.svg': svg } }
+}
+
+/** The table of sizes in docs/operations.md, between its marks. */
+export function sizing({ turns, sizes, memoryAfterLists, facts }: Performance): string {
+  const perCore = (name: string): string => {
+    const one = turns.find((turn) => turn.name === name && turn.system === 'Cellkeep') as Turn
+    return short(Number((1e6 / (one.cpu + one.databaseCpu)).toPrecision(2)))
+  }
+  const loads = [
+    ['session and token checks', 'account_verify'],
+    ['sign-ins', 'login'],
+    ['reads of one cell', 'cell_get'],
+    ['lists of 50', 'cell_list'],
+    ['new cells', 'cell_create'],
+    ['changes of a cell', 'cell_update'],
+  ] as const
+  return `<!-- sizing -->
+Measured by \`npm run performance\` on a core of ${facts.cpu}; plan with half of it.
+
+${table(
+  ['A core, server and database together, does', 'per second'],
+  loads.map(([what, name]) => [what, perCore(name)]),
+)}
+
+| What | Takes |
+|---|---:|
+| the server under lists | ${short(memoryAfterLists)} MB of memory |
+| an idle HTTP connection | ${short(sizes.connection / 1024)} kB of memory |
+| a cell of 250 bytes, with its indexes | ${short(sizes.cell / 1024)} kB on disk |
+| an audit row, with its indexes | ${sizes.auditRow} bytes on disk |
+| a session | ${sizes.session} bytes on disk |
+<!-- /sizing -->`
+}
