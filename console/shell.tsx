@@ -1,6 +1,5 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { forgetNames } from './api/names.ts'
 import { queries, useCall } from './api/query.ts'
 import {
   acting,
@@ -33,7 +32,6 @@ export function Shell() {
   const found = useRoute()
   const isOpenToAll = found?.route.who === 'all'
   const own = signedIn.value
-  useFreshCaches(own?.account.id)
   if (unreachable.value)
     return (
       <main class="alone">
@@ -55,15 +53,16 @@ export function Shell() {
         <Toasts />
       </main>
     )
+  const who = `${own.account.id} ${acting.value}`
   return (
     <div class="shell">
       <a class="skip" href="#main">
         {words.skip}
       </a>
       <Bars />
-      <RailWithOffers />
+      <RailWithOffers key={who} />
       <main id="main" tabIndex={-1}>
-        <PageFor found={found} own={own} key={acting.value ?? ''} />
+        <PageFor found={found} own={own} key={who} />
       </main>
       {isHelpOpen.value && <Shortcuts />}
       {stepUp.value && <StepUpDialog />}
@@ -71,14 +70,6 @@ export function Shell() {
       <Toasts />
     </div>
   )
-}
-
-/** Nothing of one account, or seen as one actor, is left for the next. */
-function useFreshCaches(account: string | undefined): void {
-  useEffect(() => {
-    queries.clear()
-    forgetNames()
-  }, [account])
 }
 
 function RailWithOffers() {

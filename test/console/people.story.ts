@@ -30,6 +30,7 @@ it('an offer reaches the other browser at once, is accepted, and its end throws 
   // Nothing was reloaded: the socket told.
   await hers.getByText('For the release').waitFor()
   await hers.getByText('ada offers you the role editor.').waitFor()
+  await hers.getByRole('link', { name: 'Inbox 1 offer' }).waitFor()
   await look(hers, 'inbox')
   await hers.getByRole('button', { name: 'Accept editor' }).click()
   await hers.getByText('You now hold editor.').waitFor()
