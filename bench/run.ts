@@ -1,15 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-<<<<<<< HEAD
-import pg from 'pg'
-import { keptKeys } from '../src/auth/kept-keys.ts'
-import { createPasswords } from '../src/auth/password.ts'
-import { connectionTo } from '../src/embedded/postgres-process.ts'
-import { cpuOf } from './cpu.ts'
-=======
 import { drivers } from './drivers.ts'
->>>>>>> s-speed
 import { defaultHashing } from './hashing.ts'
 import { password, prepare, type Slice, slicer, summary, type TakeSlice, type Target } from './measure.ts'
 import { median } from './numbers.ts'
@@ -146,38 +138,3 @@ async function loginStorm(
     verifyStormP99: median(seen.verify.storm),
   }
 }
-<<<<<<< HEAD
-
-async function setUp(password: string) {
-  const dir = await temporary(started)
-  const dataDir = join(dir, 'data')
-  const off = ['CELL_CREATE', 'CELL_READ', 'LOGIN_IP', 'LOGIN_ACCOUNT'].map(
-    (name) => [`CELLKEEP_LIMIT_${name}`, 'off'] as const,
-  )
-  const hashes = { CELLKEEP_HASH_CONCURRENCY: String(hashing.concurrency) }
-  const server = await product(
-    started,
-    dataDir,
-    { ...Object.fromEntries(off), ...hashes },
-    flags.node.split(' ').filter(Boolean),
-  )
-  const client = new pg.Client(connectionTo(join(dataDir, 'socket'), 'cellkeep'))
-  await client.connect()
-  started.add(() => client.end())
-  const passwords = createPasswords(hashing)
-  await generateWorld(client, { cells, passwordHash: await passwords.hash(password) })
-  const indexes = Array.from({ length: Number(flags.sessions) }, (_, index) => index)
-  const keys = await keptKeys(dataDir, 'cookie_keys')
-  const cookies = await openSessions(client, indexes, { keys })
-  // These accounts do not log in, so the cap does not end their sessions.
-  const others = Array.from({ length: bystanderCount }, (_, index) => indexes.length + index)
-  const bystanders = await openSessions(client, others, { keys })
-  // As autovacuum does after a minute; until then each login scans the table of sessions.
-  await client.query('analyze auth_session')
-  const { rows } = await client.query<{ id: string }>(
-    `select id from cell where visibility = 'public' and deleted_at is null order by id limit 1000`,
-  )
-  return { server, cookies, bystanders, visible: rows.map(({ id }) => id), facts: await machine(client) }
-}
-=======
->>>>>>> s-speed
