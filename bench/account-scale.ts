@@ -50,6 +50,9 @@ const list = (method: string): Case[] => [
   { name: `${method}, first page`, method, caller: 'admin', params: {} },
   { name: `${method}, page 200`, method, caller: 'admin', params: {}, isDeep: true },
 ]
+const found = (name: string, params: object): Case[] => [
+  { name: `admin_account_list, ${name}`, method: 'admin_account_list', caller: 'admin', params },
+]
 const scope_ids = [idOf('scope', 0)]
 const cases: Case[] = [
   search('one letter', 'admin', { query: commonPrefix[0] }),
@@ -58,6 +61,11 @@ const cases: Case[] = [
   search('no such prefix', 'admin', { query: `${rarePrefix}q` }),
   search(`common prefix, scope of ${scopeHolders}`, 'nobody', { query: commonPrefix, scope_ids }),
   ...list('admin_account_list'),
+  ...found('common prefix', { query: 'user' }),
+  ...found('rare prefix', { query: 'user77' }),
+  ...found('common role', { role: 'team' }),
+  ...found('rare role', { role: 'admin' }),
+  ...found('common prefix, rare role', { query: 'user', role: 'admin' }),
   ...list('admin_session_list'),
 ]
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { keptCookieKeys } from '../src/auth/cookie-keys-file.ts'
+import { keptKeys } from '../src/auth/kept-keys.ts'
 import { createPasswords, type PasswordsOptions } from '../src/auth/password.ts'
 import { connectionTo } from '../src/embedded/postgres-process.ts'
 import { cpuOf } from './cpu.ts'
@@ -82,7 +82,7 @@ export async function prepare(
   await client.connect()
   started.add(() => client.end())
   await generateWorld(client, { cells, passwordHash: await createPasswords(hashing).hash(password) })
-  const keys = await keptCookieKeys(dataDir)
+  const keys = await keptKeys(dataDir, 'cookie_keys')
   const indexes = Array.from({ length: options.sessions }, (_, index) => index)
   const cookies = await openSessions(client, indexes, { keys })
   const others = Array.from({ length: bystanderCount }, (_, index) => indexes.length + index)

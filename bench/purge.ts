@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { keptCookieKeys } from '../src/auth/cookie-keys-file.ts'
+import { keptKeys } from '../src/auth/kept-keys.ts'
 import { createService } from '../src/create-service.ts'
 import { connectionTo } from '../src/embedded/postgres-process.ts'
 import { silentLog } from '../src/log/log.ts'
@@ -140,7 +140,7 @@ async function setUp() {
   await client.connect()
   started.add(() => client.end())
   await generateWorld(client, { cells: Number(flags.cells) })
-  const keys = await keptCookieKeys(dataDir)
+  const keys = await keptKeys(dataDir, 'cookie_keys')
   const indexes = Array.from({ length: sessions }, (_, index) => index)
   const cookies = await openSessions(client, indexes, { keys })
   const database_url = toUrl(connection)

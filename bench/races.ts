@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { cellRaces } from '../test/helpers/cell-races.ts'
+import { factorRaces, factorWorld } from '../test/helpers/factor-races.ts'
 import { grantChangeRaces } from '../test/helpers/grant-change-races.ts'
 import { offerEndingRaces } from '../test/helpers/grant-ending-races.ts'
 import { grantRaceWorld, runGrantRace } from '../test/helpers/grant-race-tools.ts'
@@ -46,6 +47,13 @@ try {
     await runMany(name, () => runRace(world, race))
 } finally {
   await world.close()
+}
+
+const factors = await factorWorld()
+try {
+  for (const [name, run] of Object.entries(factorRaces)) await runMany(name, () => run(factors))
+} finally {
+  await factors.close()
 }
 
 const grants = await grantRaceWorld()

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util'
 import { sql } from '../src/db/db.ts'
-import { startSession } from '../src/sessions/sessions.ts'
 import { type TestAccount, testService } from '../src/testing/index.ts'
 import { openSocket } from '../test/helpers/sockets.ts'
 import { median, quantile, short, table } from './numbers.ts'
@@ -69,9 +68,5 @@ try {
 }
 
 async function signedIn({ id }: TestAccount): Promise<string> {
-  const { app } = near.service
-  const { cookie } = await app.db.transaction((db) =>
-    startSession(app, db, id, { cookie: { state: 'none' } }),
-  )
-  return cookie.slice(0, cookie.indexOf(';'))
+  return (await near.sessions.create(id)).cookie
 }

@@ -67,6 +67,8 @@ create table if not exists message_outbox (
   )
 );
 create index if not exists message_outbox_due on message_outbox (next_attempt_at) where state = 'queued';
+-- Texts sealed by older keys are found by their first characters.
+create index if not exists message_outbox_sealed on message_outbox (left(link_sealed, 12)) where link_sealed is not null;
 create index if not exists message_outbox_created on message_outbox (created_at, id);
 create index if not exists message_outbox_account on message_outbox (account_id) where account_id is not null;
 create index if not exists message_outbox_invite on message_outbox (invite_id) where invite_id is not null;
@@ -102,6 +104,7 @@ create table if not exists account_totp (
   confirmed_at timestamptz(3),
   last_used_at timestamptz(3)
 );
+create index if not exists account_totp_sealed on account_totp (left(secret_sealed, 12));
 -- One in use and one about to replace it.
 create unique index if not exists account_totp_account on account_totp (account_id, (confirmed_at is null));
 

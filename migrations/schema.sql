@@ -234,13 +234,13 @@ create table invite (
 );
 
 create unlogged table limiter_charge (
-  id bigint not null generated always as identity,
   limiter text collate "C" not null,
   key text collate "C" not null,
   at timestamp(3) with time zone not null,
   charges integer not null default 1,
   slot uuid,
-  expires_at timestamp(3) with time zone not null
+  expires_at timestamp(3) with time zone not null,
+  id uuid not null default gen_random_uuid()
 );
 
 create table message_outbox (
@@ -456,17 +456,21 @@ CREATE INDEX account_ticket_created ON account_ticket USING btree (created_at, i
 CREATE INDEX account_ticket_expires ON account_ticket USING btree (expires_at);
 CREATE INDEX account_ticket_invite ON account_ticket USING btree (invite_id);
 CREATE UNIQUE INDEX account_totp_account ON account_totp USING btree (account_id, (confirmed_at IS NULL));
+CREATE INDEX account_totp_sealed ON account_totp USING btree ("left"(secret_sealed, 12));
 CREATE INDEX actor_account ON actor USING btree (account_id, created_at, id);
 CREATE INDEX actor_name ON actor USING btree (name_key, id) WHERE deleted_at IS NULL;
 CREATE INDEX api_token_account ON api_token USING btree (account_id, created_at, id);
+CREATE INDEX api_token_created ON api_token USING btree (created_at, id);
 CREATE INDEX api_token_expires ON api_token USING btree (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX audit_log_account ON audit_log USING btree (account_id, seq) WHERE seq IS NOT NULL;
+CREATE INDEX audit_log_actor ON audit_log USING btree (actor_id, seq) WHERE actor_id IS NOT NULL AND seq IS NOT NULL;
 CREATE INDEX audit_log_created ON audit_log USING btree (created_at) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_event ON audit_log USING btree (event_type, seq) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_failure ON audit_log USING btree (seq) WHERE outcome = 'failure'::text AND seq IS NOT NULL;
 CREATE INDEX audit_log_failure_event ON audit_log USING btree (event_type, seq) WHERE outcome = 'failure'::text AND seq IS NOT NULL;
 CREATE UNIQUE INDEX audit_log_seq ON audit_log USING btree (seq) WHERE seq IS NOT NULL;
 CREATE INDEX audit_log_target ON audit_log USING btree (target_account_id, seq) WHERE seq IS NOT NULL;
+CREATE INDEX audit_log_target_actor ON audit_log USING btree (target_actor_id, seq) WHERE target_actor_id IS NOT NULL AND seq IS NOT NULL;
 CREATE INDEX audit_log_unnumbered ON audit_log USING btree (written) WHERE seq IS NULL;
 CREATE INDEX auth_session_account ON auth_session USING btree (account_id, created_at, id);
 CREATE INDEX auth_session_created ON auth_session USING btree (created_at, id);
@@ -503,10 +507,12 @@ CREATE INDEX message_outbox_account ON message_outbox USING btree (account_id) W
 CREATE INDEX message_outbox_created ON message_outbox USING btree (created_at, id);
 CREATE INDEX message_outbox_due ON message_outbox USING btree (next_attempt_at) WHERE state = 'queued'::text;
 CREATE INDEX message_outbox_invite ON message_outbox USING btree (invite_id) WHERE invite_id IS NOT NULL;
+CREATE INDEX message_outbox_sealed ON message_outbox USING btree ("left"(link_sealed, 12)) WHERE link_sealed IS NOT NULL;
 CREATE INDEX message_outbox_ticket ON message_outbox USING btree (ticket_id) WHERE ticket_id IS NOT NULL;
 CREATE INDEX role_grant_actor ON role_grant USING btree (actor_id);
 CREATE UNIQUE INDEX role_grant_live ON role_grant USING btree (actor_id, role, scope_kind, scope_id) NULLS NOT DISTINCT WHERE revoked_at IS NULL AND closed_at IS NULL;
 CREATE INDEX role_grant_live_global ON role_grant USING btree (role) WHERE revoked_at IS NULL AND closed_at IS NULL AND scope_id IS NULL;
+CREATE INDEX role_grant_live_role ON role_grant USING btree (role, COALESCE(scope_id, '00000000-0000-0000-0000-000000000000'::uuid), COALESCE(scope_kind, ''::text), created_at, id) WHERE revoked_at IS NULL AND closed_at IS NULL;
 CREATE INDEX role_grant_live_scope ON role_grant USING btree (scope_kind, scope_id) WHERE revoked_at IS NULL AND closed_at IS NULL AND scope_id IS NOT NULL;
 CREATE INDEX role_grant_live_scope_id ON role_grant USING btree (scope_id, actor_id) WHERE scope_id IS NOT NULL AND revoked_at IS NULL AND closed_at IS NULL;
 CREATE INDEX role_grant_offer_from ON role_grant_offer USING btree (from_account_id, created_at, offer_id);

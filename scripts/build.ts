@@ -1,4 +1,4 @@
-/** `npm run build`: builds dist for publishing: ES modules and declarations, without tests. */
+/** `npm run build`: builds dist for publishing: ES modules and declarations, without tests, and the console. */
 import { execFileSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -8,4 +8,5 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 // Files that were renamed or deleted must not stay in the package.
 rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
 const compiler = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')))
-execFileSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
+for (const args of [[compiler, '-p', 'tsconfig.build.json'], ['scripts/console.ts']])
+  execFileSync(process.execPath, args, { cwd: root, stdio: 'inherit' })

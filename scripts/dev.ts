@@ -1,6 +1,6 @@
 /**
  * `npm run dev`: runs the server from the sources, with readable logs, and restarts it when a file in `src` or
- * `migrations` changes. Environment variables override the settings below.
+ * `migrations` changes; beside it Vite serves the console from its sources, and reloads it. Environment variables override the settings below.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -40,9 +40,15 @@ function restart(file: string | null): void {
 async function leave(): Promise<void> {
   isLeaving = true
   await restarting
+  await pages.close()
   await stop()
   process.exit(0)
 }
+
+const vite = await import('vite')
+const pages = await vite.createServer({ configFile: `${root}console/vite.config.ts`, mode: 'console' })
+await pages.listen()
+pages.printUrls()
 
 for (const folder of ['src', 'migrations'])
   watch(`${root}${folder}`, { recursive: true }, (_event, file) => restart(file))

@@ -84,8 +84,9 @@ export default defineConfig({ port: 8080, allowed_origins: ['https://app.example
 \`\`\`
 
 It also takes what the environment cannot hold: \`roles\`, \`scope_kinds\`, \`grant_paths\`, \`credential_types\`,
-\`audit_events\`, \`hooks\`, \`actions\`, \`authorize_offer\`, \`self_service_roles\`, \`reasons\`, \`notifications\`; see
-[declarations.md](declarations.md). \`createService\` takes the same object as its options and reads no environment.
+\`audit_events\`, \`hooks\`, \`actions\`, \`authorize_offer\`, \`self_service_roles\`, \`reasons\`, \`notifications\` (see
+[declarations.md](declarations.md)), and \`oidc\`, the [providers](sign-in.md#sign-in-with-a-provider) to sign in
+with. \`createService\` takes the same object as its options and reads no environment.
 `
 
 if (import.meta.main) {

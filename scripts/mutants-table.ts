@@ -47,6 +47,24 @@ export const groups: Group[] = [
     ],
   },
   {
+    file: 'src/core/guards.ts',
+    tests: ['src/sign-in/policy.test.ts'],
+    mutants: [
+      ['if (!target.before_enrolment) guardStrength(caller)', ''],
+      ['if (must_enrol) throw', 'if (false) throw'],
+    ],
+  },
+  {
+    file: 'src/auth/fresh.ts',
+    tests: ['src/auth/fresh.test.ts'],
+    mutants: [
+      ["${fresh_seconds}::int * interval '1 second'", "${fresh_seconds}::int * interval '2 seconds'"],
+      ['s.strong or not', 'true or not'],
+      ["if (credential.type === 'daemon_token') return", 'return'],
+      ['if (!fresh) throw', 'if (false) throw'],
+    ],
+  },
+  {
     file: 'src/core/dispatch.ts',
     tests: [
       'src/core/guards.test.ts',

@@ -7,8 +7,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { actions } from '../src/actions.ts'
+import { sql } from '../src/db/db.ts'
 import { routeList } from '../src/routes.ts'
 import { testService } from '../src/testing/index.ts'
+import { mailIsDown, tokenMailedTo } from '../test/helpers/mailed.ts'
+import { type TestProvider, testProvider } from '../test/helpers/oidc.ts'
+import { codeOf } from '../test/helpers/totp.ts'
 
 export type Examples = {
   methods: Record<string, { params: object; result: unknown }>
@@ -23,8 +27,13 @@ const withoutExample = ['rpc.discover']
 export async function recordExamples(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'cellkeep-examples-'))
   const tokenFile = join(directory, 'bootstrap_token')
+  const provider = await testProvider()
   const test = await testService({
+    oidc: [provider.entry()],
     app_settings: true,
+    username_change: 'self',
+    ...mailIsDown,
+    invite_claim: 'match',
     bootstrap: 'live',
     bootstrap_token_path: tokenFile,
     roles: [{ name: 'reviewer', grant_paths: ['admin', 'self_service'] }],
@@ -35,12 +44,17 @@ export async function recordExamples(): Promise<string> {
     await story(new Recorder(test.url, seen), {
       bootstrapToken: (await readFile(tokenFile, 'utf8')).trim(),
       daemonToken: test.daemonToken.current,
+      provider,
+      linkId: async () =>
+        (await test.service.app.db.one<{ id: string }>(sql`select id from account_link`)).id,
+      tokenMailedTo: (account) => tokenMailedTo(test, account),
     })
     const names = Object.keys(actions).filter((name) => !withoutExample.includes(name))
     const routes = routeList.map(({ method, path }) => `${method} ${path}`)
     return written(mask(inOrder(seen, names, routes)))
   } finally {
     await test.close()
+    await provider.close()
     await rm(directory, { recursive: true })
   }
 }
@@ -71,6 +85,8 @@ class Recorder {
   readonly #url: string
   readonly #seen: Examples
   headers: Record<string, string> = {}
+  /** What the last route has answered. */
+  answer: Answer
 
   constructor(url: string, seen: Examples) {
     this.#url = url
@@ -88,7 +104,15 @@ class Recorder {
   async rest(method: 'GET' | 'POST', path: string, body?: object): Promise<string> {
     const { status, json, cookie } = await this.#send(method, `/api/account${path}`, body)
     assert.equal(status, 200, `${path}: ${JSON.stringify(json)}`)
+    this.answer = json
     this.#seen.routes[`${method} ${path}`] ??= { ...(body && { body }), ...(json && { result: json }) }
+    return cookie
+  }
+
+  /** Resolves to the cookie of the flow that asks for the second step. */
+  async firstStep(path: string, body: object): Promise<string> {
+    const { status, cookie } = await this.#send('POST', `/api/account${path}`, body)
+    assert.equal(status, 401)
     return cookie
   }
 
@@ -108,16 +132,24 @@ class Recorder {
   }
 }
 
-async function story(
-  call: Recorder,
-  { bootstrapToken, daemonToken }: { bootstrapToken: string; daemonToken: string },
-): Promise<void> {
+/** What callers get from elsewhere. */
+type Outside = {
+  bootstrapToken: string
+  daemonToken: string
+  tokenMailedTo(account: { id: string }): Promise<string>
+  provider: TestProvider
+  linkId(): Promise<string>
+}
+
+async function story(call: Recorder, outside: Outside): Promise<void> {
+  const { bootstrapToken, daemonToken, tokenMailedTo } = outside
   const [username, password] = ['ada', 'correct horse battery']
   const ada = { cookie: await call.rest('POST', '/bootstrap', { token: bootstrapToken, username, password }) }
   call.headers = ada
   await call.rest('GET', '/status')
   await call.rest('GET', '/verify')
   const self = await call.rpc('account_verify')
+  await linkAndUnlink(call, outside, ada)
 
   await call.rpc('app_settings_get')
   await call.rpc('app_settings_update', { open_signup: false })
@@ -127,13 +159,21 @@ async function story(
   await call.rpc('invite_create', { username: 'grace' })
 
   call.headers = {}
+  await call.rest('GET', '/options')
   const signup = { username: 'grace', password: 'an even longer password' }
   await call.rest('POST', '/signup', signup)
   const grace = { cookie: await call.rest('POST', '/login', signup) }
   call.headers = grace
+  call.headers = { cookie: await call.rest('POST', '/reauthenticate', { password: signup.password }) }
   const grace_id = (await call.rpc('account_verify')).id
   await sessionsAndTokens(call, signup.password)
+  await call.rpc('account_email_change', { email: 'grace@example.org' })
+  await call.rest('POST', '/email_confirm', { token: await tokenMailedTo({ id: grace_id }) })
   await call.rest('POST', '/logout')
+
+  call.headers = {}
+  call.headers = { cookie: await call.rest('POST', '/login', { ...signup, password: changedPassword }) }
+  await secondFactor(call, changedPassword)
 
   call.headers = ada
   const { actors } = await call.rpc('actor_search', { query: 'gra' })
@@ -147,16 +187,49 @@ async function story(
 
   call.headers = ada
   await call.rpc('admin_account_list', { limit: 1 })
-  await call.rpc('admin_session_list', { account_id: grace_id })
+  await call.rpc('admin_account_get', { account_id: grace_id })
+  await call.rpc('admin_account_email_set', { account_id: grace_id, email: null })
+  await call.rpc('admin_account_username_set', { account_id: grace_id, username: 'grace-hopper' })
+  await call.rpc('admin_account_username_set', { account_id: grace_id, username: 'grace' })
+  await call.rpc('admin_account_factors_clear', { account_id: grace_id })
+  const { sessions } = await call.rpc('admin_session_list', { account_id: grace_id })
+  await call.rpc('admin_session_revoke', { session_id: sessions[0].id })
   await call.rpc('admin_session_revoke_all', { account_id: grace_id })
+  call.headers = {}
+  call.headers = { cookie: await call.rest('POST', '/login', again) }
+  const { id: token_id } = await call.rpc('account_token_create', {
+    name: 'report',
+    scope: { kind: 'read_only' },
+    lifetime: { kind: 'eternal' },
+  })
+  call.headers = ada
+  await call.rpc('admin_token_list', { account_id: grace_id })
+  await call.rpc('admin_token_revoke', { token_id })
   await call.rpc('admin_token_revoke_all', { account_id: grace_id })
   await call.rpc('audit_log_list', { event_type: 'invite_create', limit: 1 })
+  const [from, to] = ['2026-01-02T09:00:00.000Z', '2026-01-02T10:00:00.000Z']
+  await call.rpc('audit_log_activity', { from, to, bucket_s: 1800 })
   await call.rpc('audit_log_role_grant_history', { limit: 1 })
+  await call.rpc('account_delete_preview', { account_id: grace_id })
   await call.rpc('account_delete', { account_id: grace_id })
   await call.rpc('account_undelete', { account_id: grace_id })
   call.headers = { 'x-daemon-token': daemonToken }
   await call.rpc('account_purge', { account_id: grace_id, confirm: true })
   assert.equal(self.username, username)
+}
+
+async function linkAndUnlink(
+  call: Recorder,
+  { provider, linkId }: Outside,
+  { cookie }: Cookie,
+): Promise<void> {
+  call.headers = { cookie }
+  const flow = await call.rest('POST', '/oidc_start', { provider: 'corp', intent: 'link' })
+  const query = provider.authorize(call.answer.url, { sub: 'ada' })
+  call.headers = { cookie: `${cookie}; ${flow}` }
+  await call.rest('POST', '/oidc_finish', { provider: 'corp', query })
+  call.headers = { cookie }
+  await call.rpc('account_link_remove', { link_id: await linkId() })
 }
 
 const changedPassword = 'another long password'
@@ -180,6 +253,24 @@ async function sessionsAndTokens(call: Recorder, password: string): Promise<void
   await login(password)
   await call.rest('POST', '/password', { current_password: password, new_password: changedPassword })
   await login(changedPassword)
+  await call.rpc('account_email_verify_send')
+  await call.rpc('account_username_change', { username: 'grace-h' })
+  await call.rpc('account_username_change', { username: 'grace' })
+  await call.rpc('actor_rename', { name: 'Grace' })
+}
+
+/** As an account that is signed in; leaves it without a second factor. */
+async function secondFactor(call: Recorder, password: string): Promise<void> {
+  const { secret } = await call.rpc('account_totp_enrol')
+  const { recovery_codes } = await call.rpc('account_totp_confirm', { code: codeOf(secret) })
+  await call.rpc('account_sign_in_get')
+  const { recovery_codes: codes } = await call.rpc('account_recovery_codes_create')
+  assert.equal(recovery_codes.length, codes.length)
+  call.headers = {}
+  call.headers = { cookie: await call.firstStep('/login', { username: 'grace', password }) }
+  const recovery_code = codes[0]
+  call.headers = { cookie: await call.rest('POST', '/second_factor', { recovery_code }) }
+  await call.rpc('account_totp_remove')
 }
 
 type Cookie = { cookie: string }
@@ -205,10 +296,13 @@ async function rolesAndOffers(
   const accepted = await offer('And now?')
   call.headers = at.grace
   const { role_grant_id } = await call.rpc('role_grant_offer_accept', { offer_id: accepted })
+  await call.rpc('role_grant_explain', { role_grant_id })
   await call.rpc('role_grant_offer_history', { limit: 1 })
   call.headers = at.ada
   await call.rpc('role_grant_revoke', { actor_id, role_grant_id, reason: 'Thank you.' })
   await call.rpc('role_grant_assign', { to_account_id, role: 'reviewer' })
+  await call.rpc('role_holder_list', { role: 'admin' })
+  await call.rpc('registry_list')
 }
 
 async function cells(call: Recorder, ada: Cookie, actor_id: string): Promise<void> {
@@ -232,11 +326,14 @@ async function cells(call: Recorder, ada: Cookie, actor_id: string): Promise<voi
   const shared = { cell_id: cell.id, level: 'viewer', principal: { kind: 'actor', actor_id } }
   const { grant } = await call.rpc('cell_grant_create', shared)
   await call.rpc('cell_grant_list', { cell_id: cell.id })
+  await call.rpc('cell_access_explain', { cell_id: cell.id, actor_id })
   await call.rpc('cell_grant_revoke', { grant_id: grant.id })
+  await call.rpc('cell_clone_preview', { source_id: cell.id, deep: true })
   await call.rpc('cell_clone', { source_id: cell.id, with_data_patch: { label: 'Welcome, copied' } })
   await call.rpc('cell_audit_list', { cell_id: cell.id })
   await call.rpc('cell_field_delete', { source_id: cell.id, name: 'next_page' })
   await call.rpc('cell_item_delete', { parent_id: cell.id, position: 'a1' })
+  await call.rpc('cell_delete_preview', { cell_id: other.id })
   await call.rpc('cell_delete', { cell_id: other.id })
 }
 
@@ -251,6 +348,8 @@ const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const byRole = (a: { role: string }, b: { role: string }): number => (a.role < b.role ? -1 : 1)
 
 /** Replaces what differs from run to run; equal values stay equal, and forms stay valid. */
+const totpSecret = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
+
 function mask(examples: Examples): Examples {
   const fixed = new Map<string, string>()
   const stable = (value: string, make: (nth: number) => string): string => {
@@ -264,15 +363,22 @@ function mask(examples: Examples): Examples {
     if (time.test(value)) return times[key] ?? '2026-01-02T09:00:00.000Z'
     if (/^[0-9a-f]{64}$/.test(value)) return stable(value, (nth) => hex(nth, 64))
     if (/^tok_/.test(value)) return stable(value, (nth) => `tok_${hex(nth, 12)}`)
-    if (/^secret_svc_token_/.test(value)) return `secret_svc_token_${'x'.repeat(43)}`
+    const [, kind] = /^secret_svc_(token|ticket)_/.exec(value) ?? []
+    if (kind) return `secret_svc_${kind}_${'x'.repeat(43)}`
     if (key === 'ip') return '203.0.113.7'
+    if (key === 'url') return 'https://id.example/authorize?client_id=cellkeep&state=xxx'
+    if (key === 'query') return 'code=xxx&state=xxx'
     if (key === 'token') return 'x'.repeat(43)
+    if (key === 'secret') return totpSecret
+    if (key === 'uri') return value.replace(/secret=\w+/, `secret=${totpSecret}`)
+    if (key === 'code') return '123456'
+    if (key === 'recovery_code' || key === 'recovery_codes') return '0123AB-4567CD-89ABEF-CDEFGH'
     return key === 'next_cursor' ? 'bmV4dC1wYWdl' : value
   }
   const walk = (value: unknown, key: string): unknown => {
     if (typeof value === 'string') return text(value, key)
-    if (key === 'role_grants')
-      return (value as { role: string }[]).toSorted(byRole).map((one) => walk(one, ''))
+    if (key === 'role_grants' && Array.isArray(value))
+      return value.toSorted(byRole).map((one) => walk(one, ''))
     if (Array.isArray(value)) return value.map((inner) => walk(inner, key))
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(

@@ -1,4 +1,4 @@
-import { keptCookieKeys } from './auth/cookie-keys-file.ts'
+import { keptKeys } from './auth/kept-keys.ts'
 import { type ParsedConfig, withDataDir } from './config/config.ts'
 import type { Connection } from './db/connection.ts'
 import { type Disk, watchDisk } from './embedded/disk.ts'
@@ -6,12 +6,14 @@ import { startEmbedded } from './embedded/embedded.ts'
 import type { StartError } from './errors.ts'
 import type { Log } from './log/log.ts'
 
-/** What a service runs on: a database, cookie keys, and the disk of an embedded database. */
+/** What a service runs on: a database, keys, and the disk of an embedded database. */
 export type Backing = {
   /** With the data dir in use, which may differ from the configured one. */
   parsed: ParsedConfig
   connection: Connection
   cookieKeys: readonly string[]
+  /** Null: nothing can be sealed. */
+  secretKeys: readonly string[] | null
   disk?: Disk
   /** Stops an embedded database that no other process uses. Close the service first. */
   close(): Promise<void>
@@ -29,8 +31,10 @@ type BackingOptions = {
 export async function openBacking(parsed: ParsedConfig, options: BackingOptions): Promise<Backing> {
   const { database_url, data_dir, postgres_bin, postgres_user, disk_reserve } = parsed.config
   if (database_url !== null) {
-    const cookieKeys = parsed.config.cookie_keys ?? (await keptCookieKeys(data_dir))
-    return { parsed, connection: { connectionString: database_url }, cookieKeys, close: async () => {} }
+    const cookieKeys = parsed.config.cookie_keys ?? (await keptKeys(data_dir, 'cookie_keys'))
+    const connection = { connectionString: database_url }
+    const { secret_keys: secretKeys } = parsed.config
+    return { parsed, connection, cookieKeys, secretKeys, close: async () => {} }
   }
   const embedded = await startEmbedded({
     dataDir: data_dir,
@@ -48,8 +52,10 @@ export async function openBacking(parsed: ParsedConfig, options: BackingOptions)
   }
   try {
     disk = disk_reserve === null ? undefined : await watchDisk(dataDir, disk_reserve, options.log)
-    const cookieKeys = parsed.config.cookie_keys ?? (await keptCookieKeys(dataDir))
-    return { parsed: withDataDir(parsed, dataDir), connection, cookieKeys, ...(disk && { disk }), close }
+    const cookieKeys = parsed.config.cookie_keys ?? (await keptKeys(dataDir, 'cookie_keys'))
+    const secretKeys = parsed.config.secret_keys ?? (await keptKeys(dataDir, 'secret_keys'))
+    const keys = { cookieKeys, secretKeys }
+    return { parsed: withDataDir(parsed, dataDir), connection, ...keys, ...(disk && { disk }), close }
   } catch (error) {
     await close()
     throw error

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { meant } from './wire/closest.ts'
 import type { ConsumerReasons, ReasonSpec } from './wire/consumer.ts'
 
@@ -42,7 +43,10 @@ const reasons = {
   method_not_found: { code: -32601, doc: 'The method is unknown or its feature is off.' },
   invalid_params: { code: -32602, doc: 'The input breaks its schema; `issues` lists where.' },
   internal_error: { code: -32603, doc: 'Unexpected failure; the cause is in the log under the request id.' },
-  service_unavailable: { code: -32007, doc: 'The database or the limiter store cannot be reached.' },
+  service_unavailable: {
+    code: -32007,
+    doc: 'The database or the limiter store cannot be reached; retry after `retry_after` seconds. For a mutation `outcome` is `none` if nothing was written, `unknown` if the connection was lost during the commit.',
+  },
   storage_full: {
     code: -32007,
     doc: 'The disk of the database is full; reads still work, and writes will once the operator has freed space.',
@@ -55,6 +59,14 @@ const reasons = {
   account_vanished: { code: -32001, doc: 'The account or actor was deleted during the request.' },
   credential_type_required: { code: -32002, doc: 'The method requires another type of credential.' },
   token_scope_required: { code: -32002, doc: 'The scope of the API token does not cover this.' },
+  second_factor_enrolment_required: {
+    code: -32002,
+    doc: 'A role of the account requires a second factor, and this credential was proven without one: enrol one, or sign in with it.',
+  },
+  fresh_authentication_required: {
+    code: -32002,
+    doc: 'The session was proven more than `max_age` seconds ago: `POST /reauthenticate` with one of `methods`, then call again.',
+  },
   insufficient_permissions: { code: -32002, doc: 'The acting actor lacks the role.' },
   actor_required: {
     code: -32602,
@@ -90,12 +102,31 @@ const reasons = {
   invalid_query_params: { code: -32602, doc: 'The query breaks its schema; see `issues`.' },
   schema_drift: { code: -32007, doc: 'Readiness: the database lacks a column or a migration.' },
   db_unreachable: { code: -32007, doc: 'Readiness: the database does not answer.' },
+  db_read_only: { code: -32007, doc: 'Readiness: the database is a standby and takes no writes.' },
 
+  flow_expired: {
+    code: -32004,
+    doc: 'What was begun is not under way in this browser, has expired or is used up: begin again.',
+  },
+  second_factor_required: {
+    code: -32001,
+    doc: 'REST: the first step is proven; `POST /second_factor` with one of `methods` within `expires_in` seconds.',
+  },
+  invalid_second_factor: { code: -32001, doc: 'The code is wrong or used up, or the passkey does not fit.' },
+  invalid_code: { code: -32602, doc: 'The code is not one that the authenticator shows now.' },
+  second_factor_missing: {
+    code: -32004,
+    doc: 'The account has no second factor that codes could stand in for.',
+  },
+  second_factor_policy: {
+    code: -32002,
+    doc: 'A role of the account requires a second factor: add another one before you remove the last.',
+  },
   invalid_credentials: { code: -32001, doc: 'Unknown account or wrong password.' },
   already_bootstrapped: { code: -32002, doc: 'Bootstrap works only once and has been done.' },
   invalid_token: { code: -32001, doc: 'The bootstrap token is wrong.' },
   token_file_missing: { code: -32003, doc: 'There is no usable bootstrap token file.' },
-  username_taken: { code: -32004, doc: 'Another account has this username.' },
+  username_taken: { code: -32004, doc: 'Another account has this username, or had it and it is reserved.' },
   no_matching_invite: { code: -32002, doc: 'Signup is closed and no open invite matches.' },
   signup_conflict: { code: -32004, doc: 'The username or e-mail is taken.' },
   account_not_found: { code: -32003, doc: 'There is no such account in the required state.' },
@@ -139,7 +170,48 @@ const reasons = {
     doc: '`to_actor_id` is not a live actor of the account.',
   },
 
-  email_taken: { code: -32004, doc: 'Operator and library calls: an account has this e-mail.' },
+  ticket_not_found: { code: -32003, doc: 'The link is used up, expired or unknown; ask for another.' },
+  privileged_target: {
+    code: -32002,
+    doc: 'The account holds keeper or admin everywhere: only an operator changes how it signs in.',
+  },
+  no_recipient: { code: -32004, doc: 'No message can be sent: there is no e-mail, or no transport.' },
+
+  provider_not_found: { code: -32003, doc: 'There is no such provider to sign in with.' },
+  provider_unavailable: {
+    code: -32007,
+    doc: 'The provider cannot be reached; retry after `retry_after` seconds.',
+  },
+  oidc_failed: { code: -32001, doc: 'The provider has not proven who this is; begin again.' },
+  oidc_not_allowed: {
+    code: -32002,
+    doc: 'The provider knows this person, but its setting does not admit them.',
+  },
+  oidc_unknown_account: {
+    code: -32002,
+    doc: 'No account is linked to this identity, and it may not sign up without an invite.',
+  },
+  oidc_account_exists: {
+    code: -32004,
+    doc: 'An account has the e-mail of this identity: sign in to it another way, then link the provider.',
+  },
+  oidc_linked_elsewhere: {
+    code: -32004,
+    doc: 'The identity is linked to another account, or the account to another identity of this provider.',
+  },
+  last_sign_in_method: {
+    code: -32004,
+    doc: 'Nothing else would let the account in: add another way to sign in first.',
+  },
+
+  passkey_limit: { code: -32004, doc: 'The account has as many passkeys as it may have; remove one first.' },
+  passkey_known: { code: -32004, doc: 'An account has this passkey already.' },
+  passkey_refused: {
+    code: -32602,
+    doc: 'The response does not prove a new passkey for this session; begin again.',
+  },
+
+  email_taken: { code: -32004, doc: 'Another account has this e-mail.' },
   last_actor: { code: -32004, doc: 'Operator and library calls: an account must keep one live actor.' },
   actor_limit: {
     code: -32004,
@@ -220,6 +292,8 @@ export class ServiceError extends Error {
   readonly data: ErrorData
   /** What people read instead of the fixed text of the code; only reasons of a consumer have it. */
   declare text?: string
+  /** The `Set-Cookie` value of a refusal on a REST route. */
+  declare cookie?: string
   /** The audit row to write after the transaction has been rolled back. */
   declare failureRow?: FailureRow
   /** True: the transaction commits in spite of this error. */
@@ -238,7 +312,15 @@ export class ServiceError extends Error {
 
 export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>): ServiceError {
   const { code, status } = catalogue[reason]
-  return new ServiceError(code, { reason, ...extra }, status)
+  const wait = reason === 'service_unavailable' && { retry_after: randomInt(1, 11) }
+  return new ServiceError(code, { reason, ...wait, ...extra }, status)
+}
+
+/** Says of a mutation that found the service unavailable that it wrote nothing, unless that is not known. */
+export function tellOutcome(error: unknown): unknown {
+  if (error instanceof ServiceError && error.data.reason === 'service_unavailable')
+    error.data.outcome ??= 'none'
+  return error
 }
 
 /** Builds the errors of handlers: of a catalogued reason, or of one that the consumer declared. */

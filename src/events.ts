@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ticketPurposes } from './registry/messages.ts'
 import type { ConsumerEvents } from './wire/consumer.ts'
 import { Uuid } from './wire/types.ts'
 
@@ -47,30 +48,77 @@ const noAccount = z.strictObject({
   ...via,
 })
 const guarded = z.union([reasonOf('cannot_delete_keeper', 'cannot_delete_last_admin').extend(via), noAccount])
+/** An admin may not change how this account signs in, or there is none. */
+const guardedTarget = z.union([reasonOf('privileged_target', 'no_recipient').extend(via), noAccount])
+const ticket = { ticket_id: Uuid, purpose: z.enum(ticketPurposes) }
+/** `factor_id`: of a link or TOTP its id, of a passkey a digest of it. */
+const factor = {
+  factor: z.enum(['totp', 'recovery_codes', 'passkey', 'link']),
+  factor_id: id.optional(),
+  provider: id.optional(),
+  ...credentialType,
+  ...via,
+}
 const onlyVia = z.strictObject(via).nullable()
 
 export const events = {
-  login: { success: z.strictObject({ session_id: id }), failure: reasonOf('invalid_credentials') },
+  login: {
+    success: z.strictObject({ session_id: id, methods: z.array(id), provider: id.optional(), ...via }),
+    failure: z.union([
+      reasonOf('invalid_credentials', 'passkey_counter'),
+      reasonOf('oidc_failed', 'oidc_not_allowed', 'oidc_unknown_account', 'oidc_account_exists').extend({
+        provider: id,
+      }),
+    ]),
+  },
+  reauthenticate: {
+    success: z.strictObject({ session_id: id, methods: z.array(id) }),
+    failure: reasonOf('invalid_credentials'),
+  },
   logout: { success: z.strictObject({ session_id: id }) },
   bootstrap: {
     success: z.strictObject({ session_id: id, role_grant_ids: z.array(Uuid) }),
     failure: reasonOf('invalid_token', 'token_file_missing', 'username_taken'),
   },
   signup: {
-    success: z.strictObject({ session_id: id, open_signup: z.boolean(), invite_id: Uuid.optional() }),
+    success: z.strictObject({
+      session_id: id,
+      open_signup: z.boolean(),
+      invite_id: Uuid.optional(),
+      provider: id.optional(),
+    }),
     failure: reasonOf('no_matching_invite', 'signup_conflict').extend({ open_signup: z.boolean() }),
   },
   password_change: {
     success: z.strictObject(endedCounts),
     failure: reasonOf('invalid_credentials', 'concurrent_change').extend(credentialType),
   },
+  password_reset: {
+    success: z.strictObject({ ticket_id: Uuid, sessions_revoked: z.int(), tokens_revoked: z.int() }),
+    failure: reasonOf('ticket_not_found'),
+  },
+  account_secure: {
+    success: z.strictObject({
+      sessions_revoked: z.int(),
+      tokens_revoked: z.int(),
+      ...credentialType,
+      ...via,
+    }),
+    failure: noAccount,
+  },
   session_revoke: {
     success: z.union([
       z.strictObject({ session_id: id, ...credentialType, ...via }),
-      z.strictObject({ session_id: id, cause: z.enum(['cap', 'replaced']) }),
+      z.strictObject({ session_id: id, cause: z.enum(['cap', 'replaced', 'rotated']) }),
     ]),
   },
   session_revoke_all: { success: endedAll, failure: noAccount },
+  second_factor: {
+    success: z.null(),
+    failure: reasonOf('invalid_second_factor').extend({ method: id }),
+  },
+  factor_add: { success: z.strictObject(factor) },
+  factor_remove: { success: z.strictObject(factor), failure: guardedTarget },
   token_create: {
     success: z.strictObject({
       token_id: id,
@@ -87,10 +135,33 @@ export const events = {
     ]),
   },
   token_revoke_all: { success: endedAll, failure: noAccount },
-  account_create: { success: z.strictObject({ role_grant_ids: z.array(Uuid).optional(), ...via }) },
-  account_update: {
-    success: z.strictObject({ change: z.enum(['email', 'email_verified', 'unlock']), ...via }),
+  account_create: {
+    success: z.strictObject({
+      role_grant_ids: z.array(Uuid).optional(),
+      imported: z.literal(true).optional(),
+      ...via,
+    }),
   },
+  account_update: {
+    success: z.strictObject({
+      change: z.enum(['email', 'email_verified', 'email_cleared', 'username', 'unlock']),
+      ticket_id: Uuid.optional(),
+      ...via,
+    }),
+    failure: guardedTarget,
+  },
+  ticket_create: {
+    success: z.strictObject({
+      ...ticket,
+      delivery: z.enum(['mailed', 'revealed']),
+      expires_at: z.string(),
+      invite_id: Uuid.optional(),
+      ...credentialType,
+      ...via,
+    }),
+    failure: guardedTarget,
+  },
+  ticket_revoke: { success: z.strictObject({ ...ticket, ...credentialType, ...via }) },
   account_delete: { success: z.strictObject(endedCounts), failure: guarded },
   account_undelete: {
     success: z.strictObject({ actor_count: z.int(), ...credentialType, ...via }),

@@ -1,5 +1,6 @@
 import { createAccount } from './accounts/account_create.ts'
 import { deleteAccount } from './accounts/account_delete.ts'
+import { listSignIn } from './accounts/account_factors.ts'
 import { purgeAccount } from './accounts/account_purge.ts'
 import { setEmail, verifyEmail } from './accounts/account_set_email.ts'
 import { setPassword } from './accounts/account_set_password.ts'
@@ -7,6 +8,7 @@ import { findAccount } from './accounts/account_show.ts'
 import { undeleteAccount } from './accounts/account_undelete.ts'
 import { unlockAccount } from './accounts/account_unlock.ts'
 import { listAccounts } from './accounts/admin_account_list.ts'
+import { setUsername } from './accounts/admin_account_username_set.ts'
 import { addActor } from './actors/actor_add.ts'
 import { listActors } from './actors/actor_list.ts'
 import { removeActor } from './actors/actor_remove.ts'
@@ -16,20 +18,32 @@ import { resetBootstrapToken } from './bootstrap/bootstrap_token_reset.ts'
 import { cleanUp } from './cleanup/clean_up.ts'
 import type { App } from './core/app.ts'
 import { checkVia, type Operator } from './core/operate.ts'
+import { listMessages } from './delivery/admin_message_list.ts'
+import { showMessage } from './delivery/mail_show.ts'
+import { sendTestMessage } from './delivery/mail_test.ts'
+import { importAccounts } from './import/import.ts'
 import { createInvite } from './invites/invite_create.ts'
 import { deleteInvite } from './invites/invite_delete.ts'
 import { listInvites } from './invites/invite_list.ts'
+import { sendInvite } from './invites/invite_send.ts'
+import { secureAccount } from './recovery/account_secure.ts'
+import { createResetLink } from './recovery/admin_account_reset_link_create.ts'
 import { destroyScope } from './roles/destroy-scope.ts'
 import { transferKeeper } from './roles/keeper_transfer.ts'
 import { grantRole } from './roles/role_assign.ts'
 import { revokeRole, revokeRoleEverywhere } from './roles/role_revoke.ts'
-import { revokeSession } from './sessions/account_session_revoke.ts'
+import { resealSecrets } from './sealing/reseal.ts'
+import { clearFactors } from './second-factor/admin_account_factors_clear.ts'
 import { listSessions } from './sessions/admin_session_list.ts'
+import { revokeSession } from './sessions/admin_session_revoke.ts'
 import { revokeEverySession, revokeSessions } from './sessions/admin_session_revoke_all.ts'
+import { createSession } from './sessions/session_create.ts'
 import { getSettings } from './settings/app_settings_get.ts'
 import { setSettings } from './settings/app_settings_update.ts'
-import { listTokens } from './tokens/account_token_list.ts'
-import { revokeToken } from './tokens/account_token_revoke.ts'
+import { listTickets } from './tickets/admin_ticket_list.ts'
+import { revokeTicket } from './tickets/admin_ticket_revoke.ts'
+import { listTokens } from './tokens/admin_token_list.ts'
+import { revokeToken } from './tokens/admin_token_revoke.ts'
 import { revokeEveryToken, revokeTokens } from './tokens/admin_token_revoke_all.ts'
 import { createToken } from './tokens/token_create.ts'
 
@@ -39,9 +53,15 @@ export const operations = {
   listAccounts,
   findAccount,
   setPassword,
+  setUsername,
   setEmail,
   verifyEmail,
   unlockAccount,
+  importAccounts,
+  createResetLink,
+  secureAccount,
+  listSignIn,
+  clearFactors,
   deleteAccount,
   undeleteAccount,
   purgeAccount,
@@ -51,6 +71,7 @@ export const operations = {
   renameActor,
   removeActor,
 
+  createSession,
   listSessions,
   revokeSession,
   revokeSessions,
@@ -69,13 +90,21 @@ export const operations = {
 
   createInvite,
   listInvites,
+  sendInvite,
   deleteInvite,
   getSettings,
   setSettings,
 
+  listTickets,
+  revokeTicket,
+  listMessages,
+  showMessage,
+  sendTestMessage,
+
   exportAudit,
   resetBootstrapToken,
   cleanUp,
+  resealSecrets,
 }
 
 type Bound<F> = F extends (app: App, ...rest: infer R) => infer T ? (...rest: R) => T : never

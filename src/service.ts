@@ -1,16 +1,19 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { fold } from './accounts/formats.ts'
 import { type Actions, actions } from './actions.ts'
 import { createAuditWriter } from './audit/write.ts'
 import { createAuditStreams } from './audit-stream/audit-stream.ts'
+import { createBlocklist } from './auth/blocklist.ts'
 import { createBootstrap } from './auth/bootstrap-token.ts'
 import { createCallerReader, readCarriers } from './auth/caller.ts'
 import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
 import { createDaemonTokens, type DaemonTokenState } from './auth/daemon-token.ts'
+import { createFlowCookie } from './auth/flow-cookie.ts'
 import { createLastUsed } from './auth/last-used.ts'
 import { createPasswords } from './auth/password.ts'
 import { startCleanup } from './cleanup/cleanup.ts'
-import type { ParsedConfig } from './config/config.ts'
+import { ConfigError, type ParsedConfig } from './config/config.ts'
 import type { App } from './core/app.ts'
 import { asServiceError } from './core/boundary.ts'
 import { createCursors } from './core/cursor.ts'
@@ -18,6 +21,7 @@ import { dispatch } from './core/dispatch.ts'
 import { createOutputs } from './core/guards.ts'
 import type { InputOf, Method, OutputOf } from './core/method.ts'
 import type { Work } from './core/mutate.ts'
+import type { Operator } from './core/operate.ts'
 import { type MethodEntry, methodsOf, wireMethods } from './core/registration.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
 import type { Connection } from './db/connection.ts'
@@ -25,6 +29,8 @@ import { openDatabase } from './db/db.ts'
 import { locate } from './db/locate.ts'
 import { migrate, migrationNames } from './db/migrate.ts'
 import { createReadiness } from './db/ready.ts'
+import { openTransport } from './delivery/transport.ts'
+import { startDelivery } from './delivery/worker.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
 import { createRefusal, StartError } from './errors.ts'
 import { createEdge, type Phase } from './http/edge.ts'
@@ -33,10 +39,13 @@ import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { Gate } from './limits/gate.ts'
 import { createLimiters, limiterStore } from './limits/limiters.ts'
 import type { Log } from './log/log.ts'
+import { createRelyingParty } from './oidc/relying-party.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
 import { createHub } from './realtime/hub.ts'
 import { createRegistry } from './registry/registry.ts'
+import { requireRing } from './sealing/reseal.ts'
+import { createSealing } from './sealing/sealing.ts'
 import { createSockets } from './websocket/websocket.ts'
 import { resultValue } from './wire/json-text.ts'
 
@@ -73,6 +82,12 @@ export type Service<A = Actions> = {
   answers(path: string): boolean
   /** The operations behind the operator commands. They need no credential; audit rows name `via`. */
   readonly operations: Operations
+  readonly sessions: {
+    /** `operations.createSession`, for the login of your own application: pass on `set_cookie`. */
+    create(
+      input: Parameters<Operations['createSession']>[0] & Pick<Operator, 'via' | 'ip' | 'within'>,
+    ): ReturnType<Operations['createSession']>
+  }
   /** Runs your code in one transaction; operations join it through `within`. Rejects with what `work` throws. */
   transaction<T>(options: TransactionOptions, work: (tools: Work) => Promise<T>): Promise<T>
   /** Applies pending migrations; resolves to their names. */
@@ -94,6 +109,8 @@ const closeMs = 5_000
 export type Deps = {
   connection: Connection
   cookieKeys: readonly string[]
+  /** Left out or null: nothing can be sealed. */
+  secretKeys?: readonly string[] | null
   log: Log
   onStatement?: (text: string) => void
   daemonToken?: DaemonTokenState
@@ -107,6 +124,8 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   const { log } = deps
   for (const warning of parsed.warnings) log.warn(warning)
   const { app, bus, connection, close: closeApp } = await composeApp(parsed, deps, parsed.config.migrate)
+  await requireRing(app)
+  const transport = await openTransport(app)
   await app.bootstrap.prepare()
   const phase: Phase = { now: 'serving' }
   const streams = createAuditStreams(app)
@@ -118,6 +137,8 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   await bus.listen({ signal: app.hub.receive, gap: app.hub.check })
   const endWatch = app.hub.watch()
   const endCleanup = startCleanup(app)
+  const endDelivery = startDelivery(app, transport)
+  const operations = bindOperations(app)
   const leave: Service['leave'] = (next) => {
     phase.now = next
     if (next !== 'draining') return
@@ -128,7 +149,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     leave('draining')
     await Promise.all([streams.end(), sockets.closed(AbortSignal.timeout(closeMs))])
     endWatch()
-    await endCleanup()
+    await Promise.all([endCleanup(), endDelivery()])
     await closeApp()
   }
   return {
@@ -138,7 +159,10 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     call: callOf(app),
     methods: methodsOf(app),
     answers: handle.answers,
-    operations: bindOperations(app),
+    operations,
+    sessions: {
+      create: ({ via, ip, within, ...input }) => operations.createSession(input, { via, ip, within }),
+    },
     transaction: (options, work) => transaction(app, options, work),
     migrate: async () => (await migrate(connection, { log })).applied,
     leave,
@@ -179,6 +203,10 @@ export async function composeApp(
   const { log } = deps
   const { database_pool_max: poolMax, argon2 } = config
   const registry = declaredIn(config.config, () => createRegistry(declarations))
+  const { require_second_factor: strongRoles } = config
+  const unknown = strongRoles.find((role) => !registry.role(role))
+  if (unknown !== undefined)
+    throw new ConfigError([`require_second_factor: role "${unknown}" is not registered; declare it in roles`])
   const own = declarations.actions ?? {}
   const wired = declaredIn(config.config, () => {
     const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))
@@ -201,6 +229,7 @@ export async function composeApp(
     ...(deps.onStatement && { onStatement: deps.onStatement }),
   })
   const keyRing = createKeyRing(deps.cookieKeys)
+  const cookieOptions = { secure: config.cookie_secure, hostPrefix: config.cookie_host_prefix }
   const lastUsed = createLastUsed(db, log)
   const bus = createBus({ connection, log })
   const daemon = createDaemonTokens({ state: deps.daemonToken, path: config.daemon_token_file }, log)
@@ -212,7 +241,7 @@ export async function composeApp(
     registry,
     actions: wired,
     hooks: declarations.hooks ?? {},
-    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp }),
+    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp, strongRoles }),
     lastUsed,
     audit: createAuditWriter(db, log, registry.events),
     hub: createHub({
@@ -221,6 +250,7 @@ export async function composeApp(
       connectionsMax: config.max_connections,
       socketsPerAccount: config.ws_per_account,
       send: bus.send,
+      strongRoles,
       holdsDaemon: async (token) => (await daemon?.holds(token)) === true,
     }),
     passwords: createPasswords({
@@ -228,11 +258,11 @@ export async function composeApp(
       queueMax: config.hash_queue_max,
       argon2: { memory: argon2.memoryCost, time: argon2.timeCost, parallelism: argon2.parallelism },
     }),
+    blocklist: createBlocklist(config.password_blocklist, fold),
     keyRing,
-    sessionCookie: createSessionCookie(keyRing, {
-      secure: config.cookie_secure,
-      hostPrefix: config.cookie_host_prefix,
-    }),
+    sealing: deps.secretKeys ? createSealing(deps.secretKeys) : null,
+    sessionCookie: createSessionCookie(keyRing, cookieOptions),
+    flowCookie: createFlowCookie(cookieOptions),
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log)),
     fail: createRefusal(registry.reasons),
@@ -241,6 +271,9 @@ export async function composeApp(
     bootstrap: createBootstrap(config, db, log),
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
+    deliver: declarations.deliver,
+    oidc: createRelyingParty(config.oidc_redirect_url ?? '', log),
+    outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {
     await Promise.all([lastUsed.flush(), app.audit.flush(), bus.close()])

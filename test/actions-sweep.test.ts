@@ -7,6 +7,8 @@ import { catalogue, isErrorCode } from '../src/errors.ts'
 import { events } from '../src/events.ts'
 import { type TestAccount, type TestService, testService } from '../src/testing/index.ts'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from './helpers/http.ts'
+import { mailIsDown } from './helpers/mailed.ts'
+import { providerIsDown } from './helpers/oidc.ts'
 
 /** Rules that hold for every method. A new method is tested as soon as it is in the table. */
 
@@ -16,7 +18,13 @@ let account: TestAccount
 /** The same with two actors. */
 let several: TestAccount
 beforeAll(async () => {
-  test = await testService({ app_settings: true, self_service_roles: [] })
+  test = await testService({
+    ...mailIsDown,
+    ...providerIsDown,
+    app_settings: true,
+    self_service_roles: [],
+    username_change: 'self',
+  })
   account = await keeper()
   several = await keeper()
   await test.actor(several.id, 'second')

@@ -5,6 +5,8 @@ import { catalogue } from '../src/errors.ts'
 import { routes } from '../src/routes.ts'
 import type { TestAccount } from '../src/testing/index.ts'
 import { type Reply, send } from './helpers/http.ts'
+import { mailIsDown } from './helpers/mailed.ts'
+import { providerIsDown } from './helpers/oidc.ts'
 import { serviceForFile } from './helpers/service.ts'
 import { tokenPlace } from './helpers/token-place.ts'
 
@@ -13,6 +15,9 @@ import { tokenPlace } from './helpers/token-place.ts'
 const bootstrap_token_path = await tokenPlace()
 let account: TestAccount
 const test = await serviceForFile({
+  ...mailIsDown,
+  ...providerIsDown,
+  limit_ticket_ip: null,
   bootstrap: 'live',
   bootstrap_token_path,
   limit_login_ip: null,

@@ -4,6 +4,7 @@ import { operation, password } from '../core/operation.ts'
 import { insertAccount, refuseTakenEmail } from './accounts.ts'
 import { onlyVia } from './ending.ts'
 import { ActorName, Email, Password, Username } from './formats.ts'
+import { refuseWeak } from './new-password.ts'
 
 export type CreatedAccount = {
   account: { id: string; username: string; email: string | null }
@@ -26,10 +27,10 @@ export const createAccount = operation({
   }),
   event: 'account_create',
   errors: ['username_taken', 'email_taken', 'already_bootstrapped', 'busy'],
-  refine: async ({ password, ...account }, { app }) => ({
-    ...account,
-    password_hash: await app.passwords.hash(password),
-  }),
+  refine: async ({ password, ...account }, { app }) => {
+    refuseWeak(app, 'invalid_params', ['password', password], account)
+    return { ...account, password_hash: await app.passwords.hash(password) }
+  },
   async handler(
     { username, email = null, actor_name, keeper, password_hash },
     { app, db, audit, detail, by: created_by, afterCommit, fail },

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
+import { requireFresh } from '../auth/fresh.ts'
 import { mutation } from '../core/action.ts'
 import { account, operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
@@ -20,11 +21,14 @@ export const account_delete = mutation({
     'account_not_found',
     'cannot_delete_keeper',
     'cannot_delete_last_admin',
+    'fresh_authentication_required',
   ],
-  async handler({ account_id }, { account, actor, credential, role_grants, db, audit, fail }) {
+  async handler({ account_id }, { app, account, actor, credential, role_grants, db, audit, fail }) {
     const target = account_id ?? account.id
     if (target !== account.id && !holdsAdmin(role_grants))
       throw fail('insufficient_permissions', { required_roles: ['admin'] })
+    if (app.config.step_up === 'all' && target === account.id && credential.type === 'session')
+      await requireFresh(app, db.rows, { account, credential })
     const deleted = await tombstone(
       db,
       audit,

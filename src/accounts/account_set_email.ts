@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { account, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
+import { writeEmail } from '../email/write-email.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
-import { refuseTakenEmail } from './accounts.ts'
 import { onlyVia } from './ending.ts'
-import { Email, fold } from './formats.ts'
+import { Email } from './formats.ts'
 import { lockLiveAccount } from './locks.ts'
 
 export const setEmail = operation({
@@ -14,14 +14,10 @@ export const setEmail = operation({
   input: z.strictObject({ account_id: Uuid, email: Email.nullable() }),
   event: 'account_update',
   errors: ['account_not_found', 'email_taken'],
-  async handler({ account_id, email }, { db, audit, detail, by, fail }): Promise<void> {
-    await lockLiveAccount(db, account_id, fail)
-    const set = sql`
-      update account set email = ${email}, email_key = ${email === null ? null : fold(email)},
-        email_verified = false, updated_at = now(), updated_by = ${by}::uuid
-      where id = ${account_id}::uuid`
-    await db.run(set).catch(refuseTakenEmail(fail))
-    audit('account_update', { change: 'email', ...onlyVia(detail) }, { target_account_id: account_id })
+  async handler({ account_id, email }, { app, detail, by, fail, ...work }): Promise<void> {
+    await lockLiveAccount(work.db, account_id, fail)
+    await writeEmail(app, work, account_id, { email, verified: false, by }, fail)
+    work.audit('account_update', { change: 'email', ...onlyVia(detail) }, { target_account_id: account_id })
   },
   command: {
     name: 'account set-email',

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
+import { adminAccountColumns } from './accounts.ts'
 import { type AccountRow, accountEntries, toEntry } from './admin_account_list.ts'
 import { identifierOf } from './formats.ts'
 import { describeAccount } from './view.ts'
@@ -16,7 +17,7 @@ export const findAccount = operation({
     const { kind, key } = identifierOf(ref)
     const row = await app.db.first<AccountRow>(
       accountEntries(sql`
-        where id = coalesce(
+        select ${adminAccountColumns} from account where id = coalesce(
           (select id from account where id = ${id.success ? id.data : null}::uuid),
           (select id from account where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key}))`),
     )

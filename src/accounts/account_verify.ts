@@ -4,6 +4,7 @@ import { SessionAccount } from './accounts.ts'
 export const account_verify = query({
   doc: 'The account behind the presented credential.',
   auth: { account: 'required', actor: 'none' },
+  before_enrolment: true,
   output: SessionAccount,
   // This request has read the account with the credential, so there is no need to read it again.
   handler: async (_input, { account }) => account,

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/failure.ts'
-import { refusal } from '../errors.ts'
 import { Uuid } from '../wire/types.ts'
 import { fold, foldName } from './formats.ts'
+import { refuseReserved, refuseTakenUsername } from './usernames.ts'
 
 /** Wire form of an account, as its owner sees it. */
 export const SessionAccount = z.object({
@@ -38,28 +38,28 @@ export const refuseTakenEmail =
   }
 
 export type NewAccount = Record<'email' | 'created_by', string | null> &
-  Record<'username' | 'password_hash', string> & { actor_name?: string }
+  Record<'username' | 'password_hash', string> & { actor_name?: string; email_verified?: boolean }
 
 /**
- * Inserts an account with its first actor, inside the caller's transaction. Refuses with `username_taken`;
- * a taken e-mail throws a violation of the constraint `account_email_key`.
+ * Inserts an account with its first actor, inside the caller's transaction. Refuses a taken or reserved username with
+ * `username_taken`; a taken e-mail throws a violation of the constraint `account_email_key`.
  */
 export async function insertAccount(
   db: Queryable,
-  { username, email, password_hash, actor_name = username, created_by }: NewAccount,
+  { username, email, email_verified = false, password_hash, actor_name = username, created_by }: NewAccount,
 ): Promise<{ account_id: string; actor_id: string }> {
-  try {
-    return await db.one(sql`
+  const made = await db
+    .one<{ account_id: string; actor_id: string }>(sql`
       with made as (
-        insert into account (username, email, email_key, password_hash, created_by)
-        values (${username}, ${email}, ${email === null ? null : fold(email)}, ${password_hash}, ${created_by})
+        insert into account (username, email, email_key, email_verified, password_hash, created_by)
+        values (${username}, ${email}, ${email === null ? null : fold(email)}, ${email_verified}, ${password_hash},
+          ${created_by})
         returning id
       )
       insert into actor (account_id, name, name_key)
       select id, ${actor_name}, ${foldName(actor_name)} from made
       returning account_id, id as actor_id`)
-  } catch (error) {
-    if (brokenConstraint(error) === 'account_username_key') throw refusal('username_taken')
-    throw error
-  }
+    .catch(refuseTakenUsername)
+  await refuseReserved(db, username, made.account_id)
+  return made
 }

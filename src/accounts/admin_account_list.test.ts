@@ -70,6 +70,7 @@ describe('an entry of admin_account_list', () => {
       actor,
       role_grants: [grant],
       pending_offers: [],
+      sign_in: { password: true, second_factor: false, passkeys: 0, links: [] },
     })
     const secrets = await test.service.app.db.rows<Record<string, string>>(sql`
       select password_hash as secret from account union all select token_hash from api_token

@@ -2,6 +2,7 @@ import type { Audit, AuditSubject } from '../audit/audit.ts'
 import { recorded, type Work } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
+import { voidTickets } from '../tickets/tickets.ts'
 import { endsAuthority, type LockedAccount, lockAccounts, takeGuardLock } from './locks.ts'
 
 /** Metadata of every event here: the type of the credential, or the operator or library call. */
@@ -79,14 +80,16 @@ export async function endAll(
   return count
 }
 
-/** Ends every session and token of the account. The caller holds its lock. */
+/** Ends every session, token, one-time link and begun sign-in of the account. The caller holds its lock. */
 export const endCredentials = (db: Queryable, account_id: string): Promise<EndedCredentials> =>
   db.one<EndedCredentials>(sql`
-    with sessions as (
+    with flows as (
+      delete from sign_in_flow where account_id = ${account_id}::uuid
+    ), sessions as (
       delete from auth_session where account_id = ${account_id}::uuid returning 1
     ), tokens as (
       delete from api_token where account_id = ${account_id}::uuid returning 1
-    )
+    ), tickets as (${voidTickets(account_id)})
     select (select count(*) from sessions) as sessions_revoked, (select count(*) from tokens) as tokens_revoked`)
 
 /** Writes one audit row for each actor that an account event affected. */

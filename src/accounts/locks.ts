@@ -1,6 +1,7 @@
 import { activeGrant } from '../auth/active-grant.ts'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
 import type { Scope } from '../roles/scope.ts'
 
 export type LockedAccount = {
@@ -46,6 +47,20 @@ export const lockIfLive = (
   db.first<{ password_hash: string }>(sql`
     select password_hash from account where id = ${account_id}::uuid and deleted_at is null for no key update`)
 
+/** Locks the account of a request made by session; refuses if the session or the account has ended meanwhile. */
+export async function lockWithSession(
+  db: Queryable,
+  account_id: string,
+  session_id: string | null,
+): Promise<LockedAccount> {
+  const locked = await lockLiveAccount(db, account_id, () => refusal('account_vanished'))
+  const isLive = await db.first(sql`
+    select 1 from auth_session
+    where id = ${session_id} and account_id = ${account_id}::uuid and expires_at > now()`)
+  if (!isLive) throw refusal('authentication_required')
+  return locked
+}
+
 /** Takes the guard lock, after the account locks: one transaction at a time may end an admin or keeper. */
 export const takeGuardLock = (db: Queryable): Promise<unknown> =>
   db.run(sql`select pg_advisory_xact_lock(hashtextextended('cellkeep guard', 0))`)
@@ -56,11 +71,11 @@ export type Ending = { account_id: string } | { actor_id: string } | { role_gran
 const active = sql`g.scope_id is null and ${activeGrant}`
 
 /**
- * Whether this would end a keeper or the last global admin. The caller holds the guard lock. A keeper grant
+ * Whether this would end a keeper or the last global admin. Whoever ends it holds the guard lock. A keeper grant
  * protects its account even on a removed actor; an admin counts only while its actor and account are live.
  */
 export async function endsAuthority(
-  db: Queryable,
+  db: Pick<Queryable, 'one'>,
   ending: Ending,
 ): Promise<{ keeper: boolean; lastAdmin: boolean }> {
   const within = subject(ending)

@@ -3,18 +3,26 @@ import { failureFloor } from '../auth/failure-floor.ts'
 import { callerSubject, mutate, recorded } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { brokenConstraint } from '../db/failure.ts'
+import { sendVerification } from '../email/verification.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import { claimInvite, lockMatchingInvite } from '../invites/invites.ts'
+import { claimInvite, lockInviteFor } from '../invites/invites.ts'
 import { crowdOf, identifierKey } from '../limits/limiters.ts'
 import { endForeignSession, startSession } from '../sessions/sessions.ts'
 import { isSignupOpen } from '../settings/settings.ts'
+import { TicketToken } from '../tickets/redeem.ts'
 import { Uuid } from '../wire/types.ts'
 import { insertAccount } from './accounts.ts'
 import { Email, Password, Username } from './formats.ts'
+import { refuseWeak } from './new-password.ts'
 
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
-type Applicant = { username: string; email: string | null; password_hash: string }
+type Applicant = {
+  username: string
+  email: string | null
+  password_hash: string
+  invite_token: string | null
+}
 
 const charged = ['no_matching_invite', 'signup_conflict']
 
@@ -27,27 +35,34 @@ export const signup = route({
   checksOrigin: true,
   rate_limit: { ip: 'signup_ip', account: 'signup_username' },
   enabled: ({ config }) => config.signup,
-  input: z.strictObject({ username: Username, password: Password, email: Email.nullish() }),
+  input: z.strictObject({
+    username: Username,
+    password: Password,
+    email: Email.nullish(),
+    invite_token: TicketToken.nullish(),
+  }),
   output: z.object({
     ok: z.literal(true),
     account: z.object({ id: Uuid, username: z.string() }),
     actor: z.object({ id: Uuid }),
   }),
   errors: ['rate_limited', 'busy', 'no_matching_invite', 'signup_conflict'],
-  async handler({ username, password, email = null }, context) {
+  async handler({ username, password, email = null, invite_token = null }, context) {
     const { app, carriers, ip } = context
+    refuseWeak(app, 'invalid_request_body', ['password', password], { username, email })
     let floor: Promise<void> | undefined
     let isMadeOpenly = false
     try {
       const made = await context.attempt(charged, async (hold) => {
         await hold.ip()
         await hold.account(identifierKey(username))
-        const wasOpen = await isSignupOpen(app.db)
+        // Whoever has a link does not sign up openly.
+        const wasOpen = invite_token === null && (await isSignupOpen(app.db))
         if (wasOpen) await hold.also('signup_open_ip', () => isMadeOpenly)
         floor = failureFloor(app.config)
         // Hash before the outcome is known, so that all refusals take the same time.
         const password_hash = await app.passwords.hash(password, crowdOf(ip))
-        const made = await makeAccount(context, { username, email, password_hash }, wasOpen)
+        const made = await makeAccount(context, { username, email, password_hash, invite_token }, wasOpen)
         isMadeOpenly = made.open_signup
         return made
       })
@@ -75,17 +90,25 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
     const refuse = (reason: 'no_matching_invite' | 'signup_conflict') =>
       recorded('signup', refusal(reason), { reason, open_signup })
 
-    const invite = open_signup ? undefined : await lockMatchingInvite(db, applicant)
+    const invite = open_signup ? undefined : await lockInviteFor(app, db, applicant, applicant.invite_token)
     if (!open_signup && !invite) throw refuse('no_matching_invite')
-    const created_by = invite?.created_by ?? null
-    const made = await insertAccount(db, { ...applicant, created_by }).catch((error: unknown) => {
-      throw isTaken(error) ? refuse('signup_conflict') : error
-    })
+    const { created_by = null, email_verified = false } = invite ?? {}
+    const made = await insertAccount(db, { ...applicant, created_by, email_verified }).catch(
+      (error: unknown) => {
+        throw isTaken(error) ? refuse('signup_conflict') : error
+      },
+    )
     const { account_id, actor_id } = made
     if (invite) await claimInvite(db, invite.id, account_id)
-    const { session_id, cookie } = await startSession(app, db, account_id, carriers, ip)
+    const { session_id, cookie } = await startSession(app, db, {
+      account_id,
+      proof: { methods: ['signup'] },
+      presented: carriers,
+      ip,
+    })
     const claimed = invite && { invite_id: invite.id }
     audit('signup', { session_id, open_signup, ...claimed }, { account_id, actor_id })
+    await sendVerification(app, { db, audit, afterCommit }, account_id, { detail: { credential_type: null } })
     afterCommit(() => app.limiters.clear('signup_username', [identifierKey(username)]))
     return { account_id, actor_id, cookie, open_signup }
   })

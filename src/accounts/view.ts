@@ -12,6 +12,13 @@ export const AccountEntry = z.object({
   actor: z.object({ id: Uuid, name: z.string() }).nullable(),
   role_grants: z.array(RoleGrantSummary),
   pending_offers: z.array(PendingOffer),
+  /** What it can sign in with; `links` names providers. */
+  sign_in: z.object({
+    password: z.boolean(),
+    second_factor: z.boolean(),
+    passkeys: z.int(),
+    links: z.array(z.string()),
+  }),
 })
 export type AccountEntry = z.output<typeof AccountEntry>
 

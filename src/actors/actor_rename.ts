@@ -2,12 +2,35 @@ import { z } from 'zod'
 import { actorMetadata } from '../accounts/ending.ts'
 import { ActorName, foldName } from '../accounts/formats.ts'
 import { lockLiveActor } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
 import { operation } from '../core/operation.ts'
-import { sql } from '../db/db.ts'
+import { type Sql, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { type ActorEntry, actorColumns, targetOf } from './actors.ts'
 
+export const actor_rename = mutation({
+  doc: 'Change the name of the acting actor, which others see; it need not be unique. `changed` is false if it is the present one.',
+  auth: { account: 'required', actor: 'required' },
+  event: 'actor_rename',
+  rate_limit: 'account',
+  rate_limit_group: 'account',
+  enabled: ({ actor_rename }) => actor_rename,
+  input: z.strictObject({ name: ActorName }),
+  output: z.object({ ok: z.literal(true), changed: z.boolean() }),
+  errors: ['account_vanished'],
+  async handler({ name }, { actor, db, audit, fail }) {
+    const account_id = await lockLiveActor(db, actor.id, () => fail('account_vanished'))
+    const changed = await db.run(sql`${setName(actor.id, name, actor.id)} and name <> ${name}`)
+    if (changed > 0) audit('actor_rename', null, targetOf({ id: actor.id, account_id }))
+    return { ok: true as const, changed: changed > 0 }
+  },
+})
+
 /** The name is the only part of an actor that can change. */
+const setName = (id: string, name: string, by: string | null): Sql => sql`
+  update actor set name = ${name}, name_key = ${foldName(name)}, updated_at = now(), updated_by = ${by}::uuid
+  where id = ${id}::uuid`
+
 export const renameActor = operation({
   doc: 'Give an actor another name.',
   input: z.strictObject({ actor_id: Uuid, name: ActorName }),
@@ -15,10 +38,7 @@ export const renameActor = operation({
   errors: ['actor_not_found'],
   async handler({ actor_id, name }, { db, audit, detail, by, fail }) {
     await lockLiveActor(db, actor_id, fail)
-    const renamed = await db.one<ActorEntry>(sql`
-      update actor set name = ${name}, name_key = ${foldName(name)}, updated_at = now(), updated_by = ${by}::uuid
-      where id = ${actor_id}::uuid
-      returning ${actorColumns}`)
+    const renamed = await db.one<ActorEntry>(sql`${setName(actor_id, name, by)} returning ${actorColumns}`)
     audit('actor_rename', actorMetadata(detail), targetOf(renamed))
     return renamed
   },

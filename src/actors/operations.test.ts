@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
-import { scenario } from '../testing/index.ts'
+import { scenario, testService } from '../testing/index.ts'
 
 const test = await serviceForFile({ max_actors: 3 })
 
@@ -88,6 +88,48 @@ describe('renameActor', () => {
       })
       await scenario(test, () => ops().removeActor({ actor_id }, by), { reason: 'actor_not_found' })
     }
+  })
+})
+
+describe('actor_rename', () => {
+  it('changes the name of the acting actor, which need not be unique', async () => {
+    const [ada, bob] = [await test.account(), await test.account()]
+    const rename = () => ada.client.actor_rename({ name: ` ${bob.username} ` })
+    const changed = await scenario(test, rename, {
+      audit: [
+        {
+          ...row('actor_rename', ada, ada.actor_id),
+          actor_id: ada.actor_id,
+          account_id: ada.id,
+          ip: '127.0.0.1',
+          metadata: null,
+        },
+      ],
+    })
+    expect(changed).toEqual({ ok: true, changed: true })
+    expect(await scenario(test, rename)).toEqual({ ok: true, changed: false })
+    const { actors } = await bob.client.actor_lookup({ ids: [ada.actor_id] })
+    expect(actors).toEqual([{ id: ada.actor_id, username: ada.username, display_name: bob.username }])
+  })
+
+  it('names no other actor, and takes no name that is not one', async () => {
+    const [ada, bob] = [await test.account(), await test.account()]
+    const second = await test.actor(ada.id, 'second')
+    const rename = (acting: string, name: string) => () => ada.client.actor_rename({ acting, name })
+    await rename(second, 'Ada at work')()
+    expect((await ops().listActors({ account_id: ada.id })).map(({ name }) => name)).toEqual([
+      ada.username,
+      'Ada at work',
+    ])
+    await scenario(test, rename(bob.actor_id, 'mine'), { reason: 'actor_not_on_account' })
+    await scenario(test, rename(second, 'a\u0007b'), { reason: 'invalid_params' })
+  })
+
+  it('is off with its setting', async () => {
+    const fixed = await testService({ actor_rename: false, database_url: test.databaseUrl })
+    const { client } = await fixed.sessions.create((await test.account()).id)
+    await scenario(fixed, () => client.actor_rename({ name: 'x' }), { reason: 'method_not_found' })
+    await fixed.close()
   })
 })
 

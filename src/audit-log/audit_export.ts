@@ -3,7 +3,7 @@ import { type AuditEvent, auditColumns, EventType, numberRows } from '../audit/e
 import { operation } from '../core/operation.ts'
 import { type Database, sql } from '../db/db.ts'
 import { Int, Uuid } from '../wire/types.ts'
-import { numbersOf, selection, seqEnd } from './audit-log.ts'
+import { numbersOf, selection, seqEnd } from './selection.ts'
 
 const Filter = z.strictObject({
   /** Only rows after this one; the `last_seq` of an earlier export continues where it ended. */
@@ -43,8 +43,8 @@ export const exportAudit = operation({
 
 async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGenerator<AuditEvent> {
   await numberRows(db)
-  const selected = selection(filter)
-  const { until_seq = seqEnd - 1 } = filter
+  const { event_type, until_seq = seqEnd - 1, ...rest } = filter
+  const selected = selection({ ...rest, event_types: event_type ? [event_type] : null })
   for (let from = filter.since_seq ?? 0; ; ) {
     const next = numbersOf(selected, { direction: 'asc', from, to: until_seq + 1 }, batch)
     const rows = await db.readOnly.rows<AuditEvent>(sql`

@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { EventType } from '../audit/entry.ts'
 import { query } from '../core/action.ts'
-import { Int, Uuid } from '../wire/types.ts'
-import { auditPage, auditPageInput, openAuditPage, readAuditPage, selection } from './audit-log.ts'
+import { Int, Timestamp } from '../wire/types.ts'
+import { auditPage, auditPageInput, openAuditPage, readAuditPage } from './audit-log.ts'
+import { filterInput, filterOf, refuseEmpty, within } from './filter.ts'
+import { selection } from './selection.ts'
 
 const Input = z.strictObject({
-  event_type: EventType.nullish(),
-  outcome: z.enum(['success', 'failure']).nullish(),
-  /** As the account that acted or as the target. */
-  account_id: Uuid.nullish(),
+  ...filterInput,
+  from: Timestamp.nullish().describe('Only rows of this time or later.'),
+  to: Timestamp.nullish().describe('Only rows before this time.'),
   /** Only rows after this number, oldest first. */
   since_seq: Int(0, Number.MAX_SAFE_INTEGER).nullish(),
   ...auditPageInput,
@@ -21,10 +21,15 @@ export const audit_log_list = query({
   rate_limit_group: 'admin_read',
   input: Input,
   output: auditPage,
-  refine(input, { app, actor }) {
-    const { event_type = null, outcome = null, account_id = null } = input
-    const filters = { event_type, outcome, account_id }
-    return { ...filters, from: openAuditPage(app, 'audit_log_list', { actor: actor.id, ...filters }, input) }
+  refine({ limit, cursor, offset, since_seq, from = null, to = null, ...input }, { app, actor }) {
+    const [filter, period] = [filterOf(input), { from, to }]
+    refuseEmpty(period)
+    const place = { limit, cursor, offset, since_seq }
+    const bound = { actor: actor.id, filter: JSON.stringify([filter, period]) }
+    return { filter, period, place: openAuditPage(app, 'audit_log_list', bound, place) }
   },
-  handler: ({ from, ...filters }, { app, db }) => readAuditPage(app, db, from, selection(filters)),
+  async handler({ filter, period, place: { page, offset, ...stretch } }, { app, db }) {
+    const narrowed = await within(db, period, { stretch, selected: selection(filter) })
+    return await readAuditPage(app, db, { page, offset, ...narrowed.stretch }, narrowed.selected)
+  },
 })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
-import { auditPage, auditPageInput, ofTypes, openAuditPage, readAuditPage } from './audit-log.ts'
+import { auditPage, auditPageInput, openAuditPage, readAuditPage } from './audit-log.ts'
+import { ofTypes } from './selection.ts'
 
 const roleGrants = ofTypes('role_grant_create', 'role_grant_revoke')
 

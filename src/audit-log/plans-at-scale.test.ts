@@ -7,6 +7,8 @@ import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 const rows = 50_000
+const began = '2026-01-01T00:00:00.000Z'
+const later = (seconds: number) => new Date(Date.parse(began) + seconds * 1000).toISOString()
 const common = '00000000-0000-4000-8000-000000000001'
 const rare = '00000000-0000-4000-8000-000000000002'
 let test: TestService
@@ -20,6 +22,10 @@ beforeAll(async () => {
       then 'role_grant_create' else 'common' end`,
     outcome: sql`case when i <= 30 then 'failure' else 'success' end`,
     account_id: sql`case when i <= 60 then ${rare}::uuid else ${common}::uuid end`,
+    actor_id: sql`case when i <= 60 then ${rare}::uuid else ${common}::uuid end`,
+    target_actor_id: sql`case when i % 3 = 0 then ${common}::uuid when i = 5 then ${rare}::uuid end`,
+    cell_ids: sql`case when i % 2 = 0 then array[${common}::uuid] when i = 5 then array[${rare}::uuid] end`,
+    created_at: sql`${began}::timestamptz + i * interval '1 s'`,
     target_account_id: sql`case when i % 3 = 0 then ${common}::uuid when i = 5 then ${rare}::uuid end`,
   })
   await numberRows(test.service.app.db)
@@ -52,6 +58,12 @@ describe(`among ${rows} audit rows`, () => {
     ['of a common account', { account_id: common }, 2],
     ['of a rare account', { account_id: rare }, 2],
     ['of an unknown account, oldest first', { account_id: admin?.id ?? rare, since_seq: 0 }, 2],
+    ['of a common actor', { actor_id: common }, 2],
+    ['of a rare actor', { actor_id: rare }, 2],
+    ['of an unknown actor, oldest first', { actor_id: rare.replace(/2$/, '3'), since_seq: 0 }, 2],
+    ['of a common cell', { cell_id: common }, 1],
+    ['of a rare cell', { cell_id: rare }, 1],
+    ['of several types', { event_types: ['common', 'rare', 'unknown'] }, 3],
     ['of refusals', { outcome: 'failure' }, 1],
     ['of refusals of a common type', { outcome: 'failure', event_type: 'common' }, 1],
   ])(
@@ -62,6 +74,20 @@ describe(`among ${rows} audit rows`, () => {
         expect(scanned).toEqual([])
         expect(read.audit_log ?? 0).toBeLessThanOrEqual(atMost(branches, limit))
       }
+    },
+  )
+
+  it.each<[what: string, input: Input]>([
+    ['newest first', { from: later(20_000), to: later(20_100) }],
+    ['oldest first', { from: later(20_000), since_seq: 0 }],
+    ['before the log', { to: later(-100) }],
+    ['of a type', { from: later(20_000), to: later(20_100), event_type: 'common' }],
+  ])(
+    'a page of a period, %s, examines no more than the period or a minute beside it',
+    async (_what, input) => {
+      const { scanned, rows: read } = await work({ ...input, limit: 20 })
+      expect(scanned).toEqual([])
+      expect(read.audit_log ?? 0).toBeLessThanOrEqual(atMost(1, 20) + 100)
     },
   )
 
@@ -84,5 +110,18 @@ describe(`among ${rows} audit rows`, () => {
     const { scanned, rows: read } = await work({ account_id: common, offset: 10_000, limit: 20 })
     expect(scanned).toEqual([])
     expect(read.audit_log).toBeLessThanOrEqual(2 * 10_221 + 21)
+  })
+
+  it('activity examines a bounded number of rows per bucket, whatever the filter', async () => {
+    const period = { from: later(0), to: later(rows), bucket_s: rows / 5 }
+    const filters = [{}, { event_type: 'common' }, { account_id: common }, { cell_id: common }]
+    for (const filter of filters) {
+      const { scanned, rows: read } = await workOf(test.databaseUrl, () =>
+        admin.client.audit_log_activity({ ...period, ...filter }),
+      )
+      expect(scanned).toEqual([])
+      // Two branches of 8000, what is kept of them, and a hundred at each edge.
+      expect(read.audit_log).toBeLessThanOrEqual(5 * 3 * 8000 + 6 * 100)
+    }
   })
 })

@@ -20,7 +20,12 @@ export type Authority = {
 const auth = { account: 'required', actor: 'required', roles: ['admin'] } as const satisfies AuthSpec
 /** The stream hands out what `audit_log_list` does, so a token that reaches the method reaches the stream. */
 const target = { scope: 'surface:audit_stream', method: 'audit_log_list', side_effects: false }
-const roleLosses = new Set(['insufficient_permissions', 'actor_not_on_account', 'no_actors_on_account'])
+const roleLosses = new Set([
+  'insufficient_permissions',
+  'actor_not_on_account',
+  'no_actors_on_account',
+  'second_factor_enrolment_required',
+])
 
 /**
  * Runs the guards of the stream in the order of every RPC method: account, token scope, query, actor, role.

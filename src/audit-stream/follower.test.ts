@@ -11,7 +11,7 @@ afterEach(() => void vi.useRealTimers())
 
 const authority: Authority = {
   account_id: 'a',
-  credential: { type: 'session', id: 's', scope: { kind: 'full' }, expires_at: null },
+  credential: { type: 'session', id: 's', scope: { kind: 'full' }, expires_at: null, strong: false },
   actor_id: 'b',
   role_expires_at: null,
 }

@@ -134,8 +134,12 @@ export class Follower {
 
   #hear({ closings }: Committed): void {
     const { actor_id } = this.#held
-    if (verdictOf(closings, this.#held) === 'own') void this.#lose('revoked')
-    else if (closings.some((one) => one.kind === 'actor' && one.actor_id === actor_id)) void this.#judge()
+    const verdict = verdictOf(closings, this.#held)
+    if (verdict === 'own' || verdict === 'rotated') void this.#lose('revoked')
+    else if (
+      closings.some((one) => one.kind === 'role' || (one.kind === 'actor' && one.actor_id === actor_id))
+    )
+      void this.#judge()
   }
 
   /** The change that took the authority wrote a committed row; ends the stream once that row has been sent. */

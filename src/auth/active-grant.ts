@@ -1,4 +1,4 @@
-import { sql } from '../db/sql.ts'
+import { type Sql, sql } from '../db/sql.ts'
 
 /** `role_grant g` was neither revoked nor closed to make room for a new one; it may have expired. */
 export const unendedGrant = sql`g.revoked_at is null and g.closed_at is null`
@@ -9,14 +9,23 @@ export const unendedGrant = sql`g.revoked_at is null and g.closed_at is null`
  */
 export const activeGrant = sql`${unendedGrant} and (g.expires_at is null or g.expires_at > statement_timestamp())`
 
+/** Whether an account, given by an expression for its id, holds one of the roles everywhere, by a live actor. */
+export const holdsAnyOf = (account_id: Sql, roles: readonly string[]): Sql => sql`exists (
+    select from role_grant g join actor on actor.id = g.actor_id
+    where actor.account_id = ${account_id} and actor.deleted_at is null
+      and g.role = any(${[...roles]}::text[]) and g.scope_id is null and ${activeGrant})`
+
 const grantKeys = 'id actor_id role scope_kind scope_id created_at expires_at granted_by'.split(' ')
 const grantPairs = grantKeys.map(
   (key) => `'${key}', ${key.endsWith('_at') ? `iso_timestamp(g.${key})` : `g.${key}`}`,
 )
 
-/** The active grants of `actor` as JSON, oldest first; `iso_timestamp` puts times into their wire form. */
+/** `role_grant g` as JSON; `iso_timestamp` puts times into their wire form. */
+export const grantSummary = sql.raw(`json_build_object(${grantPairs.join(', ')})`)
+
+/** The active grants of `actor` as JSON, oldest first. */
 export const activeGrants = sql`coalesce((
-    select json_agg(json_build_object(${sql.raw(grantPairs.join(', '))}) order by g.created_at, g.id)
+    select json_agg(${grantSummary} order by g.created_at, g.id)
     from role_grant g
     where g.actor_id = actor.id and ${activeGrant}
   ), '[]'::json)`

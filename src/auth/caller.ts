@@ -1,6 +1,6 @@
 import { type Database, type Sql, sql } from '../db/db.ts'
 import { batched } from '../db/point.ts'
-import { activeGrants, keeperAccountId } from './active-grant.ts'
+import { activeGrants, holdsAnyOf, keeperAccountId } from './active-grant.ts'
 import type { CookieReading, SessionCookie } from './cookie.ts'
 import type { DaemonTokens } from './daemon-token.ts'
 import type { Account, Actor, Credential, RoleGrant } from './identity.ts'
@@ -52,6 +52,8 @@ export type Caller = {
   credential: Credential
   /** Null unless the actors were requested. */
   candidates: Candidate[] | null
+  /** The account holds a role that requires a second factor, and the credential was proven without one. */
+  must_enrol: boolean
 }
 
 export type CallerReader = {
@@ -67,6 +69,8 @@ export type CallerReaderOptions = {
   daemon?: DaemonTokens | undefined
   /** Called for each use of a token; must not block. */
   onTokenUse?: (token_id: string, ip: string) => void
+  /** Roles whose holders need a strong credential. */
+  strongRoles?: readonly string[]
 }
 
 type Row = Account & {
@@ -74,6 +78,8 @@ type Row = Account & {
   expires_at: string | null
   id_of_credential: string
   scope?: unknown
+  strong: boolean
+  must_enrol?: boolean
   candidates?: Candidate[]
 }
 
@@ -102,31 +108,36 @@ const keyed = (table: Sql, key: Sql, keys: string[], columns: Sql, isLive: Sql, 
   where ${isLive} and account.deleted_at is null`
 
 const sessions = (ids: string[], extra: Sql): Sql =>
-  keyed(sql`auth_session`, sql`id`, ids, sql.empty, sql`c.expires_at > now()`, extra)
+  keyed(sql`auth_session`, sql`id`, ids, sql`, strong`, sql`c.expires_at > now()`, extra)
 
 const tokens = (hashes: string[], extra: Sql): Sql => {
   const isLive = sql`(c.expires_at is null or c.expires_at > now())`
-  return keyed(sql`api_token`, sql`token_hash`, hashes, sql`, scope`, isLive, extra)
+  return keyed(sql`api_token`, sql`token_hash`, hashes, sql`, scope, strong`, isLive, extra)
 }
 
 const keeper = (_keys: string[], extra: Sql): Sql => sql`
-  select 'keeper' as key, null as id_of_credential, null as expires_at, ${account} ${extra}
+  select 'keeper' as key, null as id_of_credential, null as expires_at, true as strong, ${account} ${extra}
   from account where account.id = ${keeperAccountId}`
+
+/** Asked only where the policy names roles, and read only for weak credentials. */
+const mustEnrol = (roles: readonly string[]): Sql =>
+  sql`, not c.strong and ${holdsAnyOf(sql`account.id`, roles)} as must_enrol`
 
 export function createCallerReader(
   db: Database,
-  { daemon, onTokenUse }: CallerReaderOptions = {},
+  { daemon, onTokenUse, strongRoles = [] }: CallerReaderOptions = {},
 ): CallerReader {
-  const reader = (query: (keys: string[], extra: Sql) => Sql) => {
+  const reader = (query: (keys: string[], extra: Sql) => Sql, policy: Sql) => {
     const load = (extra: Sql) => async (keys: string[]) =>
-      new Map((await db.point<Row>(query(keys, extra))).map((row) => [row.key, row]))
+      new Map((await db.point<Row>(query(keys, sql`${policy}${extra}`))).map((row) => [row.key, row]))
     const alone = batched(load(sql.empty))
     const withCandidates = batched(load(candidates))
     return (key: string, withActors: boolean) => (withActors ? withCandidates : alone)(key)
   }
-  const bySession = reader(sessions)
-  const byToken = reader(tokens)
-  const byDaemon = reader(keeper)
+  const policy = strongRoles.length > 0 ? mustEnrol(strongRoles) : sql.empty
+  const bySession = reader(sessions, policy)
+  const byToken = reader(tokens, policy)
+  const byDaemon = reader(keeper, sql.empty)
 
   return {
     read: async ({ cookie, bearer, daemon: presented }, withActors, ip) => {
@@ -149,10 +160,11 @@ export function createCallerReader(
 }
 
 function toCaller(row: Row, type: Credential['type'], scope: Credential['scope']): Caller {
-  const { id, username, email, email_verified, created_at } = row
+  const { id, username, email, email_verified, created_at, expires_at, strong, must_enrol = false } = row
   return {
     account: { id, username, email, email_verified, created_at },
-    credential: { type, id: row.id_of_credential, scope, expires_at: row.expires_at },
+    credential: { type, id: row.id_of_credential, scope, expires_at, strong },
     candidates: row.candidates ?? null,
+    must_enrol,
   }
 }

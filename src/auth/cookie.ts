@@ -76,11 +76,19 @@ export const sessionLifetimeSeconds = 2_592_000
 
 const envelope = /^([A-Za-z0-9_-]{43})\.([1-9][0-9]{0,11})\.([A-Za-z0-9_-]{43})$/
 
+/** The name of a cookie of ours, and the attributes that all of them have. */
+export const formOf = (
+  name: string,
+  { secure, hostPrefix }: Pick<SessionCookieOptions, 'secure' | 'hostPrefix'>,
+): { name: string; attributes: string } => ({
+  name: `${hostPrefix ? '__Host-' : ''}${name}`,
+  attributes: `Path=/; HttpOnly; ${secure ? 'Secure; ' : ''}SameSite=Strict`,
+})
+
 /** The session cookie `<token>.<expires>.<mac>`. */
 export function createSessionCookie(mac: Mac, options: SessionCookieOptions): SessionCookie {
-  const { secure, hostPrefix, now = Date.now } = options
-  const name = `${hostPrefix ? '__Host-' : ''}svc_session`
-  const attributes = `Path=/; HttpOnly; ${secure ? 'Secure; ' : ''}SameSite=Strict`
+  const { now = Date.now } = options
+  const { name, attributes } = formOf('svc_session', options)
   const signed = (token: string, expires: string): string => `svc_session:${token}.${expires}`
   const check = remembered((value): Good | undefined => {
     const [, token, expires, given] = envelope.exec(value) ?? []
@@ -133,7 +141,7 @@ function remembered(check: (value: string) => Good | undefined): typeof check {
  * Skips spaces and tabs only and matches the name exactly: browsers let a sibling host set a cookie whose
  * name begins with other white space, and trimming that would make it pass for the `__Host-` cookie.
  */
-function firstCookie(header: string | undefined, name: string): string | undefined {
+export function firstCookie(header: string | undefined, name: string): string | undefined {
   if (header === undefined) return undefined
   for (const pair of header.split(';')) {
     let start = 0

@@ -2,7 +2,7 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { HashAnswer, HashFunctions, HashJob } from './hash-worker.ts'
 
-/** Calls a function of `@node-rs/argon2` on another thread. */
+/** Calls a function that hashes or verifies on another thread. */
 export type RunHash = <K extends keyof HashFunctions>(
   name: K,
   ...args: Parameters<HashFunctions[K]>

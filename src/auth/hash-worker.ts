@@ -3,9 +3,10 @@ import { constants, setPriority } from 'node:os'
 import { basename } from 'node:path'
 import { type MessagePort, parentPort } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
+import { verifyForeign } from './foreign-hashes.ts'
 
 /** The code of a hashing thread (hash-threads.ts): one job, one answer. */
-const functions = { hash: hashSync, verify: verifySync }
+const functions = { hash: hashSync, verify: verifySync, verifyForeign }
 
 export type HashFunctions = typeof functions
 export type HashJob = { name: keyof HashFunctions; args: unknown[] }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { parseOptions } from '@node-rs/argon2'
 import { createFairQueue } from '../limits/fair-queue.ts'
+import { isForeign } from './foreign-hashes.ts'
 import { type RunHash, runHash } from './hash-threads.ts'
 
 /** The most verifications of one attempt: it verifies again if the stored hash changed meanwhile. */
@@ -24,11 +25,11 @@ export interface Passwords {
    */
   hash(password: string, from?: string): Promise<string>
   /**
-   * Costs exactly one verification whatever is stored: for undefined (no such account) and for a malformed
+   * Costs exactly one verification whatever is stored, in the format of another system too: for undefined (no such account) and for a malformed
    * hash it verifies a dummy and resolves to false. Rejects with `busy` (503) if the queue is full.
    */
   verify(storedHash: string | undefined, password: string, from?: string): Promise<boolean>
-  /** True if the hash was made with other parameters than those configured. */
+  /** True if the hash was made in another way, or with other parameters, than is configured. */
   isOutdated(storedHash: string): boolean
   /** True if the queue would accept a job now. */
   hasRoom(): boolean
@@ -57,6 +58,8 @@ export function createPasswords({
     hash: (password, from = '') => queue.run(from, () => run('hash', password, settings)),
     verify: (storedHash, password, from = '') =>
       queue.run(from, async () => {
+        if (storedHash !== undefined && isForeign(storedHash))
+          return await run('verifyForeign', storedHash, password)
         const usable = storedHash !== undefined && isUsable(storedHash, settings)
         const matches = await run('verify', usable ? storedHash : dummy, password)
         return usable && matches
@@ -86,6 +89,8 @@ function hashOfNothing({ memoryCost, timeCost, parallelism, outputLen }: Setting
 type Parameters = ReturnType<typeof parseOptions>
 
 function parse(storedHash: string): Parameters | undefined {
+  // An error of the library takes longer than all else here.
+  if (!storedHash.startsWith('$argon2')) return undefined
   try {
     return parseOptions(storedHash)
   } catch {

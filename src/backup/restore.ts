@@ -89,6 +89,7 @@ async function load(client: pg.Client, lines: AsyncGenerator<string>, file: stri
   const references = await dropReferences(client, tables)
   for (const table of all) await client.query(`delete from ${table}`)
   const rows = await insertAll(client, lines, tables, file)
+  await endLinks(client, tables)
   try {
     for (const { table, name, definition } of references)
       await client.query(`alter table ${table} add constraint ${name} ${definition}`)
@@ -117,6 +118,19 @@ async function requireEmpty(client: pg.Client, tables: readonly string[]): Promi
     throw refuse(
       'database_not_empty',
       'The database already holds accounts or cells, and a restore never merges: use an empty database.',
+    )
+}
+
+/** Nothing is sent from a backup, and no link of it works: they may have been used since. */
+async function endLinks(client: pg.Client, tables: readonly string[]): Promise<void> {
+  if (tables.includes('account_ticket'))
+    await client.query(
+      'update account_ticket set voided_at = now() where used_at is null and voided_at is null',
+    )
+  if (tables.includes('message_outbox'))
+    await client.query(
+      `update message_outbox set state = 'failed', error = 'expired', finished_at = now(), next_attempt_at = null,
+       leased_until = null, to_address = null, link_sealed = null where state = 'queued'`,
     )
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { insertAccount } from '../accounts/accounts.ts'
 import { Password, Username } from '../accounts/formats.ts'
+import { refuseWeak } from '../accounts/new-password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
@@ -39,6 +40,7 @@ export const bootstrap = route({
   ],
   async handler({ token, username, password }, context) {
     const { app, carriers, ip } = context
+    refuseWeak(app, 'invalid_request_body', ['password', password], { username })
     if (await app.bootstrap.isDone()) throw refusal('already_bootstrapped')
     return await context.attempt(charged, async (hold) => {
       await hold.ip()
@@ -79,7 +81,12 @@ async function createKeeper(context: Context, token: string, username: string, p
     if (fault) throw refusal(fault)
     const made = await insertAccount(db, { username, email: null, password_hash, created_by: null })
     const role_grant_ids = await closeBootstrap(db, made.actor_id)
-    const session = await startSession(app, db, made.account_id, carriers, ip)
+    const session = await startSession(app, db, {
+      account_id: made.account_id,
+      proof: { methods: ['bootstrap'] },
+      presented: carriers,
+      ip,
+    })
     const { account_id, actor_id } = made
     audit('bootstrap', { session_id: session.session_id, role_grant_ids }, { account_id, actor_id })
     return { ...made, cookie: session.cookie }

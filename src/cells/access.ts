@@ -33,7 +33,16 @@ export const admitting = (alias: string): Sql => sql`unnest(me.principals) as k 
 ) g on g.cell_id = ${sql.raw(alias)}.id and g.principal = k.principal`
 
 /** The tiers of the caller on the cell with this alias. Each needs `me` in the statement and is never null. */
-export function tiers(alias: string): { live: Sql; held: Sql; view: Sql; edit: Sql; manage: Sql } {
+export function tiers(alias: string): {
+  live: Sql
+  owner: Sql
+  held: Sql
+  /** The tier that one of the admitting grants `g` gives. */
+  given: Sql
+  view: Sql
+  edit: Sql
+  manage: Sql
+} {
   const c = sql.raw(alias)
   const live = sql`${c}.deleted_at is null`
   const owner = sql`coalesce(${c}.created_by = me.actor_id, false)`
@@ -41,7 +50,9 @@ export function tiers(alias: string): { live: Sql; held: Sql; view: Sql; edit: S
   const editing = sql`exists (select from ${admitting(alias)} where g.level = 'editor')`
   return {
     live,
+    owner,
     held,
+    given: sql`case when g.level = 'editor' and ${c}.created_by is not null then 'edit' else 'view' end`,
     view: sql`(${live} and (me.is_admin or ${c}.visibility = 'public' or ${owner} or ${held}))`,
     edit: sql`(${live} and (me.is_admin or (${c}.created_by is not null and (${owner} or ${editing}))))`,
     manage: sql`(${live} and (me.is_admin or ${owner}))`,

@@ -16,6 +16,9 @@ const none = {
   expired_tokens: 0,
   expired_charges: 0,
   expired_addresses: 0,
+  removed_tickets: 0,
+  removed_messages: 0,
+  resealed_secrets: 0,
   removed_cells: 0,
   removed_audit_rows: 0,
 }

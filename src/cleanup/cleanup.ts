@@ -1,8 +1,17 @@
 import { numberRows } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
 import { type Sql, sql } from '../db/db.ts'
+import { clearFloor } from '../import/floor.ts'
+import { reseal } from '../sealing/reseal.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
-import { expireOffers, removeAuditRows, removeTombstones, tombstoneBatch } from './steps.ts'
+import {
+  expireOffers,
+  removeAuditRows,
+  removeMessages,
+  removeTickets,
+  removeTombstones,
+  tombstoneBatch,
+} from './steps.ts'
 
 export type Cleaned = {
   /** False if another cleanup was running; this call did nothing then. */
@@ -14,6 +23,12 @@ export type Cleaned = {
   expired_charges: number
   /** Addresses from which the account has not signed in for 90 days. */
   expired_addresses: number
+  /** One-time links that ended more than 30 days ago. */
+  removed_tickets: number
+  /** Messages that were done with 7 days ago. */
+  removed_messages: number
+  /** Secrets that were sealed by an older key. */
+  resealed_secrets: number
   /** Cells deleted more than `cell_tombstone_retention_days` ago. */
   removed_cells: number
   /** Audit rows older than `audit_retention_days`. */
@@ -40,6 +55,9 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     expired_tokens: 0,
     expired_charges: 0,
     expired_addresses: 0,
+    removed_tickets: 0,
+    removed_messages: 0,
+    resealed_secrets: 0,
     removed_cells: 0,
     removed_audit_rows: 0,
   }
@@ -61,8 +79,11 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       if (removed_audit_rows > 0) app.log.info({ removed_audit_rows }, 'old audit rows removed')
       return removed_audit_rows
     }
+    // Not counted: nobody misses a sign-in that was begun and left.
+    await repeat(() => db.run(expired(sql`sign_in_flow`, sql`expires_at <= now()`)))
     const retention = app.config.cell_tombstone_retention_days
     const { audit_retention_days } = app.config
+    await clearFloor(db)
     return {
       ran: true,
       expired_sessions: await repeat(() => db.run(expired(sql`auth_session`, sql`expires_at <= now()`))),
@@ -73,6 +94,9 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       ),
       expired_charges: await repeat(() => db.run(expired(sql`limiter_charge`, sql`expires_at <= now()`))),
       expired_addresses: await repeat(() => forgetAddresses(db, batchRows)),
+      removed_tickets: await repeat(() => removeTickets(db, batchRows)),
+      removed_messages: await repeat(() => removeMessages(db, batchRows)),
+      resealed_secrets: await reseal(app, signal),
       removed_cells: retention === null ? 0 : await removeCells(retention),
       removed_audit_rows: audit_retention_days === null ? 0 : await removeAudit(audit_retention_days),
       // Last, because it fails if its audit rows cannot be written; everything else is done by then.

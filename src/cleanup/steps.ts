@@ -29,6 +29,26 @@ export async function removeTombstones(db: Queryable, days: number): Promise<num
 }
 
 /**
+ * Removes at most `max` one-time links that ended more than 30 days ago. The index of their creation finds them: none
+ * ends before.
+ */
+export const removeTickets = (db: Queryable, max: number): Promise<number> =>
+  db.run(sql`
+    delete from account_ticket where id in (
+      select id from account_ticket
+      where created_at <= now() - interval '30 days'
+        and coalesce(used_at, voided_at, expires_at) <= now() - interval '30 days'
+      order by created_at limit ${sql.raw(max)} for update skip locked)`)
+
+/** Removes at most `max` messages that were done with 7 days ago. */
+export const removeMessages = (db: Queryable, max: number): Promise<number> =>
+  db.run(sql`
+    delete from message_outbox where id in (
+      select id from message_outbox
+      where created_at <= now() - interval '7 days' and finished_at <= now() - interval '7 days'
+      order by created_at limit ${sql.raw(max)} for update skip locked)`)
+
+/**
  * Stamps at most `max` lapsed offers as expired and returns how many. One statement writes the stamps and their
  * audit rows: if it fails, no offer is stamped and the next run tries again.
  */

@@ -329,10 +329,13 @@ it('cleanup says what it did', async () => {
   await test.service.app.db.run(sql`update auth_session set expires_at = date_trunc('milliseconds', now())`)
   const { stdout } = await cellkeep(['cleanup'])
   expect(stdout).toMatch(
-    /^Removed \d+ sessions?, 0 tokens, 0 limiter charges, 0 sign-in addresses, 0 deleted cells and 0 audit rows; 0 offers expired\.\n$/,
+    /^Removed \d+ sessions?, 0 tokens, 0 limiter charges, 0 sign-in addresses, 0 links, 0 messages, 0 deleted cells and 0 audit rows; 0 offers expired\.\n$/,
   )
   expect(await one(['cleanup'])).toEqual({
     ran: true,
+    removed_tickets: 0,
+    removed_messages: 0,
+    resealed_secrets: 0,
     expired_sessions: 0,
     expired_tokens: 0,
     expired_charges: 0,

@@ -6,7 +6,10 @@ import type { Environment } from '../config/config.ts'
 import type { ShownSetting } from '../config/show.ts'
 import { keys as settingKeys } from '../config/table.ts'
 import type { Command } from './command.ts'
-import { config, keys } from './config.ts'
+import { config } from './config.ts'
+import { commands } from './groups.ts'
+
+const keys = commands.find(({ name }) => name === 'keys') as Command
 
 const cwd = await mkdtemp(join(tmpdir(), 'ck-cli-'))
 await writeFile(
@@ -90,6 +93,8 @@ it.each([
   expect({ code, stdout, stderr }).toEqual({
     code: 2,
     stdout: '',
-    stderr: `Usage: cellkeep ${command.usage}\n`,
+    stderr: expect.stringContaining(
+      `Usage: cellkeep ${command === keys ? 'keys generate' : command.usage}\n`,
+    ),
   })
 })

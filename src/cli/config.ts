@@ -1,7 +1,7 @@
 import { randomToken } from '../auth/secrets.ts'
 import { loadConfig } from '../config/file.ts'
 import { shownSettings } from '../config/show.ts'
-import { type Command, wrongUsage } from './command.ts'
+import { type Command, subcommand, wrongUsage } from './command.ts'
 import { aligned } from './output.ts'
 
 export const config: Command = {
@@ -28,13 +28,12 @@ export const config: Command = {
   },
 }
 
-export const keys: Command = {
-  name: 'keys',
-  usage: 'keys generate',
-  summary: 'Print one random key for CELLKEEP_COOKIE_KEYS.',
-  async run(args, io) {
-    if (args.length !== 1 || args[0] !== 'generate') return wrongUsage(keys, io)
-    io.stdout.write(`${randomToken()}\n`)
-    return 0
+/** Needs no database, unlike the rest of its group. */
+export const generateKey = subcommand('keys', {
+  name: 'generate',
+  summary: 'Print one random key for CELLKEEP_COOKIE_KEYS or CELLKEEP_SECRET_KEYS.',
+  run: async ({ out }) => {
+    const key = randomToken()
+    out.result({ key }, key)
   },
-}
+})

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import { writeBackup } from '../backup/backup.ts'
 import { restoreBackup } from '../backup/restore.ts'
+import { envName } from '../config/config.ts'
 import { migrate as runMigrations } from '../db/migrate.ts'
 import { version } from '../wire/version.ts'
 import { command } from './command.ts'
@@ -31,18 +32,18 @@ export const backup = command({
   args: 1,
   summary: 'Write one consistent dump of everything to a new file; the server may be running.',
   details:
-    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. It does not\nhold the cookie keys; keep those in another place. Without them a restored service is complete, but everyone\nhas to sign in again. Tables of your application in the same database are not included.',
+    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. It does not\nhold the cookie keys and the secret keys; keep those in another place. Without the cookie keys everyone has to\nsign in again, without the secret keys no TOTP works. Tables of your application in the same database are not included.',
   run: ({ args: [name = ''], out, io }) =>
     withDatabase(io, async ({ config, connection }) => {
       const file = resolve(io.cwd, name)
       const done = await withProgress(io, 'rows', (onRows) =>
         writeBackup(connection, { file, version, onRows }),
       )
-      const kept = join(config.data_dir, 'cookie_keys')
-      const keys = config.cookie_keys ? 'the value of CELLKEEP_COOKIE_KEYS' : kept
+      const place = (key: 'cookie_keys' | 'secret_keys'): string =>
+        config[key] ? `the value of ${envName(key)}` : join(config.data_dir, key)
       out.result(
         { file, ...done },
-        `Wrote ${done.rows} rows of ${done.tables} tables to ${file} (${done.bytes} bytes). It does not hold the cookie keys: keep ${keys} too.`,
+        `Wrote ${done.rows} rows of ${done.tables} tables to ${file} (${done.bytes} bytes). It does not hold the keys: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
       )
     }),
 })
@@ -53,7 +54,7 @@ export const restore = command({
   args: 1,
   summary: 'Load a backup into a database without accounts, and migrate it to the schema of this version.',
   details:
-    'It restores everything or nothing. Sessions and tokens revoked after the backup was made are valid again; end\nthem before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone',
+    'It restores everything or nothing. One-time links end and no queued message is sent. Sessions and tokens revoked\nafter the backup was made are valid again; end them before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone',
   run: ({ args: [name = ''], out, io }) =>
     withDatabase(
       io,

@@ -2,10 +2,11 @@ import type { AnyCommand, Operation } from '../core/operation.ts'
 import { operations } from '../operations.ts'
 import { alone, type Command, group } from './command.ts'
 import { completion } from './completion.ts'
-import { config, keys } from './config.ts'
+import { config, generateKey } from './config.ts'
 import { daemonToken } from './daemon-token.ts'
 import { backup, migrate, restore } from './database.ts'
 import { doctor } from './doctor/doctor.ts'
+import { accountImport } from './import.ts'
 import { newProject } from './new.ts'
 import { operationCommand } from './operation-command.ts'
 import { call } from './remote/call.ts'
@@ -13,7 +14,7 @@ import { login, logout } from './remote/login.ts'
 import { tail } from './remote/tail.ts'
 import { start } from './start.ts'
 
-type About = { summary: string; details?: string }
+type About = { summary: string; details?: string; commands?: readonly Command[] }
 
 const ref = 'REF is an account by its id, username or e-mail.'
 
@@ -23,7 +24,10 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     start,
     new: newProject,
     config,
-    keys,
+    keys: {
+      summary: 'The keys that sign cookies, and those that encrypt secrets in the database.',
+      commands: [generateKey],
+    },
     doctor,
     audit: {
       summary: 'The audit log: sign-ins, changes and recorded refusals.',
@@ -33,7 +37,8 @@ const sections: Record<string, Record<string, Command | About | null>> = {
   },
   People: {
     account: {
-      summary: 'Create, show, change, delete and purge accounts.',
+      summary: 'Create, import, show, change, delete and purge accounts.',
+      commands: [accountImport],
       details: `${ref}\n\nExamples:\n  cellkeep account create --username ada --email ada@example.org\n  cellkeep account show ada@example.org\n  pass show ada | cellkeep account set-password ada\n  cellkeep account purge ada --confirm`,
     },
     actor: {
@@ -43,7 +48,15 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     invite: {
       summary: 'Invite people to sign up.',
       details:
-        'No message is sent and there is no code: tell the person to sign up with the invited e-mail or username.\n\nExample:\n  cellkeep invite create --email grace@example.org',
+        'CELLKEEP_INVITE_CLAIM says what claims an invite: without a mail server its e-mail and username, with one the\ntoken of its link besides.\n\nExamples:\n  cellkeep invite create --email grace@example.org\n  cellkeep invite send 0b9c… --reveal',
+    },
+    ticket: {
+      summary: 'One-time links: to set a password, to confirm an e-mail, to accept an invite.',
+      details: `${ref}\n\nExamples:\n  cellkeep account reset-link ada\n  cellkeep ticket list ada --open`,
+    },
+    mail: {
+      summary: 'Messages to people: what became of them, and whether they can be sent.',
+      details: 'Example:\n  cellkeep mail test ada@example.org',
     },
     settings: {
       summary: 'Who may sign up. (`cellkeep config` shows the configuration of the server.)',
@@ -90,7 +103,8 @@ function filled(word: string, about: Command | About | null): Command {
   const commands = declared.filter((one) => one.word === word).map(({ command }) => command)
   const [only] = commands
   if (only?.name === word) return alone(only)
-  return group({ name: word, commands, ...(about ?? { summary: `${only?.summary}` }) })
+  const { commands: own = [], ...rest } = about ?? { summary: `${only?.summary}` }
+  return group({ name: word, ...rest, commands: [...own, ...commands] })
 }
 
 function wordOf({ name }: AnyCommand): string {

@@ -13,7 +13,7 @@ export async function writeLines(
   out: unknown,
   io: CommandIo,
 ): Promise<void> {
-  const target = typeof out === 'string' ? await file(resolve(io.cwd, out)) : toStdout(io.stdout)
+  const target = typeof out === 'string' ? await newFile(resolve(io.cwd, out)) : toStdout(io.stdout)
   let count = 0
   let last: unknown
   // Rows on the terminal show by themselves how far it is.
@@ -41,7 +41,7 @@ const toStdout = (stdout: CommandIo['stdout']): Target => ({
 })
 
 /** Creates a file for its owner only. Writes wait for the disk if it is slower than the database. */
-async function file(path: string): Promise<Target> {
+export async function newFile(path: string): Promise<Target> {
   const stream = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   await once(stream, 'open').catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'EEXIST' ? 'the file exists already; choose another name' : error.code

@@ -6,28 +6,36 @@ export type Progress = (done: number, of?: number) => void
 const barLength = 30
 /** Rewriting the line more often would only cost time. */
 const everyMs = 100
+/** Before, a rate says nothing. */
+const rateAfterMs = 1000
 
 /**
- * Runs long work and shows how far it is on one line of the terminal, which goes away at the end. Nothing is written
- * where standard error is no terminal.
+ * Runs long work and shows how far it is on one line of the terminal, which goes away at the end. Where standard
+ * error is no terminal, a line is written every so many seconds; by default none.
  */
 export async function withProgress<T>(
   { stderr }: Pick<CommandIo, 'stderr'>,
   unit: string,
   work: (progress: Progress) => Promise<T>,
+  { everySeconds = 0 } = {},
 ): Promise<T> {
-  if (!stderr.isTTY) return await work(() => {})
-  let shownAt = 0
+  const { isTTY } = stderr
+  if (!isTTY && everySeconds === 0) return await work(() => {})
+  const begun = performance.now()
+  let shownAt = isTTY ? 0 : begun
+  let isShown = false
   const erase = '\r\u001b[K'
   try {
     return await work((done, of) => {
       const now = performance.now()
-      if (now - shownAt < everyMs) return
+      if (now - shownAt < (isTTY ? everyMs : everySeconds * 1000)) return
       shownAt = now
-      stderr.write(`${erase}${line(done, of)} ${unit}`)
+      isShown = true
+      const text = `${line(done, of)} ${unit}${rate(done, of, now - begun)}`
+      stderr.write(isTTY ? `${erase}${text}` : `${text}\n`)
     })
   } finally {
-    if (shownAt > 0) stderr.write(erase)
+    if (isTTY && isShown) stderr.write(erase)
   }
 }
 
@@ -38,4 +46,10 @@ function line(done: number, of: number | undefined): string {
   const part = Math.min(1, done / of)
   const bar = '#'.repeat(Math.floor(part * barLength)).padEnd(barLength, '.')
   return `[${bar}] ${String(Math.floor(part * 100)).padStart(3)} %  ${count}`
+}
+
+function rate(done: number, of: number | undefined, ms: number): string {
+  if (ms < rateAfterMs || done === 0) return ''
+  const perSecond = `, ${Math.round((done / ms) * 1000).toLocaleString('en')} a second`
+  return of ? `${perSecond}, ${Math.ceil(Math.max(0, ((of - done) / done) * ms) / 1000)} s left` : perSecond
 }

@@ -8,7 +8,6 @@ const meanings: Partial<Record<Reason, string>> = {
   actor_required: 'The account has several actors. Choose one:',
   purge_not_confirmed: 'Nothing was removed. A purge cannot be undone.',
   cannot_delete_keeper: 'The account holds the role keeper.',
-  email_taken: 'Another account has this e-mail.',
   last_actor: 'An account must keep one live actor.',
   actor_limit: 'The account has the maximum number of actors.',
   role_grant_path_not_allowed: 'This role cannot be granted or revoked by a command.',

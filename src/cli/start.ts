@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { openBacking } from '../backing.ts'
 import { loadConfig } from '../config/file.ts'
 import { isLoopbackHost } from '../config/ip.ts'
@@ -130,14 +131,31 @@ class CleanupStack {
   }
 }
 
+/** For a person at a terminal, who need not copy the token; not into a log. */
+const tokenFragment = async (path: string): Promise<string> =>
+  process.stderr.isTTY ? `#token=${(await readFile(path, 'utf8')).trim()}` : ''
+
+/** What claims an invite. */
+const claims = {
+  match: 'claimed by their e-mail or username',
+  code: 'claimed with the token of their link',
+  verified_email: 'claimed with the token of a mailed link',
+}
+
 async function startMessage({ app }: Service, { url }: Serving): Promise<string> {
   const { config, bootstrap } = app
-  const lines = [`Cellkeep ${version} listens on ${url}`, `  data dir: ${config.data_dir}`]
+  const lines = [
+    `Cellkeep ${version} listens on ${url}`,
+    `  data dir: ${config.data_dir}`,
+    `  invites: ${claims[config.invite_claim]}`,
+  ]
+  if (config.console === 'on') lines.push(`  console: ${url}/admin`)
   if ((await bootstrap.availability()) === true) {
     lines.push(
       '',
       `  There is no account yet. Create the first one with the token in ${bootstrap.path}:`,
       '',
+      ...(config.pages ? [`    ${url}/setup${await tokenFragment(bootstrap.path)}`, '', '  or', ''] : []),
       `    curl ${url}${config.account_path}/bootstrap -c cookies.txt -H 'Content-Type: application/json' \\`,
       `      -d "{\\"token\\": \\"$(cat '${bootstrap.path}')\\", \\"username\\": \\"ada\\", \\"password\\": \\"choose a long one\\"}"`,
     )

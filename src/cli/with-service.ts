@@ -1,3 +1,4 @@
+import { keptKeys } from '../auth/kept-keys.ts'
 import { randomToken } from '../auth/secrets.ts'
 import { type Config, type ParsedConfig, withDataDir } from '../config/config.ts'
 import { loadConfig } from '../config/file.ts'
@@ -18,6 +19,13 @@ export const cli: Operator = { via: 'cli' }
 
 export type Opened = { parsed: ParsedConfig; config: Config; connection: Connection; log: Log }
 
+type DatabaseUse = {
+  /** The command may create the embedded database. */
+  makes?: boolean
+  /** Aborted by the first signal, with its exit code; the work then ends by itself. */
+  interrupt?: AbortController
+}
+
 /**
  * Runs a command on the configured database. An embedded one is used as it runs, or started; its last user
  * stops it, also if a signal ends the command. If it does not exist yet, only a command with `makes` creates it.
@@ -25,14 +33,15 @@ export type Opened = { parsed: ParsedConfig; config: Config; connection: Connect
 export async function withDatabase<T>(
   io: CommandIo,
   work: (opened: Opened) => Promise<T>,
-  { makes = false } = {},
+  { makes = false, interrupt }: DatabaseUse = {},
 ): Promise<T> {
   const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
   const log = createLog('warn', textLines(io.stderr))
   const { database_url, database_schema, data_dir, postgres_bin, postgres_user } = parsed.config
   if (database_url !== null) {
     const connection = await locate({ connectionString: database_url }, database_schema)
-    return await work({ parsed, config: parsed.config, connection, log })
+    const unhook = interrupt ? onSignal((code) => interrupt.abort(code)) : () => {}
+    return await work({ parsed, config: parsed.config, connection, log }).finally(unhook)
   }
   const place = {
     dataDir: data_dir,
@@ -52,7 +61,13 @@ export async function withDatabase<T>(
     log,
     onNotice: (text) => io.stderr.write(`${text}\n`),
   })
-  const unhook = closeOnSignal(() => opening.then((embedded) => embedded.close()))
+  // Without a user the database would keep running.
+  const stop = (code: number): void =>
+    void opening
+      .then((embedded) => embedded.close())
+      .catch(() => {})
+      .finally(() => process.exit(code))
+  const unhook = onSignal((code) => (interrupt ? interrupt.abort(code) : stop(code)))
   try {
     const { connection: server, dataDir } = await opening
     const connection = await locate(server, database_schema)
@@ -70,29 +85,38 @@ export type CommandService = { app: App }
  * Runs a command with all parts of a service, without serving requests. If the schema is not that of this
  * version, the command fails with exit code 3 and writes nothing.
  */
-export const withService = <T>(io: CommandIo, work: (service: CommandService) => Promise<T>): Promise<T> =>
-  withDatabase(io, async ({ parsed, connection, log }) => {
-    // Commands check no cookies: the key only signs the pagination cursors of this process.
-    const deps = { connection, cookieKeys: [randomToken()], log }
-    const { app, close } = await composeApp(parsed, deps, 'check')
-    try {
-      return await work({ app })
-    } finally {
-      await close()
-    }
-  })
+export const withService = <T>(
+  io: CommandIo,
+  work: (service: CommandService) => Promise<T>,
+  use?: DatabaseUse,
+): Promise<T> =>
+  withDatabase(
+    io,
+    async ({ parsed, connection, log }) => {
+      const { database_url, data_dir, secret_keys } = parsed.config
+      const secretKeys =
+        secret_keys ?? (database_url === null ? await keptKeys(data_dir, 'secret_keys') : null)
+      // Commands check no cookies: the key only signs the pagination cursors of this process.
+      const deps = { connection, cookieKeys: [randomToken()], secretKeys, log }
+      const { app, close } = await composeApp(parsed, deps, 'check')
+      try {
+        return await work({ app })
+      } finally {
+        await close()
+      }
+    },
+    use,
+  )
 
-/** Stops the database when a signal ends the command; otherwise it would keep running without a user. */
-function closeOnSignal(close: () => Promise<void>): () => void {
+/** Calls `first` with the exit code of the first signal; a second one ends the process at once. */
+function onSignal(first: (code: number) => void): () => void {
   const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
-  let isClosing = false
+  let isEnding = false
   const hooks = Object.entries(signals).map(([signal, code]) => {
     const end = (): void => {
-      if (isClosing) process.exit(code)
-      isClosing = true
-      void close()
-        .catch(() => {})
-        .finally(() => process.exit(code))
+      if (isEnding) process.exit(code)
+      isEnding = true
+      first(code)
     }
     process.on(signal, end)
     return () => process.off(signal, end)

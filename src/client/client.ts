@@ -13,6 +13,7 @@ export type CommonReason = Extract<
   | 'account_vanished'
   | 'credential_type_required'
   | 'token_scope_required'
+  | 'second_factor_enrolment_required'
   | 'insufficient_permissions'
   | 'actor_required'
   | 'actor_not_on_account'
@@ -174,7 +175,7 @@ export const connectionOf = (from: Linked | ConnectionOptions): Connection =>
 
 type GetRoutes = { [N in keyof Routes]: Routes[N]['method'] extends 'GET' ? N : never }[keyof Routes]
 /** The GET routes; the compiler checks the list against `routes`. */
-const gets: Record<GetRoutes, 1> = { status: 1, verify: 1 }
+const gets: Record<GetRoutes, 1> = { status: 1, verify: 1, options: 1 }
 
 /**
  * A client typed by the declarations of the methods: `createClient({ url })`, or

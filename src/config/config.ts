@@ -4,6 +4,7 @@ import { StartError } from '../errors.ts'
 import { meant } from '../wire/closest.ts'
 import { type DeclarationOptions, declarationNames, readDeclarations } from './declarations.ts'
 import { Broken, read } from './kinds.ts'
+import { type OidcProvider, readProviders, secretVariable } from './oidc.ts'
 import { brokenRules, openIpLimiters } from './rules.ts'
 import type { AnySetting, Known } from './setting.ts'
 import { type Config, type Key, keys, type SettingOptions, settings } from './table.ts'
@@ -26,7 +27,7 @@ export type ParsedConfig = {
   /** Sentences for the startup log. */
   readonly warnings: readonly string[]
   /** Roles, hooks, methods and the like from the config file or the options; only their containers are checked. */
-  readonly declarations: DeclarationOptions
+  readonly declarations: DeclarationOptions & { readonly oidc?: readonly OidcProvider[] }
 }
 
 /** All problems of a configuration at once: names and rules, never values. Exit code 78. */
@@ -73,9 +74,10 @@ export function resolveOptions(options: ConfigOptions, cwd: string = process.cwd
 /** The same configuration with another data dir; defaults that depend on it change too. */
 export function withDataDir(parsed: ParsedConfig, data_dir: string): ParsedConfig {
   const known = { ...parsed.config, data_dir }
+  const { deliver } = parsed.declarations
   const moved = keys
     .filter((key) => parsed.sources[key] === 'default' && typeof settings[key].default === 'function')
-    .map((key) => [key, defaultOf(settings[key] as AnySetting, false, known)])
+    .map((key) => [key, defaultOf(settings[key] as AnySetting, false, { ...known, deliver })])
   return { ...parsed, config: { ...known, ...Object.fromEntries(moved) } }
 }
 
@@ -93,8 +95,12 @@ type Reading = {
   sources: Map<Key, Source>
   labels: Map<Key, string>
   declarations: DeclarationOptions
+  /** Names an option in problems. */
+  optionLabel(key: string): string
   problems: string[]
   warnings: string[]
+  /** Secrets of providers, by the name of their variable. */
+  clientSecrets: Map<string, string | Broken>
 }
 
 const startReading = (cwd: string): Reading => ({
@@ -103,8 +109,10 @@ const startReading = (cwd: string): Reading => ({
   sources: new Map(),
   labels: new Map(),
   declarations: {},
+  optionLabel: (key) => key,
   problems: [],
   warnings: [],
+  clientSecrets: new Map(),
 })
 
 function take(reading: Reading, key: Key, source: Source, label: string, value: unknown): void {
@@ -129,6 +137,7 @@ function readOptions(
 ): void {
   const { declarations, problems, rest } = readDeclarations(options, label)
   reading.declarations = declarations
+  reading.optionLabel = label
   reading.problems.push(...problems)
   for (const [key, value] of Object.entries(rest)) {
     if (value === undefined) continue
@@ -160,10 +169,24 @@ function readEnvironment(reading: Reading, env: Environment): void {
   const known = new Set([...names, ...secrets, ...forCommands])
   for (const name of Object.keys(env)) {
     if (!name.startsWith(prefix) || known.has(name) || !env[name]) continue
+    const provider = secretVariable.exec(name.replace(/_FILE$/, ''))
+    if (provider) {
+      readClientSecret(reading, env, provider[0])
+      continue
+    }
     const isFile = names.includes(name.replace(/_FILE$/, ''))
     const hint = isFile ? '; only secrets may come from a file' : meant(name, names)
     reading.warnings.push(`${name} is not a setting${hint}`)
   }
+}
+
+function readClientSecret({ cwd, clientSecrets, problems }: Reading, env: Environment, name: string): void {
+  if (clientSecrets.has(name)) return
+  const file = env[`${name}_FILE`]
+  const secret = file ? secretFrom(resolve(cwd, file)) : (env[name] as string)
+  if (file && env[name]) problems.push(`${name} and ${name}_FILE must not both be set`)
+  else if (secret instanceof Broken) problems.push(`${name}_FILE ${secret.rule}`)
+  clientSecrets.set(name, secret)
 }
 
 /** The message omits the path: it may be the secret itself, set under the wrong name. */
@@ -183,27 +206,36 @@ function finish(reading: Reading, { library, serves, name, foundFile }: FinishOp
   const config = { ...effective(reading, library), ...(foundFile !== undefined && { config: foundFile }) }
   const isGiven = (key: Key): boolean => reading.sources.has(key)
   const isBroken = (key: Key): boolean => isGiven(key) && !reading.values.has(key)
-  const problems = [...reading.problems, ...brokenRules(config, { label, isGiven, isBroken, serves })]
+  const { oidc, ...declared } = reading.declarations
+  const { providers, problems: oidcProblems } = readProviders(oidc ?? [], {
+    label: reading.optionLabel('oidc'),
+    secrets: reading.clientSecrets,
+    serves,
+    isDevelopment: config.env === 'development',
+    missing: config.oidc_redirect_url === null && !isBroken('oidc_redirect_url') ? label('public_url') : null,
+  })
+  const problems = [
+    ...reading.problems,
+    ...brokenRules(config, { label, isGiven, isBroken, serves, deliver: reading.declarations.deliver }),
+    ...oidcProblems,
+  ]
   if (problems.length > 0) throw new ConfigError(problems)
 
   const warnings = [...reading.warnings, ...(serves ? openIpLimiters(config, label) : [])]
   const sources = Object.fromEntries(keys.map((key) => [key, reading.sources.get(key) ?? 'default']))
-  return { config, sources: sources as Record<Key, Source>, warnings, declarations: reading.declarations }
+  const declarations = { ...declared, ...(oidc && { oidc: providers }) }
+  return { config, sources: sources as Record<Key, Source>, warnings, declarations }
 }
 
-function effective({ values, cwd }: Reading, library: boolean): Config {
-  const known = Object.fromEntries(
-    (['host', 'data_dir', 'account_path', 'database_pool_max'] as const).map((key) => [
-      key,
-      values.get(key) ?? settings[key].default,
-    ]),
-  ) as Known
-  known.data_dir = resolve(cwd, known.data_dir)
-  const all = keys.map((key) => [
-    key,
-    values.has(key) ? values.get(key) : defaultOf(settings[key] as AnySetting, library, known),
-  ])
-  return { ...Object.fromEntries(all), data_dir: known.data_dir } as Config
+/** Defaults may depend on settings that are given, and on defaults of those before them in the table. */
+function effective({ values, cwd, declarations }: Reading, library: boolean): Config {
+  const config: Record<string, unknown> = Object.fromEntries(values)
+  for (const key of keys) {
+    const known = { ...config, deliver: declarations.deliver } as Known
+    if (!values.has(key)) config[key] = defaultOf(settings[key] as AnySetting, library, known)
+    if (key === 'data_dir') config[key] = resolve(cwd, config[key] as string)
+  }
+  return config as Config
 }
 
 function defaultOf(setting: AnySetting, library: boolean, known: Known): unknown {

@@ -1,8 +1,10 @@
 import type { Method } from '../core/method.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
+import type { Deliver } from '../registry/messages.ts'
 import type { RegistryOptions } from '../registry/registry.ts'
 import { meant } from '../wire/closest.ts'
 import { isPlainObject } from '../wire/input.ts'
+import type { OidcProviderOptions } from './oidc.ts'
 
 /** What environment variables cannot express, from a config file or the library options. */
 export type DeclarationOptions = RegistryOptions & {
@@ -11,6 +13,10 @@ export type DeclarationOptions = RegistryOptions & {
   readonly actions?: Readonly<Record<string, Method>> | undefined
   /** Who may offer a role. */
   readonly authorize_offer?: AuthorizeOffer | undefined
+  /** Delivers messages to people, in place of SMTP. */
+  readonly deliver?: Deliver | undefined
+  /** The providers that people may sign in with. */
+  readonly oidc?: readonly OidcProviderOptions[] | undefined
 }
 
 type Container = { rule: string; fits(value: unknown): boolean }
@@ -28,6 +34,8 @@ const containers: Record<keyof DeclarationOptions, Container> = {
   hooks: table,
   actions: table,
   authorize_offer: callback,
+  deliver: callback,
+  oidc: list,
   self_service_roles: list,
   reasons: table,
   notifications: table,

@@ -83,6 +83,10 @@ export const matching = (rule: string, expression: RegExp): Kind<string, string>
 
 const hostname = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/i
 
+/** Not resolved against the working directory, as `builtin` would be. */
+export const blocklist = (): Kind<string | null, string | null> =>
+  orOff(textual('builtin, a readable file', z.string().regex(/^(?!off$)[^\0]+$/)))
+
 export const hostName = (): Kind<string, string> =>
   textual(
     'an IP address (without brackets) or a host name',
@@ -94,6 +98,10 @@ export const databaseUrl = (): Kind<string, string> =>
     'a postgres:// or postgresql:// URL, special characters percent-encoded',
     z.string().refine((text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text)),
   )
+
+/** A kind of text that a function checks. */
+export const checked = (rule: string, fits: (text: string) => boolean): Kind<string, string> =>
+  textual(rule, z.string().refine(fits))
 
 /** A list, written as text with commas or as an array; entries are trimmed and empty ones dropped. */
 export const list = (

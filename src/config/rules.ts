@@ -1,18 +1,10 @@
-import { existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isLoopbackHost } from './ip.ts'
+import type { RuleContext } from './rule-context.ts'
+import { brokenMail } from './rules-mail.ts'
+import { brokenPasskeys } from './rules-passkeys.ts'
 import { type Config, type Key, settings } from './table.ts'
-
-/** What the rules need besides the values. */
-export type RuleContext = {
-  /** The name of the setting for messages: the variable, or the key and file. */
-  label(key: Key): string
-  isGiven(key: Key): boolean
-  /** Given, but invalid; the config has the default instead. */
-  isBroken(key: Key): boolean
-  /** True for a server; a command needs neither origins nor cookie keys. */
-  serves: boolean
-}
 
 /** Checks the rules that concern several settings or the machine; each string is one problem. */
 export function brokenRules(config: Config, context: RuleContext): string[] {
@@ -45,7 +37,15 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
   if (config.postgres_bin !== null && !holdsPostgres(config.postgres_bin)) {
     problems.push(`${label('postgres_bin')} must be ${settings.postgres_bin.kind.rule}`)
   }
-  return [...problems, ...collidingMounts(config, context)]
+  if (!isReadable(config.password_blocklist)) {
+    problems.push(`${label('password_blocklist')} must be ${settings.password_blocklist.kind.rule}`)
+  }
+  return [
+    ...problems,
+    ...collidingMounts(config, context),
+    ...brokenMail(config, context),
+    ...brokenPasskeys(config, context),
+  ]
 }
 
 /** Startup warnings for IP limiters that are off. */
@@ -60,12 +60,19 @@ const ipLimiters = [
   'limit_signup_ip',
   'limit_signup_open_ip',
   'limit_bootstrap_ip',
+  'limit_recover_ip',
+  'limit_ticket_ip',
+  'limit_flow_ip',
   'limit_cell_read',
   'limit_discovery',
 ] as const
 
 const mounts = ['rpc_path', 'account_path', 'ws_path', 'audit_stream_path'] as const
-const accountRoutes = ['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup']
+const accountRoutes = [
+  ...['login', 'logout', 'password', 'verify', 'status', 'bootstrap', 'signup'],
+  ...['recover', 'ticket', 'reset', 'email_confirm', 'options', 'reauthenticate', 'second_factor'],
+  ...['passkey_begin', 'passkey_finish', 'oidc_start', 'oidc_finish'],
+]
 
 /** Paths are matched exactly, so two mounts collide only if they answer the same path. */
 function collidingMounts(config: Config, { label, isGiven }: RuleContext): string[] {
@@ -105,3 +112,13 @@ function isWeakerHash({ argon2 }: Config): boolean {
 
 const holdsPostgres = (directory: string): boolean =>
   ['postgres', 'initdb'].every((name) => existsSync(join(directory, name)))
+
+function isReadable(file: string | null): boolean {
+  if (file === null || file === 'builtin') return true
+  try {
+    accessSync(file, constants.R_OK)
+    return statSync(file).isFile()
+  } catch {
+    return false
+  }
+}

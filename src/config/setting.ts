@@ -18,8 +18,20 @@ export function setting<T, O>(kind: Kind<T, O>, rest: NoInfer<Omit<Setting<T, O>
   return { kind, ...rest }
 }
 
-/** The settings that a default may depend on. */
-export type Known = { host: string; data_dir: string; account_path: string; database_pool_max: number }
+/** The settings that a default may depend on, and the transport of the consumer. */
+export type Known = {
+  host: string
+  port: number
+  data_dir: string
+  account_path: string
+  database_pool_max: number
+  public_url: string | null
+  smtp_url: string | null
+  rp_id: string | null
+  passkey_origins: readonly string[]
+  mail: string
+  deliver: unknown
+}
 
 /** Any row of the table, for generic code. */
 export type AnySetting = Setting<unknown, unknown>

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { argon2Cost, limit, oneOf, orOff, orZero, whole } from './kinds.ts'
+import { argon2Cost, blocklist, flag, limit, oneOf, orOff, orZero, whole } from './kinds.ts'
 import { setting } from './setting.ts'
 
 /** The part of the table of settings (table.ts) that bounds what accounts and clients may have and do. */
@@ -16,6 +16,15 @@ export const accounts = {
     doc: 'Max API tokens per account; a new one revokes the oldest.',
   }),
   max_actors: setting(perAccount(), { default: 50, doc: 'Max actors per account.' }),
+  username_change: setting(oneOf('off', 'admin', 'self'), {
+    default: 'admin',
+    doc: 'Who may change usernames: nobody, admins and operators, or everybody their own too.',
+  }),
+  username_reserve_days: setting(orOff(whole(1, 36_500)), {
+    default: null,
+    doc: 'How long a former username stays reserved to its account; off: until the account is purged.',
+  }),
+  actor_rename: setting(flag(), { default: true, doc: 'The method `actor_rename`.' }),
   max_cell_edges: setting(orOff(whole(1, 1_000_000)), {
     default: 10_000,
     doc: 'Max fields of a cell, and max items of a cell.',
@@ -35,6 +44,14 @@ export const accounts = {
   login_fail_jitter_ms: setting(whole(0, 10_000), {
     default: 25,
     doc: 'Max random time added to it; 0: none.',
+  }),
+  password_min: setting(whole(12, 64), {
+    default: 12,
+    doc: 'Min characters of a new password; existing ones stay valid. 15 is advised where a password is the only proof.',
+  }),
+  password_blocklist: setting(blocklist(), {
+    default: 'builtin',
+    doc: 'Passwords that nobody may set: `builtin` is the 10,000 most used ones; the lines of a file are added to these.',
   }),
   hash_concurrency: setting(whole(1, 64), {
     default: () => Math.min(4, availableParallelism()),
@@ -82,12 +99,22 @@ export const limits = {
     1800,
     'Failed logins per username tried, and wrong current passwords per account. An IP that logged in to the account in the last 90 days is counted separately.',
   ),
+  limit_second_factor: allowance(10, 1800, 'Wrong second factors per account.'),
   limit_bootstrap_ip: allowance(5, 900, 'Failed bootstraps per IP.'),
   limit_signup_ip: allowance(5, 900, 'Refused signups per IP.'),
   limit_signup_username: allowance(10, 1800, 'Refused signups per username.'),
   limit_signup_open_ip: allowance(10, 3600, 'Successful open signups per IP.'),
+  limit_recover_ip: allowance(10, 3600, 'Requests per IP to reset a forgotten password.'),
+  limit_recover_identifier: allowance(3, 3600, 'Requests per username or e-mail typed to reset a password.'),
+  limit_ticket_ip: allowance(10, 900, 'Unknown and used up links per IP.'),
+  limit_flow_ip: allowance(300, 900, 'Sign-ins begun per IP with a passkey or a provider.'),
+  limit_mail_address: allowance(5, 3600, 'Messages with a link per address; more are not sent.'),
+  limit_mail_notice: allowance(20, 86_400, 'Notices per address; more are not sent.'),
   limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
   limit_account: allowance(1200, 900, 'Token creation and account deletion per account.'),
+  limit_mail: allowance(5, 3600, 'Links to verify or change the own e-mail per account.'),
+  limit_rename: allowance(3, 86_400, 'Changes of the own username per account.'),
+  limit_credential: allowance(60, 900, 'Changes to the ways to sign in, per account.'),
   limit_admin_write: allowance(1200, 900, 'Administrative changes per account.'),
   limit_role_revoke: allowance(1200, 900, 'Role grant revocations per account.'),
   limit_role_write: allowance(1200, 900, 'Offers and role assignments per account.'),

@@ -21,6 +21,8 @@ import {
 import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
 import { accounts, limits } from './table-limits.ts'
+import { messages } from './table-messages.ts'
+import { signIn } from './table-sign-in.ts'
 
 // No quotes needed, and room for names made of it.
 const schemaRule = 'a name of 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_'
@@ -50,7 +52,7 @@ const serving = {
   }),
   data_dir: setting(path(), {
     default: '.cellkeep',
-    doc: 'Directory for local state: the embedded database, `cookie_keys`, `bootstrap_token`.',
+    doc: 'Directory for local state: the embedded database, `cookie_keys`, `secret_keys`, `bootstrap_token`.',
   }),
   body_limit: setting(whole(65_536, 16_777_216, 'bytes'), {
     default: 1_048_576,
@@ -77,6 +79,10 @@ const serving = {
   shutdown_delay_ms: setting(whole(0, 60_000), {
     default: 0,
     doc: 'On SIGTERM: how long requests are still served while readiness already fails.',
+  }),
+  serving_grace_s: setting(whole(0, 3600), {
+    default: 60,
+    doc: 'How long `/health/serving` goes on answering 200 while the database is away or takes no writes, in seconds.',
   }),
   shutdown_timeout_ms: setting(whole(1000, 300_000), {
     default: 10_000,
@@ -145,6 +151,12 @@ const browser = {
     secret: true,
     doc: 'The first key signs session cookies; all keys verify them. `cellkeep keys generate` makes a key.',
   }),
+  secret_keys: setting(orUnset(cookieKeys()), {
+    default: null,
+    shown: 'embedded database: generated once in `<data dir>/secret_keys`; PostgreSQL: unset',
+    secret: true,
+    doc: 'Encrypt secrets in the database that are needed again: TOTP secrets, and links of messages that wait. The first key encrypts, all keys decrypt. Needed to send messages and for TOTP.',
+  }),
   cookie_host_prefix: setting(flag(), { default: false, doc: 'Names the cookie `__Host-svc_session`.' }),
   cookie_secure: setting(flag(), {
     default: true,
@@ -185,11 +197,24 @@ const features = {
     doc: 'Path of the audit stream.',
   }),
   ws: setting(flag(), { default: true, doc: 'The WebSocket.' }),
-  home_page: setting(flag(), {
+  console: setting(oneOf('on', 'off'), {
+    default: 'on',
+    library: 'off',
+    doc: 'The web console at `/admin`.',
+  }),
+  pages: setting(flag(), {
     default: true,
     library: false,
-    doc: 'A page at `/` that says what runs here; JSON for programs.',
+    doc: 'The pages for people at `/`, `/setup`, `/sign-in`, `/sign-up` and `/invite`; programs get JSON at `/`.',
   }),
+  home_url: setting(
+    orUnset(matching('a path like /app or an https URL', /^(\/(?![/\\])|https:\/\/)[^\s"<>]*$/)),
+    {
+      default: null,
+      shown: 'the console',
+      doc: 'Where the pages lead a person who has signed in.',
+    },
+  ),
   audit_stream: setting(flag(), { default: true, library: false, doc: 'The audit stream.' }),
   app_settings: setting(flag(), {
     default: true,
@@ -224,11 +249,22 @@ export const groups = [
   { title: 'Database', settings: database },
   { title: 'Cookies, origins, proxies', settings: browser },
   { title: 'Paths and features', settings: features },
+  { title: 'Signing in', settings: signIn },
   { title: 'Accounts, passwords, cleanup', settings: accounts },
+  { title: 'Messages and links', settings: messages },
   { title: 'Limits', settings: limits },
 ] as const
 
-export const settings = { ...serving, ...database, ...browser, ...features, ...accounts, ...limits }
+export const settings = {
+  ...serving,
+  ...database,
+  ...browser,
+  ...features,
+  ...signIn,
+  ...accounts,
+  ...messages,
+  ...limits,
+}
 
 export type Key = keyof typeof settings
 export const keys = Object.keys(settings) as Key[]

@@ -62,6 +62,7 @@ type Declaration<
   errors?: readonly E[] | undefined
   rate_limit?: RateLimit | undefined
   rate_limit_group?: string | undefined
+  before_enrolment?: true | undefined
   enabled?: ((config: Config, registry: Registry) => boolean) | undefined
   /** The handler resolves to the JSON text of its result, made by the database for instance. It is sent as it is. */
   json_text?: T

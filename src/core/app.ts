@@ -1,7 +1,9 @@
 import type { AuditWriter } from '../audit/write.ts'
+import type { Blocklist } from '../auth/blocklist.ts'
 import type { Bootstrap } from '../auth/bootstrap-token.ts'
 import type { CallerReader } from '../auth/caller.ts'
 import type { KeyRing, SessionCookie } from '../auth/cookie.ts'
+import type { FlowCookie } from '../auth/flow-cookie.ts'
 import type { LastUsed } from '../auth/last-used.ts'
 import type { Passwords } from '../auth/password.ts'
 import type { Config } from '../config/config.ts'
@@ -11,9 +13,12 @@ import type { Refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import type { Limiters } from '../limits/limiters.ts'
 import type { Log } from '../log/log.ts'
+import type { RelyingParty } from '../oidc/relying-party.ts'
 import type { Hub } from '../realtime/hub.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
+import type { Deliver } from '../registry/messages.ts'
 import type { Registry } from '../registry/registry.ts'
+import type { Sealing } from '../sealing/sealing.ts'
 import type { Document } from '../wire/document.ts'
 import type { Cursors } from './cursor.ts'
 import type { Outputs } from './guards.ts'
@@ -33,8 +38,13 @@ export type App = {
   readonly audit: AuditWriter
   readonly hub: Hub
   readonly passwords: Passwords
+  /** Passwords that nobody may set. */
+  readonly blocklist: Blocklist
   readonly keyRing: KeyRing
+  /** Null without secret keys. */
+  readonly sealing: Sealing | null
   readonly sessionCookie: SessionCookie
+  readonly flowCookie: FlowCookie
   readonly cursors: Cursors
   readonly limiters: Limiters
   readonly outputs: Outputs
@@ -46,4 +56,9 @@ export type App = {
   readonly documents: Map<'openrpc' | 'openapi', Document>
   /** The consumer's rule for who may offer a role; undefined: whoever holds it. */
   readonly authorizeOffer: AuthorizeOffer | undefined
+  /** The consumer's transport of messages. */
+  readonly deliver: Deliver | undefined
+  readonly oidc: RelyingParty
+  /** `wake`: a message was queued. The worker of this process listens, if it has one. */
+  readonly outbox: { wake(): void }
 }

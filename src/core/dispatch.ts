@@ -1,7 +1,8 @@
 import type { Caller, Carriers } from '../auth/caller.ts'
+import { requireFresh } from '../auth/fresh.ts'
 import type { JoinedRead, ReadOnly } from '../db/db.ts'
 import type { Sql } from '../db/sql.ts'
-import { refusal } from '../errors.ts'
+import { refusal, tellOutcome } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
@@ -51,11 +52,23 @@ export async function dispatch<T = unknown>(
   // 1. the method exists and is wired
   const action = app.actions.get(call.method)
   if (!action) throw refusal('method_not_found')
+  try {
+    return await carryOut(app, action, call, finish)
+  } catch (error) {
+    throw action.side_effects ? tellOutcome(error) : error
+  }
+}
 
+async function carryOut<T>(
+  app: App,
+  action: WiredMethod,
+  call: Call,
+  finish: (result: unknown) => T,
+): Promise<T> {
   // 2. GET never mutates
   if (call.viaGet && action.side_effects) throw refusal('invalid_request', { detail: 'get_not_allowed' })
 
-  // 3. credential presence, 4. its type, 5. its scope
+  // 3. credential presence, 4. its type, 5. its scope, strength and freshness
   const { auth } = action
   const isPublic = auth.account === 'none'
   const { message } = call
@@ -65,6 +78,7 @@ export async function dispatch<T = unknown>(
   const caller = isPublic ? null : presented
   if (caller) call.trace.account_id = caller.account.id
   guardCredential(auth, caller, action)
+  if (auth.fresh && caller) await requireFresh(app, app.db.readOnly.point, caller)
 
   // 6. the acting actor
   const actor = resolveActor(auth, caller, actingOf(call.params))

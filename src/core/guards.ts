@@ -8,11 +8,11 @@ import { resultValue } from '../wire/json-text.ts'
 import { Uuid } from '../wire/types.ts'
 import type { AuthSpec, ScopedRole } from './method.ts'
 
-/** The guards that need no body: a credential is present, its type and its token scope fit. */
+/** The guards that need no body: a credential is present, its type, its token scope and its strength fit. */
 export function guardCredential(
   auth: AuthSpec,
   caller: Caller | null,
-  target: { scope: string; method?: string; side_effects?: boolean },
+  target: { scope: string; method?: string; side_effects?: boolean; before_enrolment?: boolean },
 ): void {
   if (!caller) {
     if (auth.account === 'required') throw refusal('authentication_required')
@@ -23,6 +23,12 @@ export function guardCredential(
     throw refusal('credential_type_required', { required_credential_types: types })
   if (!reaches(caller.credential.scope, auth, target))
     throw refusal('token_scope_required', { required_scope: target.scope })
+  if (!target.before_enrolment) guardStrength(caller)
+}
+
+/** Refuses a weak credential of an account with a role that requires a second factor. */
+export function guardStrength({ must_enrol }: Caller): void {
+  if (must_enrol) throw refusal('second_factor_enrolment_required')
 }
 
 /** Whether a token scope covers the target; a `required_scope` that a consumer declares needs `full`. */

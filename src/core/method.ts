@@ -29,6 +29,8 @@ export type AuthSpec = {
   readonly credential_types?: readonly string[]
   /** Left out: `rpc:<method>`. */
   readonly required_scope?: string
+  /** True: the session must have been proven a short while ago, with the second factor if there is one. */
+  readonly fresh?: true
 }
 
 export type Method<
@@ -54,6 +56,8 @@ export type Method<
   readonly event?: EventType
   /** True: the handler resolves to the JSON text of its result, which is sent without being parsed. */
   readonly json_text?: boolean
+  /** True: also for a caller who has yet to enrol a second factor that a role requires. */
+  readonly before_enrolment?: boolean
   /** True: all statements of a mutation see one snapshot of the database. */
   readonly snapshot?: boolean
   /** False: the method is not wired, and calls get `method_not_found`. */

@@ -47,6 +47,25 @@ export function closePage<T>(
   return { rows: kept, next_cursor: hasMore ? app.cursors.write(page.binding, keyOf(last)) : null }
 }
 
+/**
+ * The same for a walk that examines so many entries and no more. Its last row may be no match: it only says where
+ * the next page begins.
+ */
+export function closeWalk<T extends { is_match: boolean; is_end: boolean }>(
+  app: App,
+  page: Page,
+  walked: readonly T[],
+  keyOf: (row: T) => CursorKey,
+): { rows: T[]; next_cursor: string | null } {
+  const end = walked.at(-1)
+  const matches = walked.filter(({ is_match }) => is_match)
+  const { rows, next_cursor } = closePage(app, page, matches, keyOf)
+  return {
+    rows,
+    next_cursor: next_cursor ?? (end?.is_end ? app.cursors.write(page.binding, keyOf(end)) : null),
+  }
+}
+
 /** Page sizes used in statements. They are few, so that each connection caches few prepared plans. */
 const sizes = [20, 50, 100, 200, 500]
 

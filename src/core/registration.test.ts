@@ -73,6 +73,18 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
   ['a scope with a line break', withAuth({ ...grain, required_scope: 'area:x\n' }), /required_scope/],
   ['a scope of a method', withAuth({ ...grain, required_scope: 'rpc:other' }), /rpc:/],
   ['a scope of a surface', withAuth({ ...grain, required_scope: 'surface:verify' }), /surface:/],
+  ['fresh for every credential', withAuth({ ...grain, fresh: true }), /fresh needs credential_types/],
+  [
+    'fresh for tokens',
+    withAuth({ ...grain, fresh: true, credential_types: ['session', 'api_token'] }),
+    /fresh needs credential_types/,
+  ],
+  [
+    'fresh that is not true',
+    withAuth({ ...grain, fresh: false, credential_types: ['session'] }),
+    /fresh may only be true/,
+  ],
+  ['an exemption that is no boolean', declared({ before_enrolment: 1 }), /before_enrolment must be true/],
   ['a scope that is no text', withAuth({ ...grain, required_scope: 1 }), /required_scope/],
   [
     'a limit per account with an optional one',

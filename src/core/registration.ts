@@ -98,6 +98,7 @@ const optional: typeof declared = {
   event: ['event', 'a text', isText],
   snapshot: ['snapshot', 'true or false', (value) => typeof value === 'boolean'],
   budget: ['budget', 'a text', isText],
+  before_enrolment: ['before_enrolment', 'true or false', (value) => typeof value === 'boolean'],
   json_text: ['json_text', 'true or false', (value) => typeof value === 'boolean'],
 }
 /** What `query` and `mutation` add. */
@@ -128,7 +129,7 @@ function checkKind({ side_effects, event }: Method, refuse: (rule: string) => ne
 
 const axes = ['none', 'optional', 'required']
 const rateLimits = ['ip', 'account', 'both']
-const authKeys = ['account', 'actor', 'roles', 'credential_types', 'required_scope']
+const authKeys = ['account', 'actor', 'roles', 'credential_types', 'required_scope', 'fresh']
 
 function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) => never): void {
   const unknown = Object.keys(auth).find((key) => !authKeys.includes(key))
@@ -136,7 +137,7 @@ function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) =>
     refuse(
       `auth.${unknown} is unknown${meant(unknown, authKeys, '.')} It has ${authKeys.join(', ')}, or only role.`,
     )
-  const { account, actor, roles, credential_types, required_scope } = auth
+  const { account, actor, roles, credential_types, required_scope, fresh } = auth
   for (const [name, axis] of Object.entries({ account, actor }))
     if (!axes.includes(axis))
       refuse(`auth.${name} must be one of ${axes.join(', ')}${meant(String(axis), axes, '.')}`)
@@ -149,6 +150,9 @@ function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) =>
     refuse('credential_types may not be empty; leave the key out.')
   for (const type of credential_types ?? [])
     if (!registry.isCredentialType(type)) refuse(`credential type "${type}" is not registered.`)
+  if (fresh !== undefined && fresh !== true) refuse('auth.fresh may only be true; leave it out otherwise.')
+  if (fresh && !credential_types?.every((type) => type === 'session' || type === 'daemon_token'))
+    refuse('auth.fresh needs credential_types of session and daemon_token only: tokens are never fresh.')
   if (account === 'none' && actor !== 'none') refuse('an actor axis needs an account axis.')
   if (actor === 'required' && account !== 'required')
     refuse('auth.actor "required" needs auth.account "required".')

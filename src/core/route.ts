@@ -33,13 +33,15 @@ export type Route<
   readonly alwaysClears?: boolean
   /** The origin is checked even without a cookie, because these routes set one. */
   readonly checksOrigin?: boolean
+  /** True: also for a caller who has yet to enrol a second factor that a role requires. */
+  readonly before_enrolment?: boolean
   /** False: the route answers 404. */
   readonly enabled?: (app: App) => boolean
   readonly handler: (input: never, context: never) => Promise<RouteReply<unknown>>
 }
 
 export type RouteLimiters = {
-  readonly ip: RestLimiter
+  readonly ip?: RestLimiter
   /** Per account, or per name that the caller submits. */
   readonly account?: RestLimiter
 }
@@ -55,11 +57,11 @@ export function rateLimitOf({ rate_limit }: Route, config: Config): RateLimit | 
 
 /** Takes slots of the limiters that the route declares. */
 export type RouteHold = {
-  /** For the client address. */
-  ip(): Promise<void>
+  /** For the client address. `isCharged`, here and below, decides instead of the reason of a refusal. */
+  ip(isCharged?: () => boolean): Promise<void>
   /** For an account or name; does nothing if the route has no such limiter. */
-  account(key: string): Promise<void>
-  /** For the client address, of another limiter; `isCharged` decides whether the attempt is charged. */
+  account(key: string, isCharged?: () => boolean): Promise<void>
+  /** For the client address, of another limiter. */
   also: (limiter: RestLimiter, isCharged: () => boolean) => Promise<void>
 }
 
@@ -72,9 +74,11 @@ export const attemptOf =
     limiters.attempt(charged, (hold) => work(routeHold(hold, rate_limit, ip)))
 
 const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string): RouteHold => ({
-  ip: async () => limiters && (await hold.ip(limiters.ip, ip)),
-  account: async (key) => {
-    if (limiters?.account) await hold.key(limiters.account, key)
+  ip: async (isCharged) => {
+    if (limiters?.ip) await hold.ip(limiters.ip, ip, isCharged)
+  },
+  account: async (key, isCharged) => {
+    if (limiters?.account) await hold.key(limiters.account, key, isCharged)
   },
   also: (limiter, isCharged) => hold.ip(limiter, ip, isCharged),
 })
@@ -83,14 +87,16 @@ export type RouteReply<B> = {
   /** Null: the body is empty. */
   body: B
   headers?: Record<string, string>
-  /** A complete `Set-Cookie` value, created after the commit. */
-  cookie?: string
+  /** Complete `Set-Cookie` values, created after the commit. */
+  cookie?: string | string[]
 }
 
 export type RouteContext<A extends AuthSpec> = Pick<CallerOf<A>, 'account' | 'credential'> & {
   app: App
   attempt: Attempt
   carriers: Carriers
+  /** The token in the flow cookie; null without one. */
+  flow: string | null
   query: URLSearchParams
   ip: string
   request_id: string

@@ -69,6 +69,18 @@ export function withCause(refused: ServiceError, cause: unknown): ServiceError {
 /** What a failed statement rejects with: a refusal, or the error itself without the values it quotes. */
 export const refused = (error: unknown): unknown => databaseRefusal(withoutValues(error)) ?? error
 
+/** The functions of PostgreSQL that refuse a writing transaction, or an unlogged table, on a standby. */
+const standbyRoutines = new Set(['check_transaction_read_only', 'check_XactReadOnly', 'get_relation_info'])
+
+/** Whether the server refused to write: a standby, or a primary that was replaced. */
+export const takesNoWrites = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError &&
+  (error.code === '25006' || (error.code === '0A000' && standbyRoutines.has(error.routine ?? '')))
+
+/** What a failed statement that writes rejects with. */
+export const writeRefused = (error: unknown): unknown =>
+  takesNoWrites(error) ? withCause(refusal('service_unavailable'), error) : refused(error)
+
 /** Explains SQLSTATE 25006 to the author of the method. */
 export const explainReadOnly = (error: unknown): never => {
   if (!(error instanceof pg.DatabaseError) || error.code !== '25006') throw error

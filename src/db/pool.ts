@@ -2,9 +2,8 @@ import type { Socket } from 'node:net'
 import pg from 'pg'
 import { refusal } from '../errors.ts'
 import { type Connection, clientConfig } from './connection.ts'
-import { databaseRefusal, explainReadOnly, refused, withCause } from './failure.ts'
+import { databaseRefusal, explainReadOnly, refused, withCause, writeRefused } from './failure.ts'
 import { pipelinedReader } from './point.ts'
-
 import { compile, isWornOut, noteOpened, type Sql, timeTypes } from './sql.ts'
 
 /** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
@@ -130,7 +129,7 @@ export function openPool(options: DatabaseOptions): Pool {
       client.release(isWornOut(client))
       return answer
     } catch (error) {
-      const known = refused(error)
+      const known = writeRefused(error)
       client.release(isLost(known))
       throw known
     }

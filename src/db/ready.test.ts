@@ -10,8 +10,9 @@ import { expectedColumns } from './expected-columns.ts'
 import { migrationNames } from './migrate.ts'
 import { createReadiness } from './ready.ts'
 
-const drift = { ready: false, reason: 'schema_drift' }
-const unreachable = { ready: false, reason: 'db_unreachable' }
+const sinceMs = expect.any(Number)
+const drift = { ready: false, reason: 'schema_drift', sinceMs }
+const unreachable = { ready: false, reason: 'db_unreachable', sinceMs }
 
 function open(connection: pg.ClientConfig) {
   const statements: string[] = []

@@ -2,7 +2,9 @@ import pg from 'pg'
 import { type Database, type Sql, sql } from './db.ts'
 import { type ExpectedColumns, expectedColumns, requireColumns } from './expected-columns.ts'
 
-export type ReadyState = { ready: true } | { ready: false; reason: 'schema_drift' | 'db_unreachable' }
+export type ReadyState =
+  | { ready: true }
+  | { ready: false; reason: 'schema_drift' | 'db_unreachable' | 'db_read_only'; sinceMs: number }
 
 export type Readiness = { check(): Promise<ReadyState> }
 
@@ -19,8 +21,8 @@ const intervalMs = 2_000
 const queryLimitMs = 2_000
 
 /**
- * Checks that the database answers and has every column and migration that this version knows; extra ones
- * are not drift. What is missing goes to the log only, once per change. Throws a StartError if there is
+ * Checks that the database answers, takes writes and has every column and migration that this version knows; extra ones
+ * are not drift. `sinceMs` is how long the state has been seen. What is missing goes to the log only, once per change. Throws a StartError if there is
  * nothing to compare with.
  */
 export function createReadiness(
@@ -33,22 +35,31 @@ export function createReadiness(
   const query = missing(expected, names)
   let last: { at: number; answer: Promise<ReadyState> } | undefined
   let logged = ''
+  let failing: { reason: string; since: number } | undefined
 
-  const report = (state: ReadyState, detail: Record<string, unknown>): ReadyState => {
-    const text = JSON.stringify([state, detail.missing])
-    if (!state.ready && text !== logged) log?.error({ ...state, ...detail }, 'the database is not ready')
+  const failed = (
+    reason: Extract<ReadyState, { ready: false }>['reason'],
+    detail: Record<string, unknown>,
+  ): ReadyState => {
+    const text = JSON.stringify([reason, detail.missing])
+    if (text !== logged) log?.error({ ready: false, reason, ...detail }, 'the database is not ready')
     logged = text
-    return state
+    if (failing?.reason !== reason) failing = { reason, since: now() }
+    return { ready: false, reason, sinceMs: now() - failing.since }
   }
   const ask = async (): Promise<ReadyState> => {
     try {
       const rows = await within(queryLimitMs, db.point<{ missing: string }>(query))
-      if (rows.length === 0) return report({ ready: true }, {})
-      return report({ ready: false, reason: 'schema_drift' }, { missing: rows.map((row) => row.missing) })
+      const missing = rows.map((row) => row.missing)
+      if (missing.includes(writes)) return failed('db_read_only', {})
+      if (missing.length > 0) return failed('schema_drift', { missing })
+      failing = undefined
+      logged = ''
+      return { ready: true }
     } catch (err) {
       // Class 42: a table or column of the query doesn't exist or may not be read.
       const drift = err instanceof pg.DatabaseError && err.code?.startsWith('42')
-      return report({ ready: false, reason: drift ? 'schema_drift' : 'db_unreachable' }, { err })
+      return failed(drift ? 'schema_drift' : 'db_unreachable', { err })
     }
   }
 
@@ -59,6 +70,8 @@ export function createReadiness(
     },
   }
 }
+
+const writes = 'writes'
 
 /** Returns a row for each missing thing. Finds tables through the search path, as every other statement does. */
 function missing(expected: ExpectedColumns, names: readonly string[]): Sql {
@@ -73,7 +86,9 @@ function missing(expected: ExpectedColumns, names: readonly string[]): Sql {
      union all
     select 'migration ' || known
       from unnest(${[...names]}::text[]) known
-     where not exists (select from schema_migration where name = known)`
+     where not exists (select from schema_migration where name = known)
+     union all
+    select ${writes} where pg_is_in_recovery()`
 }
 
 async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {

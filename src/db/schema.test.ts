@@ -71,6 +71,13 @@ test('every text is compared bytewise and every time has milliseconds', async ()
   expect(rows).toEqual([])
 })
 
+test('no sequence is unlogged: on a standby that is promoted it may be an empty page for good', async () => {
+  const { rows } = await client.query(
+    `select relname from pg_class where relkind = 'S' and relpersistence = 'u'`,
+  )
+  expect(rows).toEqual([])
+})
+
 test('every reference has an index that leads with it, so that a purge scans no table', async () => {
   const { rows } = await client.query(`
     select conrelid::regclass || '.' || attname as reference

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import pg from 'pg'
 
 /** A composable SQL template: values become parameters, nested fragments are spliced in. */
@@ -50,7 +51,8 @@ export function compile(query: Sql): { name: string; text: string; values: unkno
 }
 
 /**
- * Names for prepared statements: a connection parses and plans each named text once. Every text gets a name.
+ * Names for prepared statements: a connection parses and plans each named text once. A name is a digest of its text:
+ * behind a pooler that hands connections round, the same name never means the statement of another process.
  * The process keeps this many; beyond that the clock algorithm evicts a text that was not used since the hand
  * last passed it. So a flood of rare texts never evicts the common ones.
  */
@@ -69,7 +71,9 @@ export function statementName(text: string): string {
     known.isUsed = true
     return known.name
   }
-  const made = { text, name: `s${++given}`, isUsed: false }
+  given += 1
+  const digest = createHash('sha256').update(text).digest('hex')
+  const made = { text, name: `ck_${digest.slice(0, 20)}`, isUsed: false }
   named.set(text, made)
   if (ring.length < namesMax) ring.push(made)
   else {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, expect, it } from 'vitest'
 import { migratedDatabase } from '../../test/fresh-database.ts'
@@ -59,6 +60,14 @@ it('a text after thousands of others is prepared like the first', async () => {
   await db.rows(late)
   const statements = await db.rows<Prepared>(prepared)
   expect(statements.filter(({ statement }) => statement.includes(`'late'`))).toHaveLength(1)
+})
+
+it('a name depends on the text alone, so that it means the same in every process', async () => {
+  const [{ name } = { name: '' }] = await db.rows<{ name: string }>(
+    sql`select name from pg_prepared_statements where statement like '%the same everywhere%'`,
+  )
+  const text = `select name from pg_prepared_statements where statement like '%the same everywhere%'`
+  expect(name).toBe(`ck_${createHash('sha256').update(text).digest('hex').slice(0, 20)}`)
 })
 
 it('transactions drop worn-out connections too', async () => {

@@ -8,6 +8,7 @@ import {
   isInAborted,
   isUnsent,
   refused,
+  takesNoWrites,
   withCause,
   withoutValues,
 } from './failure.ts'
@@ -240,14 +241,17 @@ async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
     if (failed instanceof Error) throw databaseRefusal(failed) ?? failed
     return result
   } catch (error) {
+    const isReplaced = takesNoWrites(error) || takesNoWrites(await held.begun)
     const isBroken =
       isOverdue() ||
+      isReplaced ||
       (held.isUsed &&
         (await client.query('rollback').then(
           () => false,
           () => true,
         )))
     release(isBroken)
+    if (isReplaced) throw withCause(refusal('service_unavailable'), error)
     const isUnknown = error instanceof ServiceError && error.outcome === 'unknown'
     throw isOverdue() && !isUnknown ? withCause(refusal('timeout'), error) : error
   } finally {
@@ -288,6 +292,8 @@ async function runEffect(pool: Pool, effect: Effect): Promise<void> {
 }
 
 function withOutcome(error: unknown, outcome: NonNullable<ServiceError['outcome']>): unknown {
-  if (error instanceof ServiceError) error.outcome = outcome
+  if (!(error instanceof ServiceError)) return error
+  error.outcome = outcome
+  if (outcome === 'unknown') error.data.outcome = outcome
   return error
 }

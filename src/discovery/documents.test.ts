@@ -7,6 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { examplesFile, recordExamples } from '../../scripts/record-examples.ts'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from '../../test/helpers/http.ts'
+import { mailIsDown } from '../../test/helpers/mailed.ts'
+import { providerIsDown } from '../../test/helpers/oidc.ts'
 import { query } from '../core/action.ts'
 import { routeList } from '../routes.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
@@ -56,6 +58,9 @@ beforeAll(async () => {
   test = await testService({
     app_settings: true,
     self_service_roles: [],
+    username_change: 'self',
+    ...mailIsDown,
+    ...providerIsDown,
     bootstrap: 'live',
     bootstrap_token_path: '/nowhere/token',
     roles: [{ name: 'editor', grant_paths: ['admin'] }],

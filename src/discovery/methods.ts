@@ -80,12 +80,18 @@ export function reasonsOf({
   side_effects,
   rate_limit,
   error_reasons,
-}: Pick<WiredMethod, 'auth' | 'side_effects' | 'rate_limit' | 'error_reasons'>): Reason[] {
-  const { account, actor, roles, credential_types } = auth
+  before_enrolment,
+}: Pick<
+  WiredMethod,
+  'auth' | 'side_effects' | 'rate_limit' | 'error_reasons' | 'before_enrolment'
+>): Reason[] {
+  const { account, actor, roles, credential_types, fresh } = auth
   const guards: (Reason | false | undefined)[] = [
     account === 'required' && 'authentication_required',
     credential_types && 'credential_type_required',
     account !== 'none' && 'token_scope_required',
+    account !== 'none' && !before_enrolment && 'second_factor_enrolment_required',
+    fresh && 'fresh_authentication_required',
     account !== 'none' && 'account_vanished',
     actor !== 'none' && 'actor_required',
     actor !== 'none' && 'actor_not_on_account',

@@ -90,12 +90,14 @@ const recorded: Readonly<Record<string, Recorded>> = examples.routes
 const exampleOf = ({ method, path }: Route): Recorded => recorded[`${method} ${path}`] ?? {}
 
 /** What guards, query, body, limiters and database may answer, and then the reasons of its own. */
-export function reasonsOfRoute({ auth, input, rate_limit, anyQuery, errors = [] }: Route): Reason[] {
+export function reasonsOfRoute(route: Route): Reason[] {
+  const { auth, input, rate_limit, anyQuery, before_enrolment, errors = [] } = route
   const found: (Reason | false | undefined)[] = [
     'forbidden_origin',
     auth.account === 'required' && 'authentication_required',
     auth.credential_types && 'credential_type_required',
     auth.account !== 'none' && 'token_scope_required',
+    auth.account !== 'none' && !before_enrolment && 'second_factor_enrolment_required',
     !anyQuery && 'invalid_query_params',
     ...(input ? (['unsupported_media_type', 'invalid_json_body', 'invalid_request_body'] as const) : []),
     'payload_too_large',

@@ -40,16 +40,18 @@ const rest = (path: string, method = 'GET', body?: unknown) =>
   send(test.url, { path: `/api/account/${path}`, method, body, headers: signedIn() })
 const get = (method: string) =>
   send(test.url, { path: `/api/rpc?method=${method}&id=7`, headers: signedIn() })
-const envelope = (id: unknown) => ({
+const retry_after = expect.any(Number)
+const envelope = (id: unknown, outcome?: 'none') => ({
   jsonrpc: '2.0',
   id,
   error: {
     code: -32007,
     message: 'The service is not available; retry later.',
-    data: { reason: 'service_unavailable' },
+    data: { reason: 'service_unavailable', retry_after, ...(outcome && { outcome }) },
   },
 })
-const flat = { error: 'service_unavailable' }
+const flat = { error: 'service_unavailable', retry_after }
+const unwritten = { ...flat, outcome: 'none' }
 const login = { username: 'ada', password: 'whatever it is' }
 
 /** Every kind of request that needs the database, with the expected body. */
@@ -57,14 +59,18 @@ const asking: [what: string, ask: () => Promise<Reply>, body: unknown][] = [
   ['an RPC read', () => rpc(test.url, call('account_session_list', {}, 'a'), signedIn()), envelope('a')],
   ['an RPC read that resolves the actor', () => rpc(test.url, call('cell_list'), signedIn()), envelope(1)],
   ['an anonymous RPC read', () => rpc(test.url, call('cell_list')), envelope(1)],
-  ['an RPC mutation', () => rpc(test.url, call('cell_create', { data: {} }), signedIn()), envelope(1)],
+  [
+    'an RPC mutation',
+    () => rpc(test.url, call('cell_create', { data: {} }), signedIn()),
+    envelope(1, 'none'),
+  ],
   ['an RPC read by GET', () => get('account_session_list'), envelope(7)],
   ['verify', () => rest('verify'), flat],
   ['status', () => rest('status'), flat],
-  ['logout', () => rest('logout', 'POST'), flat],
-  ['login', () => rest('login', 'POST', login), flat],
-  ['password', () => rest('password', 'POST', {}), flat],
-  ['bootstrap', () => rest('bootstrap', 'POST', { token: 'x', ...login }), flat],
+  ['logout', () => rest('logout', 'POST'), unwritten],
+  ['login', () => rest('login', 'POST', login), unwritten],
+  ['password', () => rest('password', 'POST', {}), unwritten],
+  ['bootstrap', () => rest('bootstrap', 'POST', { token: 'x', ...login }), unwritten],
 ]
 
 /** Sends all of them at once and expects 503 answers that leave the cookie alone. */
@@ -75,6 +81,7 @@ async function expectUnavailable(): Promise<void> {
   for (const { what, reply, body } of replies) {
     expect({ what, status: reply.status, body: reply.json }).toEqual({ what, status: 503, body })
     expect(reply.headers).not.toHaveProperty('set-cookie')
+    expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
   }
 }
 

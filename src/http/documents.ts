@@ -7,6 +7,7 @@ import type { Document } from '../wire/document.ts'
 import { issue } from '../wire/issues.ts'
 import { type EdgeReply, type EdgeRequest, jsonReply } from './exchange.ts'
 import type { RequestInfo } from './jsonrpc.ts'
+import { isKnown } from './site.ts'
 
 /** The paths of the descriptions for machines. They share one limiter with `rpc.discover`. */
 export const documentPaths: Readonly<Record<string, (app: App) => Document>> = {
@@ -29,6 +30,3 @@ export async function sendDocument(
   if (!isKnown(header('if-none-match'), etag)) return jsonReply(200, text, headers)
   return { ...jsonReply(304, '', headers), body: null }
 }
-
-const isKnown = (sent: string | undefined, etag: string): boolean =>
-  (sent?.split(',') ?? []).some((one) => ['*', etag, `W/${etag}`].includes(one.trim()))

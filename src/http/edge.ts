@@ -12,10 +12,11 @@ import { admitUpgrade } from '../websocket/upgrade.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
 import { documentPaths, sendDocument } from './documents.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, jsonReply, readJsonText } from './exchange.ts'
-import { home } from './home.ts'
+import { home, wantsPage } from './home.ts'
 import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
 import { compileOrigins } from './origin.ts'
 import { runRoute } from './rest.ts'
+import { createSite } from './site.ts'
 
 /** `serving` → `leaving` (only readiness answers 503) → `draining` (every request gets 503). */
 export type Phase = { now: 'serving' | 'leaving' | 'draining' }
@@ -37,6 +38,16 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
   const isAllowed = compileOrigins(config.allowed_origins)
   const proxies = compileTrustedProxies(config.trusted_proxies)
   const surfaces = surfaceTable(app, readiness, phase, streams)
+  const site = createSite(app)
+  const pages: Surface = {
+    verbs: ['GET', 'HEAD'],
+    exempt: true,
+    handle: (request) => (request.path === '/' && !wantsPage(request) ? home(app) : site.answer(request)),
+  }
+  for (const path of surfaces.keys())
+    if (site.answers(path)) throw new StartError('configuration', `Two surfaces have the path ${path}.`, 78)
+  const surfaceOf = (path: string): Surface | undefined =>
+    surfaces.get(path) ?? (site.answers(path) ? pages : undefined)
   let warned = false
   const warnIgnored = (): void => {
     if (!warned) app.log.warn('X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES')
@@ -87,7 +98,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     const request_id = sentId !== undefined && requestIdForm.test(sentId) ? sentId : randomUUID()
     const sentOrigin = request.header('origin')
     const sent: Sent = {
-      surface: surfaces.get(request.path),
+      surface: surfaceOf(request.path),
       origin: sentOrigin,
       isAllowed: sentOrigin !== undefined && isAllowed(sentOrigin),
     }
@@ -127,7 +138,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     )
     return reply
   }
-  return Object.assign(handle, { answers: (path: string): boolean => surfaces.has(path) })
+  return Object.assign(handle, { answers: (path: string): boolean => surfaceOf(path) !== undefined })
 }
 
 /** What the path and the `Origin` header of a request lead to. */
@@ -195,8 +206,6 @@ function surfaceTable(
         verbs: ['GET', 'HEAD'],
         handle: (request, info) => sendDocument(app, make, request, info),
       })
-  if (config.home_page)
-    mount('/', { verbs: ['GET', 'HEAD'], exempt: true, handle: (request) => home(app, request) })
   const live: Surface = {
     verbs: ['GET', 'HEAD'],
     exempt: true,
@@ -213,7 +222,20 @@ function surfaceTable(
       return jsonReply(200, JSON.stringify({ ready: true, ...(warnings.length > 0 && { warnings }) }))
     },
   }
+  const serving: Surface = {
+    verbs: ['GET', 'HEAD'],
+    exempt: true,
+    handle: async (request, info) => {
+      if (phase.now !== 'serving') return refuse('shutting_down')
+      const state = await readiness.check()
+      // A balancer that takes out every node because their database is away would cut all connections.
+      if (state.ready) return await live.handle(request, info)
+      const mayReturn = state.reason !== 'schema_drift' && state.sinceMs < config.serving_grace_s * 1000
+      return mayReturn ? await live.handle(request, info) : refuse(state.reason)
+    },
+  }
   for (const path of ['/health', '/health/live']) mount(path, live)
+  mount('/health/serving', serving)
   for (const path of ['/ready', '/health/ready']) mount(path, ready)
   return surfaces
 }

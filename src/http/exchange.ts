@@ -33,11 +33,14 @@ export const smallBody = 65_536
 /** Asked once for a body that is not small: whether its sender has a valid credential. Rejects an invalid one. */
 export type IsKnown = () => boolean | Promise<boolean>
 
+/** A header that is sent in several lines, as cookies are, has a list. */
+export type ReplyHeaders = Record<string, string | string[]>
+
 export type EdgeReply = {
   status: number
-  headers: Record<string, string>
+  headers: ReplyHeaders
   /** Null: no body and `Content-Length: 0`. Several texts are sent one after the other. */
-  body: string | readonly string[] | StreamBody | null
+  body: string | readonly string[] | Uint8Array<ArrayBufferLike> | StreamBody | null
   /** True: the connection ends with this reply, and the rest of the request is not read. */
   close?: boolean
   /** With status 101: the protocol that takes over the connection. */
@@ -73,7 +76,7 @@ const privateHeaders = {
 export const jsonReply = (
   status: number,
   body: string | readonly string[],
-  headers?: Record<string, string>,
+  headers?: ReplyHeaders,
 ): EdgeReply => ({
   status,
   headers: { 'content-type': 'application/json', ...privateHeaders, ...headers },
@@ -81,14 +84,14 @@ export const jsonReply = (
 })
 
 /** A 200 without a body. */
-export const emptyReply = (headers?: Record<string, string>): EdgeReply => ({
+export const emptyReply = (headers?: ReplyHeaders): EdgeReply => ({
   status: 200,
   headers: { ...privateHeaders, ...headers },
   body: null,
 })
 
 /** The flat error body: for REST, and for requests refused before they reach a surface. */
-export function flatReply(status: number, data: ErrorData, headers?: Record<string, string>): EdgeReply {
+export function flatReply(status: number, data: ErrorData, headers?: ReplyHeaders): EdgeReply {
   const { reason, ...rest } = data
   const error = reason === 'rate_limited' ? 'rate_limit_exceeded' : reason
   return jsonReply(status, JSON.stringify({ error, ...rest }), { ...retryAfter(data), ...headers })

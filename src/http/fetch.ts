@@ -25,15 +25,28 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
     const sent =
       typeof body === 'string' || body === null
         ? body
-        : 'open' in body
-          ? readable(body, request.signal)
-          : ReadableStream.from(encoded(body))
-    return new Response(request.method === 'HEAD' ? null : sent, { status, headers })
+        : body instanceof Uint8Array
+          ? new Uint8Array(body)
+          : 'open' in body
+            ? readable(body, request.signal)
+            : encoded(body)
+    const lines = Object.entries(headers).flatMap(([name, value]) =>
+      [value].flat().map((one): [string, string] => [name, one]),
+    )
+    return new Response(request.method === 'HEAD' ? null : sent, { status, headers: lines })
   }
 }
 
-function* encoded(texts: readonly string[]): Generator<Uint8Array> {
-  for (const text of texts) yield Buffer.from(text)
+/** Texts, each encoded when it is read. */
+function encoded(texts: readonly string[]): ReadableStream<Uint8Array> {
+  const left = texts.values()
+  return new ReadableStream({
+    pull(controller) {
+      const { value, done } = left.next()
+      if (done) controller.close()
+      else controller.enqueue(Buffer.from(value))
+    },
+  })
 }
 
 /** How much the stream buffers before its producer is told to wait. */

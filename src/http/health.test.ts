@@ -12,12 +12,14 @@ async function service(options: TestOptions = {}) {
 
 const live = ['/health', '/health/live']
 const ready = ['/ready', '/health/ready']
+const serving = '/health/serving'
 
 describe('health and readiness', () => {
   it('say yes while the service serves', async () => {
     const { get } = await service()
     for (const path of live) expect((await get(path)).json).toEqual({ status: 'ok' })
     for (const path of ready) expect((await get(path)).json).toEqual({ ready: true })
+    expect((await get(serving)).json).toEqual({ status: 'ok' })
   })
 
   it('health asks no database, and probes that come together ask once', async () => {
@@ -37,6 +39,7 @@ describe('health and readiness', () => {
     const reply = await test.get('/ready')
     expect([reply.status, reply.json]).toEqual([503, { error: 'schema_drift' }])
     expect((await test.get('/health')).status).toBe(200)
+    expect((await test.get(serving)).json).toEqual({ error: 'schema_drift' })
     expect(captured.text()).toContain('account.email_verified')
   })
 })
@@ -45,7 +48,7 @@ describe('a service that leaves', () => {
   it('first says so to readiness alone', async () => {
     const test = await service()
     test.service.leave('leaving')
-    for (const path of ready)
+    for (const path of [...ready, serving])
       expect(await test.get(path)).toMatchObject({ status: 503, json: { error: 'shutting_down' } })
     for (const path of live) expect((await test.get(path)).status).toBe(200)
     expect((await rpc(test.url, call('cell_list'))).status).toBe(200)

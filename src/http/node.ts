@@ -175,7 +175,8 @@ export function send(
   connection.handOver(response, length)
   if (!reply.close && !isLongUnread(request)) {
     response.writeHead(status, headers)
-    if (length <= smallAnswer || request.method === 'HEAD') response.end(oneText(body))
+    if (length <= smallAnswer || request.method === 'HEAD' || body instanceof Uint8Array)
+      response.end(oneText(body))
     else pour(response, typeof body === 'string' ? [body] : (body as readonly string[]))
     return
   }
@@ -208,13 +209,15 @@ function swallow(connection: Connection, request: IncomingMessage, response: Ser
   request.resume()
 }
 
-function lengthOf(body: string | readonly string[] | null): number {
-  if (typeof body === 'string') return Buffer.byteLength(body)
+type Body = Exclude<EdgeReply['body'], StreamBody>
+
+function lengthOf(body: Body): number {
+  if (typeof body === 'string' || body instanceof Uint8Array) return Buffer.byteLength(body)
   return body?.reduce((sum, text) => sum + Buffer.byteLength(text), 0) ?? 0
 }
 
-const oneText = (body: string | readonly string[] | null): string | null =>
-  typeof body === 'string' || body === null ? body : body.join('')
+const oneText = (body: Body): string | Uint8Array | null =>
+  typeof body === 'string' || body === null || body instanceof Uint8Array ? body : body.join('')
 
 /** How much is given to the kernel at a time, in UTF-16 units; a piece that it takes shows that the client reads. */
 const pieceLength = 131_072

@@ -32,7 +32,7 @@ it('a client that gets no connection within 5 s gets 503; session checks and hea
   expect((await rpc(test.url, call('account_verify'), headers)).status).toBe(200)
   expect((await send(test.url, { path: '/ready' })).status).toBe(200)
   for (const refused of await Promise.all(late))
-    expect([refused.status, dataOf(refused)]).toEqual([503, { reason: 'service_unavailable' }])
+    expect([refused.status, dataOf(refused)]).toMatchObject([503, { reason: 'service_unavailable' }])
   for (const release of held) release()
   expect((await Promise.all(holding)).map(({ status }) => status)).toEqual([200, 200])
   expect((await rpc(test.url, call('account_session_list'), headers)).status).toBe(200)

@@ -2,7 +2,7 @@ import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { guardCredential } from '../core/guards.ts'
 import { attemptOf, type Route } from '../core/route.ts'
-import { refusal } from '../errors.ts'
+import { refusal, tellOutcome } from '../errors.ts'
 import { badText, issue, toIssues } from '../wire/issues.ts'
 import { withRules } from '../wire/rules.ts'
 import {
@@ -28,7 +28,8 @@ export async function runRoute(
     const caller =
       route.auth.account === 'none' ? null : await app.callers.read(info.carriers, false, info.ip)
     if (caller) info.trace.account_id = caller.account.id
-    guardCredential(route.auth, caller, { scope: `surface:${route.path.slice(1)}` })
+    const { path, before_enrolment = false } = route
+    guardCredential(route.auth, caller, { scope: `surface:${path.slice(1)}`, before_enrolment })
 
     // the query
     const query = new URLSearchParams(request.query)
@@ -43,6 +44,7 @@ export async function runRoute(
       attempt: attemptOf(route, app.limiters, info.ip),
       query,
       carriers: info.carriers,
+      flow: app.flowCookie.read(request.header('cookie')),
       ip: info.ip,
       request_id: info.request_id,
       account: caller?.account ?? null,
@@ -55,9 +57,11 @@ export async function runRoute(
     return jsonReply(200, JSON.stringify(reply.body), headers)
   } catch (error) {
     const refused = asServiceError(error, app.log, info.request_id)
+    if (route.method === 'POST') tellOutcome(refused)
     info.trace.reason = refused.data.reason
     const clears = route.alwaysClears && refused.status === 401 && info.carriers.cookie.state !== 'none'
-    return flatReply(refused.status, refused.data, clears ? { 'set-cookie': sessionCookie.clear() } : {})
+    const cookie = clears ? sessionCookie.clear() : refused.cookie
+    return flatReply(refused.status, refused.data, cookie === undefined ? {} : { 'set-cookie': cookie })
   }
 }
 

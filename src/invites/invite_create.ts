@@ -1,13 +1,16 @@
 import { z } from 'zod'
 import { Email, fold, Username } from '../accounts/formats.ts'
+import { isReserved } from '../accounts/usernames.ts'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
+import type { App } from '../core/app.ts'
 import { recorded } from '../core/mutate.ts'
 import { operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
-import { Timestamp } from '../wire/types.ts'
+import { Locale, Timestamp } from '../wire/types.ts'
+import { type Linked, makeInviteLink, refuseReveal } from './invite-link.ts'
 import { Invite, inviteColumns, type Via } from './invites.ts'
 
 const dayMs = 86_400_000
@@ -28,6 +31,11 @@ const InviteInput = z.strictObject({
   email: Email.nullish(),
   username: Username.nullish(),
   expires_at: ExpiresAt.nullish(),
+  /** False: no message is sent, even if one could be. */
+  send: z.boolean().nullish(),
+  /** True: the link is answered instead of mailed. */
+  reveal: z.boolean().nullish(),
+  locale: Locale.nullish(),
 })
 
 export const invite_create = mutation({
@@ -37,26 +45,30 @@ export const invite_create = mutation({
   rate_limit: 'account',
   rate_limit_group: 'admin_write',
   input: InviteInput,
-  output: z.object({ ok: z.literal(true), invite: Invite }),
+  output: z.object({ ok: z.literal(true), invite: Invite, link: z.string().nullable() }),
   errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],
   refine: toNewInvite,
-  async handler(input, { actor, db, audit }) {
-    const invite = await insertInvite(db, audit, { ...input, created_by: actor.id })
-    return { ok: true as const, invite }
+  async handler({ linked, ...input }, { app, actor, credential, ...work }) {
+    const invite = await insertInvite(work.db, work.audit, { ...input, created_by: actor.id })
+    const detail = { credential_type: credential.type }
+    const link = await makeInviteLink(app, work, invite, linked, { created_by: actor.id, detail })
+    return { ok: true as const, invite, link }
   },
 })
 
 type NewInvite = Pick<Invite, 'email' | 'username' | 'expires_at'>
 
-/** Refuses an invite that has neither e-mail nor username. */
-function toNewInvite({
-  email = null,
-  username = null,
-  expires_at = null,
-}: z.output<typeof InviteInput>): NewInvite {
+/** Refuses an invite without e-mail and username, and one that nobody could claim. */
+function toNewInvite(
+  { email = null, username = null, expires_at = null, ...wanted }: z.output<typeof InviteInput>,
+  { app: { config } }: { app: App },
+): NewInvite & { linked: Linked } {
   if (email === null && username === null)
     throw refusal('invalid_params', { issues: [issue([], 'invite_identifier_required')] })
-  return { email, username, expires_at }
+  if (config.invite_claim === 'verified_email' && email === null)
+    throw refusal('invalid_params', { issues: [issue(['email'], 'invalid_type')] })
+  refuseReveal(config, wanted.reveal)
+  return { email, username, expires_at, linked: wanted }
 }
 
 /** Makes an invite and replaces expired, unclaimed ones with either identifier. */
@@ -80,7 +92,7 @@ async function insertInvite(
     returning ${inviteColumns}`)
   // Read after the insert, which waits for a signup that is claiming a conflicting invite: then its account exists.
   const taken = await db.first<{ username: boolean; email: boolean }>(sql`
-    select exists (select from account where username = ${username}) as username,
+    select exists (select from account where username = ${username}) or ${isReserved(username)} as username,
       exists (select from account where email_key = ${email_key}) as email`)
   const refuse = (reason: 'invite_duplicate' | `invite_account_exists_${'username' | 'email'}`) =>
     recorded('invite_create', refusal(reason), { reason, ...via })
@@ -97,13 +109,25 @@ export const createInvite = operation({
   event: 'invite_create',
   errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],
   refine: toNewInvite,
-  handler: (invite, { db, audit, detail: { via }, by: created_by }) =>
-    insertInvite(db, audit, { ...invite, created_by }, { via }),
+  async handler({ linked, ...input }, { app, detail, by: created_by, ...work }) {
+    const invite = await insertInvite(work.db, work.audit, { ...input, created_by }, { via: detail.via })
+    return { ...invite, link: await makeInviteLink(app, work, invite, linked, { created_by, detail }) }
+  },
   command: {
     name: 'invite create',
-    args: { email: '--email ADDRESS', username: '--username NAME', expires_at: '--expires-at TIME' },
+    args: {
+      email: '--email ADDRESS',
+      username: '--username NAME',
+      expires_at: '--expires-at TIME',
+      send: { usage: '[--no-send]', parse: (words) => (words['--no-send'] ? false : undefined) },
+      reveal: '--reveal',
+      locale: '--locale LOCALE',
+    },
     details:
-      'TIME is like 2030-01-31T12:00:00Z. Without --expires-at the invite stays until it is claimed or deleted.',
-    phrase: ({ id, email, username, expires_at }) => ({ invite: id, email, username, expires: expires_at }),
+      'TIME is like 2030-01-31T12:00:00Z. Without --expires-at the invite stays until it is claimed or deleted. A link\nworks for 14 days at most; `invite send` makes another.',
+    phrase: ({ id, email, username, expires_at, link }) => [
+      { invite: id, email, username, expires: expires_at },
+      ...(link === null ? [] : ['', link]),
+    ],
   },
 })

@@ -51,6 +51,7 @@ describe('invite_create', () => {
     )
     expect(made).toEqual({
       ok: true,
+      link: null,
       invite: {
         id: expect.any(String),
         email: 'É@New.example',

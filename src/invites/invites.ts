@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import { fold } from '../accounts/formats.ts'
+import { sha256Hex } from '../auth/secrets.ts'
+import type { App } from '../core/app.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { isOpen } from '../tickets/tickets.ts'
 import { Uuid } from '../wire/types.ts'
 
 /** Wire form of an invite. */
@@ -28,9 +31,9 @@ export type Via = { via?: string }
  * Finds and locks the oldest invite that a signup may claim: unclaimed, unexpired, and every identifier that it
  * has equals the submitted one. If it waits for a claim or a deletion, it sees the outcome.
  */
-export const lockMatchingInvite = (
+const lockMatchingInvite = (
   db: Queryable,
-  { username, email }: { username: string; email: string | null },
+  { username, email }: Applicant,
 ): Promise<Pick<Invite, 'id' | 'created_by'> | undefined> => {
   const email_key = email === null ? null : fold(email)
   // The first `or` lets the two unique indexes find candidates; the conditions below it decide.
@@ -43,8 +46,56 @@ export const lockMatchingInvite = (
     order by created_at, id limit 1 for update`)
 }
 
-/** Claims a locked invite. A claim is never undone. */
+type Applicant = { username: string; email: string | null }
+export type Claimable = Pick<Invite, 'id' | 'created_by'> & {
+  /** The token was mailed to the address that the applicant submitted. */
+  email_verified: boolean
+}
+
+/**
+ * Finds and locks the invite that a signup may claim, by the token if it has one. A token chooses its invite and has
+ * to fit it as well; it is used up with the transaction. Undefined for all that do not fit, without a difference.
+ */
+export async function lockInviteFor(
+  { config: { invite_claim } }: Pick<App, 'config'>,
+  db: Queryable,
+  applicant: Applicant,
+  token: string | null,
+): Promise<Claimable | undefined> {
+  if (token !== null) return await lockInviteOf(db, token, applicant, invite_claim === 'verified_email')
+  if (invite_claim !== 'match') return undefined
+  const invite = await lockMatchingInvite(db, applicant)
+  return invite && { ...invite, email_verified: false }
+}
+
+async function lockInviteOf(
+  db: Queryable,
+  token: string,
+  { username, email }: Applicant,
+  mailedOnly: boolean,
+): Promise<Claimable | undefined> {
+  const token_hash = sha256Hex(token)
+  const email_key = email === null ? null : fold(email)
+  const invite = await db.first<Pick<Invite, 'id' | 'created_by'>>(sql`
+    select id, created_by from invite
+    where id = (select invite_id from account_ticket where token_hash = ${token_hash}) and claimed_at is null
+      and (username is null or username = ${username}) and (email_key is null or email_key = ${email_key})
+      and (expires_at is null or expires_at > now())
+    for update`)
+  if (!invite) return undefined
+  // Its tickets are used and voided under the lock of their invite.
+  const used = await db.first<{ email_verified: boolean }>(sql`
+    update account_ticket t set used_at = now()
+    where t.token_hash = ${token_hash} and ${isOpen} and (t.delivery = 'mailed' or not ${mailedOnly}::boolean)
+    returning t.delivery = 'mailed' and coalesce(t.email_key = ${email_key}, false) as email_verified`)
+  return used && { ...invite, ...used }
+}
+
+/** Claims a locked invite and ends its other links. A claim is never undone. */
 export async function claimInvite(db: Queryable, invite_id: string, account_id: string): Promise<void> {
   await db.run(sql`
+    with others as (
+      update account_ticket t set voided_at = now() where t.invite_id = ${invite_id}::uuid and ${isOpen}
+    )
     update invite set claimed_by = ${account_id}::uuid, claimed_at = now() where id = ${invite_id}::uuid`)
 }

@@ -16,10 +16,15 @@ import { createPostgresLimiter } from './postgres-limiter.ts'
 export const restLimiters = [
   'login_ip',
   'login_account',
+  'second_factor',
   'bootstrap_ip',
   'signup_ip',
   'signup_username',
   'signup_open_ip',
+  'recover_ip',
+  'recover_identifier',
+  'ticket_ip',
+  'flow_ip',
 ] as const
 export type RestLimiter = (typeof restLimiters)[number]
 

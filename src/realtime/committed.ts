@@ -18,15 +18,18 @@ export type Committed = {
 /**
  * What a committed change means for live connections.
  * - `credentials`: sockets and streams of the credentials in `ended` close (sockets with 4001); other sockets of the
- *   account close with 4006. `ids` null: all credentials of that type.
+ *   account close with 4006. `ids` null: all credentials of that type. `rotated`: another one takes its place, so its
+ *   sockets close with 4006 too.
  * - `account`: all connections of the account close.
  * - `actor`: its streams are rechecked; sockets stay open, their next message is refused.
+ * - `role`: a role that came may ask for a stronger credential, so the streams of the account are rechecked.
  * - `keeper`: everything that a daemon token opened closes, whichever account it acted for.
  */
 export type Closing =
-  | { kind: 'credentials'; account_id: string; ended: Ended[] }
+  | { kind: 'credentials'; account_id: string; ended: Ended[]; rotated?: true }
   | { kind: 'account'; account_id: string }
   | { kind: 'actor'; actor_id: string }
+  | { kind: 'role'; account_id: string }
   | { kind: 'keeper' }
 
 type Ended = { type: CredentialType; ids: string[] | null }
@@ -37,8 +40,10 @@ const credentials = (row: AuditRow, ...ended: Ended[]): Closing => ({
   account_id: row.target_account_id as string,
   ended,
 })
-const oneSession: Judge = (row, { session_id }) =>
+const oneSession = (row: AuditRow, { session_id }: Record<string, unknown>): Closing =>
   credentials(row, { type: 'session', ids: [session_id as string] })
+const bothKinds: Judge = (row) =>
+  credentials(row, { type: 'session', ids: null }, { type: 'api_token', ids: null })
 const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as string })
 
 /**
@@ -47,16 +52,21 @@ const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as
  */
 const closings: Readonly<Record<string, Judge>> = {
   logout: oneSession,
-  session_revoke: oneSession,
+  session_revoke: (row, metadata) => ({
+    ...oneSession(row, metadata),
+    ...(metadata.cause === 'rotated' && { rotated: true }),
+  }),
   session_revoke_all: (row) => credentials(row, { type: 'session', ids: null }),
   token_revoke: (row, { token_id }) => credentials(row, { type: 'api_token', ids: [token_id as string] }),
   token_revoke_all: (row) => credentials(row, { type: 'api_token', ids: null }),
-  password_change: (row) =>
-    credentials(row, { type: 'session', ids: null }, { type: 'api_token', ids: null }),
+  password_change: bothKinds,
+  password_reset: bothKinds,
+  account_secure: bothKinds,
   account_delete: (row) => ({ kind: 'account', account_id: row.target_account_id as string }),
   account_purge: (row) => ({ kind: 'account', account_id: row.target_account_id as string }),
   actor_delete: actor,
   actor_purge: actor,
+  role_grant_create: (row) => ({ kind: 'role', account_id: row.target_account_id as string }),
   role_grant_revoke: (row, metadata) => {
     if (metadata.cause === 'keeper_transfer') return { kind: 'keeper' }
     return metadata.role === 'admin' ? actor(row, metadata) : undefined
@@ -72,22 +82,26 @@ export const closingsOf = (rows: readonly AuditRow[]): Closing[] =>
 type Opened = { account_id: string; credential: { type: CredentialType; id: string | null } }
 
 /**
- * What closings mean for a connection: `own` if its credential ended, `other` if another credential of the account
- * did. `own` wins if one commit has both: a login may end two sessions.
+ * What closings mean for a connection: `own` if its credential ended, `rotated` if another took its place, `other` if
+ * another credential of the account ended. The first of these wins if one commit has several: a login may end two
+ * sessions.
  */
-export function verdictOf(closings: readonly Closing[], opened: Opened): 'own' | 'other' | undefined {
+export function verdictOf(closings: readonly Closing[], opened: Opened): Verdict | undefined {
   const verdicts = closings.map((closing) => verdict(closing, opened))
-  return verdicts.includes('own') ? 'own' : verdicts.find((one) => one !== undefined)
+  return (['own', 'rotated', 'other'] as const).find((one) => verdicts.includes(one))
 }
+type Verdict = 'own' | 'rotated' | 'other'
 
-function verdict(closing: Closing, { account_id, credential }: Opened): 'own' | 'other' | undefined {
+function verdict(closing: Closing, { account_id, credential }: Opened): Verdict | undefined {
   if (closing.kind === 'keeper') return credential.type === 'daemon_token' ? 'own' : undefined
-  if (closing.kind === 'actor' || closing.account_id !== account_id) return undefined
+  if (closing.kind === 'actor' || closing.kind === 'role' || closing.account_id !== account_id)
+    return undefined
   if (closing.kind === 'account') return 'own'
   const isOwn = closing.ended.some(
     ({ type, ids }) => type === credential.type && (ids === null || ids.includes(credential.id as string)),
   )
-  return isOwn ? 'own' : 'other'
+  if (!isOwn) return 'other'
+  return closing.rotated ? 'rotated' : 'own'
 }
 
 /** The part of a commit that other nodes hear of; `gap`: too much was queued, so recheck everything. */

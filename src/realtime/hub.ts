@@ -34,13 +34,15 @@ export type HubOptions = {
   send(committed: Committed): void
   /** Whether a daemon token is still valid. */
   holdsDaemon(token: string): Promise<boolean>
+  /** Roles whose holders need a strong credential. */
+  strongRoles: readonly string[]
 }
 
 /** The effect of a lost signal must be caught within 30 s. */
 const checkMs = 25_000
 
 export function createHub(options: HubOptions): Hub {
-  const { db, log, connectionsMax, socketsPerAccount, send, holdsDaemon } = options
+  const { db, log, connectionsMax, socketsPerAccount, send, holdsDaemon, strongRoles } = options
   const listeners = new Set<(committed: Committed) => void>()
   const connections = new Set<Connection>()
   const byAccount = new Map<string, Set<Connection>>()
@@ -107,7 +109,7 @@ export function createHub(options: HubOptions): Hub {
 
   const check = async (which: Iterable<Connection>): Promise<void> => {
     try {
-      for (const [connection, reason] of await findLost(db, which)) {
+      for (const [connection, reason] of await findLost(db, which, strongRoles)) {
         // The cleanup may already have removed the expired row.
         const isExpired = reason === 'revoked' && hasExpired(connection.credential)
         if (connections.has(connection)) safely(() => connection.lost(isExpired ? 'expired' : reason))

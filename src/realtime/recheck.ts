@@ -1,14 +1,15 @@
-import { activeGrant, keeperAccountId } from '../auth/active-grant.ts'
+import { activeGrant, holdsAnyOf, keeperAccountId } from '../auth/active-grant.ts'
 import { type Database, sql } from '../db/db.ts'
 import type { Connection, Lost } from './connection.ts'
 
 /**
  * Catches what lost signals missed: one query checks the credentials of all connections of this node and the admin
- * grants of its streams. Resolves to the connections that lost theirs.
+ * grants of its streams, which need a strong credential where a role asks for one. Resolves to the connections that lost theirs.
  */
 export async function findLost(
   db: Database,
   connections: Iterable<Connection>,
+  strongRoles: readonly string[] = [],
 ): Promise<[Connection, Lost][]> {
   const asked = Map.groupBy(connections, keyOf)
   if (asked.size === 0) return []
@@ -23,6 +24,8 @@ export async function findLost(
             where g.actor_id = asked.actor_id and g.role = 'admin' and g.scope_id is null
               and ${activeGrant} and actor.deleted_at is null
           ) then 'role_lost'
+          when asked.actor_id is not null and not opened.strong
+            and ${holdsAnyOf(sql`asked.account_id`, strongRoles)} then 'role_lost'
         end as lost
       from unnest(
           ${firsts.map(({ credential }) => credential.type)}::text[],
@@ -31,12 +34,12 @@ export async function findLost(
           ${firsts.map(({ actor_id }) => actor_id)}::uuid[]
         ) with ordinality as asked (type, id, account_id, actor_id, place)
         left join lateral (
-          select c.id, c.expires_at from (
-            select id, account_id, expires_at from auth_session where asked.type = 'session' and id = asked.id
+          select c.id, c.expires_at, c.strong from (
+            select id, account_id, expires_at, strong from auth_session where asked.type = 'session' and id = asked.id
             union all
-            select id, account_id, expires_at from api_token where asked.type = 'api_token' and id = asked.id
+            select id, account_id, expires_at, strong from api_token where asked.type = 'api_token' and id = asked.id
             union all
-            select 'daemon', ${keeperAccountId}, null where asked.type = 'daemon_token'
+            select 'daemon', ${keeperAccountId}, null, true where asked.type = 'daemon_token'
           ) c join account on account.id = c.account_id
           where c.account_id = asked.account_id and account.deleted_at is null
         ) opened on true

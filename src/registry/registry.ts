@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { OidcProvider } from '../config/oidc.ts'
 import { catalogue, StartError } from '../errors.ts'
 import { meant } from '../wire/closest.ts'
 import type { ReasonSpec } from '../wire/consumer.ts'
@@ -52,6 +53,7 @@ export type Registry = {
   readonly roleNames: readonly string[]
   /** Roles with the grant path `admin`, in the order of registration. */
   readonly grantable: readonly string[]
+  readonly scopeKinds: readonly NamedEntry[]
   isScopeKind(name: string): boolean
   /** The kinds of scope in which a role can be held. */
   scopeKindsOf(role: RoleSpec): readonly string[]
@@ -60,6 +62,8 @@ export type Registry = {
   readonly selfService: ReadonlySet<string> | undefined
   readonly events: EventTypes
   readonly notifications: NotificationTypes
+  /** The providers that people may sign in with, by id. */
+  readonly providers: ReadonlyMap<string, OidcProvider>
   /** The consumer's own reasons. */
   readonly reasons: ReadonlyMap<string, ReasonSpec>
 }
@@ -67,16 +71,24 @@ export type Registry = {
 const builtinRoles: readonly RoleSpec[] = [
   {
     name: 'keeper',
+    description: 'Runs the service: removes accounts for good, with the daemon token.',
     grant_paths: ['bootstrap'],
     required_credential_types: ['daemon_token'],
     applicable_scope_kinds: [],
   },
-  { name: 'admin', grant_paths: ['admin', 'bootstrap'], applicable_scope_kinds: [] },
+  {
+    name: 'admin',
+    description: 'Manages accounts, roles, invites and settings, and sees and edits every cell.',
+    grant_paths: ['admin', 'bootstrap'],
+    applicable_scope_kinds: [],
+  },
 ]
 const builtinPaths = ['admin', 'self_service', 'system', 'bootstrap']
 const builtinCredentialTypes = ['session', 'api_token', 'daemon_token']
 
-export function createRegistry(options: RegistryOptions): Registry {
+export function createRegistry(
+  options: RegistryOptions & { readonly oidc?: readonly OidcProvider[] },
+): Registry {
   const scopeKinds = namedRegistry('scope kind', [], options.scope_kinds ?? [])
   const credentialTypes = namedRegistry(
     'credential type',
@@ -94,12 +106,14 @@ export function createRegistry(options: RegistryOptions): Registry {
     grantable: [...roles.values()]
       .filter((role) => role.grant_paths.includes('admin'))
       .map(({ name }) => name),
+    scopeKinds: options.scope_kinds ?? [],
     isScopeKind: (name) => scopeKinds.has(name),
     scopeKindsOf: (role) => role.applicable_scope_kinds ?? [...scopeKinds],
     isCredentialType: (name) => credentialTypes.has(name),
     selfService: options.self_service_roles && selfServiceOf(options.self_service_roles, roles),
     events: createEventTypes(options.audit_events ?? {}),
     notifications: createNotificationTypes(options.notifications ?? {}),
+    providers: new Map(options.oidc?.map((provider) => [provider.id, provider])),
     reasons: createReasons(options.reasons ?? {}),
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
+import { tokenOf } from '../../test/helpers/callers.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
@@ -20,7 +21,7 @@ const plant = ({ id }: TestAccount, ids: string[], began: number, ends: number) 
 const refused = (status: number, error: object) => ({ status, data: error })
 
 describe('account_session_list', () => {
-  it('shows the unexpired sessions of the own account alone, newest first, with exactly four keys', async () => {
+  it('shows the unexpired sessions of the own account alone, newest first, with exactly its keys', async () => {
     const [ada, bob] = [await test.account(), await test.account()]
     await plant(ada, ['a'.repeat(64)], -60, 60)
     await plant(ada, ['b'.repeat(64)], -120, 0)
@@ -41,7 +42,18 @@ describe('account_session_list', () => {
         account_id: ada.id,
         created_at: timestamp,
         expires_at: timestamp,
+        current: session.id === sessionIn(ada.cookie),
+        authenticated_at: timestamp,
+        methods: session.id === sessionIn(ada.cookie) ? ['library'] : [],
+        strong: false,
       })
+  })
+
+  it('marks no session as current for a call by token', async () => {
+    const ada = await test.account()
+    const { client } = await tokenOf(test, ada)
+    const { sessions } = await client.account_session_list()
+    expect(sessions).toMatchObject([{ id: sessionIn(ada.cookie), current: false }])
   })
 
   it('shows the newest 50', async () => {

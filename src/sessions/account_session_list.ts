@@ -1,20 +1,22 @@
 import { z } from 'zod'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { AuthSession } from './sessions.ts'
+import { AuthSession, sessionColumns } from './sessions.ts'
 
 /** The default cap on sessions per account is far below it. */
 const sessionsMax = 50
 
 export const account_session_list = query({
-  doc: 'The unexpired sessions of the caller’s account, newest first.',
+  doc: 'The unexpired sessions of the caller’s account, newest first. `current` marks the one that makes this call.',
   auth: { account: 'required', actor: 'none' },
-  output: z.object({ sessions: z.array(AuthSession) }),
-  async handler(_input, { account, db }) {
+  before_enrolment: true,
+  output: z.object({ sessions: z.array(AuthSession.extend({ current: z.boolean() })) }),
+  async handler(_input, { account, credential, db }) {
     const sessions = await db.rows<z.output<typeof AuthSession>>(sql`
-      select id, account_id, created_at, expires_at from auth_session
+      select ${sessionColumns} from auth_session s
       where account_id = ${account.id}::uuid and expires_at > now()
       order by created_at desc, id desc limit ${sql.raw(sessionsMax)}`)
-    return { sessions }
+    const current = credential.type === 'session' ? credential.id : null
+    return { sessions: sessions.map((one) => ({ ...one, current: one.id === current })) }
   },
 })

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { SessionId } from '../accounts/formats.ts'
 import { mutation } from '../core/action.ts'
-import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 
 export const account_session_revoke = mutation({
   doc: 'End one session of the caller’s account. `revoked` is false for an expired or unknown session, or one of another account.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
+  before_enrolment: true,
   event: 'session_revoke',
   input: z.strictObject({ session_id: SessionId }),
   output: z.object({ ok: z.literal(true), revoked: z.boolean() }),
@@ -21,23 +21,5 @@ export const account_session_revoke = mutation({
         { target_account_id: account.id },
       )
     return { ok: true as const, revoked: ended > 0 }
-  },
-})
-
-/** Of any account; `revoked` is false for an unknown or expired session. */
-export const revokeSession = operation({
-  doc: 'End one session by its id.',
-  input: z.strictObject({ session_id: SessionId }),
-  event: 'session_revoke',
-  async handler({ session_id }, { db, audit, detail }) {
-    const ended = await db.first<{ account_id: string }>(sql`
-      delete from auth_session where id = ${session_id} and expires_at > now() returning account_id`)
-    if (ended) audit('session_revoke', { session_id, ...detail }, { target_account_id: ended.account_id })
-    return { revoked: ended !== undefined }
-  },
-  command: {
-    name: 'session revoke',
-    args: { session_id: 'SESSION' },
-    phrase: ({ revoked }) => (revoked ? 'The session ended.' : 'There is no such session.'),
   },
 })

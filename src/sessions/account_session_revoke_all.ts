@@ -6,6 +6,7 @@ import { sql } from '../db/db.ts'
 export const account_session_revoke_all = mutation({
   doc: 'End every session of the caller’s account, including the current one.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
+  before_enrolment: true,
   event: 'session_revoke_all',
   output: z.object({ ok: z.literal(true), count: z.int() }),
   errors: ['account_vanished'],

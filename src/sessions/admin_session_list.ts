@@ -5,7 +5,7 @@ import { account, operation } from '../core/operation.ts'
 import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
-import { AuthSession } from './sessions.ts'
+import { AuthSession, sessionColumns } from './sessions.ts'
 
 const AdminSession = AuthSession.extend({ username: z.string() })
 type AdminSession = z.output<typeof AdminSession>
@@ -50,7 +50,7 @@ async function readSessions(
   const order = { 's.created_at': 'timestamptz', 's.id': 'text' } as const
   const { beyond, inOrder, limited } = keyset(page, order, 'desc')
   const found = await db.rows<AdminSession>(sql`
-    select s.id, s.account_id, s.created_at, s.expires_at, account.username
+    select ${sessionColumns}, account.username
     from auth_session s join account on account.id = s.account_id
     where s.expires_at > now() and ${beyond}
       ${account_id === null ? sql.empty : sql`and s.account_id = ${account_id}::uuid`}

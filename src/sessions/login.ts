@@ -8,8 +8,9 @@ import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { crowdOf, identifierKey, keyAt } from '../limits/limiters.ts'
+import { signIn } from '../sign-in/sign-in.ts'
 import { seenToday } from './addresses.ts'
-import { auditEnded, endForeignSession, type StartedSession, startSession } from './sessions.ts'
+import { endForeignSession, type StartedSession } from './sessions.ts'
 
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
@@ -27,7 +28,7 @@ export const login = route({
   rate_limit: { ip: 'login_ip', account: 'login_account' },
   input: z.strictObject({ username: UsernameProvided, password: PasswordProvided }),
   output: z.object({ ok: z.literal(true) }),
-  errors: ['rate_limited', 'busy', 'invalid_credentials'],
+  errors: ['rate_limited', 'busy', 'invalid_credentials', 'second_factor_required'],
   async handler({ username, password }, context) {
     const { app, carriers, ip } = context
     const identifier = identifierOf(username)
@@ -40,8 +41,9 @@ export const login = route({
         account = found.account
         const bucket = bucketOf(identifier, found.seen_today === null ? null : ip)
         await hold.account(bucket)
-        floor = failureFloor(app.config)
-        const outcome = await signIn(context, account, { bucket, isToRemember: !found.seen_today }, password)
+        floor = failureFloor(app.config, found.import_floor_ms)
+        const from = { bucket, isToRemember: !found.seen_today }
+        const outcome = await verifyPassword(context, account, from, password)
         if (outcome === 'vanished') account = undefined
         if (typeof outcome === 'string') throw refusal('invalid_credentials')
         return outcome
@@ -49,8 +51,9 @@ export const login = route({
       await endForeignSession(app, session.account_id, carriers, ip)
       return { body: { ok: true as const }, cookie: session.cookie }
     } catch (error) {
-      // Wait outside the attempt, so that the failure is charged at once and not after the floor.
-      if (isRefused(error)) await fail(context, account, floor)
+      // Wait outside the attempt, so that the failure is charged at once; a refusal takes as long whatever its cause.
+      if (isRefused(error, 'invalid_credentials')) await fail(context, account)
+      if (isRefused(error, 'invalid_credentials', 'second_factor_required')) await floor
       throw error
     }
   },
@@ -63,11 +66,11 @@ export const login = route({
 const bucketOf = ({ key }: Identifier, knownAddress: string | null): string =>
   knownAddress === null ? identifierKey(key) : keyAt(identifierKey(key), knownAddress)
 
-const isRefused = (error: unknown): boolean =>
-  error instanceof ServiceError && error.data.reason === 'invalid_credentials'
+const isRefused = (error: unknown, ...reasons: string[]): boolean =>
+  error instanceof ServiceError && reasons.includes(error.data.reason)
 
 /** Verifies the password and opens the session. Verifies again if the stored hash has changed meanwhile. */
-async function signIn(
+async function verifyPassword(
   context: Context,
   account: Known | undefined,
   from: From,
@@ -109,10 +112,20 @@ async function openSession(
     const locked = await lockIfLive(db, id)
     if (!locked) return null
     if (locked.password_hash !== verified) return locked.password_hash
-    if (rehashed) await db.run(sql`update account set password_hash = ${rehashed} where id = ${id}::uuid`)
-    const session = await startSession(app, db, id, carriers, isToRemember ? ip : undefined)
-    audit('login', { session_id: session.session_id })
-    auditEnded(audit, session)
+    if (rehashed)
+      await db.run(
+        sql`update account set password_hash = ${rehashed}, hash_foreign = false where id = ${id}::uuid`,
+      )
+    const session = await signIn(
+      app,
+      { db, audit },
+      {
+        account_id: id,
+        proof: { methods: ['password'] },
+        presented: carriers,
+        ip: isToRemember ? ip : undefined,
+      },
+    )
     afterCommit(() => app.limiters.clear('login_account', [bucket]))
     return session
   })
@@ -127,23 +140,22 @@ const nobody = '00000000-0000-0000-0000-000000000000'
  * limiter refuses can still call as often as it likes and measure the time.
  */
 async function findAccount({ app, ip }: Context, { kind, key }: Identifier) {
-  const { id, password_hash, seen_today } = await app.db.readOnly.one<
-    Known & { seen_today: boolean | null }
+  const { id, password_hash, ...rest } = await app.db.readOnly.one<
+    Known & { seen_today: boolean | null; import_floor_ms: number | null }
   >(sql`
     select coalesce(account.id, ${nobody}::uuid) as id, coalesce(account.password_hash, ${nobodysHash}) as password_hash,
-      ${seenToday(sql`coalesce(account.id, ${nobody}::uuid)`, ip)} as seen_today
+      ${seenToday(sql`coalesce(account.id, ${nobody}::uuid)`, ip)} as seen_today,
+      (select import_floor_ms from app_settings where id = 1) as import_floor_ms
     from (select) as one left join account
       on ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null`)
-  return { account: id === nobody ? undefined : { id, password_hash }, seen_today }
+  return { account: id === nobody ? undefined : { id, password_hash }, ...rest }
 }
 
-/** Writes the audit row, then waits for the failure floor: a refusal takes the same time whatever its cause. */
-async function fail({ app, ip }: Context, account: Known | undefined, floor?: Promise<void>): Promise<void> {
+async function fail({ app, ip }: Context, account: Known | undefined): Promise<void> {
   await app.audit.failure({
     event_type: 'login',
     outcome: 'failure',
     ...callerSubject({ account: account ?? null }, ip),
     metadata: { reason: 'invalid_credentials' },
   })
-  await floor
 }

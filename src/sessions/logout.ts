@@ -9,6 +9,7 @@ export const logout = route({
   path: '/logout',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   alwaysClears: true,
+  before_enrolment: true,
   output: z.object({ ok: z.literal(true), username: z.string() }),
   async handler(_input, { app, account, credential, ip }) {
     const session_id = credential.id as string

@@ -15,7 +15,30 @@ export const AuthSession = z.object({
   account_id: Uuid,
   created_at: z.string(),
   expires_at: z.string(),
+  /** When its owner last proved who they are, and how. */
+  authenticated_at: z.string(),
+  methods: z.array(z.string()),
+  strong: z.boolean(),
 })
+
+/** The columns of a session `s`, as `AuthSession` has them. */
+export const sessionColumns = sql.raw(
+  Object.keys(AuthSession.shape)
+    .map((column) => `s.${column}`)
+    .join(', '),
+)
+
+/** What a person has proven by signing in, in order. `strong`: with a second factor, or a passkey that checks both. */
+export type Proof = { methods: readonly SignInMethod[]; strong?: boolean }
+export type SignInMethod =
+  | 'password'
+  | 'totp'
+  | 'recovery_code'
+  | 'passkey'
+  | 'oidc'
+  | 'bootstrap'
+  | 'signup'
+  | 'library'
 
 const lifetime = sql.raw(`interval '${sessionLifetimeSeconds} seconds'`)
 
@@ -24,20 +47,30 @@ export type StartedSession = {
   account_id: string
   /** The `Set-Cookie` value. Send it only after the commit. */
   cookie: string
+  expires_at: string
   /** The sessions that this one replaced or pushed out. */
-  ended: { session_id: string; cause: 'cap' | 'replaced' }[]
+  ended: { session_id: string; cause: 'cap' | 'replaced' | 'rotated' }[]
+}
+
+type Start = {
+  account_id: string
+  proof: Proof
+  /** What came with the request: the session in it ends if it belongs to the account. */
+  presented: Carriers
+  /** The address to remember as one that the account signs in from. */
+  ip?: string | undefined
+  /** Why the presented session ends. */
+  cause?: 'replaced' | 'rotated'
 }
 
 /**
  * Opens a session inside the caller's transaction, which holds the account lock. Ends the presented session if it
- * belongs to the same account, and the oldest sessions beyond the cap. Remembers the address `ip`, if given.
+ * belongs to the same account, and the oldest sessions beyond the cap.
  */
 export async function startSession(
   app: App,
   db: Queryable,
-  account_id: string,
-  presented: Carriers,
-  ip?: string,
+  { account_id, proof, presented, ip, cause = 'replaced' }: Start,
 ): Promise<StartedSession> {
   const token = randomToken()
   const session_id = sessionIdOf(token)
@@ -59,8 +92,9 @@ export async function startSession(
         offset ${cap === null ? null : cap - 1} limit ${cap === null ? 0 : null}
       ) returning id
     ), made as (
-      insert into auth_session (id, account_id, created_at, expires_at)
-      values (${session_id}, ${account_id}::uuid, now(), now() + ${lifetime})
+      insert into auth_session (id, account_id, created_at, expires_at, authenticated_at, methods, strong)
+      values (${session_id}, ${account_id}::uuid, now(), now() + ${lifetime}, now(),
+        ${[...proof.methods]}::text[], ${proof.strong ?? false})
       returning expires_at
     )${ip === undefined ? sql.empty : rememberAddress(account_id, ip)}
     select made.expires_at,
@@ -70,8 +104,9 @@ export async function startSession(
     session_id,
     account_id,
     cookie: app.sessionCookie.issue(token, expires_at),
+    expires_at,
     ended: [
-      ...replaced.map((id) => ({ session_id: id, cause: 'replaced' as const })),
+      ...replaced.map((id) => ({ session_id: id, cause })),
       ...evicted.map((id) => ({ session_id: id, cause: 'cap' as const })),
     ],
   }
@@ -96,7 +131,7 @@ export async function endForeignSession(
   app: App,
   account_id: string,
   presented: Carriers,
-  ip: string,
+  ip: string | null,
 ): Promise<void> {
   const old = presentedId(presented)
   if (old === null) return

@@ -27,9 +27,17 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-it('sessions.create signs an existing account in, again and again', async () => {
+it('messages holds what was delivered, until a reset', async () => {
+  await using mailed = await testService({ deliver: () => {} })
+  await mailed.service.operations.sendTestMessage({ to: 'ada@example.org' })
+  expect(mailed.messages).toMatchObject([{ purpose: 'test', to: 'ada@example.org' }])
+  await mailed.reset()
+  expect(mailed.messages).toEqual([])
+})
+
+it('signIn signs an existing account in, again and again', async () => {
   const { id } = await test.account()
-  const [one, two] = [await test.sessions.create(id), await test.sessions.create(id)]
+  const [one, two] = [await test.signIn(id), await test.signIn(id)]
   expect((await one.client.account_verify()).id).toBe(id)
   expect((await two.client.account_verify()).id).toBe(id)
   await test.client(one.cookie).account.logout()

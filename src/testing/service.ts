@@ -6,6 +6,7 @@ import { operate } from '../core/operate.ts'
 import { createService, type ServiceOptions } from '../create-service.ts'
 import { defaultSchema } from '../db/locate.ts'
 import { createNodeServer } from '../http/node.ts'
+import type { Deliver, Message } from '../registry/messages.ts'
 import { type Conferred, conferGrant, type GrantInput } from '../roles/grants.ts'
 import type { Service } from '../service.ts'
 import { startSession } from '../sessions/sessions.ts'
@@ -20,6 +21,7 @@ const testDefaults = {
   login_fail_floor_ms: 0,
   login_fail_jitter_ms: 0,
   cookie_keys: ['test-key-test-key-test-key-test-key-1'],
+  secret_keys: ['test-secret-test-secret-test-secret-1'],
 } as const
 
 /** `database_url` makes it another node on that database, such as `databaseUrl` of another test service. */
@@ -55,10 +57,17 @@ export type TestService<A = Actions> = {
     email?: string
     roles?: string[]
   }): Promise<TestAccount<A>>
+  /**
+   * Signs an existing account in, without its password, the limits of logins and rows in the audit log;
+   * `second_factor` makes the session strong.
+   */
+  signIn(account_id: string, options?: { second_factor?: boolean }): Promise<TestSession<A>>
   sessions: {
-    /** Signs an existing account in, without its password and without the limits of logins. */
+    /** `signIn`. */
     create(account_id: string): Promise<TestSession<A>>
   }
+  /** What the `deliver` of the options has taken, oldest first. */
+  messages: Message[]
   /** Adds an actor to an account. */
   actor(account_id: string, name: string): Promise<string>
   /** Grants any role, keeper included and whatever its grant paths, with the function behind `grantRole`. */
@@ -86,12 +95,20 @@ export type TestSession<A = Actions> = {
 export async function testService<A = Actions>(options: TestOptions = {}): Promise<TestService<A>> {
   const { databaseUrl, drop } = await databaseOf(options)
   const daemonToken = testDaemonToken()
+  const { deliver } = options
+  const messages: Message[] = []
+  const recording: Deliver = async (message, about) => {
+    await deliver?.(message, about)
+    messages.push(message)
+  }
   const service = await createService({
     log: errorLog,
     ...testDefaults,
+    link_url: `${options.public_url ?? 'http://localhost'}/admin/link`,
     daemon_token_state: daemonToken,
     check_outputs: true,
     ...options,
+    ...(deliver && { deliver: recording }),
     database_url: databaseUrl,
   })
   const { app } = service
@@ -124,18 +141,22 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
         operator,
       )
       for (const role of roles) await test.roleGrant({ actor_id: actor.id, role })
-      const { cookie, client } = await test.sessions.create(account.id)
+      const { cookie, client } = await test.signIn(account.id)
       return { id: account.id, actor_id: actor.id, username, password, cookie, client }
     },
-    sessions: {
-      create: async (account_id) => {
-        const { session_id, cookie: set } = await app.db.transaction((db) =>
-          startSession(app, db, account_id, { cookie: { state: 'none' } }),
-        )
-        const cookie = set.slice(0, set.indexOf(';'))
-        return { session_id, cookie, client: client(cookie) }
-      },
+    signIn: async (account_id, { second_factor = false } = {}) => {
+      const { session_id, cookie: set } = await app.db.transaction((db) =>
+        startSession(app, db, {
+          account_id,
+          proof: { methods: ['library'], strong: second_factor },
+          presented: { cookie: { state: 'none' } },
+        }),
+      )
+      const cookie = set.slice(0, set.indexOf(';'))
+      return { session_id, cookie, client: client(cookie) }
     },
+    sessions: { create: (account_id) => test.signIn(account_id) },
+    messages,
     actor: async (account_id, name) => (await service.operations.addActor({ account_id, name }, operator)).id,
     roleGrant: (grant) =>
       operate(app, 'role_grant_create', operator, ({ db, audit }) =>
@@ -145,7 +166,10 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
       operate(app, 'cell_grant_create', operator, ({ db, audit }) =>
         upsertCellGrant(db, audit, { cell_id, level, principal, granted_by: null }, { via }),
       ),
-    reset: () => resetService(app),
+    reset: async () => {
+      await resetService(app)
+      messages.length = 0
+    },
     close: () => {
       closed ??= close()
       return closed

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { Detail } from '../accounts/ending.ts'
-import { lockIfLive } from '../accounts/locks.ts'
+import { lockWithSession } from '../accounts/locks.ts'
+import { requireFresh } from '../auth/fresh.ts'
 import type { TokenScope } from '../auth/identity.ts'
 import { randomToken, sha256Hex } from '../auth/secrets.ts'
 import { ScopeInput, scopeLabel, storedScope } from '../auth/token-scope.ts'
@@ -39,16 +40,17 @@ export const account_token_create = mutation({
     scope: z.string(),
     expires_at: z.string().nullable(),
   }),
-  errors: ['unknown_method', 'account_vanished', 'authentication_required'],
+  errors: ['unknown_method', 'account_vanished', 'authentication_required', 'fresh_authentication_required'],
   refine: (input, { app, fail }) => refuseUnknownMethods(input, app, fail),
-  async handler(input, { app, account, credential, db, audit, fail }) {
-    if (!(await lockIfLive(db, account.id))) throw fail('account_vanished')
-    const isLive = await db.first(sql`
-      select 1 from auth_session
-      where id = ${credential.id} and account_id = ${account.id}::uuid and expires_at > now()`)
-    if (!isLive) throw fail('authentication_required')
+  async handler(input, { app, account, credential, db, audit }) {
+    await lockWithSession(db, account.id, credential.id)
+    if (app.config.step_up === 'all' && input.scope.kind === 'full')
+      await requireFresh(app, db.rows, { account, credential })
     const detail = { credential_type: credential.type }
-    return { ok: true as const, ...(await makeToken(app, { db, audit }, account.id, input, detail)) }
+    return {
+      ok: true as const,
+      ...(await makeToken(app, { db, audit }, account.id, input, { ...detail, strong: credential.strong })),
+    }
   },
 })
 
@@ -73,7 +75,7 @@ export async function makeToken(
   { db, audit }: Pick<Work, 'db' | 'audit'>,
   account_id: string,
   { name, scope, lifetime }: z.output<typeof TokenInput>,
-  { credential_type, via }: Detail,
+  { credential_type, via, strong = false }: Detail & { strong?: boolean },
 ) {
   const token = `secret_svc_token_${randomToken()}`
   const id = `tok_${randomBytes(9).toString('base64url')}`
@@ -85,6 +87,7 @@ export async function makeToken(
     token_hash: sha256Hex(token),
     scope: stored,
     days,
+    strong,
   })
   const byOperator = via !== undefined
   audit(
@@ -101,14 +104,21 @@ export async function makeToken(
   return { token, id, name, scope: scopeLabel(JSON.parse(stored)), expires_at }
 }
 
-type NewToken = { id: string; name: string; token_hash: string; scope: string; days: number | null }
+type NewToken = {
+  id: string
+  name: string
+  token_hash: string
+  scope: string
+  days: number | null
+  strong: boolean
+}
 
 /** Inserts the token and evicts the oldest beyond the cap, never the new one. Expired tokens do not count. */
 function insertToken(
   db: Queryable,
   account_id: string,
   cap: number | null,
-  { id, name, token_hash, scope, days }: NewToken,
+  { id, name, token_hash, scope, days, strong }: NewToken,
 ): Promise<{ expires_at: string | null; evicted: string[] }> {
   return db.one<{ expires_at: string | null; evicted: string[] }>(sql`
     with evicted as (
@@ -119,9 +129,9 @@ function insertToken(
         offset ${cap === null ? null : cap - 1} limit ${cap === null ? 0 : null}
       ) returning id
     ), made as (
-      insert into api_token (id, account_id, name, token_hash, scope, created_at, expires_at)
+      insert into api_token (id, account_id, name, token_hash, scope, created_at, expires_at, strong)
       values (${id}, ${account_id}::uuid, ${name}, ${token_hash}, ${scope}::jsonb, now(),
-        now() + make_interval(secs => ${days}::float8 * 86400))
+        now() + make_interval(secs => ${days}::float8 * 86400), ${strong})
       returning expires_at
     )
     select made.expires_at, array(select id from evicted order by id) as evicted from made`)

@@ -19,6 +19,8 @@ const typed: Record<string, string[]> = {
   account_token_create: ['session'],
   account_token_revoke: ['session'],
   account_purge: ['daemon_token'],
+  admin_account_username_set: ['session', 'daemon_token'],
+  admin_account_email_set: ['session', 'daemon_token'],
 }
 
 type Refused = { error?: { code: number; data: { reason: string } } }

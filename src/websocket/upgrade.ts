@@ -1,7 +1,7 @@
 import type { Caller, Carriers } from '../auth/caller.ts'
 import type { Credential } from '../auth/identity.ts'
 import type { App } from '../core/app.ts'
-import { resolveActor } from '../core/guards.ts'
+import { guardStrength, resolveActor } from '../core/guards.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { EdgeReply, EdgeRequest } from '../http/exchange.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
@@ -19,6 +19,7 @@ export async function admitUpgrade(app: App, request: EdgeRequest, info: Request
   const caller = await app.callers.read(info.carriers, query.has('acting'), info.ip)
   // Any token may open a socket: each message is held to its scope.
   if (!caller) throw refusal('authentication_required')
+  guardStrength(caller)
   const { account, credential } = caller
   info.trace.account_id = account.id
   const { ip, request_id } = info

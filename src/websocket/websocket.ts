@@ -33,7 +33,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
   }
   const server = new WebSocketServer(options)
   /** The edge's headers for a 101, until ws writes it. */
-  const extra = new WeakMap<IncomingMessage, Record<string, string>>()
+  const extra = new WeakMap<IncomingMessage, EdgeReply['headers']>()
   server.on('headers', (lines, request) => {
     for (const [name, value] of Object.entries(extra.get(request) ?? {})) lines.push(`${name}: ${value}`)
   })
@@ -158,7 +158,7 @@ function respond(socket: Duplex, method: string, { status, headers, body }: Edge
   const lines = Object.entries({ ...headers, 'content-length': String(Buffer.byteLength(text)) })
   const head = lines
     .filter(([name]) => name !== 'connection')
-    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .flatMap(([name, value]) => [value].flat().map((one) => `${name}: ${one}\r\n`))
     .join('')
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}connection: close\r\n\r\n${method === 'HEAD' ? '' : text}`,

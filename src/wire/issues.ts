@@ -16,6 +16,7 @@ const messages = {
   invalid_union: 'Fits none of the accepted shapes.',
   invalid_cursor: 'Not a cursor of this list; start again without one.',
   custom: 'Refused by a rule of this field.',
+  password_common: 'A password that many people use, or a name of the account or site; choose another.',
   unknown_scope_kind: 'Unknown kind of scope.',
   invite_identifier_required: 'Give an email, a username or both.',
 } as const

@@ -9,6 +9,10 @@ import { worded } from './rules.ts'
 /** Accepts any version and variant; upper case becomes lower case. */
 export const Uuid = z.guid().toLowerCase()
 
+/** The language of a message, such as `en` or `de-AT`. */
+export const localeForm = /^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$/
+export const Locale = z.string().regex(worded(localeForm, 'A locale like en or de-AT is required.'))
+
 /** RFC 3339 date-time with `Z` or a numeric offset; becomes the 24-character UTC form, truncated to milliseconds. */
 export const Timestamp = z
   .string()

@@ -2,6 +2,8 @@ import { sql } from '../../src/db/db.ts'
 import { type TestAccount, type TestService, testService } from '../../src/testing/index.ts'
 import { send, sessionIn } from './account-routes.ts'
 import type { bootstrapTest } from './bootstrap.ts'
+import { signIn, type TestProvider, testProvider } from './oidc.ts'
+import { codeOf, firstStep, guarded, secondStep, wrongCode } from './totp.ts'
 
 /** Part of every name, address, message and secret that a caller of `doEverything` types. */
 export const mark = 'zq7x'
@@ -29,7 +31,9 @@ export async function doEverything({ open }: ReturnType<typeof bootstrapTest>): 
   const first = await open()
   await first.bootstrap({ token: `${mark} token`, username: `${mark}_eve`, password })
   await first.bootstrap({ token: first.token, username: `${mark}_keeper`, password })
+  const provider = await testProvider()
   const test = await testService({
+    oidc: [provider.entry()],
     database_url: first.test.databaseUrl,
     app_settings: true,
     roles: [
@@ -45,11 +49,21 @@ export async function doEverything({ open }: ReturnType<typeof bootstrapTest>): 
   const ada = await account('ada')
   const bob = await account('bob')
   await accountsAndTokens(test, admin, ada, await account('dora'))
+  await linkAndUnlink(test, provider, ada)
   await invitesAndSettings(test, admin)
   await rolesAndOffers(test, admin, ada, bob)
   await cells(ada, bob)
   await endings(test, admin, await account('carl'))
   return test
+}
+
+async function linkAndUnlink(test: TestService, provider: TestProvider, { client, cookie }: TestAccount) {
+  const person = { sub: `${mark} subject`, email: `person@${mark}.example`, name: mark }
+  await refused(signIn(test, provider, person))
+  await signIn(test, provider, person, { intent: 'link', cookie })
+  const { id: link_id } = await test.service.app.db.one<{ id: string }>(sql`select id from account_link`)
+  await client.account_link_remove({ link_id })
+  await provider.close()
 }
 
 async function accountsAndTokens(
@@ -64,7 +78,10 @@ async function accountsAndTokens(
   await refused(login(password))
   await refused(login(ada.username, `${mark} wrong`))
   const { cookie } = await login(ada.username)
-  await send(test, 'POST /logout', { cookie })
+  await refused(send(test, 'POST /reauthenticate', { cookie, body: { password: `${mark} wrong` } }))
+  const fresh = await send(test, 'POST /reauthenticate', { cookie, body: { password } })
+  await send(test, 'POST /logout', { cookie: fresh.cookie })
+  await secondFactors(test, admin)
   await login(ada.username)
   // One more than an account may have.
   for (let n = 0; n < 6; n++) await login(capped.username)
@@ -86,10 +103,23 @@ async function accountsAndTokens(
   const change = (current_password: string) =>
     send(test, 'POST /password', { body: { current_password, new_password: password }, cookie: ada.cookie })
   await refused(change(`${mark} wrong`))
+  const rename = (account_id: string) =>
+    admin.client.try.admin_account_username_set({ account_id, username: `${mark}_renamed` })
+  await refused(rename(admin.id))
+  await rename(ada.id)
   await operations.setEmail({ account_id: ada.id, email: `new@${mark}.example` }, operator)
   const { id: actor_id } = await operations.addActor({ account_id: ada.id, name: `${mark} second` }, operator)
   await operations.renameActor({ actor_id, name: `${mark} renamed` }, operator)
   await operations.removeActor({ actor_id }, operator)
+}
+
+async function secondFactors(test: TestService, admin: TestAccount): Promise<void> {
+  const eve = await guarded(test, { username: `${mark}_eva`, password, email: `eva@${mark}.example` })
+  const { cookie } = await firstStep(test, eve)
+  await refused(secondStep(test, cookie, { totp: wrongCode(eve.secret) }))
+  await secondStep(test, cookie, { totp: codeOf(eve.secret) })
+  await eve.client.account_totp_remove()
+  await refused(admin.client.try.admin_account_factors_clear({ account_id: admin.id }))
 }
 
 async function invitesAndSettings(test: TestService, { client }: TestAccount): Promise<void> {

@@ -1,17 +1,31 @@
 import { sql } from '../../src/db/db.ts'
 import { type TestService, testService } from '../../src/testing/index.ts'
+import { emailRaces } from './email-races.ts'
 import { endingRaces } from './ending-races.ts'
 import { joiningRaces } from './joining-races.ts'
+import { linkRaces } from './link-races.ts'
+import { mailIsDown } from './mailed.ts'
+import { nameRaces } from './name-races.ts'
 import { operatorRaces } from './operator-races.ts'
 import type { Outcome, Race } from './race-tools.ts'
 
 /** Every named race of accounts, credentials, grants, signup and login. */
-export const races: Record<string, Race> = { ...endingRaces, ...joiningRaces, ...operatorRaces }
+export const races: Record<string, Race> = {
+  ...endingRaces,
+  ...joiningRaces,
+  ...nameRaces,
+  ...emailRaces,
+  ...linkRaces,
+  ...operatorRaces,
+}
 
 /** A service without limits, so that only the races themselves cause refusals. */
 export const raceWorld = (): Promise<TestService> =>
   testService({
+    ...mailIsDown,
+    invite_claim: 'match',
     max_actors: 4,
+    username_change: 'self',
     ...Object.fromEntries(
       [
         'login_ip',
@@ -20,6 +34,13 @@ export const raceWorld = (): Promise<TestService> =>
         'signup_username',
         'signup_open_ip',
         'account',
+        'rename',
+        'mail',
+        'ticket_ip',
+        'recover_ip',
+        'recover_identifier',
+        'mail_address',
+        'mail_notice',
         'admin_write',
         'cell_create',
         'cell_write',

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findBinaries } from '../../src/embedded/binaries.ts'
 import { disconnect, startPostgres, stopPostgres } from '../../src/embedded/postgres-process.ts'
@@ -7,8 +8,8 @@ import { serverProcesses } from '../embedded.ts'
 import { inMemory } from '../memory.ts'
 
 /** A PostgreSQL that the test may stop, restart and freeze. */
-export async function stoppableCluster() {
-  const cluster = await startCluster({ within: inMemory() })
+export async function stoppableCluster(initial: Record<string, string> = {}) {
+  const cluster = await startCluster({ within: inMemory(), settings: initial })
   const dir = cluster.connection.host as string
   const signal = async (name: NodeJS.Signals) => {
     for (const pid of await serverProcesses(dir)) process.kill(pid, name)
@@ -33,6 +34,8 @@ export async function stoppableCluster() {
       }
       await disconnect(await startPostgres(server))
     },
+    /** It starts as a standby next time, until somebody promotes it. Needs `wal_level` `replica` from the beginning. */
+    demote: () => writeFile(join(dir, 'db', 'standby.signal'), ''),
     /** From now on it accepts connections and bytes, but answers nothing. */
     freeze: () => signal('SIGSTOP'),
     thaw: () => signal('SIGCONT'),

@@ -108,6 +108,8 @@ export async function cellAgrees(view: View, cell: ModelCell): Promise<void> {
   ])
   const [bundle, update, audit, grants, ...edges] = got
   assert.deepEqual(bundle && shown(bundle), view_ ? expected(view, cell) : null, `cell_get ${id}`)
+  const answered = { view: bundle !== null, edit: update === 'ok', manage: grants !== null }
+  await explainedAlike(view, cell, answered)
   if (who === null) {
     for (const one of [update, audit]) assert.equal(one, 'authentication_required')
     for (const one of [grants, ...edges]) assert.equal(one, null)
@@ -119,6 +121,47 @@ export async function cellAgrees(view: View, cell: ModelCell): Promise<void> {
   assert.deepEqual(grants && ids(grants.grants), manage ? ids(cell.grants) : null, `cell_grant_list ${id}`)
   for (const [index, { name, should }] of edgesOf(view, cell).entries())
     assert.deepEqual(edges[index], view_ ? should : null, `${name} ${id}`)
+}
+
+type Explained = {
+  verdict: Record<'view' | 'edit' | 'manage', boolean>
+  reasons: { tier: string; cell_grant_id: string | null }[]
+}
+
+/** `cell_access_explain` must say what the other methods have just answered, to the caller and to who manages the cell. */
+async function explainedAlike(
+  { stage, model, who }: View,
+  cell: ModelCell,
+  answered: Explained['verdict'],
+): Promise<void> {
+  const explain = (by: Who): Promise<Explained | null> =>
+    stage
+      .call<Explained>(by, 'cell_access_explain', {
+        cell_id: cell.id,
+        actor_id: who === null ? null : stage.actorIds[who],
+      })
+      .catch(refused)
+  const manager = stage.actorIds.findIndex((_, actor) => mayManage(model, actor, cell))
+  const own = await explain(who)
+  const told = manager < 0 ? null : await explain(manager)
+  assert.equal(own !== null, who !== null && answered.view, `cell_access_explain ${cell.id}`)
+  for (const one of [own, told]) {
+    if (one === null) continue
+    assert.deepEqual(one.verdict, answered, `the verdict on ${cell.id}`)
+    const tiers = ['view', 'edit', 'manage'].filter((_, rank, all) =>
+      one.reasons.some(({ tier }) => all.indexOf(tier) >= rank),
+    )
+    assert.deepEqual(
+      tiers,
+      Object.keys(answered).filter((tier) => answered[tier as 'view']),
+      'its reasons',
+    )
+    assert.deepEqual(
+      one.reasons.flatMap(({ cell_grant_id }) => cell_grant_id ?? []).sort(),
+      ids(admitting(model, who, cell)),
+      'the grants among its reasons',
+    )
+  }
 }
 
 /** Null for an expected refusal. Its reason is compared elsewhere. */

@@ -76,6 +76,7 @@ export async function openStage(): Promise<Stage> {
     limit_cell_write: 'off',
     limit_cell_clone: 'off',
     limit_cell_read: 'off',
+    limit_lookup: 'off',
   })
   const actors: { id: string; cookie: string }[] = []
   for (const count of actorsOfAccounts) {

@@ -8,8 +8,8 @@ export const cloneLimits = { cells: 1000, depth: 32, edges: 10_000, bytes: 16_77
 export const tooLarge = (limit: keyof typeof cloneLimits, max: number = cloneLimits[limit]) =>
   refusal('cell_clone_too_large', { limit, max })
 
-/** What a clone copies: the ids of the cells, root first, and the totals. */
-export type Walked = { ids: string[]; edges: number; bytes: number }
+/** What a clone copies: the ids of the cells, root first, the totals, and how many levels there are below the root. */
+export type Walked = { ids: string[]; edges: number; bytes: number; depth: number }
 
 /**
  * Walks from the root over visible edges, level by level, with one statement per level; without `deep`, only over
@@ -17,14 +17,14 @@ export type Walked = { ids: string[]; edges: number; bytes: number }
  * `edgesOfCellMax`.
  */
 export async function cellsToClone(
-  db: Queryable,
+  db: Pick<Queryable, 'rows'>,
   actor_id: string,
   root: { id: string; bytes: number },
   { deep, edgesOfCellMax }: { deep: boolean; edgesOfCellMax: number | null },
 ): Promise<Walked> {
   const known = new Set([root.id])
-  let [frontier, edges, bytes] = [[root.id], 0, root.bytes]
-  for (let depth = 1; frontier.length > 0; depth++) {
+  let [frontier, edges, bytes, depth] = [[root.id], 0, root.bytes, 0]
+  while (frontier.length > 0) {
     const level = await db.rows<Reached>(edgesOf(actor_id, frontier, cloneLimits.edges - edges))
     edges += level.reduce((sum, cell) => sum + cell.edges, 0)
     if (edges > cloneLimits.edges) throw tooLarge('edges')
@@ -32,14 +32,14 @@ export async function cellsToClone(
       throw tooLarge('edges', edgesOfCellMax)
     if (!deep) break
     const found = level.filter(({ id }) => !known.has(id))
-    if (found.length > 0 && depth > cloneLimits.depth) throw tooLarge('depth')
+    if (found.length > 0 && ++depth > cloneLimits.depth) throw tooLarge('depth')
     frontier = found.map(({ id }) => id)
     for (const id of frontier) known.add(id)
     if (known.size > cloneLimits.cells) throw tooLarge('cells')
     bytes += found.reduce((sum, { data_bytes }) => sum + data_bytes, 0)
     if (bytes > cloneLimits.bytes) throw tooLarge('bytes')
   }
-  return { ids: [...known], edges, bytes }
+  return { ids: [...known], edges, bytes, depth }
 }
 
 /** A visible cell, the number of edges that lead to it, and the highest count of fields, or items, of one source. */

@@ -1,4 +1,5 @@
 import { activeGrant } from '../../auth/active-grant.ts'
+import { secondFactorActive } from '../../auth/ways-in.ts'
 import { type Database, openDatabase, sql } from '../../db/db.ts'
 import { migrate, migrationNames } from '../../db/migrate.ts'
 import { createReadiness } from '../../db/ready.ts'
@@ -7,6 +8,8 @@ import { readPrivateFile } from '../../files/private-file.ts'
 import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
 import type { Finding } from './files.ts'
+import { linkFindings } from './links.ts'
+import { orphanedPasskeys } from './passkeys.ts'
 
 /** Findings about the schema; if it is sound, about roles, the audit log and e-mails. */
 export async function databaseFindings(opened: Opened): Promise<Finding[]> {
@@ -24,8 +27,12 @@ export async function databaseFindings(opened: Opened): Promise<Finding[]> {
     if (drift.length > 0) return drift
     return [
       ...(await authorityFindings(db, opened)),
+      ...(await weakFindings(db, opened)),
       ...(await auditFindings(db)),
       ...(await emailFindings(db)),
+      ...(await linkFindings(db, opened)),
+      ...(await importFindings(db)),
+      ...(await orphanedPasskeys(db, opened)),
     ]
   } finally {
     await db.close()
@@ -135,19 +142,59 @@ async function authorityFindings(db: Database, { config }: Opened): Promise<Find
   return findings
 }
 
-const emailsShown = 20
+const namesShown = 20
+
+const namesOf = (rows: readonly { username: string }[]): string =>
+  [
+    ...rows.slice(0, namesShown).map(({ username }) => username),
+    ...(rows.length > namesShown ? ['others'] : []),
+  ].join(', ')
+
+/** Whose role requires a second factor that is not there yet; the first one is taken on trust. */
+async function weakFindings(db: Database, { config }: Opened): Promise<Finding[]> {
+  const { require_second_factor: roles } = config
+  const rows = await db.rows<{ username: string }>(sql`
+    select distinct account.username from role_grant g
+      join actor on actor.id = g.actor_id join account on account.id = actor.account_id
+    where g.role = any(${[...roles]}::text[]) and g.scope_id is null and ${activeGrant}
+      and actor.deleted_at is null and account.deleted_at is null
+      and not ${secondFactorActive(sql`account.id`)}
+    order by account.username limit ${sql.raw(namesShown + 1)}`)
+  if (rows.length === 0) return []
+  return [
+    {
+      finding: 'second_factor_missing',
+      what: `The roles of ${namesOf(rows)} require a second factor (require_second_factor), and they have none.`,
+      remedy: 'Until they sign in and add one, whoever has the password may: ask them to do it soon.',
+    },
+  ]
+}
 
 /** A key with a leading space marks an e-mail that differs from another account's only in case. */
 async function emailFindings(db: Database): Promise<Finding[]> {
   const rows = await db.rows<{ username: string }>(sql`
-    select username from account where email_key < '!' order by email_key limit ${sql.raw(emailsShown + 1)}`)
+    select username from account where email_key < '!' order by email_key limit ${sql.raw(namesShown + 1)}`)
   if (rows.length === 0) return []
-  const shown = rows.slice(0, emailsShown).map(({ username }) => username)
   return [
     {
       finding: 'email_in_use',
-      what: `The e-mail of ${shown.join(', ')}${rows.length > emailsShown ? ' and others' : ''} is another account's except for upper and lower case; the accounts named can sign in by username only.`,
+      what: `The e-mail of ${namesOf(rows)} is another account's except for upper and lower case; the accounts named can sign in by username only.`,
       remedy: 'Set another e-mail for each, or none: `cellkeep account set-email`.',
+    },
+  ]
+}
+
+async function importFindings(db: Database): Promise<Finding[]> {
+  const { left, floor } = await db.one<{ left: number; floor: number | null }>(sql`
+    select (select count(*) from account where hash_foreign) as left,
+      (select import_floor_ms from app_settings where id = 1) as floor`)
+  if (left === 0) return []
+  return [
+    {
+      finding: 'foreign_hashes',
+      what: `${left} imported accounts still have the password hash of the system they came from, so every failed login takes at least ${floor} ms.`,
+      remedy:
+        'Each goes at its first login. For people who do not come back, run `cellkeep account set-password` or delete the account.',
     },
   ]
 }

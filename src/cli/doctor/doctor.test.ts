@@ -102,6 +102,17 @@ describe('who may do what', () => {
     expect(await found()).toEqual([])
   })
 
+  it('links to a provider that is not configured', async () => {
+    const issuer = 'https://id.example'
+    await db(sql`insert into account_link (account_id, provider, issuer, subject)
+      values (${ada.id}::uuid, 'corp', ${issuer}, 'x')`)
+    expect(await found()).toEqual(['orphaned_links'])
+    const config = { oidc: [{ id: 'corp', issuer, client_id: 'x' }] }
+    await writeFile(join(cwd, 'cellkeep.config.json'), JSON.stringify(config))
+    expect(await found()).toEqual([])
+    await db(sql`delete from account_link`)
+  })
+
   it('a token file that is left over', async () => {
     await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
     expect(await found()).toEqual(['bootstrap_token_left'])
@@ -128,6 +139,19 @@ describe('who may do what', () => {
     expect((await at()).stdout).toMatch(/^no_keeper\n.*\n.*account create --username NAME --keeper/)
     await fresh.close()
   })
+})
+
+it('passkeys that are off though there is a public URL, and those of another domain', async () => {
+  const CELLKEEP_PUBLIC_URL = 'http://localhost:4040'
+  expect(await found({ CELLKEEP_PUBLIC_URL })).toEqual([])
+  expect(await found({ CELLKEEP_PUBLIC_URL: 'https://192.0.2.1' })).toEqual(['passkeys_off'])
+  expect(await found({ CELLKEEP_PUBLIC_URL: 'https://192.0.2.1', CELLKEEP_PASSKEYS: 'false' })).toEqual([])
+  await db(sql`
+    insert into account_passkey (id, account_id, public_key, counter, device, backed_up, first_factor, second_factor, rp_id, name)
+    values ('key', ${ada.id}::uuid, '', 0, 'single', false, true, false, 'localhost', 'Passkey')`)
+  expect(await found({ CELLKEEP_PUBLIC_URL })).toEqual([])
+  expect(await found({ CELLKEEP_PUBLIC_URL: 'https://app.example' })).toEqual(['orphaned_passkeys'])
+  await db(sql`delete from account_passkey`)
 })
 
 describe('the audit log', () => {

@@ -6,6 +6,7 @@ import { command } from '../command.ts'
 import { withDatabase } from '../with-service.ts'
 import { databaseFindings } from './database.ts'
 import { type Finding, fileFindings } from './files.ts'
+import { passkeysOff } from './passkeys.ts'
 
 export const doctor = command({
   name: 'doctor',
@@ -21,7 +22,7 @@ export const doctor = command({
       }
     }
     const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
-    report(configFindings(loaded))
+    report([...configFindings(loaded), ...passkeysOff(loaded)])
     let isOpen = false
     try {
       await withDatabase(io, async (opened) => {

@@ -2,7 +2,7 @@ import { chmod, chown, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { keptCookieKeys } from './cookie-keys-file.ts'
+import { keptKeys } from './kept-keys.ts'
 import { randomToken } from './secrets.ts'
 
 let dir: string
@@ -12,6 +12,7 @@ beforeEach(async () => {
 afterEach(() => rm(dir, { recursive: true }))
 
 const path = () => join(dir, 'cookie_keys')
+const kept = (dataDir = dir) => keptKeys(dataDir, 'cookie_keys')
 const refused = { reason: 'configuration', exitCode: 78 }
 
 async function keep(content: string, mode = 0o600): Promise<void> {
@@ -20,23 +21,23 @@ async function keep(content: string, mode = 0o600): Promise<void> {
 }
 
 it('the first start makes one random key, later ones read it', async () => {
-  const [key, ...more] = await keptCookieKeys(dir)
+  const [key, ...more] = await kept()
   expect(key).toMatch(/^[A-Za-z0-9_-]{43}$/)
   expect(more).toEqual([])
   expect((await stat(path())).mode & 0o7777).toBe(0o600)
   expect(await readFile(path(), 'utf8')).toBe(`${key}\n`)
-  expect(await keptCookieKeys(dir)).toEqual([key])
+  expect(await kept()).toEqual([key])
 })
 
 it('several first starts agree on one key', async () => {
-  const rings = await Promise.all(Array.from({ length: 10 }, () => keptCookieKeys(dir)))
+  const rings = await Promise.all(Array.from({ length: 10 }, () => kept()))
   expect(new Set(rings.flat()).size).toBe(1)
 })
 
 it('the file takes the same list as the variable', async () => {
   const [a, b] = [randomToken(), randomToken()]
   await keep(` ${a} ,,${b},\n`, 0o400)
-  expect(await keptCookieKeys(dir)).toEqual([a, b])
+  expect(await kept()).toEqual([a, b])
 })
 
 const key = 'k'.repeat(43)
@@ -49,7 +50,7 @@ it.each([
   ['more than 4 KiB', 'k'.repeat(5000), 0o600],
 ])('a file with %s ends the start and stays as it is', async (_, content, mode) => {
   await keep(content, mode)
-  const error: Error = await keptCookieKeys(dir).then(
+  const error: Error = await kept().then(
     () => expect.unreachable(),
     (failure) => failure,
   )
@@ -63,14 +64,14 @@ it.each([
 it('a symbolic link ends the start, even a dangling one', async () => {
   const target = join(dir, 'elsewhere')
   await symlink(target, path())
-  await expect(keptCookieKeys(dir)).rejects.toMatchObject(refused)
+  await expect(kept()).rejects.toMatchObject(refused)
   await expect(stat(target)).rejects.toThrow(/ENOENT/)
 })
 
 it.skipIf(process.getuid?.() !== 0)('a file that another user planted ends the start', async () => {
   await keep(key)
   await chown(path(), 65_534, 65_534)
-  await expect(keptCookieKeys(dir)).rejects.toMatchObject({
+  await expect(kept()).rejects.toMatchObject({
     ...refused,
     message: expect.stringMatching(/belongs to the user with uid 65534.*chown 0/),
   })
@@ -78,11 +79,17 @@ it.skipIf(process.getuid?.() !== 0)('a file that another user planted ends the s
 
 it('a data dir that others may write gets no key', async () => {
   await chmod(dir, 0o777)
-  await expect(keptCookieKeys(dir)).rejects.toMatchObject({ exitCode: 78, reason: 'unsafe_directory' })
+  await expect(kept()).rejects.toMatchObject({ exitCode: 78, reason: 'unsafe_directory' })
   expect(await readdir(dir)).toEqual([])
+})
+
+it('the secret keys are a ring of their own', async () => {
+  const [own] = await keptKeys(dir, 'secret_keys')
+  expect(await kept()).not.toContain(own)
+  expect((await readdir(dir)).sort()).toEqual(['cookie_keys', 'secret_keys'])
 })
 
 it('a data dir that cannot be made ends the start', async () => {
   await keep(key)
-  await expect(keptCookieKeys(join(path(), 'data'))).rejects.toMatchObject(refused)
+  await expect(kept(join(path(), 'data'))).rejects.toMatchObject(refused)
 })

@@ -1,0 +1,114 @@
+import type { ComponentChildren } from 'preact'
+import { audit, sentences } from '../copy/audit.ts'
+import { to } from '../lib/router.ts'
+import { shortTime } from '../lib/time.ts'
+import { DataTable } from '../ui/data-table.tsx'
+import { Icon } from '../ui/icon.tsx'
+import { shortId } from '../ui/id.tsx'
+import { RowLink } from '../ui/link.tsx'
+import { Text } from '../ui/text.tsx'
+import { ActorName } from './actor-name.tsx'
+import type { Output } from './client.ts'
+
+type Listed = Output<'audit_log_list'>['events'][number]
+/** As the list and the stream have it. */
+export type Event = Pick<
+  Listed,
+  | 'id'
+  | 'seq'
+  | 'event_type'
+  | 'outcome'
+  | 'actor_id'
+  | 'account_id'
+  | 'target_actor_id'
+  | 'target_account_id'
+  | 'ip'
+  | 'created_at'
+  | 'metadata'
+> &
+  Partial<Listed>
+
+/** Rows of the audit log, a sentence each; the row opens the record. */
+export const EventRows = ({
+  rows,
+  hasMore = false,
+  more,
+}: {
+  rows: readonly Event[]
+  hasMore?: boolean
+  more?: () => void
+}) => (
+  <DataTable
+    label={audit.title}
+    rows={rows}
+    keyOf={({ id }) => id}
+    hasMore={hasMore}
+    {...(more && { more })}
+    columns={[
+      {
+        head: audit.when,
+        width: '148px',
+        cell: (row) => (
+          <RowLink href={to(`/audit/${row.seq}`)}>
+            <time dateTime={row.created_at}>{shortTime(row.created_at)}</time>
+          </RowLink>
+        ),
+      },
+      { head: audit.what, cell: (row) => <Sentence of={row} /> },
+      { head: audit.address, width: '132px', cell: ({ ip }) => ip },
+    ]}
+  />
+)
+
+/** What happened, with names; a consumer's own event has only its type. */
+export function Sentence({ of: row }: { of: Event }) {
+  const pattern = Object.hasOwn(sentences, row.event_type)
+    ? sentences[row.event_type as keyof typeof sentences]
+    : `{who} ${row.event_type}`
+  const parts = pattern.split(/[{}]/).map((part, index) => (index % 2 ? filled(part, row) : part))
+  if (row.outcome === 'success') return <span>{parts}</span>
+  const reason = row.metadata?.reason
+  return (
+    <span class="event-refused">
+      <Icon name="triangle-alert" /> {parts} <strong>{audit.refused}</strong>
+      {typeof reason === 'string' && <span class="soft">{` (${reason})`}</span>}
+    </span>
+  )
+}
+
+type Metadata = { role?: string; scope_kind?: string; scope_id?: string | null; via?: string }
+
+function filled(name: string, row: Event): ComponentChildren {
+  const metadata = (row.metadata ?? {}) as Metadata & Record<string, unknown>
+  if (name === 'who') return whoOf(row.actor_id, row.account_id, row.username, metadata.via)
+  if (name === 'target')
+    return row.target_actor_id || row.target_account_id
+      ? whoOf(row.target_actor_id, row.target_account_id, row.target_username)
+      : whoOf(row.actor_id, row.account_id, row.username)
+  if (name === 'role') return <strong>{metadata.role}</strong>
+  if (name === 'where')
+    return metadata.scope_id ? `(${metadata.scope_kind} ${shortId(metadata.scope_id)})` : ''
+  const cell = metadata.cell_id ?? metadata.source_id ?? metadata.parent_id
+  return typeof cell === 'string' ? (
+    <a class="over" href={to(`/cells/${cell}`)}>{`${audit.a_cell} ${shortId(cell)}`}</a>
+  ) : (
+    audit.a_cell
+  )
+}
+
+function whoOf(
+  actor_id: string | null,
+  account_id: string | null,
+  username?: string | null,
+  via?: string,
+): ComponentChildren {
+  if (username) return <Text>{username}</Text>
+  if (actor_id) return <ActorName id={actor_id} />
+  if (account_id)
+    return (
+      <a class="over" href={to(`/people/${account_id}`)}>
+        {shortId(account_id)}
+      </a>
+    )
+  return via ? audit.operator : <span class="soft">{audit.somebody}</span>
+}

@@ -1,0 +1,151 @@
+import { useSignal } from '@preact/signals'
+import {
+  InfiniteQueryObserver,
+  QueryCache,
+  QueryClient,
+  QueryObserver,
+  type QueryObserverResult,
+} from '@tanstack/query-core'
+import { useEffect, useState } from 'preact/hooks'
+import { CellkeepError } from '../../src/client/client.ts'
+import { call, type Input, type Name, type Output, type Refusal } from './client.ts'
+import { acting, sessionEnded } from './session.ts'
+
+/** Worth another try: nothing was answered, or the server says that it may work later. */
+const passing = [
+  'transport_failed',
+  'busy',
+  'service_unavailable',
+  'timeout',
+  'shutting_down',
+  'db_unreachable',
+]
+const ended = ['authentication_required', 'account_vanished']
+
+export const noticeEnd = (error: unknown): void => {
+  if (error instanceof CellkeepError && ended.includes(error.reason)) sessionEnded()
+}
+
+export const queries = new QueryClient({
+  queryCache: new QueryCache({ onError: noticeEnd }),
+  defaultOptions: {
+    queries: {
+      staleTime: 30_000,
+      gcTime: 300_000,
+      retry: (count, error) => count < 3 && passing.includes((error as Refusal).reason),
+      retryDelay: (count) => (0.5 + Math.random() / 2) * 1000 * 2 ** count,
+      networkMode: 'always',
+    },
+  },
+})
+
+/** What a list or a record is drawn from: the data, even if old, and what went wrong lately. */
+export type Loaded<T> = {
+  data: T | undefined
+  error: Refusal | null
+  isLoading: boolean
+  isFetching: boolean
+  retry(): void
+}
+
+type Options = { enabled?: boolean; poll?: number }
+
+/** Reads by a method, and again when something spoils it. The page is drawn anew when the answer changes. */
+export const useCall = <M extends Name>(
+  method: M,
+  input: Input<M>,
+  options: Options = {},
+): Loaded<Output<M>> =>
+  useRead([acting.value, method, input], ({ signal }) => call(method, input, acting.peek(), signal), options)
+
+/** The same for what is no method, such as a route. */
+export function useRead<T>(
+  queryKey: readonly unknown[],
+  queryFn: (context: { signal: AbortSignal }) => Promise<T>,
+  { enabled = true, poll }: Options = {},
+): Loaded<T> {
+  const options = {
+    queryKey,
+    queryFn,
+    enabled,
+    ...(poll && { refetchInterval: poll }),
+  }
+  return loaded(useObserver<QueryObserverResult<T, Refusal>>(QueryObserver as never, options))
+}
+
+const loaded = <T>({
+  data,
+  error,
+  isLoading,
+  isFetching,
+  refetch,
+}: QueryObserverResult<T, Refusal>): Loaded<T> => ({
+  data,
+  error,
+  isLoading,
+  isFetching,
+  retry: () => void refetch(),
+})
+
+/** Methods whose pages have a cursor. */
+export type Paged = {
+  [M in Name]: Output<M> extends { next_cursor: string | null } ? M : never
+}[Name]
+export type Pages<T> = Loaded<T[]> & { hasMore: boolean; more(): void }
+
+/** All pages so far of a list, 200 rows at a time; `rows` picks them out of an answer. */
+export function usePages<M extends Paged, T>(
+  method: M,
+  input: Omit<Input<M>, 'cursor' | 'limit'>,
+  rows: (page: Output<M>) => readonly T[],
+  { enabled = true, limit = 200 }: { enabled?: boolean; limit?: number } = {},
+): Pages<T> {
+  type Page = Output<M> & { next_cursor: string | null }
+  const options = {
+    queryKey: [acting.value, method, input, 'pages'],
+    queryFn: ({ pageParam, signal }: { pageParam: unknown; signal: AbortSignal }) =>
+      call(method, { ...input, limit, cursor: pageParam } as never, acting.peek(), signal),
+    initialPageParam: null,
+    getNextPageParam: (last: Page) => last.next_cursor,
+    enabled,
+  }
+  const result = useObserver<
+    QueryObserverResult<{ pages: Page[] }, Refusal> & {
+      hasNextPage: boolean
+      isFetchingNextPage: boolean
+      fetchNextPage(): Promise<unknown>
+    }
+  >(InfiniteQueryObserver as never, options)
+  return {
+    ...loaded(result as unknown as QueryObserverResult<T[], Refusal>),
+    data: result.data?.pages.flatMap((page) => rows(page)),
+    hasMore: result.hasNextPage,
+    more: () => {
+      if (result.hasNextPage && !result.isFetchingNextPage) void result.fetchNextPage()
+    },
+  }
+}
+
+type Observer<R> = {
+  getOptimisticResult(options: unknown): R
+  setOptions(options: unknown): void
+  subscribe(hear: () => void): () => void
+}
+
+function useObserver<R>(
+  Class: new (client: QueryClient, options: unknown) => Observer<R>,
+  options: { queryKey: readonly unknown[]; enabled?: boolean },
+): R {
+  const defaulted = queries.defaultQueryOptions(options as never)
+  const [observer] = useState(() => new Class(queries, defaulted))
+  const changes = useSignal(0)
+  // Reading it draws the component again on each change.
+  changes.value
+  useEffect(() => observer.subscribe(() => void (changes.value = changes.peek() + 1)), [observer])
+  useEffect(() => observer.setOptions(defaulted), [JSON.stringify(options.queryKey), options.enabled])
+  return observer.getOptimisticResult(defaulted)
+}
+
+/** Reads anew whatever these methods have answered, where it is on screen. */
+export const spoil = (...methods: readonly (Name | 'status')[]): void =>
+  void queries.invalidateQueries({ predicate: ({ queryKey }) => methods.includes(queryKey[1] as Name) })

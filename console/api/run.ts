@@ -1,0 +1,55 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { CellkeepError } from '../../src/client/client.ts'
+import type { Refusal } from './client.ts'
+
+/** A change under way: what a form needs to show its button and its error. Never sent twice by itself. */
+export type Sending<I, O> = {
+  /** Undefined when it was refused; `error` says why. */
+  send(input: I): Promise<O | undefined>
+  isBusy: boolean
+  error: Refusal | null
+  /** Seconds until another attempt is allowed; 0: now. */
+  wait: number
+  reset(): void
+}
+
+/** For any function that changes something, such as a route. */
+export function useRun<I, O>(
+  run: (input: I) => Promise<O>,
+  { done, refused }: { done?: () => void; refused?: (error: Refusal) => void } = {},
+): Sending<I, O> {
+  const isBusy = useSignal(false)
+  const error = useSignal<Refusal | null>(null)
+  const wait = useSignal(0)
+  useEffect(() => {
+    const timer = setInterval(() => wait.peek() > 0 && wait.value--, 1000)
+    return () => clearInterval(timer)
+  }, [])
+  return {
+    isBusy: isBusy.value,
+    error: error.value,
+    wait: wait.value,
+    reset: () => {
+      error.value = null
+    },
+    async send(input) {
+      if (isBusy.peek()) return undefined
+      isBusy.value = true
+      error.value = null
+      try {
+        const result = await run(input)
+        done?.()
+        return result
+      } catch (thrown) {
+        if (!(thrown instanceof CellkeepError)) throw thrown
+        refused?.(thrown)
+        error.value = thrown
+        wait.value = Math.min(Number(thrown.data.retry_after ?? 0) || 0, 3600)
+        return undefined
+      } finally {
+        isBusy.value = false
+      }
+    },
+  }
+}

@@ -1,0 +1,36 @@
+/** What the document says of its server; `src/http/site.ts` fills it in. */
+export type Server = {
+  version: string
+  paths: { rpc: string; account: string; ws: string; audit_stream: string }
+  home: string
+  features: Record<
+    'console' | 'pages' | 'ws' | 'audit_stream' | 'app_settings' | 'openrpc' | 'bootstrap' | 'signup',
+    boolean
+  >
+}
+
+const sent = document.querySelector<HTMLMetaElement>('meta[name=cellkeep]')?.content ?? ''
+const isOn = true
+/** With Vite's own server nobody has filled it in. */
+const inDevelopment: Server = {
+  version: 'dev',
+  paths: {
+    rpc: '/api/rpc',
+    account: '/api/account',
+    ws: '/api/ws',
+    audit_stream: '/api/account/audit/stream',
+  },
+  home: '/admin',
+  features: {
+    console: isOn,
+    pages: isOn,
+    ws: isOn,
+    audit_stream: isOn,
+    app_settings: isOn,
+    openrpc: isOn,
+    bootstrap: isOn,
+    signup: isOn,
+  },
+}
+
+export const server: Server = sent.startsWith('{') ? JSON.parse(sent) : inDevelopment

@@ -1,0 +1,96 @@
+import { computed, signal } from '@preact/signals'
+import type { z } from 'zod'
+import type { CellkeepError } from '../../src/client/client.ts'
+import type { RoleGrantSummary as GrantSchema } from '../../src/roles/grants.ts'
+import { remembered } from '../lib/remembered.ts'
+import { client, getAccount, type Output } from './client.ts'
+
+export type RoleGrant = z.output<typeof GrantSchema>
+export type Actor = { id: string; name: string }
+export type Session = {
+  account: Output<'account_verify'>
+  /** The acting actor; null: the account has several and none is chosen, or none. */
+  actor: Actor | null
+  /** All actors of the account. */
+  actors: Actor[]
+  role_grants: RoleGrant[]
+}
+/** Nobody is signed in; `isNew`: the server has no account yet. */
+export type Nobody = { account: null; isNew: boolean }
+
+/** Undefined until it is known. */
+export const session = signal<Session | Nobody | undefined>(undefined)
+/** True: the session ended while the page was open. */
+export const isEnded = signal(false)
+/** Set when the server did not answer at all. */
+export const unreachable = signal<CellkeepError | null>(null)
+
+export const signedIn = computed(() => (session.value?.account ? (session.value as Session) : null))
+export const isAdmin = computed(
+  () =>
+    signedIn.value?.role_grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null) ?? false,
+)
+const actorKept = remembered('actor')
+/** What calls name as `acting`: only an account with several actors has to. */
+export const acting = computed(() => {
+  const { actors = [], actor } = signedIn.value ?? {}
+  return actors.length > 1 ? (actor?.id ?? null) : null
+})
+
+type Status = { account: Session['account']; actor: Actor | null; role_grants: RoleGrant[] }
+
+/** Asks the server who is signed in, and as which actor. */
+export async function loadSession(wanted = actorKept.value): Promise<void> {
+  let { status, reply } = await getAccount(`/status${wanted ? `?acting=${encodeURIComponent(wanted)}` : ''}`)
+  if (status === 200 && wanted && !(reply as Status).actor) ({ status, reply } = await getAccount('/status'))
+  if (status === 401) {
+    session.value = {
+      account: null,
+      isNew: (reply as { bootstrap_available?: boolean }).bootstrap_available === true,
+    }
+    return
+  }
+  if (status !== 200) {
+    const tried = await client.try.account_verify()
+    unreachable.value = tried.ok ? null : tried.error
+    return
+  }
+  unreachable.value = null
+  const { account, actor, role_grants } = reply as Status
+  const actors = await actorsOf(actor)
+  const first = actors[0]
+  if (!actor && first) return loadSession(first.id)
+  isEnded.value = false
+  session.value = { account, actor, actors, role_grants }
+}
+
+/** A call that names no actor is refused with the list of them, if there are several. */
+async function actorsOf(actor: Actor | null): Promise<Actor[]> {
+  const tried = await client.try.role_grant_offer_list({ limit: 1 })
+  if (!tried.ok && tried.error.reason === 'actor_required') return tried.error.data.available as Actor[]
+  return actor ? [actor] : []
+}
+
+export async function actAs(id: string): Promise<void> {
+  actorKept.value = id
+  await loadSession(id)
+}
+
+/** Tabs tell each other that somebody has signed out. */
+const tabs = new BroadcastChannel('cellkeep')
+tabs.onmessage = ({ data }) => {
+  if (data === 'signed_out') void loadSession()
+  if (data === 'signed_in' && !signedIn.value) void loadSession()
+}
+export const tellTabs = (what: 'signed_in' | 'signed_out'): void => tabs.postMessage(what)
+
+/** The session ended from elsewhere: the page says so in place. */
+export function sessionEnded(): void {
+  if (signedIn.value) isEnded.value = true
+}
+
+export async function signOut(): Promise<void> {
+  await client.account.logout()
+  tellTabs('signed_out')
+  session.value = { account: null, isNew: false }
+}

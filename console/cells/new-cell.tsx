@@ -1,0 +1,78 @@
+import { useState } from 'preact/hooks'
+import { useSend } from '../api/send.ts'
+import { cells } from '../copy/cells.ts'
+import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
+import { checkData } from '../lib/json-check.ts'
+import { go, to } from '../lib/router.ts'
+import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Choices, Field, TextArea } from '../ui/field.tsx'
+import { toast } from '../ui/toast.tsx'
+import { problemText } from './problem-text.ts'
+
+export function NewCell({ onClose }: { onClose(): void }) {
+  const [label, setLabel] = useState('')
+  const [kind, setKind] = useState('')
+  const [visibility, setVisibility] = useState<'private' | 'public'>('private')
+  const [text, setText] = useState('{\n}')
+  const [isSent, setSent] = useState(false)
+  const create = useSend('cell_create', { spoils: ['cell_list', 'audit_log_list'] })
+  const checked = checkData(text)
+  const problem = 'problem' in checked ? problemText(checked.problem) : null
+  const submit = async (): Promise<void> => {
+    setSent(true)
+    if ('problem' in checked) return
+    const data = label.trim() ? { label: label.trim(), ...checked.data } : checked.data
+    const made = await create.send({ data, visibility, kind: kind.trim() || null })
+    if (!made) return
+    toast(cells.created)
+    go(to(`/cells/${made.cell.id}`))
+  }
+  return (
+    <Dialog
+      title={cells.new_cell}
+      size="full"
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      foot={
+        <>
+          <Button onClick={onClose}>{words.cancel}</Button>
+          <Button type="submit" kind="primary" isBusy={create.isBusy} wait={create.wait}>
+            {cells.create}
+          </Button>
+        </>
+      }
+    >
+      <Fault text={create.error && explain(create.error)} />
+      <Field label={cells.label} value={label} onInput={setLabel} autocomplete="off" autofocus />
+      <Field
+        label={cells.kind}
+        hint={cells.kind_hint}
+        value={kind}
+        onInput={setKind}
+        autocomplete="off"
+        maxlength={128}
+      />
+      <Choices
+        label={cells.visibility_label}
+        value={visibility}
+        options={[
+          { value: 'private', ...cells.private_choice },
+          { value: 'public', ...cells.public_choice },
+        ]}
+        onChange={setVisibility}
+      />
+      <TextArea
+        label={cells.data}
+        hint={cells.data_hint}
+        value={text}
+        onInput={setText}
+        rows={6}
+        mono
+        fault={isSent ? problem : null}
+      />
+    </Dialog>
+  )
+}

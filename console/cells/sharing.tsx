@@ -1,0 +1,183 @@
+import { useState } from 'preact/hooks'
+import { ActorName } from '../api/actor-name.tsx'
+import type { Output } from '../api/client.ts'
+import { usePages } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { isAdmin } from '../api/session.ts'
+import { cells } from '../copy/cells.ts'
+import { explain } from '../copy/errors.ts'
+import { Button } from '../ui/button.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Field, SelectField } from '../ui/field.tsx'
+import { shortId } from '../ui/id.tsx'
+import { Resource } from '../ui/resource.tsx'
+import { toast } from '../ui/toast.tsx'
+import { ActorPicker } from './actor-picker.tsx'
+import type { Got, PartProps } from './cell-page.tsx'
+
+type Grant = Output<'cell_grant_list'>['grants'][number]
+type Level = Grant['level']
+const levels = (['viewer', 'editor'] as const).map((value) => ({ value, label: cells.levels[value] }))
+const spoils = ['cell_grant_list', 'cell_get', 'cell_audit_list', 'audit_log_list'] as const
+
+/** With whom a cell is shared, and how far. */
+export function Sharing({ got }: PartProps) {
+  if (!got.can_grant) return <p class="soft">{cells.view_only}</p>
+  return (
+    <>
+      <ShareForm cell_id={got.cell.id} />
+      <Grants got={got} />
+      <p class="soft small">{cells.admins}</p>
+    </>
+  )
+}
+
+function Grants({ got: { cell } }: { got: Got }) {
+  const list = usePages('cell_grant_list', { cell_id: cell.id }, ({ grants }) => grants)
+  return (
+    <Resource of={list} isEmpty={() => false}>
+      {(grants) => (
+        <ul class="list">
+          <li>
+            <span class="grow">
+              <ActorName id={cell.created_by} />
+            </span>
+            <span class="soft">{cells.owner_row}</span>
+          </li>
+          {grants.map((one) => (
+            <li key={one.id}>
+              <Row grant={one} />
+            </li>
+          ))}
+          {grants.length === 0 && <li class="soft">{cells.not_shared}</li>}
+        </ul>
+      )}
+    </Resource>
+  )
+}
+
+function Row({ grant }: { grant: Grant }) {
+  const set = useSend('cell_grant_create', { spoils })
+  const stop = useSend('cell_grant_revoke', { spoils })
+  const error = set.error ?? stop.error
+  const name = grant.role ?? shortId(grant.actor_id ?? '')
+  const change = async (level: Level): Promise<void> => {
+    if (await set.send({ cell_id: grant.cell_id, level, principal: principalOf(grant) }))
+      toast(cells.level_changed)
+  }
+  return (
+    <>
+      <span class="grow">
+        {grant.actor_id ? (
+          <ActorName id={grant.actor_id} />
+        ) : (
+          <>
+            {cells.holders(grant.role ?? '')}{' '}
+            {grant.scope_id && <span class="soft">{cells.in_scope(shortId(grant.scope_id))}</span>}
+          </>
+        )}
+      </span>
+      <select
+        class="input share-level"
+        aria-label={`${cells.level} ${name}`}
+        value={grant.level}
+        onChange={(event) => void change(event.currentTarget.value as Level)}
+      >
+        {levels.map(({ value, label }) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+      <Button
+        small
+        isBusy={stop.isBusy}
+        onClick={async () => {
+          if (await stop.send({ grant_id: grant.id })) toast(cells.stopped)
+        }}
+      >
+        {cells.stop}
+        <span class="hidden-text">{name}</span>
+      </Button>
+      {error && <Fault text={explain(error)} />}
+    </>
+  )
+}
+
+const principalOf = ({ actor_id, role, scope_id }: Grant) =>
+  actor_id ? { actor_id } : { role: role ?? '', ...(scope_id && { scope_id }) }
+
+function ShareForm({ cell_id }: { cell_id: string }) {
+  const [who, setWho] = useState<'person' | 'role'>('person')
+  const [actor_id, setActor] = useState('')
+  const [role, setRole] = useState('')
+  const [scope_id, setScope] = useState('')
+  const [level, setLevel] = useState<Level>('viewer')
+  const share = useSend('cell_grant_create', { spoils })
+  const roles =
+    usePages('admin_account_list', {}, ({ grantable_roles }) => grantable_roles, {
+      limit: 1,
+      enabled: isAdmin.value,
+    }).data ?? []
+  const submit = async (): Promise<void> => {
+    const principal =
+      who === 'person' ? { actor_id } : { role, ...(scope_id.trim() && { scope_id: scope_id.trim() }) }
+    if (!(await share.send({ cell_id, level, principal }))) return
+    setActor('')
+    setScope('')
+    toast(cells.shared_now)
+  }
+  return (
+    <form
+      class="card stack"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        void submit()
+      }}
+    >
+      <Fault text={share.error && explain(share.error)} />
+      <div class="share-form">
+        <SelectField
+          label={cells.share_with}
+          value={who}
+          options={[
+            { value: 'person', label: cells.a_person },
+            { value: 'role', label: cells.a_role },
+          ]}
+          onChange={setWho}
+        />
+        {who === 'person' ? (
+          <ActorPicker label={cells.person} value={actor_id} onChange={setActor} />
+        ) : (
+          <>
+            {roles.length > 0 ? (
+              <SelectField
+                label={cells.role_name}
+                value={role}
+                options={[
+                  { value: '', label: '' },
+                  ...[...new Set(roles)].map((value) => ({ value, label: value })),
+                ]}
+                onChange={setRole}
+              />
+            ) : (
+              <Field label={cells.role_name} value={role} onInput={setRole} autocomplete="off" />
+            )}
+            <Field label={cells.role_scope} value={scope_id} onInput={setScope} autocomplete="off" mono />
+          </>
+        )}
+        <SelectField label={cells.level} value={level} options={levels} onChange={setLevel} />
+        <Button
+          type="submit"
+          kind="primary"
+          isBusy={share.isBusy}
+          wait={share.wait}
+          disabled={!(who === 'person' ? actor_id : role) && cells.find_person}
+        >
+          {cells.share}
+        </Button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,20 @@
+/** The API explorer. */
+export const explorer = {
+  title: 'API',
+  about: 'Every method of this server. Calls run as you.',
+  methods: 'Methods',
+  find: 'Find a method',
+  choose: 'Choose a method.',
+  params: 'Parameters, as JSON',
+  call: 'Call',
+  changes: 'changes data',
+  reads: 'reads',
+  change_question: 'This changes real data. Go on?',
+  change_about: (name: string, method: string) => `${method} is called as ${name}.`,
+  answered: (ms: number) => `Answered in ${ms} ms`,
+  result: 'Result',
+  refusals: 'May be refused with',
+  copy_curl: 'Copy as curl',
+  invalid: (message: string) => `This is not valid JSON: ${message}`,
+  schema: 'Schema of the parameters',
+}

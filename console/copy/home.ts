@@ -1,0 +1,22 @@
+/** The first page. */
+export const home = {
+  title: 'Home',
+  start: 'Getting started',
+  done: (n: number, of: number) => `${n} of ${of}`,
+  hide: 'Hide this list',
+  steps: {
+    server: 'Set up the server',
+    cell: 'Make the first cell',
+    invite: 'Invite a person',
+    role: 'Give a role',
+    share: 'Share a cell',
+  },
+  waiting: 'Waiting for you',
+  offers: (name: string, role: string) => `${name} offers you ${role}`,
+  review: 'Review',
+  cells: 'Recent cells',
+  no_cells: 'No cells yet. What you make, or somebody shares with you, appears here.',
+  events: 'Latest events',
+  all: 'All',
+  no_label: 'no label',
+}

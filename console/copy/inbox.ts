@@ -1,0 +1,49 @@
+/** Offers of roles: to oneself, made by oneself, and what became of them. */
+export const inbox = {
+  title: 'Inbox',
+  parts: 'Kinds of offers',
+  waiting: 'Waiting',
+  history: 'History',
+  none: 'No offers',
+  none_about: 'A role offered to you appears here at once.',
+  no_history: 'No offers yet',
+  from: 'From',
+  answer_by: 'answer by',
+  role_ends: 'role ends',
+  accept: 'Accept',
+  accept_as: (name: string) => `Accept as ${name}`,
+  decline: 'Decline',
+  decline_title: (role: string) => `Decline ${role}?`,
+  reason: (name: string) => `Reason, which ${name} reads`,
+  the_grantor: 'who offered it',
+  accepted: (role: string) => `You now hold ${role}.`,
+  declined: (role: string) => `You declined ${role}.`,
+  take_back: 'Take back',
+  taken_back: (role: string) => `The offer of ${role} is taken back.`,
+  role: 'Role',
+  where: 'Where',
+  state: 'State',
+  since: 'Offered',
+  direction: 'With',
+  to_you: 'to you',
+  by_you: 'by you',
+}
+
+type Stamps = {
+  accepted_at: string | null
+  declined_at: string | null
+  retracted_at: string | null
+  superseded_at: string | null
+  expires_at: string
+}
+type State = { label: string; kind: 'ok' | 'warn' | 'plain' | 'accent' }
+
+/** What became of an offer. */
+export function stateOf(offer: Stamps): State {
+  if (offer.accepted_at) return { label: 'accepted', kind: 'ok' }
+  if (offer.declined_at) return { label: 'declined', kind: 'warn' }
+  if (offer.retracted_at) return { label: 'taken back', kind: 'plain' }
+  if (offer.superseded_at) return { label: 'replaced', kind: 'plain' }
+  if (Date.parse(offer.expires_at) <= Date.now()) return { label: 'not answered', kind: 'plain' }
+  return { label: 'waiting', kind: 'accent' }
+}

@@ -1,0 +1,113 @@
+import { count } from './common.ts'
+
+/** One's own account. */
+export const me = {
+  title: 'My account',
+  tabs: { profile: 'Profile', sessions: 'Sessions', tokens: 'Tokens', roles: 'Roles', security: 'Security' },
+  parts: 'Parts of the account',
+
+  username: 'Username',
+  email: 'E-mail',
+  no_email: 'none',
+  verified: 'verified',
+  not_verified: 'not verified',
+  created: 'Since',
+  account_id: 'Account id',
+  actor: 'Acting as',
+  actor_id: 'Actor id',
+  operator: 'Name and e-mail are changed on the server, with `cellkeep account`.',
+
+  password_title: 'Password',
+  password_about: 'All sessions and tokens of the account end. You sign in again.',
+  change_password: 'Change password',
+  current_password: 'Current password',
+  new_password: 'New password',
+  password_changed: 'The password is changed. Sign in with the new one.',
+
+  delete_title: 'Delete account',
+  delete_about: 'Nobody can sign in with it any more. An admin can undelete it until it is purged.',
+  delete: 'Delete my account',
+  delete_question: (name: string) => `Delete ${name}?`,
+  delete_consequences: (sessions: number, tokens: number) =>
+    `${count(sessions, 'session')} and ${count(tokens, 'token')} end now. Roles stop working; cells stay and keep their owner. The name stays taken. An admin can undelete the account; sessions and tokens do not come back.`,
+  delete_type: (name: string) => `Type ${name} to go on`,
+  delete_verb: (name: string) => `Delete ${name}`,
+  counting: 'Counting what this ends',
+
+  sessions_about: 'Browsers that are signed in to this account.',
+  session: 'Session',
+  since: 'Since',
+  ends: 'Ends',
+  this_device: 'This device',
+  end: 'End',
+  end_label: (id: string) => `End the session ${id}`,
+  session_ended: 'The session is ended.',
+  sign_out_everywhere: 'Sign out everywhere',
+  sign_out_question: 'Sign out everywhere, here too?',
+  sign_out_consequences: (n: number) => `${count(n, 'session')} end within seconds. Tokens stay.`,
+
+  tokens_about: 'Scripts use tokens instead of a password. A token acts for this account.',
+  no_tokens: 'No tokens',
+  no_tokens_about: 'A script that calls this server needs one.',
+  token: 'Token',
+  scope: 'May do',
+  last_used: 'Last used',
+  not_used: 'not yet',
+  from_address: (ip: string) => `from ${ip}`,
+  expired: 'expired',
+  new_token: 'New token',
+  revoke: 'Revoke',
+  revoke_label: (name: string) => `Revoke ${name}`,
+  revoke_question: (name: string) => `Revoke ${name}?`,
+  revoke_used: (when: string, ip: string | null) =>
+    `Last used ${when}${ip ? ` from ${ip}` : ''}. Scripts that use it stop.`,
+  revoke_unused: 'It was not used yet. Scripts that use it stop.',
+  revoked: 'The token is revoked.',
+
+  token_name: 'Name',
+  token_name_hint: 'What it is for, such as the name of the script.',
+  token_name_missing: 'Write a name.',
+  may_do: 'May do',
+  scopes: {
+    read_only: { label: 'Read only', hint: 'Calls that change nothing.' },
+    methods: { label: 'Chosen methods', hint: 'Only those you choose.' },
+    full: { label: 'Everything', hint: 'Acts as you, everywhere.' },
+  },
+  find_method: 'Find a method',
+  no_method_chosen: 'Choose at least one method.',
+  lifetimes: {
+    '1': '1 day',
+    '7': '7 days',
+    '30': '30 days',
+    '90': '90 days',
+    '365': '1 year',
+    never: 'Never',
+  },
+  never_warning: 'A token without an end works until somebody revokes it.',
+  create: 'Create token',
+  is_ready: (name: string) => `${name} is ready`,
+  shown_once: 'Its secret is shown only once. Store it now.',
+  secret: 'Secret',
+  stored: 'I have stored it',
+  stored_first: 'Say first that you have stored it.',
+  leave_question: 'Close without storing it?',
+  leave_about: 'The secret cannot be shown again.',
+  close_anyway: 'Close anyway',
+  go_back: 'Go back',
+
+  no_roles: 'No roles',
+  no_roles_about: 'What somebody gives you appears here.',
+  role: 'Role',
+  where: 'Where',
+  given_by: 'Given by',
+  yourself: 'yourself',
+  the_server: 'the server',
+}
+
+/** `read_only`, `full` or `methods:a,b` as it is said to people. */
+export function scopeText(scope: string): string {
+  if (scope === 'full') return me.scopes.full.label
+  if (scope === 'read_only') return me.scopes.read_only.label
+  const names = scope.replace(/^methods:/, '').split(',')
+  return names.length > 3 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ')
+}

@@ -1,0 +1,78 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { session } from '../api/session.ts'
+import { words } from '../copy/common.ts'
+import { Logo } from '../ui/logo.tsx'
+import { Setup } from './setup.tsx'
+import { SignIn } from './sign-in.tsx'
+import { SignUp } from './sign-up.tsx'
+
+export type Step = 'sign_in' | 'sign_up' | 'setup'
+export type StepProps = { onDone(): void; onStep(step: Step): void }
+
+/** The way in: one step after the other takes the place of the card. */
+export function EntryCard({ first, onDone }: { first?: Step; onDone(): void }) {
+  const isNew = session.value?.account === null && session.value.isNew
+  const [step, go] = useState<Step>(first ?? (isNew ? 'setup' : 'sign_in'))
+  const props = { onDone, onStep: go }
+  if (step === 'setup') return <Setup {...props} />
+  return step === 'sign_up' ? <SignUp {...props} /> : <SignIn {...props} />
+}
+
+/** Name of the product, a card with a heading that takes the focus, and links below. */
+export function EntryFrame({
+  title,
+  about,
+  links,
+  children,
+}: {
+  title: string
+  about?: string
+  links?: ComponentChildren
+  children: ComponentChildren
+}) {
+  const own = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    document.title = `${title} · ${words.product}`
+    const first =
+      own.current?.querySelector<HTMLElement>('[data-autofocus]') ?? own.current?.querySelector('h1')
+    first?.focus()
+  }, [title])
+  return (
+    <div class="entry-card" ref={own}>
+      <div class="entry-logo">
+        <Logo />
+        {words.product}
+      </div>
+      <div class="card">
+        <div class="stack-tight">
+          <h1 tabIndex={-1}>{title}</h1>
+          {about && <p class="soft">{about}</p>}
+        </div>
+        {children}
+      </div>
+      {links && <div class="entry-links">{links}</div>}
+    </div>
+  )
+}
+
+/** Shows what is wrong only once the form was sent. */
+export function useChecked<F extends Record<string, string | null>>(
+  faults: F,
+): { faults: Partial<F>; check(): boolean } {
+  const [isSent, send] = useState(false)
+  return {
+    faults: isSent ? faults : {},
+    check: () => {
+      send(true)
+      const isRight = Object.values(faults).every((one) => one === null)
+      if (!isRight)
+        requestAnimationFrame(() => document.querySelector<HTMLElement>('[aria-invalid=true]')?.focus())
+      return isRight
+    },
+  }
+}
+
+const username = /^[A-Za-z][A-Za-z0-9_-]{1,37}[A-Za-z0-9]$/
+export const isUsername = (text: string): boolean => username.test(text)
+export const isLongEnough = (password: string): boolean => [...password].length >= 12

@@ -1,0 +1,82 @@
+import { useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { useRun } from '../api/run.ts'
+import { tellTabs } from '../api/session.ts'
+import { entry } from '../copy/entry.ts'
+import { explain } from '../copy/errors.ts'
+import { fragment } from '../lib/fragment.ts'
+import { Button } from '../ui/button.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Field, PasswordField } from '../ui/field.tsx'
+import { EntryFrame, isLongEnough, isUsername, type StepProps, useChecked } from './entry-card.tsx'
+
+/** The first account of a server, for whoever can read its token file. */
+export function Setup({ onDone, onStep }: StepProps) {
+  const [token, setToken] = useState(fragment.token ?? '')
+  const [username, setUsername] = useState('')
+  const [password, setPassword] = useState('')
+  const { faults, check } = useChecked({
+    token: token ? null : entry.token_missing,
+    username: isUsername(username) ? null : entry.username_wrong,
+    password: isLongEnough(password) ? null : entry.password_short,
+  })
+  const bootstrap = useRun(() => client.account.bootstrap({ token, username, password }))
+  const submit = async (): Promise<void> => {
+    if (!check() || !(await bootstrap.send(undefined))) return
+    tellTabs('signed_in')
+    onDone()
+  }
+  return (
+    <EntryFrame
+      title={entry.setup_title}
+      about={entry.setup_about}
+      links={
+        <button type="button" class="button is-quiet" onClick={() => onStep('sign_in')}>
+          {entry.has_account}
+        </button>
+      }
+    >
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit()
+        }}
+      >
+        <Fault text={bootstrap.error && explain(bootstrap.error)} />
+        <Field
+          label={entry.token}
+          hint={entry.token_hint}
+          value={token}
+          onInput={setToken}
+          autocomplete="one-time-code"
+          fault={faults.token}
+          autofocus={!fragment.token}
+          required
+          mono
+        />
+        <Field
+          label={entry.username}
+          hint={entry.username_hint}
+          value={username}
+          onInput={setUsername}
+          autocomplete="username"
+          fault={faults.username}
+          autofocus={Boolean(fragment.token)}
+          required
+        />
+        <PasswordField
+          label={entry.password}
+          hint={entry.password_hint}
+          value={password}
+          onInput={setPassword}
+          autocomplete="new-password"
+          fault={faults.password}
+        />
+        <Button type="submit" kind="primary" wide isBusy={bootstrap.isBusy} wait={bootstrap.wait}>
+          {entry.set_up}
+        </Button>
+      </form>
+    </EntryFrame>
+  )
+}

@@ -1,0 +1,67 @@
+import { useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { useRun } from '../api/run.ts'
+import { server } from '../api/server.ts'
+import { tellTabs } from '../api/session.ts'
+import { entry } from '../copy/entry.ts'
+import { explain } from '../copy/errors.ts'
+import { Button } from '../ui/button.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Field, PasswordField } from '../ui/field.tsx'
+import { EntryFrame, type StepProps, useChecked } from './entry-card.tsx'
+
+export function SignIn({ onDone, onStep }: StepProps) {
+  const [username, setUsername] = useState('')
+  const [password, setPassword] = useState('')
+  const { faults, check } = useChecked({
+    username: username ? null : entry.username_missing,
+    password: password ? null : entry.password_missing,
+  })
+  const login = useRun(() => client.account.login({ username, password }))
+  const submit = async (): Promise<void> => {
+    if (!check() || !(await login.send(undefined))) return
+    tellTabs('signed_in')
+    onDone()
+  }
+  return (
+    <EntryFrame
+      title={entry.sign_in_title}
+      links={
+        server.features.signup && (
+          <button type="button" class="button is-quiet" onClick={() => onStep('sign_up')}>
+            {entry.no_account}
+          </button>
+        )
+      }
+    >
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit()
+        }}
+      >
+        <Fault text={login.error && explain(login.error)} />
+        <Field
+          label={entry.username_or_email}
+          value={username}
+          onInput={setUsername}
+          autocomplete="username"
+          fault={faults.username}
+          required
+          autofocus
+        />
+        <PasswordField
+          label={entry.password}
+          value={password}
+          onInput={setPassword}
+          autocomplete="current-password"
+          fault={faults.password}
+        />
+        <Button type="submit" kind="primary" wide isBusy={login.isBusy} wait={login.wait}>
+          {entry.sign_in}
+        </Button>
+      </form>
+    </EntryFrame>
+  )
+}

@@ -1,0 +1,79 @@
+import { useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { useRun } from '../api/run.ts'
+import { tellTabs } from '../api/session.ts'
+import { entry } from '../copy/entry.ts'
+import { explain, faultOf } from '../copy/errors.ts'
+import { fragment } from '../lib/fragment.ts'
+import { Button } from '../ui/button.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Field, PasswordField } from '../ui/field.tsx'
+import { EntryFrame, isLongEnough, isUsername, type StepProps, useChecked } from './entry-card.tsx'
+
+/** For everybody while sign-up is open, and for the invited always; the link of an invite only fills the form. */
+export function SignUp({ onDone, onStep }: StepProps) {
+  const [username, setUsername] = useState(fragment.u ?? '')
+  const [email, setEmail] = useState(fragment.e ?? '')
+  const [password, setPassword] = useState('')
+  const isInvited = Boolean(fragment.u || fragment.e)
+  const { faults, check } = useChecked({
+    username: isUsername(username) ? null : entry.username_wrong,
+    password: isLongEnough(password) ? null : entry.password_short,
+  })
+  const signup = useRun(() => client.account.signup({ username, password, email: email || null }))
+  const submit = async (): Promise<void> => {
+    if (!check() || !(await signup.send(undefined))) return
+    tellTabs('signed_in')
+    onDone()
+  }
+  return (
+    <EntryFrame
+      title={isInvited ? entry.invite_title : entry.sign_up_title}
+      about={isInvited ? entry.invite_about : entry.sign_up_about}
+      links={
+        <button type="button" class="button is-quiet" onClick={() => onStep('sign_in')}>
+          {entry.has_account}
+        </button>
+      }
+    >
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit()
+        }}
+      >
+        <Fault text={signup.error && explain(signup.error)} />
+        <Field
+          label={entry.username}
+          hint={entry.username_hint}
+          value={username}
+          onInput={setUsername}
+          autocomplete="username"
+          fault={faults.username}
+          autofocus
+          required
+        />
+        <Field
+          label={entry.email}
+          type="email"
+          value={email}
+          onInput={setEmail}
+          autocomplete="email"
+          fault={faultOf(signup.error, 'email')}
+        />
+        <PasswordField
+          label={entry.password}
+          hint={entry.password_hint}
+          value={password}
+          onInput={setPassword}
+          autocomplete="new-password"
+          fault={faults.password}
+        />
+        <Button type="submit" kind="primary" wide isBusy={signup.isBusy} wait={signup.wait}>
+          {entry.sign_up}
+        </Button>
+      </form>
+    </EntryFrame>
+  )
+}

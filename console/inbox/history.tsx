@@ -1,0 +1,77 @@
+import { ActorName } from '../api/actor-name.tsx'
+import type { Output } from '../api/client.ts'
+import { usePages } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { type Session, signedIn } from '../api/session.ts'
+import { words } from '../copy/common.ts'
+import { inbox, stateOf } from '../copy/inbox.ts'
+import { Button } from '../ui/button.tsx'
+import { DataTable } from '../ui/data-table.tsx'
+import { shortId } from '../ui/id.tsx'
+import { Badge } from '../ui/note.tsx'
+import { Empty, Resource } from '../ui/resource.tsx'
+import { Time } from '../ui/time.tsx'
+import { toast } from '../ui/toast.tsx'
+
+type Offer = Output<'role_grant_offer_history'>['offers'][number]
+
+/** Offers to the account and by its actors, with what became of them; one's own can be taken back. */
+export function History() {
+  const { account, actor } = signedIn.value as Session
+  const list = usePages('role_grant_offer_history', {}, ({ offers }) => offers)
+  const isOwn = (one: Offer): boolean => one.from_account_id === account.id
+  return (
+    <Resource of={list} empty={<Empty icon="history" title={inbox.no_history} />}>
+      {(rows) => (
+        <DataTable
+          label={inbox.history}
+          rows={rows}
+          keyOf={({ offer_id }) => offer_id}
+          hasMore={list.hasMore}
+          more={list.more}
+          columns={[
+            { head: inbox.role, cell: ({ role }) => <strong>{role}</strong> },
+            {
+              head: inbox.where,
+              cell: ({ scope_id, scope_kind }) =>
+                scope_id ? `${scope_kind} ${shortId(scope_id)}` : words.everywhere,
+            },
+            {
+              head: inbox.from,
+              label: inbox.from,
+              cell: (one) => (isOwn(one) ? inbox.by_you : <ActorName id={one.from_actor_id} />),
+            },
+            { head: inbox.since, label: inbox.since, cell: ({ created_at }) => <Time at={created_at} /> },
+            {
+              head: inbox.state,
+              cell: (one) => <Badge kind={stateOf(one).kind}>{stateOf(one).label}</Badge>,
+            },
+            {
+              head: inbox.take_back,
+              end: true,
+              width: '92px',
+              cell: (one) =>
+                stateOf(one).label === 'waiting' &&
+                one.from_actor_id === actor?.id && <TakeBack offer={one} />,
+            },
+          ]}
+        />
+      )}
+    </Resource>
+  )
+}
+
+function TakeBack({ offer: { offer_id, role } }: { offer: Offer }) {
+  const retract = useSend('role_grant_offer_retract', { spoils: ['role_grant_offer_history'] })
+  return (
+    <Button
+      small
+      isBusy={retract.isBusy}
+      onClick={async () => {
+        if (await retract.send({ offer_id })) toast(inbox.taken_back(role))
+      }}
+    >
+      {inbox.take_back}
+    </Button>
+  )
+}

@@ -1,0 +1,19 @@
+import { inbox } from '../copy/inbox.ts'
+import { to } from '../lib/router.ts'
+import type { PageProps } from '../routes.ts'
+import { Tabs } from '../ui/link.tsx'
+import { Page } from '../ui/page.tsx'
+import { History } from './history.tsx'
+import { Waiting } from './waiting.tsx'
+
+export default function InboxPage({ params: { tab = '' } }: PageProps) {
+  const tabs = [
+    { href: to('/inbox'), label: inbox.waiting, isCurrent: tab === '' },
+    { href: to('/inbox/history'), label: inbox.history, isCurrent: tab === 'history' },
+  ]
+  return (
+    <Page title={inbox.title} tabs={<Tabs label={inbox.parts} tabs={tabs} />}>
+      {tab === 'history' ? <History /> : <Waiting />}
+    </Page>
+  )
+}

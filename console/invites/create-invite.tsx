@@ -1,0 +1,101 @@
+import { useState } from 'preact/hooks'
+import type { Output } from '../api/client.ts'
+import { useSend } from '../api/send.ts'
+import { server } from '../api/server.ts'
+import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
+import { invites } from '../copy/invites.ts'
+import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Field, SelectField } from '../ui/field.tsx'
+import { copyText } from '../ui/id.tsx'
+import { Note } from '../ui/note.tsx'
+
+type Days = keyof typeof invites.lifetimes
+const lifetimes = (['30', '7', '90', 'never'] as const).map((value) => ({
+  value,
+  label: invites.lifetimes[value],
+}))
+
+/** It only fills the form of the page; it proves nothing. */
+export function linkOf({ email, username }: { email: string | null; username: string | null }): string {
+  const filled = new URLSearchParams()
+  if (username) filled.set('u', username)
+  if (email) filled.set('e', email)
+  return `${location.origin}${server.features.pages ? '/invite' : '/admin'}#${filled}`
+}
+
+export function CreateInvite({ onClose }: { onClose(): void }) {
+  const [email, setEmail] = useState('')
+  const [username, setUsername] = useState('')
+  const [days, setDays] = useState<Days>('30')
+  const [isSent, setSent] = useState(false)
+  const [made, setMade] = useState<Output<'invite_create'>['invite'] | null>(null)
+  const create = useSend('invite_create', { spoils: ['invite_list'] })
+  const isEmpty = !email.trim() && !username.trim()
+  const submit = async (): Promise<void> => {
+    setSent(true)
+    if (isEmpty) return
+    const expires_at =
+      days === 'never' ? null : new Date(Date.now() + Number(days) * 86_400_000).toISOString()
+    const result = await create.send({
+      email: email.trim() || null,
+      username: username.trim() || null,
+      expires_at,
+    })
+    if (result) setMade(result.invite)
+  }
+  if (made)
+    return (
+      <Dialog
+        title={invites.is_ready}
+        onClose={onClose}
+        foot={
+          <Button kind="primary" onClick={onClose} autofocus>
+            {words.done}
+          </Button>
+        }
+      >
+        <code>{linkOf(made)}</code>
+        <div class="row">
+          <Button icon="copy" onClick={() => void copyText(linkOf(made))}>
+            {invites.copy_link}
+          </Button>
+          <Button icon="copy" onClick={() => void copyText(invites.message_text(linkOf(made)))}>
+            {invites.message}
+          </Button>
+        </div>
+        <Note>{invites.no_secret}</Note>
+      </Dialog>
+    )
+  return (
+    <Dialog
+      title={invites.new_title}
+      size="full"
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      foot={
+        <>
+          <Button onClick={onClose}>{words.cancel}</Button>
+          <Button type="submit" kind="primary" isBusy={create.isBusy} wait={create.wait}>
+            {invites.create}
+          </Button>
+        </>
+      }
+    >
+      <Fault text={create.error && explain(create.error)} />
+      <Field
+        label={invites.email}
+        type="email"
+        value={email}
+        onInput={setEmail}
+        autocomplete="off"
+        autofocus
+        fault={isSent && isEmpty ? invites.one_of : null}
+      />
+      <Field label={invites.username} value={username} onInput={setUsername} autocomplete="off" />
+      <SelectField label={invites.ends} value={days} options={lifetimes} onChange={setDays} />
+    </Dialog>
+  )
+}

@@ -1,0 +1,110 @@
+import type { Output } from '../api/client.ts'
+import { usePages } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { words } from '../copy/common.ts'
+import { invites } from '../copy/invites.ts'
+import { place, setQuery } from '../lib/router.ts'
+import { Button } from '../ui/button.tsx'
+import { DataTable } from '../ui/data-table.tsx'
+import { copyText } from '../ui/id.tsx'
+import { Menu } from '../ui/menu.tsx'
+import { Badge } from '../ui/note.tsx'
+import { Page } from '../ui/page.tsx'
+import { Empty, Resource } from '../ui/resource.tsx'
+import { Text } from '../ui/text.tsx'
+import { Until } from '../ui/time.tsx'
+import { toast } from '../ui/toast.tsx'
+import { CreateInvite, linkOf } from './create-invite.tsx'
+
+type Invite = Output<'invite_list'>['invites'][number]
+
+export default function InvitesPage() {
+  const list = usePages('invite_list', {}, ({ invites }) => invites)
+  const create = (
+    <Button kind="primary" icon="mail-plus" onClick={() => setQuery({ dialog: 'invite' })}>
+      {invites.invite}
+    </Button>
+  )
+  return (
+    <Page title={invites.title} about={invites.about} actions={create}>
+      <Resource
+        of={list}
+        empty={
+          <Empty icon="mail" title={invites.none}>
+            {invites.none_about}
+          </Empty>
+        }
+      >
+        {(rows) => (
+          <DataTable
+            label={invites.title}
+            rows={rows}
+            keyOf={({ id }) => id}
+            hasMore={list.hasMore}
+            more={list.more}
+            columns={[
+              {
+                head: invites.for,
+                cell: ({ email, username }) => <Text>{[email, username].filter(Boolean).join(', ')}</Text>,
+              },
+              { head: invites.state, cell: (one) => <State invite={one} /> },
+              { head: invites.by, label: invites.by, cell: ({ created_by_username }) => created_by_username },
+              {
+                head: invites.ends,
+                label: invites.ends,
+                cell: ({ expires_at }) => (expires_at ? <Until at={expires_at} /> : words.never),
+              },
+              {
+                head: words.more_actions,
+                end: true,
+                width: '40px',
+                cell: (one) => !one.claimed_at && <Actions invite={one} />,
+              },
+            ]}
+          />
+        )}
+      </Resource>
+      {place.value.query.get('dialog') === 'invite' && (
+        <CreateInvite onClose={() => setQuery({ dialog: null })} />
+      )}
+    </Page>
+  )
+}
+
+function State({ invite: { claimed_at, claimed_by_username, expires_at } }: { invite: Invite }) {
+  if (claimed_at)
+    return (
+      <Badge kind="ok">{claimed_by_username ? invites.used_by(claimed_by_username) : invites.used}</Badge>
+    )
+  return expires_at && Date.parse(expires_at) <= Date.now() ? (
+    <Badge>{invites.ended}</Badge>
+  ) : (
+    <Badge kind="accent">{invites.waiting}</Badge>
+  )
+}
+
+function Actions({ invite }: { invite: Invite }) {
+  const spoils = ['invite_list'] as const
+  const remove = useSend('invite_delete', { spoils })
+  const again = useSend('invite_create', { spoils })
+  const { email, username, expires_at } = invite
+  return (
+    <Menu
+      label={words.more_actions}
+      items={[
+        { label: invites.copy_link, onClick: () => void copyText(linkOf(invite)) },
+        {
+          label: invites.delete,
+          danger: true,
+          onClick: async () => {
+            if (!(await remove.send({ invite_id: invite.id }))) return
+            toast(invites.deleted, {
+              label: words.undo,
+              run: () => void again.send({ email, username, expires_at }),
+            })
+          },
+        },
+      ]}
+    />
+  )
+}

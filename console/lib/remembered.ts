@@ -1,0 +1,24 @@
+import { effect, type Signal, signal } from '@preact/signals'
+
+/** What a browser keeps of this page: a look, or the last actor. Never anything secret. */
+export function remembered(name: 'theme' | 'actor' | 'zone' | 'density' | 'checklist'): Signal<string> {
+  const key = `cellkeep.${name}`
+  const value = signal(read(key))
+  effect(() => {
+    try {
+      if (value.value) localStorage.setItem(key, value.value)
+      else localStorage.removeItem(key)
+    } catch {
+      // A browser that stores nothing forgets it with the page.
+    }
+  })
+  return value
+}
+
+function read(key: string): string {
+  try {
+    return localStorage.getItem(key) ?? ''
+  } catch {
+    return ''
+  }
+}

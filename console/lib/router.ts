@@ -1,0 +1,94 @@
+import { computed, signal } from '@preact/signals'
+
+/** The address below `/admin`: its path, and the query that a link should restore. */
+export const place = signal(here())
+export const path = computed(() => place.value.path)
+
+const base = '/admin'
+
+function here(): { path: string; query: URLSearchParams } {
+  return {
+    path: location.pathname.replace(/^\/admin\/?/, '/'),
+    query: new URLSearchParams(location.search),
+  }
+}
+
+/** The href of a page of the console. */
+export const to = (path: string, query: Record<string, string | null | undefined> = {}): string => {
+  const kept = new URLSearchParams()
+  for (const [key, value] of Object.entries(query)) if (value) kept.set(key, value)
+  return `${base}${path === '/' ? '' : path}${kept.size ? `?${kept}` : ''}`
+}
+
+/** Asked before the page is left; false keeps it. */
+export const leaveGuard = { ask: undefined as (() => boolean) | undefined }
+
+/** Opens a page. `replace`: Back does not return to the present one. */
+export function go(href: string, { replace = false } = {}): void {
+  if (!replace && leaveGuard.ask && !leaveGuard.ask()) return
+  history.replaceState({ ...history.state, top: scrollY }, '')
+  history[replace ? 'replaceState' : 'pushState']({}, '', href)
+  const before = place.peek().path
+  place.value = here()
+  if (before !== place.peek().path) scrollTo(0, 0)
+}
+
+/** Changes keys of the query in place: filters, an open dialog. */
+export const setQuery = (changes: Record<string, string | null>): void => {
+  const query = new URLSearchParams(location.search)
+  for (const [key, value] of Object.entries(changes))
+    if (value) query.set(key, value)
+    else query.delete(key)
+  go(`${location.pathname}${query.size ? `?${query}` : ''}`, { replace: true })
+}
+
+/** Makes links of the console change the page without loading it, and Back return to where it was. */
+export function startRouter(): void {
+  history.scrollRestoration = 'manual'
+  addEventListener('popstate', ({ state }) => {
+    place.value = here()
+    const top: number = state?.top ?? 0
+    requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, top)))
+  })
+  addEventListener('click', (event) => {
+    if (
+      event.defaultPrevented ||
+      event.button ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return
+    const link = (event.target as Element | null)?.closest?.('a')
+    if (!link || link.target || link.origin !== location.origin || link.hasAttribute('download')) return
+    if (link.pathname !== base && !link.pathname.startsWith(`${base}/`)) return
+    if (link.hash && link.pathname === location.pathname) return
+    event.preventDefault()
+    go(link.href)
+  })
+}
+
+/** The parameters of a path by a pattern such as `/people/:id`; undefined if it does not match. */
+export function match(pattern: string, path: string): Record<string, string> | undefined {
+  const [wanted, sent] = [pattern.split('/'), path.replace(/(.)\/$/, '$1').split('/')]
+  if (wanted.length !== sent.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [index, part] of wanted.entries())
+    if (part.startsWith(':')) params[part.slice(1)] = sent[index] as string
+    else if (part !== sent[index]) return undefined
+  return params
+}
+
+/** Where to go after signing in: only within this origin. */
+export function safeTarget(sent: string | null, home: string): string {
+  if (!sent) return home
+  try {
+    const url = new URL(sent, location.origin)
+    return url.origin === location.origin && /^https?:$/.test(url.protocol)
+      ? url.pathname + url.search + url.hash
+      : home
+  } catch {
+    return home
+  }
+}

@@ -1,0 +1,82 @@
+import { useState } from 'preact/hooks'
+import type { Output } from '../api/client.ts'
+import { useSend } from '../api/send.ts'
+import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
+import { me } from '../copy/me.ts'
+import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Choices, Field, SelectField } from '../ui/field.tsx'
+import { Note } from '../ui/note.tsx'
+import { MethodPicker } from './method-picker.tsx'
+import { Secret } from './secret.tsx'
+
+type Scope = 'read_only' | 'methods' | 'full'
+type Days = keyof typeof me.lifetimes
+const scopes = (['read_only', 'methods', 'full'] as const).map((value) => ({ value, ...me.scopes[value] }))
+const lifetimes = (Object.keys(me.lifetimes) as Days[]).map((value) => ({
+  value,
+  label: me.lifetimes[value],
+}))
+
+/** Asks first what it is for; the answer is the only place where the secret is ever shown. */
+export function CreateToken({ onClose }: { onClose(): void }) {
+  const [name, setName] = useState('')
+  const [scope, setScope] = useState<Scope>('read_only')
+  const [methods, setMethods] = useState<string[]>([])
+  const [days, setDays] = useState<Days>('30')
+  const [isSent, setSent] = useState(false)
+  const [made, setMade] = useState<Output<'account_token_create'> | null>(null)
+  const create = useSend('account_token_create', { spoils: ['account_token_list'] })
+  const isMissing = scope === 'methods' && methods.length === 0
+  const submit = async (): Promise<void> => {
+    setSent(true)
+    if (!name.trim() || isMissing) return
+    const result = await create.send({
+      name: name.trim(),
+      scope: scope === 'methods' ? { kind: scope, methods } : { kind: scope },
+      lifetime: days === 'never' ? { kind: 'eternal' } : { kind: 'ttl', days: Number(days) },
+    })
+    if (result) setMade(result)
+  }
+  if (made) return <Secret name={made.name} secret={made.token} onClose={onClose} />
+  return (
+    <Dialog
+      title={me.new_token}
+      size="full"
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      foot={
+        <>
+          <Button onClick={onClose}>{words.cancel}</Button>
+          <Button type="submit" kind="primary" isBusy={create.isBusy} wait={create.wait}>
+            {me.create}
+          </Button>
+        </>
+      }
+    >
+      <Fault text={create.error && explain(create.error)} />
+      <Field
+        label={me.token_name}
+        hint={me.token_name_hint}
+        value={name}
+        onInput={setName}
+        fault={isSent && !name.trim() ? me.token_name_missing : null}
+        autocomplete="off"
+        maxlength={64}
+        autofocus
+      />
+      <Choices label={me.may_do} value={scope} options={scopes} onChange={setScope} />
+      {scope === 'methods' && (
+        <MethodPicker
+          chosen={methods}
+          onChange={setMethods}
+          fault={isSent && isMissing ? me.no_method_chosen : null}
+        />
+      )}
+      <SelectField label={me.ends} value={days} options={lifetimes} onChange={setDays} />
+      {days === 'never' && <Note kind="warn">{me.never_warning}</Note>}
+    </Dialog>
+  )
+}

@@ -1,0 +1,38 @@
+import './me.css'
+import type { ComponentType } from 'preact'
+import { signedIn } from '../api/session.ts'
+import { me } from '../copy/me.ts'
+import { to } from '../lib/router.ts'
+import type { PageProps } from '../routes.ts'
+import { Tabs } from '../ui/link.tsx'
+import { Page } from '../ui/page.tsx'
+import { Profile } from './profile.tsx'
+import { Roles } from './roles.tsx'
+import { Sessions } from './sessions.tsx'
+import { Tokens } from './tokens.tsx'
+
+const parts: Record<string, { label: string; Part: ComponentType }> = {
+  '': { label: me.tabs.profile, Part: Profile },
+  sessions: { label: me.tabs.sessions, Part: Sessions },
+  tokens: { label: me.tabs.tokens, Part: Tokens },
+  roles: { label: me.tabs.roles, Part: Roles },
+}
+
+export default function MePage({ params }: PageProps) {
+  const tab = params.tab ?? ''
+  const { Part, label } = parts[tab] ?? { Part: Profile, label: me.tabs.profile }
+  const tabs = Object.entries(parts).map(([name, { label }]) => ({
+    href: to(name ? `/me/${name}` : '/me'),
+    label,
+    isCurrent: name === tab,
+  }))
+  return (
+    <Page
+      title={tab ? `${label}, ${me.title}` : me.title}
+      heading={me.title}
+      tabs={<Tabs label={me.parts} tabs={tabs} />}
+    >
+      {signedIn.value && <Part />}
+    </Page>
+  )
+}

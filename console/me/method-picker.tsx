@@ -1,0 +1,46 @@
+import { useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { useRead } from '../api/query.ts'
+import { me } from '../copy/me.ts'
+import { Checkbox, Field } from '../ui/field.tsx'
+import { Resource } from '../ui/resource.tsx'
+
+type Method = { name: string }
+
+/** The methods of this server, of which a token gets some. */
+export function MethodPicker({
+  chosen,
+  onChange,
+  fault,
+}: {
+  chosen: readonly string[]
+  onChange(chosen: string[]): void
+  fault: string | null
+}) {
+  const [sought, seek] = useState('')
+  const methods = useRead([null, 'rpc.discover'], async () => {
+    const document = (await client['rpc.discover']()) as { methods: Method[] }
+    return document.methods.map(({ name }) => name).sort()
+  })
+  return (
+    <div class="stack-tight">
+      <Field label={me.find_method} type="search" value={sought} onInput={seek} fault={fault} />
+      <Resource of={methods}>
+        {(names) => (
+          <div class="method-list">
+            {names
+              .filter((name) => name.includes(sought.trim().toLowerCase()))
+              .map((name) => (
+                <Checkbox
+                  key={name}
+                  label={<code>{name}</code>}
+                  checked={chosen.includes(name)}
+                  onChange={(is) => onChange(is ? [...chosen, name] : chosen.filter((one) => one !== name))}
+                />
+              ))}
+          </div>
+        )}
+      </Resource>
+    </div>
+  )
+}

@@ -1,0 +1,83 @@
+import { useState } from 'preact/hooks'
+import type { Output } from '../api/client.ts'
+import { useCall } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { session, tellTabs } from '../api/session.ts'
+import { explain } from '../copy/errors.ts'
+import { me } from '../copy/me.ts'
+import { Button } from '../ui/button.tsx'
+import { DataTable } from '../ui/data-table.tsx'
+import { Confirm } from '../ui/dialog.tsx'
+import { Id, shortId } from '../ui/id.tsx'
+import { Resource } from '../ui/resource.tsx'
+import { Time, Until } from '../ui/time.tsx'
+import { toast } from '../ui/toast.tsx'
+
+type Session = Output<'account_session_list'>['sessions'][number]
+
+export function Sessions() {
+  const sessions = useCall('account_session_list', {})
+  const [isAsking, ask] = useState(false)
+  const endAll = useSend('account_session_revoke_all', { spoils: ['account_session_list'] })
+  const all = sessions.data?.sessions ?? []
+  const signOutEverywhere = async (): Promise<void> => {
+    if (!(await endAll.send({}))) return
+    tellTabs('signed_out')
+    session.value = { account: null, isNew: false }
+  }
+  return (
+    <section class="section">
+      <header>
+        <p class="soft">{me.sessions_about}</p>
+        <span class="push">
+          <Button kind="danger" onClick={() => ask(true)}>
+            {me.sign_out_everywhere}
+          </Button>
+        </span>
+      </header>
+      <Resource of={sessions}>
+        {({ sessions }) => (
+          <DataTable
+            label={me.tabs.sessions}
+            rows={sessions}
+            keyOf={({ id }) => id}
+            columns={[
+              { head: me.session, cell: ({ id }) => <Id id={id} /> },
+              { head: me.since, label: me.since, cell: ({ created_at }) => <Time at={created_at} /> },
+              { head: me.ends, label: me.ends, cell: ({ expires_at }) => <Until at={expires_at} /> },
+              { head: me.end, end: true, width: '64px', cell: (one) => <End session={one} /> },
+            ]}
+          />
+        )}
+      </Resource>
+      {isAsking && (
+        <Confirm
+          title={me.sign_out_question}
+          verb={me.sign_out_everywhere}
+          onConfirm={() => void signOutEverywhere()}
+          onClose={() => ask(false)}
+          isBusy={endAll.isBusy}
+          fault={endAll.error && explain(endAll.error)}
+        >
+          <p>{me.sign_out_consequences(all.length)}</p>
+        </Confirm>
+      )}
+    </section>
+  )
+}
+
+function End({ session: { id } }: { session: Session }) {
+  const end = useSend('account_session_revoke', { spoils: ['account_session_list'] })
+  return (
+    <Button
+      small
+      isBusy={end.isBusy}
+      onClick={async () => {
+        if (await end.send({ session_id: id })) toast(me.session_ended)
+      }}
+    >
+      {me.end}
+      <span class="hidden-text">{shortId(id)}</span>
+    </Button>
+  )
+}

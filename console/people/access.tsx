@@ -1,0 +1,113 @@
+import { useState } from 'preact/hooks'
+import { ActorName } from '../api/actor-name.tsx'
+import { useSend } from '../api/send.ts'
+import type { RoleGrant } from '../api/session.ts'
+import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
+import { people } from '../copy/people.ts'
+import { shortTime } from '../lib/time.ts'
+import { Button } from '../ui/button.tsx'
+import { DataTable } from '../ui/data-table.tsx'
+import { Confirm } from '../ui/dialog.tsx'
+import { TextArea } from '../ui/field.tsx'
+import { shortId } from '../ui/id.tsx'
+import { Text } from '../ui/text.tsx'
+import { Until } from '../ui/time.tsx'
+import { toast } from '../ui/toast.tsx'
+import type { PartProps } from './person-page.tsx'
+
+const whereOf = ({ scope_kind, scope_id }: Pick<RoleGrant, 'scope_kind' | 'scope_id'>): string =>
+  scope_id ? `${scope_kind} ${shortId(scope_id)}` : words.everywhere
+
+/** What each actor of the person may do, and what waits for an answer. */
+export function Access({ person }: PartProps) {
+  const [ending, end] = useState<RoleGrant | null>(null)
+  const { actors, pending_offers, account } = person
+  return (
+    <>
+      {actors.map(({ id, name, role_grants }) => (
+        <section key={id} class="section">
+          <header>
+            <h2>
+              <Text>{people.actor(name)}</Text>
+            </h2>
+          </header>
+          {role_grants.length === 0 ? (
+            <p class="soft">{people.no_roles}</p>
+          ) : (
+            <DataTable
+              label={people.actor(name)}
+              rows={role_grants}
+              keyOf={(one) => one.id}
+              columns={[
+                { head: people.role, cell: ({ role }) => <strong>{role}</strong> },
+                { head: people.where, cell: whereOf },
+                {
+                  head: people.ends,
+                  label: people.ends,
+                  cell: ({ expires_at }) => (expires_at ? <Until at={expires_at} /> : words.never),
+                },
+                {
+                  head: people.given_by,
+                  label: people.given_by,
+                  cell: ({ granted_by }) => (granted_by ? <ActorName id={granted_by} /> : people.the_server),
+                },
+                {
+                  head: people.end,
+                  end: true,
+                  width: '64px',
+                  cell: (one) => (
+                    <Button small onClick={() => end(one)}>
+                      {people.end}
+                      <span class="hidden-text">{`${one.role} ${whereOf(one)}`}</span>
+                    </Button>
+                  ),
+                },
+              ]}
+            />
+          )}
+        </section>
+      ))}
+      {pending_offers.length > 0 && (
+        <section class="section">
+          <h2>{people.offered}</h2>
+          <ul class="list">
+            {pending_offers.map((one) => (
+              <li key={one.offer_id}>
+                <span class="grow">
+                  <strong>{one.role}</strong> {whereOf(one)}
+                </span>
+                <span class="soft">{people.offered_until(shortTime(one.expires_at))}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {ending && <EndRole grant={ending} name={account.username} onClose={() => end(null)} />}
+    </>
+  )
+}
+
+function EndRole({ grant, name, onClose }: { grant: RoleGrant; name: string; onClose(): void }) {
+  const [reason, setReason] = useState('')
+  const revoke = useSend('role_grant_revoke', { spoils: ['admin_account_get', 'admin_account_list'] })
+  const confirm = async (): Promise<void> => {
+    const sent = { actor_id: grant.actor_id, role_grant_id: grant.id, reason: reason.trim() || null }
+    if (!(await revoke.send(sent))) return
+    onClose()
+    toast(people.ended(grant.role))
+  }
+  return (
+    <Confirm
+      title={people.end_question(grant.role, whereOf(grant), name)}
+      verb={people.end_verb(grant.role)}
+      onConfirm={() => void confirm()}
+      onClose={onClose}
+      isBusy={revoke.isBusy}
+      fault={revoke.error && explain(revoke.error)}
+    >
+      <p>{people.end_about(grant.role, name)}</p>
+      <TextArea label={people.end_reason(name)} value={reason} onInput={setReason} maxlength={500} rows={2} />
+    </Confirm>
+  )
+}

@@ -1,0 +1,124 @@
+import type { ComponentType } from 'preact'
+import type { Output } from '../api/client.ts'
+import { useCall } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { explain } from '../copy/errors.ts'
+import { people } from '../copy/people.ts'
+import { place, setQuery, to } from '../lib/router.ts'
+import { shortTime } from '../lib/time.ts'
+import type { PageProps } from '../routes.ts'
+import { Button } from '../ui/button.tsx'
+import { Id } from '../ui/id.tsx'
+import { Tabs } from '../ui/link.tsx'
+import { Note } from '../ui/note.tsx'
+import { Page } from '../ui/page.tsx'
+import { ErrorNote, Resource } from '../ui/resource.tsx'
+import { Text } from '../ui/text.tsx'
+import { Time } from '../ui/time.tsx'
+import { toast } from '../ui/toast.tsx'
+import { Words } from '../ui/words.tsx'
+import { Access } from './access.tsx'
+import { GiveRole } from './give-role.tsx'
+import { PersonSessions, PersonTokens } from './person-credentials.tsx'
+import { PersonCells, PersonEvents, PersonOffers } from './person-lists.tsx'
+import { PersonMenu } from './person-menu.tsx'
+
+export type Person = Output<'admin_account_get'>
+export type PartProps = { person: Person }
+
+const parts: Record<
+  string,
+  { label: string; Part: ComponentType<PartProps>; count?: keyof Person['counts'] }
+> = {
+  '': { label: people.tabs.access, Part: Access },
+  sessions: { label: people.tabs.sessions, Part: PersonSessions, count: 'sessions' },
+  tokens: { label: people.tabs.tokens, Part: PersonTokens, count: 'tokens' },
+  offers: { label: people.tabs.offers, Part: PersonOffers, count: 'offers' },
+  cells: { label: people.tabs.cells, Part: PersonCells, count: 'cells' },
+  audit: { label: people.tabs.audit, Part: PersonEvents },
+}
+
+export default function PersonPage({ params: { id = '', tab = '' } }: PageProps) {
+  const person = useCall('admin_account_get', { account_id: id })
+  const { data } = person
+  const { Part } = parts[tab] ?? { Part: Access }
+  const name = data?.account.username ?? ''
+  const back = { href: to('/people'), label: people.title }
+  if (!data)
+    return (
+      <Page title={people.title} back={back}>
+        {person.error ? (
+          <ErrorNote error={person.error} onRetry={person.retry} />
+        ) : (
+          <Resource of={person}>{() => null}</Resource>
+        )}
+      </Page>
+    )
+  const { account, counts } = data
+  const tabs = Object.entries(parts).map(([key, { label, count }]) => ({
+    href: to(`/people/${id}${key && `/${key}`}`),
+    label,
+    count: count && counts[count] > 0 ? people.shown_count(counts[count]) : undefined,
+    isCurrent: key === tab,
+  }))
+  const isLive = account.deleted_at === null
+  return (
+    <Page
+      title={name}
+      back={back}
+      actions={
+        <>
+          {isLive && (
+            <Button kind="primary" onClick={() => setQuery({ dialog: 'give' })}>
+              {people.give}
+            </Button>
+          )}
+          {isLive && <PersonMenu person={data} />}
+        </>
+      }
+      about={
+        <>
+          {account.email && <Text>{account.email}</Text>}
+          <span>
+            {people.since} <Time at={account.created_at} />
+          </span>
+          <Id id={account.id} />
+        </>
+      }
+      tabs={<Tabs label={people.parts} tabs={tabs} />}
+    >
+      {!isLive && <Deleted person={data} />}
+      <Part person={data} />
+      {isLive && place.value.query.get('dialog') === 'give' && (
+        <GiveRole person={data} onClose={() => setQuery({ dialog: null, role: null })} />
+      )}
+    </Page>
+  )
+}
+
+function Deleted({ person: { account } }: PartProps) {
+  const undelete = useSend('account_undelete', { spoils: ['admin_account_get', 'admin_account_list'] })
+  return (
+    <div class="stack-tight">
+      <Note
+        kind="warn"
+        action={
+          <Button
+            small
+            isBusy={undelete.isBusy}
+            onClick={async () => {
+              if (await undelete.send({ account_id: account.id })) toast(people.undeleted)
+            }}
+          >
+            {people.undelete}
+          </Button>
+        }
+      >
+        {undelete.error ? explain(undelete.error) : people.deleted_at(shortTime(account.deleted_at ?? ''))}
+      </Note>
+      <p class="soft small">
+        <Words>{people.purge(account.id)}</Words>
+      </p>
+    </div>
+  )
+}

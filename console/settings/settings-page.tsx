@@ -1,0 +1,65 @@
+import { useState } from 'preact/hooks'
+import { useCall } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { explain } from '../copy/errors.ts'
+import { settings } from '../copy/settings.ts'
+import { ago } from '../lib/time.ts'
+import { Confirm } from '../ui/dialog.tsx'
+import { Switch } from '../ui/field.tsx'
+import { Page } from '../ui/page.tsx'
+import { ErrorNote, Resource } from '../ui/resource.tsx'
+import { toast } from '../ui/toast.tsx'
+import { Words } from '../ui/words.tsx'
+
+export default function SettingsPage() {
+  const state = useCall('app_settings_get', {})
+  const [isAsking, ask] = useState(false)
+  const update = useSend('app_settings_update', { spoils: ['app_settings_get'] })
+  const set = async (open_signup: boolean): Promise<void> => {
+    if (!(await update.send({ open_signup }))) return
+    ask(false)
+    toast(open_signup ? settings.opened : settings.closed)
+  }
+  return (
+    <Page title={settings.title}>
+      <Resource of={state}>
+        {({ settings: { open_signup, updated_at, updated_by_username } }) => (
+          <section class="card stack-tight">
+            <div class="row">
+              <div class="grow">
+                <h2>{settings.signup}</h2>
+                <p class="soft">{settings.signup_about}</p>
+              </div>
+              <span class="push">
+                <Switch
+                  label={settings.signup}
+                  checked={open_signup}
+                  isBusy={update.isBusy}
+                  onChange={(is) => (is ? ask(true) : void set(false))}
+                />
+              </span>
+            </div>
+            {updated_at && <p class="soft small">{settings.changed(updated_by_username, ago(updated_at))}</p>}
+            {update.error && !isAsking && <ErrorNote error={update.error} />}
+          </section>
+        )}
+      </Resource>
+      <p class="soft">
+        <Words>{settings.rest}</Words>
+      </p>
+      {isAsking && (
+        <Confirm
+          title={settings.open_question}
+          verb={settings.open_verb}
+          kind="primary"
+          onConfirm={() => void set(true)}
+          onClose={() => ask(false)}
+          isBusy={update.isBusy}
+          fault={update.error && explain(update.error)}
+        >
+          <p>{settings.open_about}</p>
+        </Confirm>
+      )}
+    </Page>
+  )
+}

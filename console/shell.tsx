@@ -1,0 +1,178 @@
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { forgetNames } from './api/names.ts'
+import { queries, useCall } from './api/query.ts'
+import {
+  acting,
+  isAdmin,
+  isEnded,
+  loadSession,
+  type Session,
+  session,
+  signedIn,
+  unreachable,
+} from './api/session.ts'
+import { Bars } from './bars.tsx'
+import { shell, words } from './copy/common.ts'
+import { EntryCard } from './entry/entry-card.tsx'
+import { isHelpOpen } from './keys.ts'
+import { go, match, path, to } from './lib/router.ts'
+import { Rail } from './rail.tsx'
+import { type PageProps, type Route, routes } from './routes.ts'
+import { Shortcuts } from './shortcuts.tsx'
+import { Button, ButtonLink } from './ui/button.tsx'
+import { Dialog } from './ui/dialog.tsx'
+import { Page } from './ui/page.tsx'
+import { Empty, ErrorNote, Skeleton } from './ui/resource.tsx'
+import { Toasts } from './ui/toast.tsx'
+
+/** The frame: rail or bottom bar, the page, and what may lie over it. */
+export function Shell() {
+  const found = useRoute()
+  const isOpenToAll = found?.route.who === 'all'
+  const own = signedIn.value
+  useFreshCaches(own?.account.id)
+  if (unreachable.value)
+    return (
+      <main class="alone">
+        <ErrorNote error={unreachable.value} onRetry={() => void loadSession()} />
+      </main>
+    )
+  if (session.value === undefined) return <div class="alone" aria-busy="true" />
+  if (isOpenToAll && !own)
+    return (
+      <main class="alone">
+        {found && <Loading {...found} />}
+        <Toasts />
+      </main>
+    )
+  if (!own)
+    return (
+      <main class="alone">
+        <EntryCard onDone={() => void loadSession()} />
+        <Toasts />
+      </main>
+    )
+  return (
+    <div class="shell">
+      <a class="skip" href="#main">
+        {words.skip}
+      </a>
+      <Bars />
+      <RailWithOffers />
+      <main id="main" tabIndex={-1}>
+        <PageFor found={found} own={own} key={acting.value ?? ''} />
+      </main>
+      {isHelpOpen.value && <Shortcuts />}
+      {isEnded.value && <Ended />}
+      <Toasts />
+    </div>
+  )
+}
+
+/** Nothing of one account, or seen as one actor, is left for the next. */
+function useFreshCaches(account: string | undefined): void {
+  useEffect(() => {
+    queries.clear()
+    forgetNames()
+  }, [account])
+}
+
+function RailWithOffers() {
+  const { data } = useCall('role_grant_offer_list', { limit: 50 })
+  return <Rail waiting={data?.offers.length ?? 0} />
+}
+
+type Found = { route: Route; params: Record<string, string> }
+
+function useRoute(): Found | undefined {
+  const at = path.value
+  for (const route of routes) {
+    const params = match(route.path, at)
+    if (params) return { route, params }
+  }
+  return undefined
+}
+
+function PageFor({ found, own }: { found: Found | undefined; own: Session }) {
+  if (!found)
+    return (
+      <Page title={shell.not_found_title}>
+        <Empty
+          icon="search"
+          title={shell.not_found_title}
+          action={<ButtonLink href={to('/')}>{shell.go_home}</ButtonLink>}
+        >
+          {shell.not_found}
+        </Empty>
+      </Page>
+    )
+  if (found.route.who === 'admin' && !isAdmin.value)
+    return (
+      <Page title={shell.forbidden_title}>
+        <Empty
+          icon="lock"
+          title={shell.forbidden_title}
+          action={<ButtonLink href={to('/')}>{shell.go_home}</ButtonLink>}
+        >
+          {shell.forbidden(own.actor?.name ?? own.account.username)}
+        </Empty>
+      </Page>
+    )
+  return <Loading {...found} />
+}
+
+const loadedPages = new Map<Route['load'], ComponentType<PageProps>>()
+
+/** Loads a page's code; a chunk that is gone means that the server has another version now. */
+function Loading({ route, params }: Found) {
+  const [, draw] = useState(0)
+  const [isStale, markStale] = useState(false)
+  const Loaded = loadedPages.get(route.load)
+  useEffect(() => {
+    if (Loaded) return
+    route.load().then(
+      (module) => {
+        loadedPages.set(route.load, module.default)
+        draw((count) => count + 1)
+      },
+      () => markStale(true),
+    )
+  }, [route.load])
+  if (Loaded) return <Loaded params={params} key={route.load.toString() + (params.id ?? params.name ?? '')} />
+  if (isStale)
+    return (
+      <Empty
+        icon="refresh-cw"
+        title={shell.new_version}
+        action={<Button onClick={() => location.reload()}>{shell.reload}</Button>}
+      />
+    )
+  return <Skeleton lines={4} />
+}
+
+/** In place, over the page: what was typed stays until another account signs in. */
+function Ended() {
+  return (
+    <Dialog
+      title={shell.ended_title}
+      canDismiss={false}
+      onClose={() => {}}
+      foot={
+        <Button
+          kind="primary"
+          onClick={() => {
+            queries.clear()
+            isEnded.value = false
+            session.value = { account: null, isNew: false }
+            go(location.href, { replace: true })
+          }}
+        >
+          {shell.sign_in_again}
+        </Button>
+      }
+    >
+      <p>{shell.ended}</p>
+    </Dialog>
+  )
+}

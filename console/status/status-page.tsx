@@ -1,0 +1,89 @@
+import { connection } from '../api/live.ts'
+import { useRead } from '../api/query.ts'
+import { server } from '../api/server.ts'
+import { explain } from '../copy/errors.ts'
+import { status } from '../copy/status.ts'
+import { zone } from '../lib/time.ts'
+import { Facts } from '../ui/facts.tsx'
+import { SelectField } from '../ui/field.tsx'
+import { Badge, Note } from '../ui/note.tsx'
+import { Page } from '../ui/page.tsx'
+import { Resource } from '../ui/resource.tsx'
+import { Words } from '../ui/words.tsx'
+
+type Health = { isLive: boolean; reason: string | null; warnings: string[]; ahead_s: number }
+
+/** Asked every ten seconds while the page is visible. */
+async function health({ signal }: { signal: AbortSignal }): Promise<Health> {
+  const [live, ready] = await Promise.all(
+    ['/health/live', '/health/ready'].map((path) => fetch(path, { signal }).catch(() => undefined)),
+  )
+  const answer = (await ready?.json().catch(() => ({}))) as
+    | { error?: string; warnings?: string[] }
+    | undefined
+  const date = Date.parse(ready?.headers.get('date') ?? '')
+  return {
+    isLive: live?.ok === true,
+    reason: ready?.ok ? null : (answer?.error ?? 'transport_failed'),
+    warnings: answer?.warnings ?? [],
+    ahead_s: Number.isNaN(date) ? 0 : Math.round((Date.now() - date) / 1000),
+  }
+}
+
+export default function StatusPage() {
+  const state = useRead([null, 'health'], health, { poll: 10_000 })
+  return (
+    <Page title={status.title}>
+      <Resource of={state}>
+        {({ isLive, reason, warnings, ahead_s }) => (
+          <div class="stack">
+            {reason && (
+              <Note kind="bad">
+                <Words>{explain({ reason, data: {}, status: 503 })}</Words>
+              </Note>
+            )}
+            <Facts
+              of={[
+                [status.version, server.version],
+                [
+                  status.process,
+                  <Badge key="live" kind={isLive ? 'ok' : 'bad'}>
+                    {isLive ? status.answers : status.silent}
+                  </Badge>,
+                ],
+                [
+                  status.ready,
+                  <Badge key="ready" kind={reason ? 'bad' : 'ok'}>
+                    {reason ?? status.is_ready}
+                  </Badge>,
+                ],
+                [status.socket, status.sockets[connection.value ?? 'off'] ?? connection.value],
+                [status.clock, Math.abs(ahead_s) < 3 ? status.clock_same : status.clock_off(ahead_s)],
+              ]}
+            />
+            {warnings.length > 0 && (
+              <section class="section">
+                <h2>{status.warnings}</h2>
+                {warnings.map((one) => (
+                  <Note key={one} kind="warn">
+                    {one}
+                  </Note>
+                ))}
+              </section>
+            )}
+          </div>
+        )}
+      </Resource>
+      <div class="bar">
+        <SelectField
+          label={status.zone}
+          value={zone.value === 'utc' ? 'utc' : ''}
+          options={(['', 'utc'] as const).map((value) => ({ value, label: status.zones[value] }))}
+          onChange={(chosen) => {
+            zone.value = chosen
+          }}
+        />
+      </div>
+    </Page>
+  )
+}

@@ -1,0 +1,4 @@
+try {
+  const chosen = localStorage.getItem('cellkeep.theme')
+  if (chosen) document.documentElement.dataset.theme = chosen
+} catch {}

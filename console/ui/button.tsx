@@ -1,0 +1,102 @@
+import type { ComponentChildren } from 'preact'
+import { words } from '../copy/common.ts'
+import { Icon, type IconName } from './icon.tsx'
+
+export type ButtonKind = 'plain' | 'primary' | 'danger' | 'sure' | 'quiet'
+type Look = { kind?: ButtonKind; icon?: IconName; wide?: boolean; small?: boolean }
+const kinds = {
+  plain: '',
+  primary: ' is-primary',
+  danger: ' is-danger',
+  sure: ' is-danger is-sure',
+  quiet: ' is-quiet',
+}
+const classOf = ({ kind = 'plain', wide, small }: Look, isIcon = false): string =>
+  `button${kinds[kind]}${wide ? ' is-wide' : ''}${small ? ' is-small' : ''}${isIcon ? ' is-icon' : ''}`
+
+export type ButtonProps = Look & {
+  children: ComponentChildren
+  onClick?: (event: MouseEvent) => void
+  type?: 'button' | 'submit'
+  isBusy?: boolean
+  /** Seconds until it works again, counted down on it. */
+  wait?: number
+  /** Why it cannot be used now; read out, and shown on hover. */
+  disabled?: string | false | undefined
+  autofocus?: boolean
+  pressed?: boolean
+  popovertarget?: string
+}
+
+/** Stays in the tab order when disabled, so that its reason can be found. */
+export function Button({
+  children,
+  onClick,
+  type = 'button',
+  isBusy,
+  wait = 0,
+  disabled,
+  ...rest
+}: ButtonProps) {
+  const { kind, icon, wide, small, autofocus, pressed, popovertarget } = rest
+  const isOff = Boolean(disabled) || isBusy || wait > 0
+  return (
+    <button
+      type={type}
+      class={classOf({ kind, wide, small })}
+      aria-disabled={isOff || undefined}
+      aria-busy={isBusy || undefined}
+      aria-pressed={pressed}
+      title={disabled || undefined}
+      data-autofocus={autofocus || undefined}
+      popovertarget={popovertarget}
+      onClick={(event) => {
+        if (isOff) event.preventDefault()
+        else onClick?.(event)
+      }}
+    >
+      {isBusy ? <span class="spinner" aria-hidden="true" /> : icon && <Icon name={icon} />}
+      <span>{wait > 0 ? words.again_in(wait) : children}</span>
+      {disabled && <span class="hidden-text">{disabled}</span>}
+    </button>
+  )
+}
+
+type IconButtonProps = Look & {
+  icon: IconName
+  label: string
+  onClick?: (event: MouseEvent) => void
+  popovertarget?: string
+}
+
+export const IconButton = ({
+  icon,
+  label,
+  onClick,
+  popovertarget,
+  kind = 'quiet',
+  small,
+}: IconButtonProps) => (
+  <button
+    type="button"
+    class={classOf({ kind, small }, true)}
+    aria-label={label}
+    title={label}
+    onClick={onClick}
+    popovertarget={popovertarget}
+  >
+    <Icon name={icon} />
+  </button>
+)
+
+/** A link that looks like a button; `href` is always one of our own. */
+export const ButtonLink = ({
+  href,
+  children,
+  ...look
+}: Look & { href: string; children: ComponentChildren }) => (
+  <a href={href} class={classOf(look)}>
+    {look.icon && <Icon name={look.icon} />}
+    {children}
+  </a>
+)

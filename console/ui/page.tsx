@@ -1,0 +1,53 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { words } from '../copy/common.ts'
+import { Icon } from './icon.tsx'
+
+/** One page: its heading has the focus when it opens, so that screen readers begin there. */
+export function Page({
+  title,
+  heading,
+  back,
+  actions,
+  about,
+  tabs,
+  children,
+}: {
+  /** Of the browser's tab, and the heading if there is no `heading`. */
+  title: string
+  heading?: ComponentChildren
+  back?: { href: string; label: string }
+  actions?: ComponentChildren
+  about?: ComponentChildren
+  tabs?: ComponentChildren
+  children: ComponentChildren
+}) {
+  const own = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${title} · ${words.product}`
+  }, [title])
+  useEffect(() => {
+    if (document.querySelector('dialog[open]') === null) own.current?.focus({ preventScroll: true })
+  }, [])
+  return (
+    <>
+      <header class="page-head">
+        {back && (
+          <a class="page-back" href={back.href}>
+            <Icon name="chevron-left" />
+            {back.label}
+          </a>
+        )}
+        <div class="page-title">
+          <h1 ref={own} tabIndex={-1}>
+            {heading ?? title}
+          </h1>
+          {actions && <div class="row push">{actions}</div>}
+        </div>
+        {about && <div class="page-about">{about}</div>}
+        {tabs}
+      </header>
+      <div class="page-body">{children}</div>
+    </>
+  )
+}

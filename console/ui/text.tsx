@@ -1,0 +1,24 @@
+/** Characters that hide, turn round or break the text beside them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const odd = /([\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff])/
+
+/** What people and programs have written: text alone, kept from changing what is around it. */
+export function Text({ children, long = false }: { children: string; long?: boolean }) {
+  const parts = children.split(odd)
+  return (
+    <bdi class={long ? 'text is-long' : 'text'} title={long ? undefined : children.slice(0, 300)}>
+      {parts.length === 1
+        ? children
+        : parts.map((part, index) => (index % 2 ? shown(part, long) : calm(part)))}
+    </bdi>
+  )
+}
+
+function shown(character: string, long: boolean) {
+  if (long && /[\n\t]/.test(character)) return character
+  const code = character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
+  return <span class="chip">{`U+${code}`}</span>
+}
+
+/** No more than a few marks on a letter: a thousand of them would cover the lines above. */
+const calm = (text: string): string => text.replace(/(\p{M}{4})\p{M}+/gu, '$1')

@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { query } from '../core/action.ts'
+import { sql } from '../db/db.ts'
+import { holdsAdmin } from '../roles/grants.ts'
+import { Uuid } from '../wire/types.ts'
+import { AccountCounts, accountCounts } from './counts.ts'
+import { endsAuthority } from './locks.ts'
+
+export const account_delete_preview = query({
+  doc: 'What `account_delete` would end or leave behind, and why it would be refused. Each count goes up to 1000.',
+  auth: { account: 'required', actor: 'required' },
+  rate_limit: 'account',
+  rate_limit_group: 'account',
+  input: z.strictObject({ account_id: Uuid.nullish().describe('Left out: the caller’s own.') }),
+  output: z.object({
+    account_id: Uuid,
+    username: z.string(),
+    /** It is deleted already. */
+    deleted: z.boolean(),
+    refusal: z.enum(['cannot_delete_keeper', 'cannot_delete_last_admin']).nullable(),
+    counts: AccountCounts,
+  }),
+  errors: ['insufficient_permissions', 'account_not_found'],
+  async handler({ account_id }, { account, role_grants, db, fail }) {
+    const target = account_id ?? account.id
+    if (target !== account.id && !holdsAdmin(role_grants))
+      throw fail('insufficient_permissions', { required_roles: ['admin'] })
+    const found = await db.first<{ username: string; deleted: boolean; counts: AccountCounts }>(sql`
+      select username, deleted_at is not null as deleted, ${accountCounts(sql`account.id`)} as counts
+      from account where id = ${target}::uuid`)
+    if (!found) throw fail('account_not_found')
+    const { keeper, lastAdmin } = await endsAuthority(db, { account_id: target })
+    const broken = keeper
+      ? ('cannot_delete_keeper' as const)
+      : lastAdmin
+        ? ('cannot_delete_last_admin' as const)
+        : null
+    return { account_id: target, ...found, refusal: found.deleted ? null : broken }
+  },
+})

@@ -1,0 +1,22 @@
+import { z } from 'zod'
+import { mutation } from '../core/action.ts'
+import { Username } from './formats.ts'
+import { lockWithSession } from './locks.ts'
+import { rename } from './usernames.ts'
+
+export const account_username_change = mutation({
+  doc: 'Change the username of the caller’s account. The old one stays reserved to it. `changed` is false if it is the present one.',
+  auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
+  event: 'account_update',
+  rate_limit: 'account',
+  rate_limit_group: 'rename',
+  enabled: ({ username_change }) => username_change === 'self',
+  input: z.strictObject({ username: Username }),
+  output: z.object({ ok: z.literal(true), changed: z.boolean() }),
+  errors: ['username_taken', 'account_vanished', 'authentication_required'],
+  async handler({ username }, { app, account, credential, fail, ...work }) {
+    const locked = await lockWithSession(work.db, account.id, credential.id)
+    const changed = await rename(app, work, locked, username, { by: null })
+    return { ok: true as const, changed }
+  },
+})

@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { EventType } from '../audit/entry.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { issue } from '../wire/issues.ts'
+import { Uuid } from '../wire/types.ts'
+import { type AuditFilter, type Selection, type Stretch, seqEnd } from './selection.ts'
+
+const typesMax = 50
+
+/** The input keys by which rows of the log are filtered. */
+export const filterInput = {
+  event_type: EventType.nullish(),
+  event_types: z.array(EventType).min(1).max(typesMax).nullish(),
+  outcome: z.enum(['success', 'failure']).nullish(),
+  account_id: Uuid.nullish().describe('As the account that acted or as the target.'),
+  actor_id: Uuid.nullish().describe('As the actor that acted or as the target.'),
+  cell_id: Uuid.nullish().describe('Named by the row, as in the timeline of the cell.'),
+}
+const Filter = z.object(filterInput)
+
+/** The filters that were given, each in one form. */
+export function filterOf({ event_type, event_types, ...others }: z.output<typeof Filter>): AuditFilter {
+  if (event_type && event_types)
+    throw refusal('invalid_params', {
+      issues: [issue(['event_types'], 'invalid_value', 'Give only one of `event_type` and `event_types`.')],
+    })
+  const types = event_types ? [...new Set(event_types)].sort() : event_type && [event_type]
+  const given = Object.entries({ ...others, event_types: types }).filter(([, value]) => value != null)
+  return Object.fromEntries(given) as AuditFilter
+}
+
+/** From one time to another, exclusive; null: without that bound. */
+type Period = { from?: string | null | undefined; to?: string | null | undefined }
+
+export function refuseEmpty({ from, to }: Period): void {
+  if (from && to && from >= to)
+    throw refusal('invalid_params', {
+      issues: [issue(['to'], 'invalid_value', 'A time after `from` is required.')],
+    })
+}
+
+/** Longer than any transaction of the service: of two rows so far apart, the later has the higher number. */
+const slack = sql`interval '1 minute'`
+
+/** Narrows a stretch to the numbers that rows of a period can have, and a selection to its rows. */
+export async function within(
+  db: Pick<Queryable, 'one'>,
+  { from = null, to = null }: Period,
+  { stretch, selected }: { stretch: Stretch; selected: Selection },
+): Promise<{ stretch: Stretch; selected: Selection }> {
+  if (from === null && to === null) return { stretch, selected }
+  const nearest = (bound: Sql, order: 'asc' | 'desc'): Sql => sql`(
+    select seq from audit_log where ${bound} and seq is not null order by created_at ${sql.raw(order)} limit 1)`
+  const found = await db.one<{ before: number | null; after: number | null }>(sql`
+    select ${nearest(sql`created_at < ${from}::timestamptz - ${slack}`, 'desc')} as before,
+      ${nearest(sql`created_at > ${to}::timestamptz + ${slack}`, 'asc')} as after`)
+  const bounds = [
+    ...(from === null ? [] : [sql`created_at >= ${from}::timestamptz`]),
+    ...(to === null ? [] : [sql`created_at < ${to}::timestamptz`]),
+  ]
+  return {
+    stretch: {
+      ...stretch,
+      from: Math.max(stretch.from, found.before ?? 0),
+      to: Math.min(stretch.to, found.after ?? seqEnd),
+    },
+    selected: { ...selected, filters: [...selected.filters, ...bounds] },
+  }
+}

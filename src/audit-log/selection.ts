@@ -1,0 +1,114 @@
+import { type Sql, sql } from '../db/db.ts'
+
+/** The rows with one of these values in an indexed column, or in the timeline of a cell; undefined: the whole log. */
+type Source =
+  | {
+      column: 'event_type' | 'account_id' | 'target_account_id' | 'actor_id' | 'target_actor_id'
+      values: Sql
+    }
+  | { cell_id: string }
+  | undefined
+
+/** The rows of all sources, which may overlap, that pass the filters. */
+export type Selection = { sources: readonly Source[]; filters: readonly Sql[] }
+
+/** The rows between two numbers, both exclusive. */
+export type Stretch<N = number> = { direction: 'asc' | 'desc'; from: N; to: N }
+
+/** Above every number that a row can have. */
+export const seqEnd = 2 ** 53
+
+/** What rows to select; null: any. */
+export type AuditFilter = {
+  event_types?: readonly string[] | null | undefined
+  outcome?: 'success' | 'failure' | null | undefined
+  /** As the one that acted or as the target, like `actor_id`. */
+  account_id?: string | null | undefined
+  actor_id?: string | null | undefined
+  cell_id?: string | null | undefined
+}
+
+/** The narrowest filter is the source, and the others judge its rows. */
+export function selection({ event_types, outcome, account_id, actor_id, cell_id }: AuditFilter): Selection {
+  const either = (what: 'account_id' | 'actor_id', id: string) => ({
+    sources: ([what, `target_${what}`] as const).map((column) => ({
+      column,
+      values: sql`array[${id}::uuid]`,
+    })),
+    filter: sql`${id}::uuid in (${sql.raw(what)}, ${sql.raw(`target_${what}`)})`,
+  })
+  const wanted = [
+    cell_id && { sources: [{ cell_id }], filter: sql`true` },
+    actor_id && either('actor_id', actor_id),
+    account_id && either('account_id', account_id),
+    event_types && {
+      sources: [ofType(event_types)],
+      filter: sql`event_type = any(${[...event_types]}::text[])`,
+    },
+  ].filter((one) => !!one)
+  const [narrowest = { sources: [undefined] }, ...others] = wanted
+  const filters = others.map(({ filter }) => filter)
+  // A literal, so that the planner can use the partial index of failures.
+  if (outcome) filters.unshift(sql`outcome = ${sql.raw(`'${outcome}'`)}`)
+  return { sources: narrowest.sources, filters }
+}
+
+/** Rows of any of these types; other rows are not scanned. */
+export const ofTypes = (...types: string[]): Selection => ({ sources: [ofType(types)], filters: [] })
+
+const ofType = (types: readonly string[]): Source => ({
+  column: 'event_type',
+  values: sql`${[...types]}::text[]`,
+})
+
+/**
+ * Selects the first `size` numbers of a selection in the order of the stretch, after skipping `skipped` of them.
+ * Each source walks its own index and stops after the rows it needs, however large the log is. Limits are literals
+ * because the planner estimates `limit $n` as a tenth of the table.
+ */
+export function numbersOf(
+  { sources, filters }: Selection,
+  stretch: Stretch<number | Sql>,
+  size: number,
+  { skipped = 0, skippedMax = 0 }: { skipped?: number; skippedMax?: number } = {},
+): Sql {
+  const max = skipped === 0 ? size : size + skippedMax
+  const found = sources.map((source) => walk(source, stretch, filters, sql.raw(max)))
+  return sql`
+    select seq from (${sql.join(found, ' union ')}) found order by seq ${sql.raw(stretch.direction)}
+    limit ${sql.raw(size)} offset ${skipped}`
+}
+
+/** Walks the index of a source; the other columns are probed row by row. */
+function walk(
+  source: Source,
+  { direction, from, to }: Stretch<number | Sql>,
+  filters: readonly Sql[],
+  max: Sql,
+): Sql {
+  const order = sql.raw(direction)
+  const conditions = [sql`seq is not null`, ...filters]
+  if (source && 'cell_id' in source) {
+    // A scalar subquery is always one probe by number; for a join the planner may read the whole log.
+    const passes = sql`(select ${sql.join(conditions, ' and ')} from audit_log where seq = c.seq)`
+    return sql`(
+      select c.seq from audit_cell c
+      where ${between(sql`c.cell_id, c.seq`, sql`${source.cell_id}::uuid, `, { from, to })} and ${passes}
+      order by c.cell_id ${order}, c.seq ${order} limit ${max})`
+  }
+  const rows = (key: Sql, value: Sql, inOrder: Sql): Sql => sql`
+    select seq from audit_log where ${sql.join([...conditions, between(key, value, { from, to })], ' and ')}
+    order by ${inOrder} limit ${max}`
+  if (!source) return sql`(${rows(sql`seq`, sql.empty, sql`seq ${order}`)})`
+  const column = sql.raw(source.column)
+  conditions.push(sql`${column} is not null`)
+  const found = rows(sql`${column}, seq`, sql`of.value, `, sql`${column} ${order}, seq ${order}`)
+  return sql`(select found.seq from unnest(${source.values}) as of (value) cross join lateral (${found}) found)`
+}
+
+/**
+ * Compares the columns of an index as one. With a plain equality for the first, the planner might walk the whole log
+ * by `seq` and filter out other values.
+ */
+const between = (key: Sql, value: Sql, { from, to }: { from: number | Sql; to: number | Sql }): Sql =>
+  sql`(${key}) > (${value}${from}::bigint) and (${key}) < (${value}${to}::bigint)`

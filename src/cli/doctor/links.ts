@@ -1,0 +1,20 @@
+import { type Database, sql } from '../../db/db.ts'
+import type { Opened } from '../with-service.ts'
+import type { Finding } from './files.ts'
+
+/** Links to providers that are no longer configured let nobody in. */
+export async function linkFindings(db: Database, { parsed }: Opened): Promise<Finding[]> {
+  const issuers = (parsed.declarations.oidc ?? []).map(({ issuer }) => issuer)
+  const { links, providers } = await db.one<{ links: number; providers: string[] }>(sql`
+    select count(*)::int as links, array_agg(distinct provider order by provider) as providers
+    from account_link where issuer <> all(${issuers}::text[])`)
+  if (links === 0) return []
+  return [
+    {
+      finding: 'orphaned_links',
+      what: `${links} accounts are linked to a provider that is not configured: ${providers.join(', ')}.`,
+      remedy:
+        'Configure the provider again, with the issuer it had; else those who have no other way in need a reset link: `cellkeep account reset-link`.',
+    },
+  ]
+}

@@ -1,0 +1,33 @@
+import type { ParsedConfig } from '../../config/config.ts'
+import { passkeyFaults } from '../../config/passkeys.ts'
+import { counted } from '../../core/operation.ts'
+import { type Database, sql } from '../../db/db.ts'
+import type { Finding } from './files.ts'
+
+/** Who gave a public URL expects passkeys; without one nobody misses them. */
+export function passkeysOff({ config, sources }: Pick<ParsedConfig, 'config' | 'sources'>): Finding[] {
+  if (config.passkeys || sources.passkeys !== 'default' || sources.public_url === 'default') return []
+  return [
+    {
+      finding: 'passkeys_off',
+      what: `Nobody can sign in with a passkey: ${passkeyFaults(config, (key) => key).join('; ')}.`,
+      remedy: 'Correct that, or set CELLKEEP_PASSKEYS=false.',
+    },
+  ]
+}
+
+export async function orphanedPasskeys(
+  db: Database,
+  { config }: Pick<ParsedConfig, 'config'>,
+): Promise<Finding[]> {
+  const { count } = await db.one<{ count: number }>(sql`
+    select count(*) from account_passkey where rp_id is distinct from ${config.rp_id}`)
+  if (count === 0) return []
+  return [
+    {
+      finding: 'orphaned_passkeys',
+      what: `${counted(count, 'passkey')} of another domain than ${config.rp_id ?? 'none'} can no longer sign in.`,
+      remedy: 'Set CELLKEEP_RP_ID back, or have their owners add new ones and remove these.',
+    },
+  ]
+}

@@ -1,0 +1,107 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { afterAll, describe, expect, it } from 'vitest'
+import { firebaseProject, foreignHashes } from '../../test/helpers/foreign-hashes.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { shell } from '../../test/helpers/shell.ts'
+import { execute } from './main.ts'
+
+const cwd = await mkdtemp(join(tmpdir(), 'ck-import-'))
+afterAll(() => rm(cwd, { recursive: true }))
+const test = await serviceForFile()
+const env = { CELLKEEP_DATABASE_URL: test.databaseUrl }
+const cellkeep = shell(env, cwd)
+const write = (name: string, lines: readonly unknown[]) =>
+  writeFile(
+    join(cwd, name),
+    lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n'),
+  )
+const users = (prefix: string, number: number) =>
+  Array.from({ length: number }, (_, at) => ({ username: `${prefix}-${at}` }))
+const all = ['account', 'import']
+
+describe('account import', () => {
+  it('reports refused lines in a new file of its owner, without names and hashes', async () => {
+    const secret = '5f4dcc3b5aa765d61d8327deb882cf99'
+    await write('mixed.jsonl', [
+      { username: 'mixed-1', email: 'one@example.org' },
+      '{"username": "mixed-2"',
+      { username: 'mixed-3', password: secret, external_id: '3' },
+      `{"username":"mixed-4","actor_name":"${'x'.repeat(70_000)}"}`,
+      '',
+      { username: 'mixed-6', email: 'ONE@example.org' },
+    ])
+    const args = [...all, 'mixed.jsonl', '--report', 'refused.jsonl']
+    const { code, stdout, stderr } = await cellkeep(args)
+    expect([code, stderr]).toEqual([1, ''])
+    expect(stdout).toMatch(/^lines +6\nimported +1\nskipped +0\nrefused +5\n/)
+    const report = await readFile(join(cwd, 'refused.jsonl'), 'utf8')
+    expect(
+      report
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { line: 2, external_id: null, reason: 'bad_format' },
+      { line: 3, external_id: '3', reason: 'hash_unsupported' },
+      { line: 4, external_id: null, reason: 'bad_format' },
+      { line: 5, external_id: null, reason: 'bad_format' },
+      { line: 6, external_id: null, reason: 'email_taken' },
+    ])
+    expect((await stat(join(cwd, 'refused.jsonl'))).mode & 0o777).toBe(0o600)
+    const again = await cellkeep(args)
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('exists already')])
+  })
+
+  it('takes standard input, a source, a trial and the parameters of a Firebase project', async () => {
+    const password = foreignHashes.find(([made]) => made.startsWith('firebase'))?.[1]
+    const input = JSON.stringify({ username: 'piped', password })
+    await write('project.json', [firebaseProject])
+    const run = (...more: string[]) =>
+      cellkeep(
+        [...all, '-', '--source', 'app', '--firebase-params', 'project.json', '--json', ...more],
+        input,
+      )
+    const done = { lines: 1, skipped: 0, refused: 0, complete: true, reasons: {}, source: 'app' }
+    for (const [words, dry_run] of [
+      [['--dry-run'], true],
+      [[], false],
+    ] as const) {
+      const { code, stdout, stderr } = await run(...words)
+      expect([code, stderr, JSON.parse(stdout)]).toEqual([0, '', { ...done, imported: 1, dry_run }])
+    }
+    expect(JSON.parse((await run()).stdout)).toMatchObject({ imported: 0, skipped: 1 })
+  })
+
+  it('stops at the first refused line if asked to', async () => {
+    await write('strict.jsonl', [{ username: '!' }, { username: 'strict' }])
+    const { code, stdout } = await cellkeep([...all, 'strict.jsonl', '--on-conflict', 'fail', '--json'])
+    expect([code, JSON.parse(stdout)]).toMatchObject([
+      1,
+      { lines: 2, refused: 1, imported: 0, complete: false },
+    ])
+  })
+
+  it('shows a terminal how far it is', async () => {
+    await write('shown.jsonl', users('shown', 1000))
+    let stderr = ''
+    const io = { stdin: Readable.from([]), stdout: { write: () => {} }, env, cwd }
+    const isTTY = true
+    await execute([...all, 'shown.jsonl'], { ...io, stderr: { isTTY, write: (text) => (stderr += text) } })
+    expect(stderr).toMatch(/\[#+\.*\] +\d+ % {2}[\d,]+ lines/)
+  })
+
+  it.each([
+    [['missing.jsonl'], 1, /missing\.jsonl cannot be read: ENOENT/],
+    [[], 2, /An argument is missing/],
+    [['a.jsonl', '--on-conflict', 'merge'], 2, /--on-conflict is skip or fail/],
+    [['a.jsonl', '--firebase-params', 'a.jsonl'], 2, /must be a JSON object with base64_signer_key/],
+  ])('%j says what is wrong', async (args, expected, message) => {
+    await write('a.jsonl', ['{"base64_signer_key": "a secret"}'])
+    const { code, stderr } = await cellkeep([...all, ...args])
+    expect([code, stderr]).toEqual([expected, expect.stringMatching(message)])
+    expect(stderr).not.toContain('a secret')
+  })
+})

@@ -1,0 +1,102 @@
+import { createReadStream } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { StartError } from '../errors.ts'
+import { FirebaseParams } from '../import/formats.ts'
+import type { ImportOptions } from '../import/import.ts'
+import { jsonLines } from '../import/json-lines.ts'
+import { operations } from '../operations.ts'
+import { type Call, subcommand, WrongUsage } from './command.ts'
+import { newFile } from './lines.ts'
+import type { CommandIo } from './output.ts'
+import { withProgress } from './progress.ts'
+import { type CommandService, withService } from './with-service.ts'
+
+const options = {
+  source: { type: 'string' },
+  'dry-run': { type: 'boolean' },
+  'on-conflict': { type: 'string' },
+  'firebase-params': { type: 'string' },
+  report: { type: 'string' },
+} as const
+
+export const accountImport = subcommand('account', {
+  name: 'import',
+  usage:
+    'FILE.jsonl [--source NAME] [--dry-run] [--on-conflict skip|fail] [--firebase-params FILE] [--report FILE]',
+  args: 1,
+  summary: 'Make accounts of the users of another system, with the hashes of their passwords.',
+  details:
+    'FILE has one JSON object per line; - is standard input. Keys: username, and if you like email, email_verified,\nactor_name, created_at, external_id and password, a hash of bcrypt, Argon2, scrypt, PBKDF2, Firebase, Django,\nKeycloak or better-auth: people go on signing in with the password they have.\n\nRunning it again with the same --source (default: the name of the file) goes on where it stopped. --dry-run keeps\nnothing. The report, a new file, has the number of each refused line and why. Exit code 1: lines were refused.\n\nExample:\n  cellkeep account import users.jsonl --dry-run --report refused.jsonl',
+  options,
+  run,
+})
+
+async function run({ args: [name = ''], options: given, out, io }: Call<typeof options>): Promise<number> {
+  const { 'on-conflict': on_conflict = 'skip', 'dry-run': dry_run = false, report: reportName } = given
+  if (on_conflict !== 'skip' && on_conflict !== 'fail') throw new WrongUsage('--on-conflict is skip or fail.')
+  const source = given.source ?? (name === '-' ? 'stdin' : basename(name))
+  const firebase = await firebaseParams(io, given['firebase-params'])
+  const input = await open(io, name)
+  const report = reportName === undefined ? undefined : await newFile(resolve(io.cwd, reportName))
+  const interrupt = new AbortController()
+  const reasons: Record<string, number> = {}
+  const on_refused: ImportOptions['on_refused'] = async (refused) => {
+    reasons[refused.reason] = (reasons[refused.reason] ?? 0) + 1
+    await report?.write(`${JSON.stringify(refused)}\n`)
+  }
+  const work = ({ app }: CommandService) =>
+    withProgress(
+      io,
+      'lines',
+      (progress) =>
+        operations.importAccounts(app, jsonLines(input.chunks), {
+          ...{ via: 'cli', source, dry_run, on_conflict, signal: interrupt.signal, on_refused },
+          ...(firebase && { firebase }),
+          on_progress: ({ lines }) => progress(lines, input.linesAbout(lines)),
+        }),
+      { everySeconds: out.json ? 0 : 5 },
+    )
+  try {
+    const done = await withService(io, work, { interrupt })
+    out.result({ ...done, reasons, source, dry_run }, { ...done, ...reasons })
+    if (!done.complete && interrupt.signal.aborted) return interrupt.signal.reason
+    return done.refused > 0 ? 1 : 0
+  } finally {
+    await report?.end()
+  }
+}
+
+type Input = {
+  chunks: AsyncIterable<Buffer | string>
+  /** How many lines there are, if `lines` are read. */
+  linesAbout(lines: number): number | undefined
+}
+
+async function open({ cwd, stdin }: CommandIo, name: string): Promise<Input> {
+  if (name === '-') return { chunks: stdin, linesAbout: () => undefined }
+  const file = resolve(cwd, name)
+  const { size } = await stat(file).catch((error) => Promise.reject(unreadable(file, error)))
+  const stream = createReadStream(file)
+  return { chunks: stream, linesAbout: (lines) => Math.round((lines * size) / stream.bytesRead) }
+}
+
+async function firebaseParams(
+  { cwd }: CommandIo,
+  name: string | undefined,
+): Promise<FirebaseParams | undefined> {
+  if (name === undefined) return undefined
+  const file = resolve(cwd, name)
+  const text = await readFile(file, 'utf8').catch((error) => Promise.reject(unreadable(file, error)))
+  try {
+    return FirebaseParams.parse(JSON.parse(text))
+  } catch {
+    // No cause: it would show the key.
+    throw new WrongUsage(
+      `${file} must be a JSON object with base64_signer_key, base64_salt_separator, rounds and mem_cost.`,
+    )
+  }
+}
+
+const unreadable = (file: string, error: NodeJS.ErrnoException): StartError =>
+  new StartError('unreadable', `${file} cannot be read: ${error.code}.`, 1, { cause: error })

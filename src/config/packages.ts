@@ -1,0 +1,9 @@
+/** Whether an optional package is installed; it is loaded by whoever needs it first. */
+export function isInstalled(name: string): boolean {
+  try {
+    import.meta.resolve(name)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError, type Environment, parseConfig } from './config.ts'
+
+const parse = (env: Environment) => parseConfig({ env, cwd: '/nonexistent', mode: 'server' }).config
+const at = (public_url: string, more: Record<string, string> = {}): Environment => ({
+  CELLKEEP_PUBLIC_URL: public_url,
+  ...Object.fromEntries(Object.entries(more).map(([key, value]) => [`CELLKEEP_${key.toUpperCase()}`, value])),
+})
+function problems(env: Environment): readonly string[] {
+  try {
+    parse(env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+  return []
+}
+
+describe('passkeys', () => {
+  it.each([
+    ['https://app.example', 'app.example'],
+    ['https://app.example:8443', 'app.example'],
+    ['http://localhost:4040', 'localhost'],
+  ])('are on for %s, of the domain %s', (url, rp_id) => {
+    expect(parse(at(url))).toMatchObject({ passkeys: true, rp_id, passkey_origins: [url] })
+    expect(parse(at(url, { passkeys: 'false' }))).toMatchObject({ passkeys: false })
+  })
+
+  it.each(['http://127.0.0.1:4040', 'http://[::1]:4040', 'https://192.0.2.1', 'https://intranet'])(
+    'are off for %s, and refused if asked for',
+    (url) => {
+      expect(parse(at(url))).toMatchObject({ passkeys: false, rp_id: null })
+      expect(problems(at(url, { passkeys: 'true' }))).toEqual([
+        'CELLKEEP_PUBLIC_URL must have a domain name or localhost as its host for passkeys',
+      ])
+    },
+  )
+
+  it('are off on a machine that nobody configured', () => {
+    expect(parse({})).toMatchObject({ passkeys: false })
+  })
+
+  it('may belong to a domain above that of the public URL, with several origins below it', () => {
+    const origins = 'https://app.example.org,https://example.org:8443'
+    const env = at('https://app.example.org', { rp_id: 'example.org', passkey_origins: origins })
+    expect(parse(env)).toMatchObject({ passkeys: true, rp_id: 'example.org' })
+  })
+
+  it.each([
+    ['127.0.0.1', /CELLKEEP_RP_ID must be a domain name/],
+    ['org', /CELLKEEP_RP_ID must be a domain name/],
+    ['1.2.3.4', /CELLKEEP_RP_ID must be a domain name/],
+    ['evil.example', /CELLKEEP_RP_ID must be the host of CELLKEEP_PUBLIC_URL or a domain above it/],
+    ['pp.example.org', /CELLKEEP_RP_ID must be the host/],
+    ['www.app.example.org', /CELLKEEP_RP_ID must be the host/],
+  ])('never belong to %s', (rp_id, rule) => {
+    expect(problems(at('https://app.example.org', { rp_id })).join()).toMatch(rule)
+  })
+
+  it.each([
+    'https://evil.example',
+    'http://app.example.org',
+    'https://app.example.org/',
+    'https://notapp.example.org',
+  ])('are never used at %s', (passkey_origins) => {
+    expect(problems(at('https://app.example.org', { passkey_origins })).join()).toMatch(
+      /^CELLKEEP_PASSKEY_ORIGINS (entry 1 )?must be/,
+    )
+  })
+})

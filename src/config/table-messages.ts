@@ -1,0 +1,119 @@
+import { isIPv6 } from 'node:net'
+import { isDeliverable } from '../wire/address.ts'
+import { localeForm } from '../wire/types.ts'
+import { isLoopbackHost } from './ip.ts'
+import { checked, flag, matching, oneOf, orUnset, path, whole } from './kinds.ts'
+import { setting } from './setting.ts'
+
+/** The part of the table of settings (table.ts) about messages to people and the links in them. */
+
+const isSafe = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname.replace(/^\[|\]$/g, '')))
+
+const origin = () =>
+  checked('an origin like https://app.example; http only for a loopback host', (text) => {
+    const url = URL.parse(text)
+    return url !== null && isSafe(url) && url.origin === text
+  })
+
+const page = () =>
+  checked(
+    'an https URL (http for a loopback host) without user, query and fragment, with {purpose} at most once',
+    (text) => {
+      const url = URL.parse(text.replace('{purpose}', 'purpose'))
+      return url !== null && isSafe(url) && !/[?#@{}]/.test(text.replace('{purpose}', ''))
+    },
+  )
+
+const redirect = () =>
+  checked(
+    'an https URL (http for a loopback host) without user, query, fragment and trailing slash',
+    (text) => {
+      const url = URL.parse(text)
+      return url !== null && isSafe(url) && !/[?#@]|\/$/.test(text)
+    },
+  )
+
+const urlOf = ({ host, port }: { host: string; port: number }): string =>
+  `http://${isIPv6(host) ? `[${host}]` : host}:${port}`
+
+const sender = () =>
+  checked('an address like accounts@app.example or App <accounts@app.example>', (text) =>
+    isDeliverable(senderOf(text).address),
+  )
+
+/** The name and address of `mail_from`. */
+export function senderOf(text: string): { name: string; address: string } {
+  const [, name = '', address = text] = /^([^<>"\p{Cc}]*?) *<([^<>]*)>$/u.exec(text) ?? []
+  return { name, address }
+}
+
+export const messages = {
+  public_url: setting(orUnset(origin()), {
+    default: ({ host, port }) => (isLoopbackHost(host) ? urlOf({ host, port }) : null),
+    shown: 'loopback host: its own URL',
+    doc: 'Where people reach this service. No link is ever made from a header of a request.',
+  }),
+  link_url: setting(orUnset(page()), {
+    default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/link`),
+    shown: '`<public url>/admin/link`; required without the console',
+    doc: 'The page that links in messages lead to. `{purpose}` in it becomes the purpose of the link, and `#ticket=` with the token is added.',
+  }),
+  oidc_redirect_url: setting(orUnset(redirect()), {
+    default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/callback`),
+    shown: '`<public url>/admin/callback`',
+    doc: 'The page that providers lead the browser back to, at `/<provider id>` below this. It posts its query to `/oidc_finish`.',
+  }),
+  site_name: setting(matching('1 to 60 characters', /^\P{Cc}{1,60}$/u), {
+    default: 'Cellkeep',
+    doc: 'The name of this service in messages.',
+  }),
+  smtp_url: setting(
+    orUnset(
+      checked(
+        'a URL like smtps://user:password@mail.example or smtp://mail.example:587, special characters percent-encoded',
+        (text) => /^smtps?:\/\/[^/]/.test(text) && /^\/?$/.test(URL.parse(text)?.pathname ?? 'none'),
+      ),
+    ),
+    {
+      default: null,
+      shown: 'unset',
+      secret: true,
+      doc: 'The mail server. With `smtp:` STARTTLS is required, except on a loopback host.',
+    },
+  ),
+  mail_from: setting(orUnset(sender()), {
+    default: null,
+    shown: 'unset',
+    doc: 'The sender of messages.',
+  }),
+  mail: setting(oneOf('off', 'smtp', 'file', 'hook'), {
+    default: ({ smtp_url, deliver }) =>
+      deliver === undefined ? (smtp_url === null ? 'off' : 'smtp') : 'hook',
+    shown: '`hook` with the option `deliver`, `smtp` with a mail server, else `off`',
+    doc: 'How messages are delivered. `file` writes them to `<data dir>/mail`, in development or on a loopback host.',
+  }),
+  mail_templates: setting(orUnset(path()), {
+    default: null,
+    shown: 'unset',
+    doc: 'A directory with your own texts of messages: `<purpose or notice>[.<locale>].txt` and `.html`.',
+  }),
+  mail_locale: setting(matching('a locale like en or de-AT', localeForm), {
+    default: 'en',
+    doc: 'The locale of messages to people who asked for none.',
+  }),
+  notices: setting(flag(), {
+    default: true,
+    doc: 'Tells people by mail what changed in their account, if their e-mail is verified.',
+  }),
+  recovery: setting(flag(), { default: true, doc: 'Resetting a forgotten password by mail.' }),
+  reset_seconds: setting(whole(300, 86_400, 'seconds'), {
+    default: 3600,
+    doc: 'How long a link to reset a password works that its owner asked for.',
+  }),
+  invite_claim: setting(oneOf('match', 'code', 'verified_email'), {
+    default: ({ mail }) => (mail === 'off' ? 'match' : 'code'),
+    shown: '`code` if messages are delivered, else `match`',
+    doc: 'What claims an invite. `match`: its e-mail and username. `code`: the token of its link besides. `verified_email`: a token that was mailed.',
+  }),
+}

@@ -1,0 +1,100 @@
+import { fold } from '../accounts/formats.ts'
+import { sha256Hex } from '../auth/secrets.ts'
+import type { App } from '../core/app.ts'
+import { ServiceError } from '../errors.ts'
+import { type Deliver, DeliveryRefused, type Message } from '../registry/messages.ts'
+import { isDeliverable } from '../wire/address.ts'
+import { type Claimed, type MessageError, messageOf, type Outcome, record } from './claim.ts'
+
+const limitMs = 30_000
+
+/** Thrown by a transport that was not reached or not ready; it is tried again. */
+export class Unreachable extends Error {
+  readonly code: string
+  constructor(code: string) {
+    super(code)
+    this.code = code
+  }
+}
+
+/**
+ * Tries to deliver a claimed message and records how it went. No connection of the database is held meanwhile.
+ * Undefined if `stop` cut it: then its lease ends, and a node takes it again.
+ */
+export async function deliverOne(
+  app: App,
+  deliver: Deliver,
+  row: Claimed,
+  stop?: AbortSignal,
+): Promise<Outcome | undefined> {
+  const message = messageOf(app, row)
+  const held = await reasonNotTo(app, row, message)
+  if (held) return await record(app, row, held)
+  const limit = AbortSignal.timeout(limitMs)
+  const signal = stop ? AbortSignal.any([limit, stop]) : limit
+  try {
+    await within(signal, async () => deliver(message as Message, { signal, attempt: row.attempts }))
+  } catch (error) {
+    if (stop?.aborted) return undefined
+    const outcome: Outcome =
+      error instanceof DeliveryRefused
+        ? { state: 'failed', error: 'refused' }
+        : { state: 'queued', error: errorOf(error, limit) }
+    const { id: message_id, attempts: attempt } = row
+    app.log.warn(
+      { message_id, attempt, error: outcome.error, ...whereabouts(error) },
+      'a message was not delivered',
+    )
+    return await record(app, row, outcome)
+  }
+  return await record(app, row, { state: 'sent', error: null })
+}
+
+const errorOf = (error: unknown, limit: AbortSignal): MessageError =>
+  limit.aborted ? 'timeout' : error instanceof Unreachable ? 'unreachable' : 'hook_failed'
+
+/** Not its text, which may quote the address or the link. */
+const whereabouts = (error: unknown): { code: unknown; stack: string[] } => {
+  const { code, stack = '' } = error as { code?: unknown; stack?: string }
+  return { code, stack: stack.split('\n').filter((line) => line.startsWith('    at ')) }
+}
+
+async function reasonNotTo(
+  app: App,
+  row: Claimed,
+  message: Message | undefined,
+): Promise<Outcome | undefined> {
+  if (row.is_over) return { state: 'failed', error: 'expired' }
+  if (!isDeliverable(row.to_address)) return { state: 'failed', error: 'undeliverable' }
+  if (!message) {
+    app.log.error({ message_id: row.id }, 'no secret key opens the link of a message')
+    return { state: 'failed', error: 'unsealable' }
+  }
+  if (row.attempts === 1 && (await isOverLimit(app, row))) return { state: 'suppressed', error: 'limited' }
+  return undefined
+}
+
+/** Charged once per message, whatever it takes to deliver it. */
+async function isOverLimit({ limiters }: App, { purpose, to_address }: Claimed): Promise<boolean> {
+  if (purpose === 'test') return false
+  const limiter = purpose === 'notice' ? 'mail_notice' : 'mail_address'
+  try {
+    await limiters.take(limiter, sha256Hex(fold(to_address)))
+    return false
+  } catch (error) {
+    if (error instanceof ServiceError && error.data.reason === 'rate_limited') return true
+    throw error
+  }
+}
+
+/** A transport that ignores the signal is not waited for either. */
+async function within(signal: AbortSignal, work: () => Promise<unknown>): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    await Promise.race([work(), promise])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}

@@ -1,0 +1,24 @@
+import type { App } from '../core/app.ts'
+import type { Work } from '../core/mutate.ts'
+import { sql } from '../db/db.ts'
+import type { Notice } from '../registry/messages.ts'
+import { insertMessage, triedFor } from './outbox.ts'
+
+/**
+ * Tells the owner of an account what changed, in the transaction of the change: at the verified address that the
+ * account has at the time of the call, so a change of the address is told before it is written. Does nothing for
+ * an address that is not verified, and if notices or messages are off.
+ */
+export async function notify(
+  app: App,
+  { db, afterCommit }: Pick<Work, 'db' | 'afterCommit'>,
+  account_id: string,
+  notice: Notice,
+): Promise<void> {
+  const { notices, mail } = app.config
+  if (!notices || mail === 'off') return
+  const values = sql`(select id as account_id, null::uuid as invite_id, email, now() + ${triedFor} as expires_at
+    from account where id = ${account_id}::uuid and email_verified and email is not null) one`
+  await db.run(insertMessage(app, { purpose: 'notice', notice, values }))
+  afterCommit(() => app.outbox.wake())
+}

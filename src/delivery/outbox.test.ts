@@ -1,0 +1,263 @@
+import { readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { beforeEach, expect, it } from 'vitest'
+import { send } from '../../test/helpers/account-routes.ts'
+import { capturedLog } from '../../test/helpers/captured-log.ts'
+import { makeDue, outbox, settled, tokenOf } from '../../test/helpers/outbox.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { writeBackup } from '../backup/backup.ts'
+import { operate } from '../core/operate.ts'
+import { sql } from '../db/db.ts'
+import { DeliveryRefused, type Message } from '../registry/messages.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
+import { notify } from './notify.ts'
+
+let sent: Message[] = []
+/** What the hook does with a message, besides keeping it. */
+let deliver: (message: Message) => Promise<unknown> | unknown = () => {}
+const { log, text } = capturedLog()
+const options = {
+  log,
+  limit_recover_ip: null,
+  limit_recover_identifier: null,
+  deliver: (message: Message) => {
+    sent.push(message)
+    return deliver(message)
+  },
+}
+const test = await serviceForFile(options)
+const { app, operations } = test.service
+const operator = { via: 'testing' }
+let ada: TestAccount
+let admin: TestAccount
+beforeEach(async () => {
+  await test.reset()
+  sent = []
+  deliver = () => {}
+  ada = await test.account({ username: 'ada', email: 'ada@x.io' })
+  admin = await test.account({ roles: ['admin'] })
+})
+
+const recover = (identifier = 'ada') => send(test, 'POST /recover', { body: { identifier } })
+const linkOf = (message: Message | undefined): string => (message as { link: string }).link
+const ticketOf = (message: Message | undefined) =>
+  send(test, 'POST /ticket', { body: { token: tokenOf(linkOf(message)) } })
+
+it('the hook gets the message with everything in it', async () => {
+  await send(test, 'POST /recover', { body: { identifier: 'ADA@x.io', locale: 'de-AT' } })
+  const [row] = await settled(test)
+  expect(sent).toEqual([
+    {
+      ...{ id: row?.id, to: 'ada@x.io', locale: 'de-AT', purpose: 'password_reset', username: 'ada' },
+      link: expect.stringMatching(/^http:\/\/localhost\/admin\/link#ticket=secret_svc_ticket_[\w-]{43}$/),
+      expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    },
+  ])
+})
+
+it('a hook that throws is called again with the same message; one that refuses is not', async () => {
+  deliver = () => {
+    throw new Error('to ada@x.io: not now')
+  }
+  await recover()
+  expect(await settled(test)).toMatchObject([{ state: 'queued', error: 'hook_failed', attempts: 1 }])
+  deliver = () => {
+    throw new DeliveryRefused('never')
+  }
+  await makeDue(test)
+  await expect.poll(() => sent.length).toBe(2)
+  expect(await settled(test)).toMatchObject([
+    { state: 'failed', error: 'refused', attempts: 2, to_address: null, link_sealed: null },
+  ])
+  expect(linkOf(sent[1])).toBe(linkOf(sent[0]))
+})
+
+it('the pauses between tries grow to an hour, and end with the link', async () => {
+  deliver = () => {
+    throw new Error('no')
+  }
+  await recover()
+  const pauses: (number | null)[] = []
+  for (;;) {
+    const [row] = await settled(test)
+    if (row?.state !== 'queued') {
+      expect(row).toMatchObject({ state: 'failed', error: 'hook_failed', link_sealed: null })
+      break
+    }
+    pauses.push(Math.round((row.pause ?? 0) / 10) * 10)
+    await makeDue(test)
+    await expect.poll(() => sent.length).toBe(row.attempts + 1)
+  }
+  expect(pauses).toEqual([10, 60, 300, 900])
+})
+
+it('nobody waits for a hook that takes its time', async () => {
+  const gate = Promise.withResolvers<void>()
+  deliver = () => gate.promise
+  await recover()
+  await expect.poll(() => sent.length).toBe(1)
+  expect((await recover()).json).toEqual({ ok: true })
+  expect(await outbox(test)).toMatchObject([{ state: 'queued' }, { state: 'queued' }])
+  gate.resolve()
+  expect(await settled(test)).toMatchObject([{ state: 'sent' }, { state: 'sent' }])
+})
+
+it('what was delivered but not recorded is delivered again, with the same id and link', async () => {
+  await recover()
+  const [row] = await settled(test)
+  const { link } = sent[0] as { link: string }
+  // As a process leaves it that dies between the two: still queued, its lease over.
+  await app.db.run(sql`
+    update message_outbox set state = 'queued', finished_at = null, to_address = 'ada@x.io', next_attempt_at = now(),
+      leased_until = now() - interval '1 second',
+      link_sealed = ${app.sealing?.seal(link, { table: 'message_outbox', row: row?.id ?? '', owner: await ticketId() })}`)
+  app.outbox.wake()
+  await expect.poll(() => sent.length).toBe(2)
+  expect(sent[1]).toEqual(sent[0])
+  expect((await ticketOf(sent[1])).status).toBe(200)
+})
+
+const ticketId = async (): Promise<string> =>
+  (await app.db.one<{ id: string }>(sql`select id from account_ticket`)).id
+
+it('two nodes deliver 200 messages once each', async () => {
+  await using other = await testService({ ...options, database_url: test.databaseUrl })
+  await operations.verifyEmail({ account_id: ada.id }, operator)
+  await app.db.run(sql`
+    insert into message_outbox (purpose, notice, account_id, to_address, locale, expires_at)
+    select 'notice', 'password_changed', ${ada.id}::uuid, 'u' || i || '@x.io', 'en', now() + interval '1 day'
+    from generate_series(1, 200) i`)
+  deliver = () => new Promise((resolve) => setImmediate(resolve))
+  for (const one of [test, other]) one.service.app.outbox.wake()
+  await expect.poll(() => sent.length, { timeout: 30_000 }).toBe(200)
+  const rows = await settled(test)
+  expect(rows.every(({ state, attempts }) => state === 'sent' && attempts === 1)).toBe(true)
+  expect(new Set(sent.map(({ id }) => id)).size).toBe(200)
+})
+
+it('a link that was voided while its message waited is not sent', async () => {
+  deliver = () => {
+    throw new Error('no')
+  }
+  await recover()
+  await settled(test)
+  await admin.client.admin_ticket_revoke({ ticket_id: await ticketId() })
+  deliver = () => {}
+  await makeDue(test)
+  await expect.poll(async () => (await outbox(test))[0]?.state).toBe('failed')
+  expect(await outbox(test)).toMatchObject([{ error: 'expired', to_address: null, link_sealed: null }])
+  expect(sent).toHaveLength(1)
+})
+
+it('the sixth link to one address in an hour is not sent, and the answer is the same', async () => {
+  const replies = []
+  for (let i = 0; i < 6; i++) {
+    replies.push((await recover()).bare)
+    await settled(test)
+  }
+  expect(new Set(replies).size).toBe(1)
+  expect((await outbox(test)).map(({ state }) => state)).toEqual([...Array(5).fill('sent'), 'suppressed'])
+  expect(sent).toHaveLength(5)
+})
+
+it('each message to an address counts once, whatever it takes to deliver it', async () => {
+  await app.db.run(sql`update account set email_verified = true where id = ${ada.id}::uuid`)
+  for (let i = 0; i < 21; i++)
+    await operate(app, 'account_update', operator, (work) => notify(app, work, ada.id, 'password_changed'))
+  const rows = await settled(test)
+  expect(rows.map(({ state }) => state).filter((state) => state === 'suppressed')).toHaveLength(1)
+  expect(rows.find(({ state }) => state === 'suppressed')).toMatchObject({
+    error: 'limited',
+    to_address: null,
+  })
+  expect(sent).toHaveLength(20)
+})
+
+it('a message that no key opens fails, and is logged', async () => {
+  deliver = () => {
+    throw new Error('no')
+  }
+  await recover()
+  await settled(test)
+  await using other = await testService({
+    ...options,
+    database_url: test.databaseUrl,
+    secret_keys: ['another-secret-another-secret-another'],
+  })
+  const wake = app.outbox.wake
+  ;(app.outbox as { wake(): void }).wake = () => {}
+  await makeDue(other)
+  await expect.poll(async () => (await outbox(test))[0]?.state, { timeout: 30_000 }).toBe('failed')
+  ;(app.outbox as { wake(): void }).wake = wake
+  expect(await outbox(test)).toMatchObject([{ error: 'unsealable', link_sealed: null }])
+  expect(text()).toContain('no secret key opens')
+})
+
+it('lists, logs, audit rows and a dump tell neither address nor link', async () => {
+  await recover()
+  await settled(test)
+  const list = JSON.stringify([
+    await admin.client.admin_message_list({}),
+    await admin.client.admin_ticket_list({}),
+    await operations.listMessages(),
+    await operations.listTickets(),
+  ])
+  expect(list).toContain('password_reset')
+  const rows = JSON.stringify(await app.db.rows(sql`select metadata from audit_log`))
+  const file = join(tmpdir(), `ck-backup-${process.pid}-${Date.now()}`)
+  await writeBackup({ connectionString: test.databaseUrl }, { file, version: 'test' })
+  const dump = gunzipSync(await readFile(file)).toString()
+  await rm(file)
+  const secret = tokenOf(linkOf(sent[0]))
+  for (const where of [list, rows, text(), dump]) expect(where).not.toContain(secret)
+  for (const where of [list, rows, text()]) expect(where).not.toContain('ada@x.io')
+  // The account and the ticket of its link have it, the message no longer.
+  const rowsWith = dump.split('\n').filter((line) => line.includes('ada@x.io'))
+  expect(rowsWith.map((line) => Object.hasOwn(JSON.parse(line), 'to_address'))).toEqual([false, false])
+})
+
+it('the list is filtered by state and goes on by its cursor', async () => {
+  for (let i = 0; i < 3; i++) await recover()
+  await settled(test)
+  const page = await admin.client.admin_message_list({ limit: 2 })
+  const rest = await admin.client.admin_message_list({ limit: 2, cursor: page.next_cursor })
+  expect([...page.messages, ...rest.messages]).toHaveLength(3)
+  expect(page.messages[0]).toEqual({
+    ...{
+      id: expect.any(String),
+      purpose: 'password_reset',
+      notice: null,
+      account_id: ada.id,
+      invite_id: null,
+    },
+    ...{ state: 'sent', attempts: 1, error: null, next_attempt_at: null },
+    ...{ created_at: expect.any(String), finished_at: expect.any(String) },
+  })
+  expect((await admin.client.admin_message_list({ state: 'failed' })).messages).toEqual([])
+  await expect(ada.client.admin_message_list({})).rejects.toMatchObject({
+    reason: 'insufficient_permissions',
+  })
+})
+
+it('the database refuses a message that is done with and has an address', async () => {
+  await recover()
+  await settled(test)
+  await expect(app.db.run(sql`update message_outbox set to_address = 'a@x.io'`)).rejects.toThrow(
+    /message_outbox_done/,
+  )
+  await expect(app.db.run(sql`update account_ticket set invite_id = id`)).rejects.toThrow(/account_ticket/)
+})
+
+it('links and messages are removed a while after their end', async () => {
+  await recover()
+  await settled(test)
+  await app.db.run(sql`update message_outbox set created_at = now() - interval '8 days',
+    finished_at = now() - interval '7 days'`)
+  await app.db.run(sql`update account_ticket set created_at = now() - interval '31 days',
+    expires_at = now() - interval '29 days'`)
+  expect(await operations.cleanUp()).toMatchObject({ removed_messages: 1, removed_tickets: 0 })
+  await app.db.run(sql`update account_ticket set expires_at = now() - interval '30 days'`)
+  expect(await operations.cleanUp()).toMatchObject({ removed_messages: 0, removed_tickets: 1 })
+})

@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { Email, fold } from '../accounts/formats.ts'
+import { lockWithSession } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
+import { notify } from '../delivery/notify.ts'
+import { makeTicket } from '../tickets/tickets.ts'
+import { writeEmail } from './write-email.ts'
+
+export const account_email_change = mutation({
+  doc: 'Change the e-mail of the caller’s account. A new address is mailed a link, and changes nothing until it is confirmed (`pending`); null removes the address at once.',
+  auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
+  event: 'account_update',
+  rate_limit: 'account',
+  rate_limit_group: 'mail',
+  enabled: ({ mail }) => mail !== 'off',
+  input: z.strictObject({ email: Email.nullable() }),
+  output: z.object({ ok: z.literal(true), pending: z.boolean() }),
+  errors: ['account_vanished', 'authentication_required'],
+  async handler({ email }, { app, account, credential, fail, ...work }) {
+    const own = await lockWithSession(work.db, account.id, credential.id)
+    if (email !== null) {
+      // Not compared with other accounts: only whoever proves the mailbox learns that it has one.
+      await makeTicket(app, work, {
+        ...{ purpose: 'email_change', account_id: own.id, delivery: 'mailed', email, email_key: fold(email) },
+        ...{ created_by: null, detail: { credential_type: credential.type } },
+      })
+      await notify(app, work, own.id, 'email_change_requested')
+    } else if (own.email !== null) {
+      await writeEmail(app, work, own.id, { email: null, verified: false, by: null }, () =>
+        fail('account_vanished'),
+      )
+      work.audit('account_update', { change: 'email_cleared' }, { target_account_id: own.id })
+    }
+    return { ok: true as const, pending: email !== null }
+  },
+})

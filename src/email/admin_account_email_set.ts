@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { Email } from '../accounts/formats.ts'
+import { mutation } from '../core/action.ts'
+import { lockTarget } from '../sign-in/privileged.ts'
+import { Uuid } from '../wire/types.ts'
+import { writeEmail } from './write-email.ts'
+
+export const admin_account_email_set = mutation({
+  doc: 'Set or remove the e-mail of an account that holds neither admin nor keeper; `verified` says that it is known to be theirs.',
+  auth: {
+    account: 'required',
+    actor: 'required',
+    credential_types: ['session', 'daemon_token'],
+    roles: ['admin'],
+    fresh: true,
+  },
+  event: 'account_update',
+  rate_limit: 'account',
+  rate_limit_group: 'admin_write',
+  input: z.strictObject({ account_id: Uuid, email: Email.nullable(), verified: z.boolean().default(false) }),
+  output: z.object({ ok: z.literal(true), changed: z.boolean() }),
+  errors: ['account_not_found', 'privileged_target', 'email_taken'],
+  async handler({ account_id, email, verified: isKnown }, { app, actor, fail, ...work }) {
+    const target = await lockTarget(work.db, 'account_update', account_id)
+    const verified = isKnown && email !== null
+    const changed = email !== target.email || verified !== target.email_verified
+    if (changed) {
+      await writeEmail(app, work, account_id, { email, verified, by: actor.id }, fail)
+      const change =
+        email === null ? 'email_cleared' : email === target.email && verified ? 'email_verified' : 'email'
+      work.audit('account_update', { change }, { target_account_id: account_id })
+    }
+    return { ok: true as const, changed }
+  },
+})

@@ -1,0 +1,34 @@
+import { refuseTakenEmail } from '../accounts/accounts.ts'
+import { fold } from '../accounts/formats.ts'
+import type { App } from '../core/app.ts'
+import type { Fail, Work } from '../core/mutate.ts'
+import { sql } from '../db/db.ts'
+import { notify } from '../delivery/notify.ts'
+import { voidTickets } from '../tickets/tickets.ts'
+
+export type NewEmail = {
+  email: string | null
+  verified: boolean
+  /** The actor who sets it; null for its owner. */
+  by: string | null
+}
+
+/**
+ * Gives a locked account another e-mail, or none. The owner is told at the old one, and what was mailed there ends.
+ * Refuses with `email_taken`.
+ */
+export async function writeEmail(
+  app: App,
+  work: Pick<Work, 'db' | 'afterCommit'>,
+  account_id: string,
+  { email, verified, by }: NewEmail,
+  fail: Fail<'email_taken'>,
+): Promise<void> {
+  await notify(app, work, account_id, 'email_changed')
+  const set = sql`
+    update account set email = ${email}, email_key = ${email === null ? null : fold(email)},
+      email_verified = ${verified}, updated_at = now(), updated_by = ${by}::uuid
+    where id = ${account_id}::uuid`
+  await work.db.run(set).catch(refuseTakenEmail(fail))
+  await work.db.run(voidTickets(account_id, ['password_reset', 'email_verify']))
+}

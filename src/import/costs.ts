@@ -1,0 +1,60 @@
+import { bcryptLibrary } from '../auth/foreign-hashes.ts'
+import type { Passwords } from '../auth/password.ts'
+import { StartError } from '../errors.ts'
+
+/** A hash that takes longer to verify here is refused: each login would wait for it. */
+const bearableMs = 2000
+/** A server under load verifies slower than the import measured. */
+const slack = 1.5
+
+export type Costs = {
+  /** False if one verification takes too long here. */
+  isBearable(stored: string): Promise<boolean>
+  /** How long a failed login has to take, so that the hashes seen so far do not show in its time. */
+  floor(): number
+}
+
+/** Measures each format and cost once. */
+export function createCosts(passwords: Passwords): Costs {
+  const measured = new Map<string, number>()
+  const once = async (stored: string | undefined): Promise<number> => {
+    const started = performance.now()
+    await passwords.verify(stored, 'a measured password')
+    return performance.now() - started
+  }
+  const measure = async (stored: string): Promise<number> => {
+    // The first job starts a thread.
+    if (measured.size === 0) await once(undefined)
+    const ms = await once(stored)
+    // Refused for good only if it was not for what else the machine did.
+    return ms <= bearableMs ? ms : Math.min(ms, await once(stored), await once(stored))
+  }
+  return {
+    isBearable: async (stored) => {
+      const cost = costOf(stored)
+      const ms = measured.get(cost) ?? (await measure(stored))
+      measured.set(cost, ms)
+      return ms <= bearableMs
+    },
+    floor: () => Math.ceil(slack * Math.max(0, ...[...measured.values()].filter((ms) => ms <= bearableMs))),
+  }
+}
+
+/** All but salt and key, which bcrypt writes in one. */
+function costOf(stored: string): string {
+  const isBcrypt = /\$2[aby]\$/.test(stored)
+  if (isBcrypt) requireBcrypt()
+  return stored
+    .split('$')
+    .slice(0, isBcrypt ? -1 : -2)
+    .join('$')
+}
+
+function requireBcrypt(): void {
+  try {
+    bcryptLibrary()
+  } catch (cause) {
+    const message = 'The package @node-rs/bcrypt is missing, which verifies hashes of bcrypt: install it.'
+    throw new StartError('package_missing', message, 78, { cause })
+  }
+}

@@ -1,0 +1,135 @@
+import { z } from 'zod'
+import type { App } from '../core/app.ts'
+import { checkVia } from '../core/operate.ts'
+import { parseInput } from '../wire/input.ts'
+import { noControls } from '../wire/types.ts'
+import { type Costs, createCosts } from './costs.ts'
+import { FirebaseParams } from './formats.ts'
+import { keeping, trying, type Write } from './keep.ts'
+import { noPassword, type Refused, type Row, readLine } from './line.ts'
+
+const Options = z.strictObject({
+  /** Tells apart the ids of different systems. */
+  source: z.string().regex(noControls).min(1).max(255),
+  /** Nothing is kept. */
+  dry_run: z.boolean().default(false),
+  /** `fail` stops at the first line that is refused. */
+  on_conflict: z.enum(['skip', 'fail']).default('skip'),
+  /** For hashes of Firebase: the parameters of its project. */
+  firebase: FirebaseParams.optional(),
+})
+
+export type ImportOptions = z.input<typeof Options> & {
+  /** Named in the audit rows. */
+  via: string
+  on_progress?: (done: Imported) => void
+  /** Called for each refused line; awaited. */
+  on_refused?: (refused: Refused) => unknown
+  /** Stops after the batch in hand. */
+  signal?: AbortSignal
+}
+
+export type Imported = {
+  lines: number
+  imported: number
+  /** Imported by an earlier run. */
+  skipped: number
+  refused: number
+  /** False: a signal or a refused line has stopped it. */
+  complete: boolean
+}
+
+const linesPerBatch = 500
+
+async function run(
+  app: App,
+  lines: Iterable<unknown> | AsyncIterable<unknown>,
+  { via, on_progress, on_refused, signal, ...rest }: ImportOptions,
+): Promise<Imported> {
+  checkVia(via)
+  const { firebase, dry_run, ...options } = parseInput(Options, rest)
+  const costs = createCosts(app.passwords)
+  const write = dry_run ? trying(app, options) : keeping(app, { ...options, via, floorMs: costs.floor })
+  const done: Imported = { lines: 0, imported: 0, skipped: 0, refused: 0, complete: false }
+  for await (const batch of inBatches(lines)) {
+    if (signal?.aborted) return done
+    const read: Read[] = []
+    for (const value of batch)
+      read.push(await withBearableHash(readLine(value, ++done.lines, firebase), costs))
+    const { imported, refused, isOver } = await importBatch(read, write, options.on_conflict === 'fail')
+    done.imported += imported
+    done.refused += refused.length
+    if (!isOver) done.skipped += batch.length - imported - refused.length
+    for (const one of refused) await on_refused?.(one)
+    on_progress?.({ ...done })
+    if (isOver) return done
+  }
+  return { ...done, complete: true }
+}
+
+/**
+ * Makes accounts of the users of another system. Each batch commits with its audit rows; running again with the same
+ * source goes on where it stopped.
+ */
+export const importAccounts = Object.assign(run, {
+  doc: 'Make accounts of the users of another system, with the hashes of their passwords. Takes the lines as an iterable, then the options.',
+  input: Options,
+  errors: [],
+})
+
+type Read = Row | Refused
+const isRefused = (read: Read): read is Refused => 'reason' in read
+
+async function withBearableHash(read: Read, costs: Costs): Promise<Read> {
+  if (isRefused(read) || read.password_hash === noPassword) return read
+  return (await costs.isBearable(read.password_hash)) ? read : refuse(read, 'hash_too_costly')
+}
+
+const refuse = ({ line, external_id, username }: Row, reason: Refused['reason']): Refused => ({
+  line,
+  external_id: external_id === username ? null : external_id,
+  reason,
+})
+
+type Outcome = { imported: number; refused: Refused[]; isOver: boolean }
+
+/** If it stops at the first refused line, that line's transaction leaves nothing; a later run begins with it. */
+async function importBatch(read: readonly Read[], write: Write, stops: boolean): Promise<Outcome> {
+  const bad = stops ? read.findIndex(isRefused) : -1
+  const taken = bad < 0 ? read : read.slice(0, bad + 1)
+  const refused = taken.filter(isRefused)
+  let imported = 0
+  for (const rows of withoutRepeats(taken.filter((one): one is Row => !isRefused(one)))) {
+    const outcome = await write(rows)
+    imported += outcome.made.length
+    const byLine = new Map(rows.map((row) => [row.line, row]))
+    const clashes = outcome.taken.map(({ line, reason }) => refuse(byLine.get(line) as Row, reason))
+    if (stops && clashes.length > 0) return { imported, refused: clashes.slice(0, 1), isOver: true }
+    refused.push(...clashes)
+  }
+  return { imported, refused: refused.sort((a, b) => a.line - b.line), isOver: bad >= 0 }
+}
+
+/** A line with the external id of one before it comes later, when that one is known or refused. */
+function withoutRepeats(rows: readonly Row[]): Row[][] {
+  const parts: Row[][] = []
+  const seen = new Map<string, number>()
+  for (const row of rows) {
+    const at = seen.get(row.external_id) ?? 0
+    seen.set(row.external_id, at + 1)
+    parts[at] ??= []
+    parts[at].push(row)
+  }
+  return parts
+}
+
+async function* inBatches(lines: Iterable<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown[]> {
+  let batch: unknown[] = []
+  for await (const line of lines) {
+    batch.push(line)
+    if (batch.length < linesPerBatch) continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}

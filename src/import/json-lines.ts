@@ -1,0 +1,40 @@
+const lineBytesMax = 65_536
+const newline = 0x0a
+
+/** Parses one JSON value per line; a line that is none, or longer than 64 KiB, becomes undefined. */
+export async function* jsonLines(chunks: AsyncIterable<Buffer | string>): AsyncGenerator<unknown> {
+  let parts: Buffer[] = []
+  let length = 0
+  const add = (part: Buffer): void => {
+    length += part.length
+    // What is too long is not kept either.
+    if (length <= lineBytesMax) parts.push(part)
+  }
+  const take = (): unknown => {
+    const line = length <= lineBytesMax ? Buffer.concat(parts) : undefined
+    parts = []
+    length = 0
+    return line && parsed(line)
+  }
+  for await (const given of chunks) {
+    const chunk = Buffer.from(given as Buffer)
+    let from = 0
+    for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, from)) {
+      add(chunk.subarray(from, at))
+      from = at + 1
+      yield take()
+    }
+    if (from < chunk.length) add(chunk.subarray(from))
+  }
+  if (length > 0) yield take()
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function parsed(line: Buffer): unknown {
+  try {
+    return JSON.parse(utf8.decode(line))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { ActorName, Email, fold, foldName, Username } from '../accounts/formats.ts'
+import { badText } from '../wire/issues.ts'
+import { Timestamp } from '../wire/types.ts'
+import { type FirebaseParams, ForeignPassword, storedHash } from './formats.ts'
+
+/** No plain password and no role: the one would have to be hashed here, the other comes by consent. */
+const Line = z.strictObject({
+  username: Username,
+  email: Email.nullish(),
+  email_verified: z.boolean().nullish(),
+  /** Default: the username. */
+  actor_name: ActorName.nullish(),
+  created_at: Timestamp.refine((text) => Date.parse(text) <= Date.now()).nullish(),
+  /** By this a later run knows the line again. Default: the username. */
+  external_id: z.string().min(1).max(255).nullish(),
+  password: ForeignPassword.nullish(),
+})
+
+/** A line that may become an account, as the statements take it. */
+export type Row = {
+  line: number
+  external_id: string
+  username: string
+  email: string | null
+  email_key: string | null
+  email_verified: boolean
+  password_hash: string
+  created_at: string | null
+  actor_name: string
+  name_key: string
+}
+
+export type Refused = {
+  line: number
+  /** Null if the line has none: its username is no less a name for being used as one. */
+  external_id: string | null
+  reason: 'bad_format' | 'hash_unsupported' | 'hash_too_costly' | 'username_taken' | 'email_taken'
+  /** The key that is not in its format. */
+  key?: string
+}
+
+/** Stored for an account without a password; matches none. */
+export const noPassword = '*'
+
+export function readLine(value: unknown, line: number, firebase?: FirebaseParams): Row | Refused {
+  const parsed = badText(value) ? undefined : Line.safeParse(value)
+  if (!parsed?.success) {
+    const key = parsed?.error.issues[0]?.path[0]
+    return { line, external_id: null, reason: 'bad_format', ...(key !== undefined && { key: String(key) }) }
+  }
+  const { username, email = null, email_verified, actor_name, created_at = null, password } = parsed.data
+  const external_id = parsed.data.external_id ?? null
+  const hash = password == null ? { stored: noPassword } : storedHash(password, firebase)
+  if (typeof hash === 'string') return { line, external_id, reason: hash }
+  return {
+    line,
+    external_id: external_id ?? username,
+    username,
+    email,
+    email_key: email === null ? null : fold(email),
+    email_verified: email !== null && email_verified === true,
+    password_hash: hash.stored,
+    created_at,
+    actor_name: actor_name ?? username,
+    name_key: foldName(actor_name ?? username),
+  }
+}

@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto'
+import { type Queryable, sql } from '../db/db.ts'
+import { raiseFloor } from './floor.ts'
+import type { Row } from './line.ts'
+
+export type Batch = {
+  source: string
+  /** Their external ids differ. */
+  rows: readonly (Row & { hash_foreign: boolean })[]
+  /** How long a failed login has to take from now on, for the hashes of these rows. */
+  floorMs: number
+}
+
+type Taken = { line: number; reason: 'username_taken' | 'email_taken' }
+export type Written = { made: { id: string; line: number }[]; taken: Taken[] }
+
+/**
+ * Makes the accounts of a batch; lines that are neither made nor taken were imported before. One import of a source
+ * writes at a time; two sources meet at usernames only, which both insert in their order.
+ */
+export async function writeBatch(db: Queryable, { source, rows: given, floorMs }: Batch): Promise<Written> {
+  const rows = given.map((row) => ({ id: randomUUID(), ...row }))
+  const ids = rows.map(({ id }) => id)
+  // All in one round trip; what fails fails the rest.
+  const [, , lines, reserved] = await Promise.all([
+    db.run(sql`select pg_advisory_xact_lock(hashtextextended('cellkeep import ' || ${source}, 0))`),
+    rows.some((row) => row.hash_foreign) && raiseFloor(db, floorMs),
+    insert(db, source, rows),
+    removeReserved(db, ids),
+  ])
+  const made: Written['made'] = []
+  const taken: Taken[] = []
+  const clashing = new Set<number>()
+  for (const { line, account_id: id, is_known } of lines) {
+    if (id === null) {
+      if (!is_known) clashing.add(line)
+    } else if (reserved.has(id)) taken.push({ line, reason: 'username_taken' })
+    else made.push({ id, line })
+  }
+  const lost = rows.filter(({ line }) => clashing.has(line))
+  if (lost.length > 0) taken.push(...(await reasonsOf(db, lost)))
+  return { made, taken }
+}
+
+const insert = (db: Queryable, source: string, rows: readonly object[]) =>
+  db.rows<{ line: number; account_id: string | null; is_known: boolean }>(sql`
+    with line as materialized (
+      select * from json_to_recordset(${JSON.stringify(rows)}::json) as line (
+        id uuid, line integer, external_id text, username text, email text, email_key text, email_verified boolean,
+        password_hash text, hash_foreign boolean, created_at timestamptz, actor_name text, name_key text)
+    ), known as (
+      select line.line from line cross join lateral (
+        select from account_import where source = ${source} and external_id = line.external_id offset 0
+      ) i
+    ), made as (
+      insert into account (id, username, email, email_key, email_verified, password_hash, hash_foreign, created_at)
+      select id, username, email, email_key, email_verified, password_hash, hash_foreign,
+        coalesce(created_at, now())
+      from line where line not in (select line from known) order by username
+      on conflict do nothing returning id
+    ), actors as (
+      insert into actor (account_id, name, name_key)
+      select id, actor_name, name_key from line join made using (id)
+    ), noted as (
+      insert into account_import (source, external_id, account_id)
+      select ${source}, external_id, id from line join made using (id)
+    )
+    select line, made.id as account_id, known.line is not null as is_known
+    from line left join made using (id) left join known using (line)`)
+
+/** Asked after the accounts are written: whoever reserved a name meanwhile has committed by now. */
+async function removeReserved(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await db.rows<{ id: string }>(sql`
+    delete from account using username_reservation r
+    where account.id = any(${[...ids]}::uuid[]) and r.username = account.username
+      and (r.until is null or r.until > now())
+    returning account.id`)
+  return new Set(rows.map(({ id }) => id))
+}
+
+const reasonsOf = (db: Queryable, rows: readonly Row[]): Promise<Taken[]> =>
+  db.rows<Taken>(sql`
+    select line, case when exists (select from account where username = asked.username)
+      then 'username_taken' else 'email_taken' end as reason
+    from unnest(${rows.map(({ line }) => line)}::integer[], ${rows.map(({ username }) => username)}::text[])
+      as asked (line, username)
+    order by line`)

@@ -1,0 +1,52 @@
+import { fold } from '../accounts/formats.ts'
+import type { Config } from '../config/config.ts'
+import type { App } from '../core/app.ts'
+import type { Work } from '../core/mutate.ts'
+import { refusal } from '../errors.ts'
+import { makeTicket, type NewTicket } from '../tickets/tickets.ts'
+import { isDeliverable } from '../wire/address.ts'
+import { issue } from '../wire/issues.ts'
+import type { Invite } from './invites.ts'
+
+/** What the inviter wants to become of the link. */
+export type Linked = {
+  send?: boolean | null | undefined
+  reveal?: boolean | null | undefined
+  locale?: string | null | undefined
+}
+
+/** How long a link of an invite works; `invite_send` makes another. */
+const seconds = 14 * 86_400
+
+/** Where only a mailed token counts, a revealed one would be of no use. */
+export function refuseReveal({ invite_claim }: Config, reveal: boolean | null | undefined): void {
+  if (reveal && invite_claim === 'verified_email')
+    throw refusal('invalid_params', { issues: [issue(['reveal'], 'invalid_value')] })
+}
+
+export const canMail = ({ config }: Pick<App, 'config'>, email: string | null): email is string =>
+  config.mail !== 'off' && email !== null && isDeliverable(email)
+
+/**
+ * Makes the link of a locked invite: mailed; or revealed if that is asked for, or if a signup needs it and it is not
+ * mailed. Returns a revealed link, to be shown once.
+ */
+export async function makeInviteLink(
+  app: App,
+  work: Pick<Work, 'db' | 'audit' | 'afterCommit'>,
+  { id: invite_id, email, expires_at }: Invite,
+  { send, reveal, locale }: Linked,
+  by: Pick<NewTicket, 'created_by' | 'detail'>,
+): Promise<string | null> {
+  const own = { ...by, purpose: 'invite', invite_id, seconds, until: expires_at } as const
+  if (!reveal && (send ?? true) && canMail(app, email)) {
+    const address = { email, email_key: fold(email), locale: locale ?? undefined }
+    await makeTicket(app, work, { ...own, ...address, delivery: 'mailed' })
+    return null
+  }
+  if (!reveal && app.config.invite_claim !== 'code') return null
+  const { link } = await makeTicket(app, work, {
+    ...{ ...own, delivery: 'revealed', email, email_key: email === null ? null : fold(email) },
+  })
+  return link
+}

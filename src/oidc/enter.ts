@@ -1,0 +1,173 @@
+import { insertAccount } from '../accounts/accounts.ts'
+import { fold } from '../accounts/formats.ts'
+import { lockIfLive } from '../accounts/locks.ts'
+import { callerSubject, mutate, type Work } from '../core/mutate.ts'
+import type { RouteHold } from '../core/route.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { brokenConstraint } from '../db/failure.ts'
+import { refusal, ServiceError } from '../errors.ts'
+import { claimInvite } from '../invites/invites.ts'
+import { startSession } from '../sessions/sessions.ts'
+import { isSignupOpen } from '../settings/settings.ts'
+import { isPrivileged } from '../sign-in/privileged.ts'
+import { signIn } from '../sign-in/sign-in.ts'
+import { isIn, usernameCandidates } from './identity.ts'
+import { lockInvite } from './invited.ts'
+import { addLink, insertLink, type Link, linkOf } from './link.ts'
+import type { Context, Finished, Proven } from './proven.ts'
+
+const triesMax = 5
+/** Others have linked, unlinked or signed up between two reads: what was decided no longer holds. */
+const raced = () => refusal('signup_conflict')
+
+const isRefused = (error: unknown, reason: string): boolean =>
+  error instanceof ServiceError && error.data.reason === reason
+
+/** Signs in whoever the provider has recognised: with the linked account, one with the same e-mail, or a new one. */
+export async function enter(context: Context, hold: RouteHold, proven: Proven): Promise<Finished> {
+  const { app } = context
+  const { provider, flow } = proven
+  try {
+    return await settled(() => tryToEnter(context, proven, false))
+  } catch (error) {
+    const mayOpen = provider.on_unknown === 'signup' && flow.invite_id === null
+    if (!isRefused(error, 'oidc_unknown_account') || !mayOpen || !(await isSignupOpen(app.db))) throw error
+  }
+  // Only strangers take a slot of open signup, so that it keeps nobody out who has an account.
+  let isMade = false
+  await hold.also('signup_open_ip', () => isMade)
+  const entered = await settled(() => tryToEnter(context, proven, true))
+  isMade = entered.created
+  return entered
+}
+
+async function settled<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 0; attempt < triesMax; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isRefused(error, raced().data.reason)) throw error
+    }
+  }
+  throw refusal('busy', { retry_after: 1 })
+}
+
+function tryToEnter(context: Context, proven: Proven, wasOpen: boolean): Promise<Finished> {
+  const subject = callerSubject({ account: null }, context.ip)
+  return mutate(context.app, 'login', { subject }, async (work) => {
+    const { email } = proven.identity
+    const link = await linkOf(work.db, proven.identity)
+    if (link) return await enterLinked(context, work, proven, link)
+    const owner = email === null ? undefined : await ownerOf(work.db, email)
+    if (owner?.deleted_at === null) return await enterOwned(context, work, proven, owner.id)
+    return await enterNew(context, work, proven, { wasOpen, isEmailTaken: owner !== undefined })
+  })
+}
+
+async function enterLinked(context: Context, work: Work, proven: Proven, link: Link): Promise<Finished> {
+  const { id, account_id } = link
+  if (!(await lockIfLive(work.db, account_id))) throw refusal('oidc_unknown_account')
+  const used = await work.db.run(sql`update account_link set last_used_at = now() where id = ${id}::uuid`)
+  if (used === 0) throw raced()
+  return { created: false, linked: false, session: await openSession(context, work, proven, account_id) }
+}
+
+const ownerOf = (
+  db: Queryable,
+  email: string,
+): Promise<{ id: string; deleted_at: string | null } | undefined> =>
+  db.first(sql`select id, deleted_at from account where email_key = ${fold(email)}`)
+
+/** The e-mail of the identity is that of a live account, which alone lets nobody in. */
+async function enterOwned(
+  context: Context,
+  work: Work,
+  proven: Proven,
+  account_id: string,
+): Promise<Finished> {
+  const { provider, identity } = proven
+  const email = identity.email as string
+  if (!(await lockIfLive(work.db, account_id))) throw raced()
+  const mayLink =
+    provider.auto_link === 'both_verified' && isIn(provider.allowed_domains ?? [], email)
+      ? await work.db.first(sql`
+          select from account where id = ${account_id}::uuid and email_key = ${fold(email)} and email_verified
+            and not ${isPrivileged(sql`account.id`)}`)
+      : undefined
+  const link = { account_id, provider: provider.id, identity, credential_type: null }
+  if (!mayLink || !(await addLink(context.app, work, link))) throw refusal('oidc_account_exists')
+  return { created: false, linked: true, session: await openSession(context, work, proven, account_id) }
+}
+
+function openSession(
+  { app, carriers, ip }: Context,
+  work: Work,
+  { provider, identity }: Proven,
+  account_id: string,
+) {
+  const audit: Work['audit'] = (type, metadata, own) => work.audit(type, metadata, { account_id, ...own })
+  const proof = { methods: ['oidc' as const], strong: identity.strong }
+  return signIn(
+    app,
+    { db: work.db, audit },
+    { account_id, proof, provider: provider.id, presented: carriers, ip },
+  )
+}
+
+type Admission = { wasOpen: boolean; isEmailTaken: boolean }
+
+/** Makes an account without a password, if an invite or open signup admits the person. */
+async function enterNew(
+  { app, carriers, ip }: Context,
+  { db, audit }: Work,
+  { provider, identity, flow }: Proven,
+  { wasOpen, isEmailTaken }: Admission,
+): Promise<Finished> {
+  const { email, strong } = identity
+  if (provider.on_unknown === 'refuse') throw refusal('oidc_unknown_account')
+  const invite = await lockInvite(db, app.config, { invite_id: flow.invite_id, email })
+  // Open only if both reads say so: the first read decided whether to hold the slot that counts open signups.
+  const open_signup = !invite && wasOpen && (await isSignupOpen(db))
+  if (!invite && !open_signup) throw refusal('oidc_unknown_account')
+  if (isEmailTaken) throw refusal('oidc_account_exists')
+  const username = await freeUsername(db, invite?.username ?? identity.username)
+  const { account_id, actor_id } = await insertAccount(db, {
+    username,
+    email,
+    email_verified: email !== null,
+    password_hash: noPassword,
+    actor_name: identity.name ?? username,
+    created_by: invite?.created_by ?? null,
+  }).catch((error: unknown) => {
+    throw isRefused(error, 'username_taken') || brokenConstraint(error) === 'account_email_key'
+      ? raced()
+      : error
+  })
+  if (!(await insertLink(db, { account_id, provider: provider.id, identity }))) throw raced()
+  if (invite) await claimInvite(db, invite.id, account_id)
+  const session = await startSession(app, db, {
+    account_id,
+    proof: { methods: ['oidc'], strong },
+    presented: carriers,
+    ip,
+  })
+  const { session_id } = session
+  audit(
+    'signup',
+    { session_id, open_signup, ...(invite && { invite_id: invite.id }), provider: provider.id },
+    { account_id, actor_id },
+  )
+  return { created: true, linked: false, session }
+}
+
+/** The stored hash of an account without a password; none verifies against it. */
+const noPassword = '*'
+
+async function freeUsername(db: Queryable, wanted: string): Promise<string> {
+  const { username } = await db.one<{ username: string }>(sql`
+    select username from unnest(${usernameCandidates(wanted)}::text[]) with ordinality as wanted (username, place)
+    where not exists (select from account where account.username = wanted.username)
+      and not exists (select from username_reservation r where r.username = wanted.username)
+    order by place limit 1`)
+  return username
+}

@@ -1,0 +1,37 @@
+import { fold } from '../accounts/formats.ts'
+import type { Config } from '../config/config.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { isOpen } from '../tickets/tickets.ts'
+
+/** In a flow: an invite was named by a token that leads to none. */
+export const noInvite = '00000000-0000-0000-0000-000000000000'
+
+/** Whether a ticket may claim its invite: a revealed one proves no mailbox. */
+export const ticketCounts = ({ invite_claim }: Config, { delivery }: { delivery: string }): boolean =>
+  invite_claim !== 'verified_email' || delivery === 'mailed'
+
+export type Invited = { id: string; username: string | null; created_by: string | null }
+
+/**
+ * Locks the open invite that admits the owner of a verified address: the one that a token has named, or unless
+ * tokens are needed the oldest one for the address.
+ */
+export async function lockInvite(
+  db: Queryable,
+  { invite_claim }: Config,
+  { invite_id, email }: { invite_id: string | null; email: string | null },
+): Promise<Invited | undefined> {
+  if (invite_id === null && (email === null || invite_claim === 'code')) return undefined
+  const email_key = email === null ? null : fold(email)
+  const chosen =
+    invite_id === null
+      ? sql`i.email_key = ${email_key}`
+      : sql`i.id = ${invite_id}::uuid and (i.email_key is null or i.email_key = ${email_key})
+          and exists (
+            select from account_ticket t where t.invite_id = i.id and t.purpose = 'invite' and ${isOpen}
+              and (t.delivery = 'mailed' or ${invite_claim !== 'verified_email'}))`
+  return await db.first<Invited>(sql`
+    select i.id, i.username, i.created_by from invite i
+    where ${chosen} and i.claimed_at is null and (i.expires_at is null or i.expires_at > now())
+    order by i.created_at, i.id limit 1 for update`)
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import { lockIfLive } from '../accounts/locks.ts'
+import { requireFresh } from '../auth/fresh.ts'
+import { route } from '../core/route.ts'
+import { refusal, ServiceError } from '../errors.ts'
+import { beginFlow, type NewFlow } from '../sign-in/flow.ts'
+import { findTicket, TicketToken } from '../tickets/redeem.ts'
+import { checksOf } from './flow-checks.ts'
+import { noInvite, ticketCounts } from './invited.ts'
+import { auth, type Context } from './proven.ts'
+
+/** `POST /oidc_start`: begins a flow and tells the page where to send the browser. */
+export const oidc_start = route({
+  doc: 'Begin to sign in with a provider, to link it to the account, or to prove again who is signed in; go to `url` then.',
+  method: 'POST',
+  path: '/oidc_start',
+  auth,
+  checksOrigin: true,
+  before_enrolment: true,
+  rate_limit: { ip: 'flow_ip' },
+  enabled: ({ registry }) => registry.providers.size > 0,
+  input: z.strictObject({
+    provider: z.string().max(32),
+    intent: z.enum(['sign_in', 'link', 'reauthenticate']),
+    invite_token: TicketToken.optional(),
+  }),
+  output: z.object({ url: z.string() }),
+  errors: [
+    'provider_not_found',
+    'authentication_required',
+    'credential_type_required',
+    'fresh_authentication_required',
+    'rate_limited',
+    'oidc_failed',
+    'provider_unavailable',
+  ],
+  async handler({ provider: id, intent, invite_token }, context) {
+    const { app, attempt } = context
+    const provider = app.registry.providers.get(id)
+    if (!provider) throw refusal('provider_not_found')
+    const owner = intent === 'sign_in' ? null : await sessionOf(context, intent)
+    return await attempt([], async (hold) => {
+      await hold.also('flow_ip', () => true)
+      const invite_id = invite_token === undefined ? null : await invitedBy(context, invite_token)
+      const { token, cookie } = await begin(context, {
+        kind: 'oidc',
+        provider: id,
+        intent,
+        invite_id,
+        ...owner,
+      })
+      const again = intent === 'reauthenticate' ? { prompt: 'login', max_age: '0' } : undefined
+      return { body: { url: await app.oidc.authorizationUrl(provider, checksOf(token), again) }, cookie }
+    })
+  },
+})
+
+async function sessionOf({ app, account, credential }: Context, intent: 'link' | 'reauthenticate') {
+  if (!account || !credential) throw refusal('authentication_required')
+  if (credential.type !== 'session')
+    throw refusal('credential_type_required', { required_credential_types: ['session'] })
+  if (intent === 'link') await requireFresh(app, app.db.readOnly.point, { account, credential })
+  return { account_id: account.id, session_id: credential.id }
+}
+
+/** A token that leads nowhere is not told from one that does before the provider has named the person. */
+async function invitedBy({ app }: Context, token: string): Promise<string> {
+  try {
+    const found = await findTicket(app, token, ['invite'])
+    return ticketCounts(app.config, found) && found.invite_id !== null ? found.invite_id : noInvite
+  } catch (error) {
+    if (error instanceof ServiceError && error.data.reason === 'ticket_not_found') return noInvite
+    throw error
+  }
+}
+
+const begin = ({ app }: Context, flow: NewFlow) =>
+  app.db.transaction(async (db) => {
+    if (flow.account_id && !(await lockIfLive(db, flow.account_id))) throw refusal('authentication_required')
+    return await beginFlow(app, db, flow)
+  })

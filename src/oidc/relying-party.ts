@@ -1,0 +1,165 @@
+import type { Configuration, CustomFetch } from 'openid-client'
+import type { OidcProvider } from '../config/oidc.ts'
+import { refusal, type ServiceError } from '../errors.ts'
+import type { Log } from '../log/log.ts'
+
+/** The secrets of one flow, which bind the answer of a provider to the browser that asked. */
+export type Checks = { state: string; nonce: string; verifier: string }
+
+export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string }
+
+/**
+ * This service as a client of providers. Refuses with `provider_unavailable` if a provider cannot be reached, with
+ * `oidc_failed` if what it says proves nothing; the log has the cause.
+ */
+export type RelyingParty = {
+  /** Where the browser goes to sign in. */
+  authorizationUrl(provider: OidcProvider, checks: Checks, more?: Record<string, string>): Promise<string>
+  /** Exchanges the code in the query for an ID token and returns its claims, and those of the userinfo endpoint. */
+  claims(
+    provider: OidcProvider,
+    query: string,
+    checks: Checks & { maxAge: number | undefined },
+  ): Promise<{ idToken: Claims; all: Claims }>
+}
+
+type Library = typeof import('openid-client')
+
+const metadataMs = 3_600_000
+const timeoutSeconds = 5
+const toleranceSeconds = 30
+const bodyMax = 1_048_576
+
+export function createRelyingParty(redirectUrl: string, log: Log): RelyingParty {
+  const known = new Map<string, { configuration: Promise<Configuration>; at: number }>()
+
+  const configurationOf = (library: Library, provider: OidcProvider): Promise<Configuration> => {
+    const found = known.get(provider.id)
+    if (found && Date.now() - found.at < metadataMs) return found.configuration
+    const made = { configuration: discover(library, provider), at: Date.now() }
+    known.set(provider.id, made)
+    // The next sign-in tries again.
+    made.configuration.catch(() => known.get(provider.id) === made && known.delete(provider.id))
+    return made.configuration
+  }
+
+  const ask = async <T>(
+    provider: OidcProvider,
+    work: (library: Library, configuration: Configuration) => Promise<T>,
+  ): Promise<T> => {
+    try {
+      const library = await import('openid-client')
+      return await work(library, await configurationOf(library, provider))
+    } catch (error) {
+      log.warn({ provider: provider.id, cause: causeOf(error) }, 'a provider has not proven an identity')
+      throw refusalOf(error)
+    }
+  }
+
+  const redirectOf = ({ id }: OidcProvider): string => `${redirectUrl}/${id}`
+
+  return {
+    authorizationUrl: (provider, { state, nonce, verifier }, more) =>
+      ask(provider, async (library, configuration) => {
+        const url = library.buildAuthorizationUrl(configuration, {
+          redirect_uri: redirectOf(provider),
+          scope: provider.scopes,
+          state,
+          nonce,
+          code_challenge: await library.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: 'S256',
+          ...more,
+        })
+        return url.href
+      }),
+    claims: (provider, query, { state, nonce, verifier, maxAge }) =>
+      ask(provider, async (library, configuration) => {
+        const url = new URL(redirectOf(provider))
+        url.search = query
+        const tokens = await library.authorizationCodeGrant(configuration, url, {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: verifier,
+          idTokenExpected: true,
+          ...(maxAge !== undefined && { maxAge }),
+        })
+        const idToken = tokens.claims() as Claims
+        // The library looks at it only if the token has several audiences.
+        if (idToken.azp !== undefined && idToken.azp !== provider.client_id)
+          throw new Error('the ID token was issued to another client')
+        if (!provider.userinfo) return { idToken, all: idToken }
+        const more = await library.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
+        return { idToken, all: { ...more, ...idToken } }
+      }),
+  }
+}
+
+async function discover(library: Library, provider: OidcProvider): Promise<Configuration> {
+  const { issuer, client_id } = provider
+  const configuration = await library.discovery(
+    new URL(issuer),
+    client_id,
+    { [library.clockTolerance]: toleranceSeconds },
+    clientAuth(library, provider),
+    {
+      timeout: timeoutSeconds,
+      [library.customFetch]: boundedFetch,
+      // Without these checks the library relies on TLS and leaves the signature of ID tokens unread.
+      execute: [
+        library.enableNonRepudiationChecks,
+        ...(issuer.startsWith('http:') ? [library.allowInsecureRequests] : []),
+      ],
+    },
+  )
+  // The library lets some providers answer for issuers other than the one asked.
+  if (configuration.serverMetadata().issuer !== issuer)
+    throw new Error('the metadata has another issuer than the setting')
+  return configuration
+}
+
+function clientAuth(library: Library, { client_auth, client_secret }: OidcProvider) {
+  if (client_auth === 'none') return library.None()
+  return client_auth === 'client_secret_post'
+    ? library.ClientSecretPost(client_secret)
+    : library.ClientSecretBasic(client_secret)
+}
+
+/** The library passes on a TypeError as it is. */
+class Unreachable extends TypeError {}
+
+/** Reads a whole response of bounded size within the time that the signal leaves. */
+const boundedFetch: CustomFetch = async (url, options) => {
+  try {
+    const response = await fetch(url, options as RequestInit)
+    const { status, headers } = response
+    if (status >= 500 || status === 429) throw new Error(`status ${status}`)
+    const chunks: Uint8Array[] = []
+    let size = 0
+    for await (const chunk of response.body ?? []) {
+      size += chunk.length
+      if (size > bodyMax) throw new Error(`more than ${bodyMax} bytes`)
+      chunks.push(chunk)
+    }
+    return new Response(size === 0 ? null : Buffer.concat(chunks), { status, headers })
+  } catch (error) {
+    throw new Unreachable(networkCause(error))
+  }
+}
+
+function networkCause(error: unknown): string {
+  const { message, name, cause } = error as Error
+  return name === 'TimeoutError' ? 'timeout' : ((cause as { code?: string } | undefined)?.code ?? message)
+}
+
+const refusalOf = (error: unknown): ServiceError =>
+  error instanceof Unreachable
+    ? refusal('provider_unavailable', { retry_after: timeoutSeconds })
+    : refusal('oidc_failed')
+
+/** Names the rule that was broken. The deeper causes of an error quote tokens and are left out. */
+function causeOf(error: unknown): string {
+  const { message, cause, error: code } = error as Error & { error?: unknown }
+  const rule = cause instanceof Error && 'code' in cause ? cause.message : undefined
+  const named = typeof code === 'string' && /^[a-z_]{1,40}$/.test(code) ? code : undefined
+  return [message, rule, named].filter((part) => part !== undefined).join(': ')
+}

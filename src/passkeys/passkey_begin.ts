@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { lockWithSession } from '../accounts/locks.ts'
+import { route } from '../core/route.ts'
+import { beginFlow } from '../sign-in/flow.ts'
+import { partyOf } from './passkeys.ts'
+import { newChallenge, requestOptions } from './webauthn.ts'
+
+/** `POST /passkey_begin`: names no passkey, so there is nothing to learn of who has one. */
+export const passkey_begin = route({
+  doc: 'Begin to sign in with a passkey, or to prove again who is signed in: options for `navigator.credentials.get`.',
+  method: 'POST',
+  path: '/passkey_begin',
+  auth: { account: 'optional', actor: 'none' },
+  checksOrigin: true,
+  before_enrolment: true,
+  rate_limit: { ip: 'flow_ip' },
+  enabled: ({ config }) => config.passkeys,
+  input: z.strictObject({}),
+  output: z.object({ options: z.looseObject({ challenge: z.string() }) }),
+  errors: ['rate_limited', 'account_vanished', 'authentication_required'],
+  async handler(_input, { app, account, credential, attempt }) {
+    return await attempt([], async (hold) => {
+      await hold.also('flow_ip', () => true)
+      const challenge = newChallenge()
+      const session = account && credential?.type === 'session' ? { account, credential } : undefined
+      const { cookie } = await app.db.transaction(async (db) => {
+        if (!session) return await beginFlow(app, db, { kind: 'passkey', challenge })
+        const { id: account_id } = await lockWithSession(db, session.account.id, session.credential.id)
+        const session_id = session.credential.id
+        return await beginFlow(app, db, { kind: 'passkey', challenge, account_id, session_id })
+      })
+      const options = await requestOptions(partyOf(app.config), challenge)
+      return { body: { options: { ...options } }, cookie }
+    })
+  },
+})

@@ -1,0 +1,44 @@
+import { lockWithSession } from '../accounts/locks.ts'
+import type { OwnSession } from '../accounts/prove-password.ts'
+import { callerSubject, mutate } from '../core/mutate.ts'
+import type { RouteHold } from '../core/route.ts'
+import { refusal } from '../errors.ts'
+import { accountKey } from '../limits/limiters.ts'
+import type { StartedSession } from '../sessions/sessions.ts'
+import { takeFlow } from '../sign-in/flow.ts'
+import { signIn } from '../sign-in/sign-in.ts'
+import { provePasskey, usePasskey } from './passkeys.ts'
+import type { AssertionResponse } from './webauthn.ts'
+
+/** The challenge that the presented session has begun. */
+export async function takeOwnChallenge({ app, flow, credential }: OwnSession): Promise<string | null> {
+  const { session_id, challenge } = await takeFlow(app.db, flow, 'passkey')
+  if (session_id !== credential.id) throw refusal('flow_expired')
+  return challenge
+}
+
+/** Opens a session in place of the presented one, if the response is that of a passkey of its account. */
+export async function renewByPasskey(
+  { app, account, credential, carriers, ip }: OwnSession,
+  hold: RouteHold,
+  challenge: string | null,
+  response: AssertionResponse,
+): Promise<StartedSession | 'invalid_credentials'> {
+  await hold.ip()
+  await hold.account(accountKey(account.id))
+  const proven = await provePasskey(app, app.db, challenge, response)
+  if (!proven?.first_factor || !proven.is_verified || proven.account_id !== account.id)
+    return 'invalid_credentials'
+  const subject = callerSubject({ account }, ip)
+  return await mutate(app, 'reauthenticate', { subject }, async (work) => {
+    await lockWithSession(work.db, account.id, credential.id)
+    if ((await usePasskey(app, work, proven)) !== 'used') return 'invalid_credentials'
+    return await signIn(app, work, {
+      account_id: account.id,
+      proof: { methods: ['passkey'], strong: true },
+      presented: carriers,
+      ip,
+      renews: credential.id as string,
+    })
+  })
+}

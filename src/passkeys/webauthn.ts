@@ -1,0 +1,188 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { tooBig } from '../wire/types.ts'
+
+/** What the library of WebAuthn does for passkeys. It is loaded on the first need: few processes ever see a passkey. */
+
+/** Who asks for the proof: browsers and authenticators bind a key to the id, and a proof to the origin. */
+export type RelyingParty = { id: string; origins: readonly string[] }
+
+/** ES256, EdDSA and RS256: what browsers and authenticators have in common. */
+const algorithms = [-7, -8, -257]
+const timeout = 300_000
+const responseMax = 65_536
+
+const load = () => import('@simplewebauthn/server')
+const helpers = () => import('@simplewebauthn/server/helpers')
+
+export const newChallenge = (): string => randomBytes(32).toString('base64url')
+const bytesOf = (challenge: string): Uint8Array<ArrayBuffer> =>
+  new Uint8Array(Buffer.from(challenge, 'base64url'))
+
+const Base64Url = z.string().regex(/^[A-Za-z0-9_-]*$/)
+/** Id of a passkey, made by its authenticator. */
+export const PasskeyId = z.string().regex(/^[A-Za-z0-9_-]{1,1364}$/)
+
+/** What a browser makes of a credential by `toJSON`; keys that are not read are let through. */
+const responseOf = <S extends z.ZodRawShape>(response: S) =>
+  z
+    .looseObject({
+      id: PasskeyId,
+      rawId: PasskeyId,
+      type: z.literal('public-key'),
+      response: z.looseObject({ clientDataJSON: Base64Url, ...response }),
+    })
+    .check((payload) => {
+      const size = Buffer.byteLength(JSON.stringify(payload.value))
+      if (size > responseMax) payload.issues.push(tooBig(responseMax, JSON.stringify(payload.value), 'bytes'))
+    })
+
+export const RegistrationResponse = responseOf({
+  attestationObject: Base64Url,
+  transports: z
+    .array(z.string().regex(/^[a-z-]{1,32}$/))
+    .max(10)
+    .optional(),
+})
+export const AssertionResponse = responseOf({
+  authenticatorData: Base64Url,
+  signature: Base64Url,
+  userHandle: Base64Url.nullish(),
+})
+export type RegistrationResponse = z.output<typeof RegistrationResponse>
+export type AssertionResponse = z.output<typeof AssertionResponse>
+
+type Known = { id: string; transports: string[] | null }
+const described = ({ id, transports }: Known) => ({ id, ...(transports && { transports }) })
+
+/** Options for `navigator.credentials.create`. */
+export async function creationOptions(
+  party: RelyingParty & { name: string },
+  account: { id: string; username: string },
+  challenge: string,
+  known: readonly Known[],
+) {
+  const { generateRegistrationOptions } = await load()
+  return await generateRegistrationOptions({
+    rpName: party.name,
+    rpID: party.id,
+    userID: new Uint8Array(Buffer.from(account.id)),
+    userName: account.username,
+    userDisplayName: account.username,
+    challenge: bytesOf(challenge),
+    timeout,
+    attestationType: 'none',
+    excludeCredentials: known.map(described),
+    authenticatorSelection: { residentKey: 'required', userVerification: 'preferred' },
+    supportedAlgorithmIDs: algorithms,
+  })
+}
+
+/** Options for `navigator.credentials.get`: of the credentials given, or of any that the browser offers. */
+export async function requestOptions(party: RelyingParty, challenge: string, allowed?: readonly Known[]) {
+  const { generateAuthenticationOptions } = await load()
+  return await generateAuthenticationOptions({
+    rpID: party.id,
+    challenge: bytesOf(challenge),
+    timeout,
+    allowCredentials: (allowed ?? []).map(described),
+    userVerification: allowed ? 'preferred' : 'required',
+  })
+}
+
+/** The key that a response registers; undefined if anything in it is not as it must be. */
+export async function verifyRegistration(
+  party: RelyingParty,
+  challenge: string,
+  response: RegistrationResponse,
+) {
+  const { verifyRegistrationResponse } = await load()
+  return await orRefused(async () => {
+    if ((await isFramed(response)) || !(await isPlain(response))) return undefined
+    const { verified, registrationInfo } = await verifyRegistrationResponse({
+      ...expected(party, challenge),
+      response: { ...response, clientExtensionResults: {} },
+      requireUserVerification: false,
+      supportedAlgorithmIDs: algorithms,
+    })
+    if (!verified || registrationInfo.credential.id !== response.id) return undefined
+    const { credential, aaguid, userVerified, credentialDeviceType, credentialBackedUp } = registrationInfo
+    return {
+      id: credential.id,
+      public_key: Buffer.from(credential.publicKey),
+      counter: credential.counter,
+      transports: response.response.transports ?? null,
+      aaguid,
+      is_verified: userVerified,
+      device: deviceOf(credentialDeviceType),
+      backed_up: credentialBackedUp,
+    }
+  })
+}
+
+/** What a response proves of a key; undefined if it proves nothing. The counter is the caller's to compare. */
+export async function verifyAssertion(
+  party: RelyingParty,
+  challenge: string,
+  response: AssertionResponse,
+  { id, public_key }: { id: string; public_key: Buffer },
+) {
+  const { verifyAuthenticationResponse } = await load()
+  return await orRefused(async () => {
+    if (await isFramed(response)) return undefined
+    const { userHandle, ...rest } = response.response
+    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+      ...expected(party, challenge),
+      response: {
+        ...response,
+        response: { ...rest, ...(userHandle && { userHandle }) },
+        clientExtensionResults: {},
+      },
+      // With 0 the library compares no counters, which it would do before it checks the signature.
+      credential: { id, publicKey: new Uint8Array(public_key), counter: 0 },
+      requireUserVerification: false,
+    })
+    if (!verified) return undefined
+    const { newCounter, userVerified, credentialDeviceType, credentialBackedUp } = authenticationInfo
+    return {
+      counter: newCounter,
+      is_verified: userVerified,
+      device: deviceOf(credentialDeviceType),
+      backed_up: credentialBackedUp,
+    }
+  })
+}
+
+const expected = ({ id, origins }: RelyingParty, challenge: string) => ({
+  expectedChallenge: challenge,
+  expectedOrigin: [...origins],
+  expectedRPID: id,
+})
+
+const deviceOf = (type: string): 'single' | 'synced' => (type === 'multiDevice' ? 'synced' : 'single')
+
+/** Whatever a parser throws, it throws about the response. */
+const orRefused = <T>(verify: () => Promise<T | undefined>): Promise<T | undefined> =>
+  verify().catch(() => undefined)
+
+type Proven = { response: { clientDataJSON: string } }
+
+/** Made inside a frame of another site. The library lets some of these pass. */
+async function isFramed({ response }: Proven): Promise<boolean> {
+  const { decodeClientDataJSON } = await helpers()
+  const { crossOrigin = false, topOrigin } = decodeClientDataJSON(response.clientDataJSON)
+  return crossOrigin !== false || topOrigin !== undefined
+}
+
+/**
+ * Whole, and without a certificate, as is every response to the attestation that we ask for, none. The library takes
+ * a cut one, and would follow addresses that a certificate names.
+ */
+async function isPlain({ response }: RegistrationResponse): Promise<boolean> {
+  const { decodeAttestationObject, isoCBOR } = await helpers()
+  const bytes = Buffer.from(response.attestationObject, 'base64url')
+  const decoded = decodeAttestationObject(new Uint8Array(bytes))
+  const isWhole = bytes.equals(isoCBOR.encode(decoded as unknown as Parameters<typeof isoCBOR.encode>[0]))
+  const isSelf = decoded.get('fmt') === 'packed' && decoded.get('attStmt').get('x5c') === undefined
+  return isWhole && (decoded.get('fmt') === 'none' || isSelf)
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { lockLiveAccount } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
+import { account, operation } from '../core/operation.ts'
+import { lockTarget } from '../sign-in/privileged.ts'
+import { Ticket } from '../tickets/tickets.ts'
+import { Uuid } from '../wire/types.ts'
+import { makeResetLink } from './reset-link.ts'
+
+export const admin_account_reset_link_create = mutation({
+  doc: 'Make a link with which somebody sets a new password: mailed to the account, or with `reveal` answered once. Not for holders of keeper or admin.',
+  auth: {
+    account: 'required',
+    actor: 'required',
+    roles: ['admin'],
+    credential_types: ['session', 'daemon_token'],
+    fresh: true,
+  },
+  event: 'ticket_create',
+  rate_limit: 'account',
+  rate_limit_group: 'admin_write',
+  input: z.strictObject({ account_id: Uuid, reveal: z.boolean().nullish() }),
+  output: z.object({ ok: z.literal(true), ticket: Ticket, link: z.string().nullable() }),
+  errors: ['account_not_found', 'privileged_target', 'no_recipient'],
+  async handler({ account_id, reveal }, { app, actor, credential, ...work }) {
+    const target = await lockTarget(work.db, 'ticket_create', account_id)
+    const made = await makeResetLink(app, work, target, {
+      ...{ reveal: reveal ?? false, created_by: actor.id, detail: { credential_type: credential.type } },
+    })
+    return { ok: true as const, ...made }
+  },
+})
+
+export const createResetLink = operation({
+  doc: 'Make a link to set a new password, for any account. It is printed once, or with --send mailed.',
+  input: z.strictObject({ account_id: Uuid, send: z.boolean().default(false) }),
+  event: 'ticket_create',
+  errors: ['account_not_found', 'no_recipient'],
+  async handler({ account_id, send }, { app, by: created_by, detail, fail, ...work }) {
+    const target = await lockLiveAccount(work.db, account_id, fail)
+    return await makeResetLink(app, work, target, { reveal: !send, created_by, detail })
+  },
+  command: {
+    name: 'account reset-link',
+    args: { account_id: account, send: '--send' },
+    details: 'The link works once, for 24 hours. Pass it on by a way that you trust.',
+    phrase: ({ link, ticket }, { who }) =>
+      link ?? `A link was sent to ${who}; it works until ${ticket.expires_at}.`,
+  },
+})

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { identifierOf, UsernameProvided } from '../accounts/formats.ts'
+import { failureFloor } from '../auth/failure-floor.ts'
+import { callerSubject, mutate } from '../core/mutate.ts'
+import { type RouteContext, route } from '../core/route.ts'
+import { type Sql, sql } from '../db/db.ts'
+import { insertMessage } from '../delivery/outbox.ts'
+import { identifierKey } from '../limits/limiters.ts'
+import { holdsGlobally } from '../sign-in/privileged.ts'
+import { auditTicket, insertTicket, newSecret, type Ticket, ticketColumns } from '../tickets/tickets.ts'
+import { Locale } from '../wire/types.ts'
+
+const auth = { account: 'none', actor: 'none' } as const
+type Context = RouteContext<typeof auth>
+
+/** `POST /recover`: mails a link, to the address of the account only. Every answer is the same, after the same time. */
+export const recover = route({
+  doc: 'Ask for a link to set a new password, sent to the e-mail of the account. The answer tells nothing about it.',
+  method: 'POST',
+  path: '/recover',
+  auth,
+  checksOrigin: true,
+  rate_limit: { ip: 'recover_ip', account: 'recover_identifier' },
+  enabled: ({ config }) => config.recovery && config.mail !== 'off',
+  input: z.strictObject({ identifier: UsernameProvided, locale: Locale.nullish() }),
+  output: z.object({ ok: z.literal(true) }),
+  errors: ['rate_limited'],
+  async handler({ identifier, locale }, context) {
+    const { app, attempt } = context
+    let floor: Promise<void> | undefined
+    const always = () => true
+    await attempt([], async (hold) => {
+      await hold.ip(always)
+      await hold.account(identifierKey(identifier), always)
+      floor = failureFloor(app.config)
+      await sendLink(context, identifier, locale ?? undefined)
+    })
+    await floor
+    return { body: { ok: true as const } }
+  },
+})
+
+/** One statement, whatever the identifier leads to: it locks the account, makes the ticket and queues the message. */
+async function sendLink({ app, ip }: Context, identifier: string, locale?: string): Promise<void> {
+  const { kind, key } = identifierOf(identifier)
+  const { link, ...secret } = newSecret(app, 'password_reset')
+  const message = {
+    ...({ purpose: 'password_reset', ticket_id: secret.id, link, locale } as const),
+    values: sql`ticket`,
+  }
+  await mutate(app, 'ticket_create', { subject: callerSubject({ account: null }, ip) }, async (work) => {
+    const ticket = await work.db.first<Ticket>(sql`
+      with found as (
+        select * from account where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key}
+          and deleted_at is null for no key update
+      ), owner as (
+        select id as account_id, null::uuid as invite_id, email, email_key, null::timestamptz as until
+        from found where ${mayRecover}
+      ), ${insertTicket({
+        ...{ ...secret, purpose: 'password_reset', delivery: 'mailed', created_by: null },
+        ...{ seconds: app.config.reset_seconds, owner: sql`owner` },
+      })}, message as (${insertMessage(app, message)})
+      select ${ticketColumns} from ticket`)
+    if (!ticket) return
+    auditTicket(work, ticket, { credential_type: null })
+    work.afterCommit(() => app.outbox.wake())
+  })
+}
+
+/**
+ * Of `found`. A mailbox must not be worth the machine, so a keeper never recovers by mail, and an admin only by a
+ * verified address. Nobody gets a password by mail who signs in by passkey or provider alone.
+ */
+const mayRecover: Sql = sql`email is not null and not ${holdsGlobally(sql`found.id`, ['keeper'])}
+  and (email_verified or not ${holdsGlobally(sql`found.id`, ['admin'])})
+  and (password_hash <> '*' or not (exists (select from account_passkey p where p.account_id = found.id)
+    or exists (select from account_link l where l.account_id = found.id)))`

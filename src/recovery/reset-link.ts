@@ -1,0 +1,31 @@
+import { fold } from '../accounts/formats.ts'
+import type { LockedAccount } from '../accounts/locks.ts'
+import type { App } from '../core/app.ts'
+import { recorded, type Work } from '../core/mutate.ts'
+import { refusal } from '../errors.ts'
+import { makeTicket, type NewTicket, type Ticket } from '../tickets/tickets.ts'
+import { isDeliverable } from '../wire/address.ts'
+
+/** Longer than a link that somebody asked for at the door: a person passes it on. */
+const seconds = 86_400
+
+/**
+ * Makes a link to set a new password for a locked account: mailed, or revealed once to whoever asked. Refuses with
+ * `no_recipient` if it cannot be mailed.
+ */
+export async function makeResetLink(
+  app: App,
+  work: Pick<Work, 'db' | 'audit' | 'afterCommit'>,
+  { id: account_id, email }: LockedAccount,
+  { reveal, created_by, detail }: { reveal: boolean } & Pick<NewTicket, 'created_by' | 'detail'>,
+): Promise<{ ticket: Ticket; link: string | null }> {
+  const purpose = 'password_reset'
+  const own = { purpose, account_id, created_by, detail, seconds } as const
+  if (reveal)
+    return await makeTicket(app, work, { ...own, delivery: 'revealed', email: null, email_key: null })
+  const reason = 'no_recipient'
+  if (app.config.mail === 'off' || email === null || !isDeliverable(email))
+    throw recorded('ticket_create', refusal(reason), { reason }, { target_account_id: account_id })
+  const sent = await makeTicket(app, work, { ...own, delivery: 'mailed', email, email_key: fold(email) })
+  return { ticket: sent.ticket, link: null }
+}

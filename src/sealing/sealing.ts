@@ -1,0 +1,68 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { sha256Hex } from '../auth/secrets.ts'
+
+/** Where a sealed text is stored; it opens nowhere else. */
+export type Place = {
+  table: string
+  row: string
+  /** What the row belongs to, such as its account. */
+  owner: string
+}
+
+/** Encrypts secrets that are needed again, so that a dump of the database without the key ring reveals none. */
+export type Sealing = {
+  seal(text: string, place: Place): string
+  /** Undefined for a text that no key of the ring opens at this place. */
+  open(sealed: string, place: Place): string | undefined
+  /** What texts sealed by the first key begin with; all others are to be sealed anew. */
+  readonly prefix: string
+}
+
+const form = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/
+const algorithm = 'aes-256-gcm'
+const tagBytes = 16
+
+type Key = { id: string; secret: Buffer }
+
+/** Takes the secret keys, newest first: the first seals, all open. The configuration has checked their form. */
+export function createSealing(keys: readonly string[]): Sealing {
+  const ring = keys.map(derived)
+  const [first] = ring
+  if (!first) throw new RangeError('The secret key ring needs at least one key.')
+  return {
+    prefix: `v1.${first.id}.`,
+    seal(text, place) {
+      const iv = randomBytes(12)
+      const cipher = createCipheriv(algorithm, first.secret, iv, { authTagLength: tagBytes })
+      cipher.setAAD(bound(place))
+      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+      return `v1.${first.id}.${iv.toString('base64url')}.${body.toString('base64url')}`
+    },
+    open(sealed, place) {
+      const [, id, iv = '', text = ''] = form.exec(sealed) ?? []
+      const key = ring.find((one) => one.id === id)
+      const body = Buffer.from(text, 'base64url')
+      // One text for one content: a decoder ignores the last bits of a text that another encoder would not write.
+      if (!key || body.toString('base64url') !== text) return undefined
+      return opened(key, Buffer.from(iv, 'base64url'), body, place)
+    },
+  }
+}
+
+function derived(key: string): Key {
+  const secret = Buffer.from(hkdfSync('sha256', key, '', 'cellkeep sealing', 32))
+  return { id: sha256Hex(secret).slice(0, 8), secret }
+}
+
+function opened({ secret }: Key, iv: Buffer, body: Buffer, place: Place): string | undefined {
+  const decipher = createDecipheriv(algorithm, secret, iv, { authTagLength: tagBytes })
+  decipher.setAAD(bound(place))
+  decipher.setAuthTag(body.subarray(-tagBytes))
+  try {
+    return Buffer.concat([decipher.update(body.subarray(0, -tagBytes)), decipher.final()]).toString()
+  } catch {
+    return undefined
+  }
+}
+
+const bound = ({ table, row, owner }: Place): Buffer => Buffer.from(JSON.stringify([table, row, owner]))

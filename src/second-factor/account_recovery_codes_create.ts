@@ -1,0 +1,22 @@
+import { z } from 'zod'
+import { lockWithSession } from '../accounts/locks.ts'
+import { mutation } from '../core/action.ts'
+import { notify } from '../delivery/notify.ts'
+import { addCodes, stateOf } from './factors.ts'
+
+export const account_recovery_codes_create = mutation({
+  doc: 'Make ten recovery codes, shown once, in place of all that there were. Each stands in for a second factor once.',
+  auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
+  event: 'factor_add',
+  rate_limit: 'account',
+  rate_limit_group: 'credential',
+  output: z.object({ ok: z.literal(true), recovery_codes: z.array(z.string()) }),
+  errors: ['second_factor_missing'],
+  async handler(_input, { app, account, credential, fail, ...work }) {
+    await lockWithSession(work.db, account.id, credential.id)
+    if (!(await stateOf(app, work.db, account.id)).active) throw fail('second_factor_missing')
+    const recovery_codes = await addCodes(work, account.id, { credential_type: credential.type })
+    await notify(app, work, account.id, 'recovery_codes_replaced')
+    return { ok: true as const, recovery_codes }
+  },
+})

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { lockLiveAccount } from '../accounts/locks.ts'
+import { sha256Hex } from '../auth/secrets.ts'
+import { mutation } from '../core/action.ts'
+import type { App } from '../core/app.ts'
+import { account, counted, operation } from '../core/operation.ts'
+import { sql } from '../db/db.ts'
+import { lockTarget } from '../sign-in/privileged.ts'
+import { Uuid } from '../wire/types.ts'
+import { type FactorDetail, type FactorWork, factorRemoved } from './factors.ts'
+
+export const admin_account_factors_clear = mutation({
+  doc: 'Remove the second factors of an account whose owner has lost them. Its passkeys still sign in by themselves.',
+  auth: {
+    account: 'required',
+    actor: 'required',
+    roles: ['admin'],
+    credential_types: ['session', 'daemon_token'],
+    fresh: true,
+  },
+  event: 'factor_remove',
+  rate_limit: 'account',
+  rate_limit_group: 'admin_write',
+  input: z.strictObject({ account_id: Uuid }),
+  output: z.object({ ok: z.literal(true), totp: z.boolean(), passkeys: z.int() }),
+  errors: ['account_not_found', 'privileged_target'],
+  async handler({ account_id }, { app, credential, ...work }) {
+    await lockTarget(work.db, 'factor_remove', account_id)
+    return {
+      ok: true as const,
+      ...(await clear(app, work, account_id, { credential_type: credential.type })),
+    }
+  },
+})
+
+/** A passkey that is only a second step goes; any other stays as a first one. The caller holds the account lock. */
+async function clear(
+  app: App,
+  work: FactorWork,
+  account_id: string,
+  detail: FactorDetail,
+): Promise<{ totp: boolean; passkeys: number }> {
+  const { totps, passkeys } = await work.db.one<{ totps: string[]; passkeys: string[] }>(sql`
+    with totps as (
+      delete from account_totp where account_id = ${account_id}::uuid returning id, confirmed_at
+    ), kept as (
+      update account_passkey set second_factor = false
+      where account_id = ${account_id}::uuid and second_factor and first_factor returning id
+    ), gone as (
+      delete from account_passkey
+      where account_id = ${account_id}::uuid and second_factor and not first_factor returning id
+    )
+    select array(select id from totps where confirmed_at is not null) as totps,
+      array(select id from kept union all select id from gone order by id) as passkeys`)
+  if (totps.length + passkeys.length > 0) {
+    const target = { target_account_id: account_id }
+    for (const factor_id of totps)
+      work.audit('factor_remove', { factor: 'totp', factor_id, ...detail }, target)
+    for (const id of passkeys)
+      work.audit('factor_remove', { factor: 'passkey', factor_id: sha256Hex(id), ...detail }, target)
+    await factorRemoved(app, work, account_id, detail, { byOwner: false })
+  }
+  return { totp: totps.length > 0, passkeys: passkeys.length }
+}
+
+/** Of any account, the keeper's included. */
+export const clearFactors = operation({
+  doc: 'Remove the second factors and recovery codes of an account: after a lost phone, once you know who asks.',
+  input: z.strictObject({ account_id: Uuid }),
+  event: 'factor_remove',
+  errors: ['account_not_found'],
+  async handler({ account_id }, { app, detail, fail, ...work }) {
+    await lockLiveAccount(work.db, account_id, fail)
+    return await clear(app, work, account_id, detail)
+  },
+  command: {
+    name: 'account factors --clear',
+    args: { account_id: account },
+    phrase: ({ totp, passkeys }, { who }) =>
+      totp || passkeys > 0
+        ? `${who} signs in without a second factor now: ${totp ? 'TOTP is' : 'no TOTP was'} removed, and ${counted(passkeys, 'passkey')} ${passkeys === 1 ? 'is' : 'are'} no second factor any more.`
+        : `${who} had no second factor.`,
+  },
+})

@@ -1,0 +1,82 @@
+import { randomToken, sha256Hex } from '../auth/secrets.ts'
+import type { App } from '../core/app.ts'
+import { type Queryable, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import type { SignInMethod } from '../sessions/sessions.ts'
+
+/** What lies between two steps of a sign-in: a row, and a cookie that ties it to one browser. */
+export type Flow = {
+  kind: FlowKind
+  account_id: string | null
+  /** The session that it was begun with, and must end with. */
+  session_id: string | null
+  provider: string | null
+  intent: string | null
+  challenge: string | null
+  /** What has been proven already. */
+  methods: SignInMethod[] | null
+  invite_id: string | null
+  /** In seconds, rounded up. */
+  age: number
+}
+export type FlowKind = 'second_factor' | 'passkey' | 'passkey_register' | 'oidc'
+export type NewFlow = Pick<Flow, 'kind'> & Partial<Omit<Flow, 'age'>>
+
+/** A sign-in at a provider takes people through other pages. */
+export const secondsOf = (kind: FlowKind): number => (kind === 'oidc' ? 600 : 300)
+const perAccount = 5
+
+/** Begins a flow. With an account, the caller holds its lock, so that no more than five are left. */
+export async function beginFlow(
+  app: App,
+  db: Queryable,
+  flow: NewFlow,
+): Promise<{ token: string; cookie: string }> {
+  const token = randomToken()
+  await storeFlow(db, sha256Hex(token), flow)
+  return { token, cookie: app.flowCookie.issue(token) }
+}
+
+/** Stores a flow under an id of its own, in place of one that has it: for flows without a cookie. */
+export async function storeFlow(db: Queryable, id: string, flow: NewFlow): Promise<void> {
+  const { kind, account_id = null, session_id = null, provider = null, intent = null } = flow
+  const { challenge = null, methods = null, invite_id = null } = flow
+  await db.run(sql`
+    with older as (
+      delete from sign_in_flow where id in (
+        select id from sign_in_flow where account_id = ${account_id}::uuid and id <> ${id}
+        order by created_at desc, id offset ${sql.raw(perAccount - 1)}
+      )
+    ), replaced as (
+      delete from sign_in_flow where id = ${id}
+    )
+    insert into sign_in_flow
+      (id, kind, account_id, session_id, provider, intent, challenge, methods, invite_id, expires_at)
+    values (${id}, ${kind}, ${account_id}::uuid, ${session_id}, ${provider}, ${intent}, ${challenge},
+      ${methods}::text[], ${invite_id}::uuid, now() + ${secondsOf(kind)}::int * interval '1 second')`)
+}
+
+export const flowColumns = sql.raw(
+  `kind, account_id, session_id, provider, intent, challenge, methods, invite_id,
+  ceil(extract(epoch from now() - created_at))::int as age`,
+)
+
+/** The flow of a cookie's token, as a condition of `sign_in_flow`. */
+export const flowOf = (token: string, kind: FlowKind) => sql`
+  id = ${sha256Hex(token)} and kind = ${kind} and expires_at > now()`
+
+/** Uses a flow up. Whatever is wrong with it, the answer is the same. */
+export async function takeFlow(db: Queryable, token: string | null, kind: FlowKind): Promise<Flow> {
+  const flow =
+    token === null
+      ? undefined
+      : await db.first<Flow>(
+          sql`delete from sign_in_flow where ${flowOf(token, kind)} returning ${flowColumns}`,
+        )
+  if (!flow) throw refusal('flow_expired')
+  return flow
+}
+
+/** Ends what an account has begun, as every change of its ways in does. The caller holds the account lock. */
+export const endFlows = (db: Queryable, account_id: string): Promise<number> =>
+  db.run(sql`delete from sign_in_flow where account_id = ${account_id}::uuid`)

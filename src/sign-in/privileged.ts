@@ -1,0 +1,41 @@
+import { type LockedAccount, lockAccounts } from '../accounts/locks.ts'
+import { activeGrant } from '../auth/active-grant.ts'
+import { recorded } from '../core/mutate.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+
+/**
+ * Whether an account holds admin or keeper everywhere, removed actors included: other admins cannot take it over by
+ * changing how it signs in.
+ */
+export const isPrivileged = (account_id: Sql): Sql => holdsGlobally(account_id, ['admin', 'keeper'])
+
+/** Whether an account has an active global grant of one of the roles, on any actor. */
+export const holdsGlobally = (account_id: Sql, roles: readonly string[]): Sql => sql`exists (
+    select from role_grant g join actor on actor.id = g.actor_id
+    where actor.account_id = ${account_id} and g.role = any(${[...roles]}::text[])
+      and g.scope_id is null and ${activeGrant})`
+
+type TargetEvent = 'ticket_create' | 'account_update' | 'factor_remove'
+
+/**
+ * Locks the live account that an admin is about to change the sign-in of. Refuses with `account_not_found` or
+ * `privileged_target`, each with a failure row of the event.
+ */
+export async function lockTarget(
+  db: Queryable,
+  event: TargetEvent,
+  account_id: string,
+): Promise<LockedAccount & { email_verified: boolean; email_key: string | null }> {
+  const account = (await lockAccounts(db, [account_id])).get(account_id)
+  if (!account || account.deleted_at !== null) {
+    const reason = 'account_not_found'
+    throw recorded(event, refusal(reason), { reason, attempted_account_id: account_id })
+  }
+  const state = await db.one<{ privileged: boolean; email_verified: boolean; email_key: string | null }>(sql`
+    select ${isPrivileged(sql`account.id`)} as privileged, email_verified, email_key
+    from account where id = ${account_id}::uuid`)
+  const reason = 'privileged_target'
+  if (state.privileged) throw recorded(event, refusal(reason), { reason }, { target_account_id: account_id })
+  return { ...account, email_verified: state.email_verified, email_key: state.email_key }
+}

@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { AxeResults } from 'axe-core'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { afterAll, afterEach, expect } from 'vitest'
+import { type TestOptions, type TestService, testService } from '../../src/testing/index.ts'
+
+const executablePath = process.env.CELLKEEP_CHROMIUM ?? '/usr/bin/chromium'
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** A service with everything that the console shows, as `cellkeep start` has it. */
+export const consoleService = (options: TestOptions = {}): Promise<TestService> =>
+  testService({
+    console: 'on',
+    pages: true,
+    audit_stream: true,
+    app_settings: true,
+    cookie_secure: false,
+    host: '127.0.0.1',
+    ...options,
+  })
+
+let browser: Promise<Browser> | undefined
+const contexts: BrowserContext[] = []
+/** What no page may do: errors of scripts, of the console and of the policy, requests to other places. */
+const faults: string[] = []
+
+export type Look = { width?: number; height?: number; dark?: boolean; touch?: boolean }
+
+/** A browser of one person, with no cookies yet; `cookie` signs in. */
+export async function person(test: TestService, cookie?: string, look: Look = {}): Promise<Page> {
+  browser ??= chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
+  const { width = 1280, height = 800, dark = false, touch = false } = look
+  const context = await (await browser).newContext({
+    baseURL: test.url,
+    viewport: { width, height },
+    colorScheme: dark ? 'dark' : 'light',
+    hasTouch: touch,
+    isMobile: touch,
+    reducedMotion: 'reduce',
+    permissions: ['clipboard-read', 'clipboard-write'],
+    timezoneId: 'Europe/Berlin',
+  })
+  contexts.push(context)
+  if (cookie) {
+    const [name = '', value = ''] = cookie.split('=')
+    await context.addCookies([{ name, value, url: test.url }])
+  }
+  await context.addInitScript(axe)
+  await context.addInitScript(() => {
+    document.addEventListener('securitypolicyviolation', ({ violatedDirective, sample }) =>
+      console.error(`policy: ${violatedDirective} ${sample}`),
+    )
+  })
+  context.on('request', (request) => {
+    const { origin, pathname } = new URL(request.url())
+    if (origin !== test.url || !/^\/(api|admin|pages|health|ready|setup|sign-|invite|$)/.test(pathname))
+      faults.push(`request to ${request.url()}`)
+  })
+  const page = await context.newPage()
+  page.setDefaultTimeout(20_000)
+  page.on('pageerror', (error) => faults.push(`page error: ${error.message}`))
+  page.on('console', (message) => {
+    // Chromium reports refusals as errors of loading; they are part of the stories.
+    if (message.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(message.text()))
+      faults.push(`console: ${message.text()}`)
+  })
+  return page
+}
+
+/** Violations of WCAG 2.2 AA on the page as it is. */
+export async function violations(page: Page): Promise<string[]> {
+  const found = await page.evaluate(
+    () =>
+      (window as never as { axe: { run(options: object): Promise<AxeResults> } }).axe.run({
+        runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],
+      }) as Promise<AxeResults>,
+  )
+  return found.violations.map(
+    ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`,
+  )
+}
+
+/** Keeps what a page looks like, in three forms, and checks each; `npm run test:console` writes them to test/console/shots. */
+export async function look(page: Page, name: string): Promise<void> {
+  const shots = process.env.CELLKEEP_SHOTS
+  const before = page.viewportSize()
+  for (const [form, size, scheme] of [
+    ['light', { width: 1280, height: 800 }, 'light'],
+    ['dark', { width: 1280, height: 800 }, 'dark'],
+    ['phone', { width: 390, height: 844 }, 'light'],
+  ] as const) {
+    await page.setViewportSize(size)
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' })
+    expect.soft(await violations(page), `${name} ${form}`).toEqual([])
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+    expect.soft(overflow, `${name} ${form}: nothing scrolls sideways`).toBeLessThanOrEqual(0)
+    if (shots) await page.screenshot({ path: `${shots}/${name}-${form}.png` })
+  }
+  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
+  if (before) await page.setViewportSize(before)
+}
+
+afterEach(async () => {
+  await Promise.all(contexts.splice(0).map((context) => context.close()))
+  expect(faults.splice(0)).toEqual([])
+})
+
+afterAll(async () => {
+  await (await browser)?.close()
+  browser = undefined
+})

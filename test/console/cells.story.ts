@@ -1,0 +1,192 @@
+import { expect, it } from 'vitest'
+import { consoleService, look, person } from './browser.ts'
+
+it('makes a cell, edits it, reviews what changes and saves it', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/cells')
+  await page.getByText('No cells yet').waitFor()
+  await look(page, 'cells-empty')
+  await page.getByRole('button', { name: 'New cell' }).click()
+  await page.getByLabel('Label').fill('Handbook')
+  await page.getByRole('dialog').getByLabel('Kind').fill('doc')
+  await page.getByLabel('Data').fill('{"tags": ["a", "b"], "meta": {"pages": 12}}')
+  await look(page, 'cell-new')
+  await page.getByRole('button', { name: 'Create cell' }).click()
+  await page.getByRole('heading', { name: 'Handbook' }).waitFor()
+  await page.getByText('version 1').waitFor()
+  await look(page, 'cell')
+
+  await page.getByRole('button', { name: 'Edit' }).click()
+  const editor = page.getByLabel('JSON of the cell')
+  await editor.fill('{"label": "Handbook", "a": 1, "a": 2}')
+  await page.getByText('The key “a” is there twice.').first().waitFor()
+  await look(page, 'cell-edit-fault')
+  await editor.fill('{"label": "Guide", "tags": ["a", "b"], "meta": {"pages": 12, "lang": "en"}}')
+  await page.keyboard.press('Control+s')
+  await page.getByRole('heading', { name: '2 changes' }).waitFor()
+  await look(page, 'cell-review')
+  await page.getByRole('button', { name: 'Save changes' }).click()
+  await page.getByRole('heading', { name: 'Guide' }).waitFor()
+  await page.getByText('version 2').waitFor()
+
+  await page.getByRole('button', { name: 'Edit' }).click()
+  await page.getByRole('button', { name: 'Review changes' }).click()
+  await page.getByText('Nothing changed.').waitFor()
+  const { cells } = await ada.client.cell_list({})
+  expect(cells).toMatchObject([{ version: 2, kind: 'doc', data: { label: 'Guide', meta: { lang: 'en' } } }])
+})
+
+it('two people save: different keys are both kept, the same key is asked about', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada' })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan', a: 1, b: 1 } })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${cell.id}?edit=1`)
+  const editor = page.getByLabel('JSON of the cell')
+  await editor.fill('{"label": "Plan", "a": 2, "b": 1}')
+  await ada.client.cell_update({ cell_id: cell.id, data_patch: { b: 2 } })
+  await page.getByRole('button', { name: 'Review changes' }).click()
+  await page.getByRole('button', { name: 'Save changes' }).click()
+  await page.getByText('both are kept').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Review changes' }).click()
+  await page.getByRole('button', { name: 'Save changes' }).click()
+  await page.getByText('version 3').waitFor()
+  expect((await ada.client.cell_get({ id: cell.id })).cell.data).toEqual({ label: 'Plan', a: 2, b: 2 })
+
+  await page.getByRole('button', { name: 'Edit' }).click()
+  await editor.fill('{"label": "Mine", "a": 2, "b": 2}')
+  await ada.client.cell_update({ cell_id: cell.id, data_patch: { label: 'Theirs' } })
+  await page.getByRole('button', { name: 'Review changes' }).click()
+  await page.getByRole('button', { name: 'Save changes' }).click()
+  await page.getByText('1 place changed on both sides').waitFor()
+  await look(page, 'cell-conflict')
+  await page.getByLabel('Theirs').check()
+  await page.getByRole('dialog').getByRole('button', { name: 'Review changes' }).click()
+  await page.getByRole('button', { name: 'Save changes' }).click()
+  await page.getByText('Nothing changed.').waitFor()
+  expect((await ada.client.cell_get({ id: cell.id })).cell).toMatchObject({
+    version: 4,
+    data: { label: 'Theirs' },
+  })
+})
+
+it('shares with a person and with a role, changes the level, stops, and makes public only after asking', async () => {
+  await using test = await consoleService({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${cell.id}/sharing`)
+  await page.getByRole('combobox', { name: 'Name' }).fill('gra')
+  await page.getByRole('option', { name: 'grace' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Share', exact: true }).click()
+  await page.getByText('Shared.').waitFor()
+  expect((await grace.client.cell_get({ id: cell.id })).can_edit).toBe(false)
+  await page.getByLabel(/^May .{4}\.\./).selectOption('editor')
+  await page.getByText('Changed.').waitFor()
+  expect((await grace.client.cell_get({ id: cell.id })).can_edit).toBe(true)
+
+  await page.getByLabel('Share with').selectOption('role')
+  await page.getByRole('combobox', { name: 'Role' }).selectOption('editor')
+  await page.getByRole('button', { name: 'Share', exact: true }).click()
+  await page.getByText('everybody with editor').waitFor()
+  await look(page, 'cell-sharing')
+  await page.getByRole('button', { name: 'Remove editor' }).click()
+  await page.getByText('everybody with editor').waitFor({ state: 'detached' })
+
+  await page.getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Make public' }).click()
+  await page.getByText('Anyone can read this cell, without an account.').waitFor()
+  expect((await test.client().try.cell_get({ id: cell.id })).ok).toBe(false)
+  await page.getByRole('dialog').getByRole('button', { name: 'Make public' }).click()
+  await page.getByText('Anyone can read it now.').waitFor()
+  expect((await test.client().try.cell_get({ id: cell.id })).ok).toBe(true)
+})
+
+it('relations and items: added, moved, removed with a way back', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada' })
+  const make = async (label: string) => (await ada.client.cell_create({ data: { label } })).cell.id
+  const [book, one, two] = [await make('Book'), await make('Chapter one'), await make('Chapter two')]
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${book}/relations`)
+  await page.getByLabel('Name').fill('intro')
+  await page.getByLabel('Id of the other cell').fill(one)
+  await page.getByRole('button', { name: 'Add relation' }).click()
+  await page.getByRole('link', { name: 'Chapter one' }).waitFor()
+  await look(page, 'cell-relations')
+  await page.getByRole('button', { name: 'Remove intro' }).click()
+  await page.getByRole('link', { name: 'Chapter one' }).waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await page.getByRole('link', { name: 'Chapter one' }).waitFor()
+
+  await page.getByRole('link', { name: 'Items' }).click()
+  for (const id of [one, two]) {
+    await page.getByLabel('Id of the cell').fill(id)
+    await page.getByRole('button', { name: 'Add item' }).click()
+    await page.getByRole('link', { name: id === one ? 'Chapter one' : 'Chapter two' }).waitFor()
+  }
+  await look(page, 'cell-items')
+  await page.getByRole('listitem').filter({ hasText: 'Chapter two' }).getByRole('button').click()
+  await page.getByRole('menuitem', { name: 'Move up' }).click()
+  await page.getByText('Item 1 of 2.').waitFor()
+  const { items } = await ada.client.cell_item_list({ parent_id: book })
+  expect(items.map(({ child_id }) => child_id)).toEqual([two, one])
+  await page.getByRole('link', { name: 'Timeline' }).click()
+  await page.getByText('moved an item').waitFor()
+  await look(page, 'cell-timeline')
+})
+
+it('what is hostile stays text: scripts, links, marks and characters that turn the line', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const label =
+    '<img src=x onerror=alert(1)> \u202egnp.exe \u0000'.replace('\u0000', '') + 'a\u0301'.repeat(400)
+  const data = JSON.parse(
+    JSON.stringify({ label, script: '<script>alert(1)</script>', link: 'javascript:alert(1)' }).replace(
+      '{',
+      '{"__proto__":{"x":1},"constructor":2,',
+    ),
+  )
+  const { cell } = await ada.client.cell_create({ data, kind: '"><svg onload=alert(1)>' })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${cell.id}`)
+  await page.getByText('U+202E').first().waitFor()
+  await page.getByText('<script>alert(1)</script>').waitFor()
+  expect(await page.locator('main [href^="javascript:"], main img, main script').count()).toBe(0)
+  await look(page, 'hostile')
+  await page.goto('/admin/cells')
+  await page.getByText('U+202E').first().waitFor()
+  await look(page, 'hostile-list')
+})
+
+it('shows a large cell quickly and in pieces, and a long list in part', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada' })
+  const { cell } = await ada.client.cell_create({
+    data: { label: 'Large', all: Array.from({ length: 50_000 }, (_, n) => n % 10) },
+  })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/cells')
+  await page.getByRole('link', { name: 'Large' }).click()
+  await page.getByText('[50000]').click()
+  await page.getByRole('button', { name: 'Show 100 more of 49,900' }).waitFor()
+  expect(await page.locator('.tree li').count()).toBeLessThan(200)
+  await page.goto('/admin/cells')
+  for (let n = 0; n < 250; n++) await ada.client.cell_create({ data: { label: `Cell ${n}` } })
+  await page.reload()
+  await page.getByRole('link', { name: 'Cell 249' }).waitFor()
+  expect(await page.getByRole('row').count()).toBeLessThan(80)
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
+  await page.getByRole('link', { name: 'Cell 60', exact: true }).waitFor()
+  await expect
+    .poll(async () => {
+      await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
+      return page.getByRole('link', { name: 'Large' }).count()
+    })
+    .toBe(1)
+  expect(cell.version).toBe(1)
+})

@@ -1,0 +1,100 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { workspace } from '../helpers/server-process.ts'
+import { consoleService, look, person } from './browser.ts'
+
+const space = await workspace()
+afterAll(() => space.remove())
+const password = 'a long password'
+
+it('a new server: from / to the first account, signed in, with the list of what to do', async () => {
+  const data_dir = await space.make('first')
+  await using test = await consoleService({ bootstrap: 'live', data_dir })
+  const token = (await readFile(join(data_dir, 'bootstrap_token'), 'utf8')).trim()
+  const page = await person(test)
+  await page.goto('/')
+  await look(page, 'welcome-new')
+  await page.getByRole('link', { name: 'Set up this server' }).click()
+  await page.getByRole('heading', { name: 'Set up this server' }).waitFor()
+
+  // What is wrong is said beside each field, and the first one has the focus.
+  await page.getByRole('button', { name: 'Set up' }).click()
+  await expect
+    .poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-invalid')))
+    .toBe('true')
+  await look(page, 'setup-faults')
+
+  await page.getByLabel('Setup token').fill('wrong')
+  await page.getByLabel('Username').fill('ada')
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByRole('button', { name: 'Set up' }).click()
+  await page.getByText('That is not the token').waitFor()
+  await look(page, 'setup-refused')
+
+  await page.goto(`/setup#token=${token}`)
+  await page.reload()
+  await page.goto('about:blank')
+  const sent: string[] = []
+  page.on('request', (request) => sent.push(request.url()))
+  await page.goto(`/setup#token=${token}`)
+  await expect.poll(() => page.getByLabel('Setup token').inputValue()).toBe(token)
+  expect(page.url()).toBe(`${test.url}/setup`)
+  expect(sent.filter((url) => url.includes(token) && !url.endsWith(`#token=${token}`))).toEqual([])
+  await page.getByLabel('Username').fill('ada')
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByRole('button', { name: 'Set up' }).click()
+  await page.waitForURL('**/admin')
+  await page.getByText('1 of 5').waitFor()
+  await look(page, 'home-new')
+
+  const second = await person(test)
+  await second.goto('/setup')
+  await second.getByRole('heading', { name: 'Sign in' }).waitFor()
+})
+
+it('signing in: what is wrong is said, a password manager finds both fields, and the way leads back', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', password })
+  const page = await person(test)
+  await page.goto('/sign-in#to=/admin/me')
+  await look(page, 'sign-in')
+  await expect.poll(() => page.getByLabel('Username or e-mail').getAttribute('autocomplete')).toBe('username')
+  expect(await page.getByLabel('Password', { exact: true }).getAttribute('autocomplete')).toBe(
+    'current-password',
+  )
+  await page.getByLabel('Username or e-mail').fill('ada')
+  await page.getByLabel('Password', { exact: true }).fill('not this one')
+  await page.keyboard.press('Enter')
+  await page.getByText('Name or password is wrong.').waitFor()
+  await page.getByLabel('Password', { exact: true }).fill(ada.password)
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/admin/me')
+  await page.getByRole('heading', { name: 'My account' }).waitFor()
+})
+
+it('a return address of another origin leads home', async () => {
+  await using test = await consoleService()
+  const { cookie } = await test.account()
+  for (const to of ['//evil.example', '/\\evil.example', 'javascript:alert(1)', 'https://evil.example/']) {
+    const page = await person(test, cookie)
+    await page.goto(`/sign-in#to=${encodeURIComponent(to)}`)
+    await page.waitForURL(`${test.url}/admin`)
+  }
+})
+
+it('an invite fills the form and admits only exactly whom it names', async () => {
+  await using test = await consoleService()
+  const admin = await test.account({ roles: ['admin'] })
+  await admin.client.invite_create({ email: 'grace@example.com', username: 'grace' })
+  const page = await person(test)
+  await page.goto('/invite#u=grace&e=other@example.com')
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page.getByText('No invite matches').waitFor()
+  await page.getByLabel('E-mail').fill('grace@example.com')
+  await look(page, 'invite')
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page.waitForURL('**/admin')
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
+})

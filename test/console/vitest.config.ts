@@ -1,0 +1,16 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+/** `npm run test:console`: in a real Chromium, so apart from `npm test`. */
+export default defineConfig({
+  test: {
+    root: fileURLToPath(new URL('../..', import.meta.url)),
+    include: ['test/console/*.story.ts'],
+    globalSetup: ['test/global-setup.ts'],
+    pool: 'forks',
+    isolate: false,
+    maxWorkers: 1,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
+})
