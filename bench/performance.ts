@@ -9,7 +9,7 @@ import { startPeers } from './peers/peers.ts'
 import { type Performance, page, type Release, release, sizing } from './performance-page.ts'
 import { ask, helper, Started } from './processes.ts'
 import { floorWorkload, type Workload, workloads } from './workloads.ts'
-import { pgbench, sizes } from './yardsticks.ts'
+import { idleConnection, pgbench, sizes } from './yardsticks.ts'
 
 /**
  * `npm run performance`: one run that measures everything by turns (the product, its peers on the same database
@@ -96,14 +96,17 @@ async function measure(): Promise<Performance> {
   const roundTrip = ours.find(({ name }) => name === 'WebSocket round trip') as Workload
   add('bare ws', '', roundTrip, bareSockets)
 
+  // Both on a server that has done nothing else yet.
+  const connection = await idleConnection(server)
+  const lists = ours.find(({ name }) => name === 'cell_list') as Workload
+  const listed = await slice({ ...lists, connections: comparedConnections }, server, listSeconds)
+
   for (let round = 0; round <= rounds; round++)
     for (const { work, workload, target, slices } of turns) {
       const taken = await slice(workload, target, work === 'sign in' ? 4 * seconds : seconds)
       // The first round warms up.
       if (round > 0) slices.push(taken)
     }
-  const lists = ours.find(({ name }) => name === 'cell_list') as Workload
-  const listed = await slice({ ...lists, connections: comparedConnections }, server, listSeconds)
   const argon = await ask<number>(helper(started, 'argon.ts'), { options: hashing, seconds: 5 })
   const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../package.json'), 'utf8'))
   return {
@@ -119,6 +122,6 @@ async function measure(): Promise<Performance> {
     memoryAfterLists: listed.memory,
     argon,
     statements: await pgbench(started, { socket, server, cells, seconds: 3 }),
-    sizes: await sizes(client, server),
+    sizes: { connection, ...(await sizes(client)) },
   }
 }
