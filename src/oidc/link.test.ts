@@ -1,45 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, describe, expect, it } from 'vitest'
-import { freshIp, send, sessionIn } from '../../test/helpers/account-routes.ts'
+import { describe, expect, it } from 'vitest'
+import { send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
-import { finish, signIn, start, testProvider } from '../../test/helpers/oidc.ts'
+import { linkedAccounts } from '../../test/helpers/linked-accounts.ts'
+import { finish, signIn, start } from '../../test/helpers/oidc.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
-import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount, testService } from '../testing/index.ts'
+import { scenario, testService } from '../testing/index.ts'
 
-const [corp, other] = await Promise.all([testProvider(), testProvider('other')])
-afterAll(() => Promise.all([corp.close(), other.close()]))
-const options = {
-  limit_login_ip: null,
-  limit_signup_open_ip: null,
-  limit_credential: null,
-  oidc: [corp.entry({ on_unknown: 'signup' }), other.entry()],
-} as const
-const test = await serviceForFile(options)
-const node = await testService({ ...options, database_url: test.databaseUrl })
-afterAll(() => node.close())
-const { app, operations } = test.service
-await operations.setSettings({ open_signup: true }, { via: 'test' })
-
-let count = 0
-const person = () => ({ sub: `subject ${++count}`, preferred_username: `person-${count}` })
-const link = (account: Pick<TestAccount, 'cookie'>, who = person(), provider = 'corp') =>
-  signIn(test, provider === 'corp' ? corp : other, who, { intent: 'link', provider, cookie: account.cookie })
-const linkId = async ({ id }: Pick<TestAccount, 'id'>, provider = 'corp') =>
-  (
-    await app.db.rows<{ id: string }>(sql`
-      select id from account_link where account_id = ${id}::uuid and provider = ${provider}`)
-  )[0]?.id as string
-/** An account that has only its link to sign in with. */
-async function passwordless() {
-  const who = person()
-  const { cookie = '' } = await signIn(test, corp, who)
-  const client = test.client(cookie)
-  const { id } = await client.account_verify()
-  return { who, cookie, client, id, link_id: await linkId({ id }) }
-}
+const { corp, options, test, app, person, link, linkId, passwordless } = await linkedAccounts()
 const age = ({ cookie }: { cookie: string }, seconds: number) =>
   app.db.run(sql`update auth_session set authenticated_at = now() - ${seconds}::int * interval '1 second'
     where id = ${sessionIn(cookie)}`)
@@ -214,75 +184,4 @@ describe('account_link_remove', () => {
       'credential_type_required',
     )
   })
-})
-
-describe('at the same moment, on two nodes', () => {
-  const rounds = 50
-  const repeat = async (race: () => Promise<void>) => {
-    for (let round = 0; round < rounds; round += 10) await Promise.all(Array.from({ length: 10 }, race))
-  }
-  /** Begins on one node and returns what finishes it there. */
-  const begun = async (on: { url: string }, who: object, { intent = 'sign_in', cookie = '' } = {}) => {
-    const { url, flow } = await start(on, { intent }, { ip: freshIp(), ...(cookie && { cookie }) })
-    const query = corp.authorize(url, who as { sub: string })
-    return async () => (await finish(on, { flow, query, cookie })).json
-  }
-
-  it('two removals of the last two ways in: one stays', () =>
-    repeat(async () => {
-      const { cookie, client, id, link_id } = await passwordless()
-      await link({ cookie }, person(), 'other')
-      const gone = await linkId({ id }, 'other')
-      const outcomes = await Promise.all([
-        reasonOf(client.account_link_remove({ link_id })),
-        reasonOf(node.client(cookie).account_link_remove({ link_id: gone })),
-      ])
-      expect(outcomes.sort()).toEqual(['last_sign_in_method', 'ok'])
-    }))
-
-  it('two accounts link one identity: one gets it', () =>
-    repeat(async () => {
-      const [ada, eve, who] = [await test.account(), await test.account(), person()]
-      const finishes = [
-        await begun(test, who, { intent: 'link', cookie: ada.cookie }),
-        await begun(node, who, { intent: 'link', cookie: eve.cookie }),
-      ]
-      const answers = await Promise.all(finishes.map((act) => act()))
-      expect(answers).toContainEqual(linked)
-      expect(answers).toContainEqual({ error: 'oidc_linked_elsewhere' })
-    }))
-
-  it('an unknown identity signs in twice: one account', () =>
-    repeat(async () => {
-      const who = person()
-      const finishes = [await begun(test, who), await begun(node, who)]
-      const answers = await Promise.all(finishes.map((act) => act()))
-      expect(answers.map((answer) => answer?.created).sort()).toEqual([false, true])
-    }))
-
-  it('a link is removed while its identity signs in: signed in before, or a new account after', () =>
-    repeat(async () => {
-      const [ada, who] = [await test.account(), person()]
-      await link(ada, who)
-      const link_id = await linkId(ada)
-      const act = await begun(node, who)
-      const [removed, answer] = await Promise.all([
-        reasonOf(ada.client.account_link_remove({ link_id })),
-        act(),
-      ])
-      expect(removed).toBe('ok')
-      expect(answer).toMatchObject({ ok: true, linked: false })
-    }))
-
-  it('an account is deleted while its identity signs in: no session is left', () =>
-    repeat(async () => {
-      const [ada, who] = [await test.account(), person()]
-      await link(ada, who)
-      const act = await begun(node, who)
-      const [deleted, answer] = await Promise.all([reasonOf(ada.client.account_delete()), act()])
-      expect(deleted).toBe('ok')
-      if (answer?.error) expect(answer).toEqual({ error: 'oidc_unknown_account' })
-      const left = await app.db.rows(sql`select from auth_session where account_id = ${ada.id}::uuid`)
-      expect(left).toEqual([])
-    }))
 })

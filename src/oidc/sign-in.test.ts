@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { freshIp, send, sessionIn } from '../../test/helpers/account-routes.ts'
-import { finish, signIn, start, testProvider } from '../../test/helpers/oidc.ts'
+import { signIn, testProvider } from '../../test/helpers/oidc.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { codeOf, guarded, secondStep } from '../../test/helpers/totp.ts'
 import { sql } from '../db/db.ts'
@@ -249,58 +249,5 @@ describe('an account with a second factor', () => {
   it('is not asked for it if the provider has', async () => {
     const { ada } = await linked()
     expect((await enter({ ...ada, amr: ['hwk'] } as never)).status).toBe(200)
-  })
-})
-
-describe('the start', () => {
-  it('asks the provider for a code, once, bound to the browser', async () => {
-    const { reply, url, flow } = await start(test)
-    expect([reply.status, Object.keys(reply.json ?? {})]).toEqual([200, ['url']])
-    expect(reply.headers['set-cookie']).toEqual([
-      expect.stringMatching(/^svc_flow=[\w-]{43}; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Strict$/),
-    ])
-    const asked = Object.fromEntries(new URL(url).searchParams)
-    expect(asked).toEqual({
-      client_id: 'cellkeep-test',
-      response_type: 'code',
-      scope: 'openid email profile',
-      redirect_uri: `${app.config.oidc_redirect_url}/corp`,
-      code_challenge_method: 'S256',
-      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
-      state: expect.stringMatching(/^[\w-]{43}$/),
-      nonce: expect.stringMatching(/^[\w-]{43}$/),
-    })
-    const stored = JSON.stringify(await app.db.rows(sql`select * from sign_in_flow`))
-    for (const secret of [asked.state, asked.nonce, flow?.split('=')[1]]) expect(stored).not.toContain(secret)
-  })
-
-  it('at a provider that is not configured is 404', async () => {
-    const { reply } = await start(test, { provider: 'nobody' })
-    expect([reply.status, reply.json]).toEqual([404, { error: 'provider_not_found' }])
-  })
-
-  it('reads the metadata once an hour', async () => {
-    corp.asked.length = 0
-    await Promise.all([start(test), start(test), start(test)])
-    expect(corp.asked.filter((path) => path.includes('well-known')).length).toBe(0)
-  })
-
-  it('and the finish are refused to pages of other origins', async () => {
-    const headers = { origin: 'https://evil.example' }
-    const { reply } = await start(test, {}, { headers })
-    const finished = await finish(test, { flow: undefined, query: 'x' }, { headers })
-    for (const { status, json } of [reply, finished])
-      expect([status, json]).toEqual([403, { error: 'forbidden_origin' }])
-  })
-})
-
-it('without a provider, the routes and the method are not there', async () => {
-  const bare = await import('../testing/index.ts').then(({ testService }) => testService())
-  await using _ = bare
-  for (const route of ['POST /oidc_start', 'POST /oidc_finish'])
-    expect((await send(bare, route, { body: {} })).json).toEqual({ error: 'not_found' })
-  const { client } = await bare.account()
-  await expect(client.account_link_remove({ link_id: crypto.randomUUID() })).rejects.toMatchObject({
-    reason: 'method_not_found',
   })
 })
