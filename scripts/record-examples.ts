@@ -392,7 +392,8 @@ function mask(examples: Examples): Examples {
     return known
   }
   const hex = (nth: number, length: number): string => nth.toString(16).padStart(length, '0')
-  const text = (value: string, key: string): string => {
+  const text = (given: string, key: string): string => {
+    const value = given.replace(/^(http:\/\/)?localhost(:4040)?/, '$1app.example').replace(/^http:/, 'https:')
     if (uuid.test(value)) return stable(value, (nth) => `00000000-0000-4000-8000-${hex(nth, 12)}`)
     if (time.test(value)) return times[key] ?? '2026-01-02T09:00:00.000Z'
     if (/^[0-9a-f]{64}$/.test(value)) return stable(value, (nth) => hex(nth, 64))
