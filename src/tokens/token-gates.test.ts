@@ -21,6 +21,12 @@ const typed: Record<string, string[]> = {
   account_purge: ['daemon_token'],
   admin_account_username_set: ['session', 'daemon_token'],
   admin_account_email_set: ['session', 'daemon_token'],
+  admin_account_factors_clear: ['session', 'daemon_token'],
+  admin_account_reset_link_create: ['session', 'daemon_token'],
+  account_totp_enrol: ['session'],
+  account_totp_confirm: ['session'],
+  account_totp_remove: ['session'],
+  account_recovery_codes_create: ['session'],
 }
 
 type Refused = { error?: { code: number; data: { reason: string } } }

@@ -8,6 +8,8 @@ import { linkRaces } from './link-races.ts'
 import { mailIsDown } from './mailed.ts'
 import { nameRaces } from './name-races.ts'
 import { operatorRaces } from './operator-races.ts'
+import { passkeyRaces } from './passkey-races.ts'
+import { onLocalhost } from './passkeys.ts'
 import type { Outcome, Race } from './race-tools.ts'
 
 /** Every named race of accounts, credentials, grants, signup and login. */
@@ -16,6 +18,7 @@ export const races: Record<string, Race> = {
   ...joiningRaces,
   ...nameRaces,
   ...emailRaces,
+  ...passkeyRaces,
   ...linkRaces,
   ...operatorRaces,
   ...importRaces,
@@ -25,6 +28,7 @@ export const races: Record<string, Race> = {
 export const raceWorld = (): Promise<TestService> =>
   testService({
     ...mailIsDown,
+    ...onLocalhost,
     invite_claim: 'match',
     max_actors: 4,
     username_change: 'self',
@@ -39,6 +43,8 @@ export const raceWorld = (): Promise<TestService> =>
         'rename',
         'mail',
         'ticket_ip',
+        'flow_ip',
+        'credential',
         'recover_ip',
         'recover_identifier',
         'mail_address',
