@@ -16,6 +16,7 @@ const copied = [
   'src',
   'test',
   'migrations',
+  'data',
   'scripts',
   'bin',
   'package.json',
