@@ -398,8 +398,10 @@ function mask(examples: Examples): Examples {
     if (/^[0-9a-f]{64}$/.test(value)) return stable(value, (nth) => hex(nth, 64))
     if (/^tok_/.test(value)) return stable(value, (nth) => `tok_${hex(nth, 12)}`)
     const secret = /secret_svc_(token|ticket)_[\w-]{43}/
-    if (secret.test(value)) return value.replace(secret, `secret_svc_$1_${'x'.repeat(43)}`)
+    const site = value.replace(/^http:\/\/localhost:4040/, 'https://app.example')
+    if (secret.test(value)) return site.replace(secret, `secret_svc_$1_${'x'.repeat(43)}`)
     if (key === 'ip') return '203.0.113.7'
+    if (value === 'localhost') return 'app.example'
     if (/^[\w-]{40,}$/.test(value) && ofPasskeys.includes(key)) return 'AQIDBAUGBwgJ'
     if (key === 'node') return 'v26.0.0'
     if (key === 'version') return '1.0.0'

@@ -104,7 +104,6 @@ export const events = {
       ...credentialType,
       ...via,
     }),
-    failure: noAccount,
   },
   session_revoke: {
     success: z.union([

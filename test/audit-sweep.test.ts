@@ -93,7 +93,7 @@ describe('after a run of everything that is audited', () => {
 
   it('rows of operations name `via`, and rows of callers do not', () => {
     // Routes used without signing in have no caller either, nor has the sweep, which acts for the grantor.
-    const signedOut = new Set(['login', 'signup', 'bootstrap'])
+    const signedOut = new Set(['login', 'signup', 'bootstrap', 'password_reset'])
     for (const row of rows) {
       const isCalled = row.account_id !== null || signedOut.has(row.event_type)
       expect([row.event_type, row.metadata?.via === undefined]).toEqual([row.event_type, isCalled])

@@ -1,7 +1,7 @@
 import type { Answer, Layer } from './client.ts'
 
 /** By its name a method that reads; `retry` has a test that holds the built-in methods to it. */
-const reads = /[_.](get|list|history|lookup|search|verify|discover)$/
+const reads = /[_.](get|list|history|lookup|search|verify|discover|preview|explain|activity|status)$/
 const waitMaxMs = 30_000
 
 /** No answer of the service, or one of those that pass: 502, 503, 504. */
@@ -18,8 +18,9 @@ function waitOf({ reply, retry_after }: Answer, failures: number): number {
 
 /**
  * Repeats reads that failed on the way or met a 502, 503 or 504, up to `times`. A read is a method whose name ends in
- * `_get`, `_list`, `_history`, `_lookup`, `_search` or `_verify`, or `.discover`. It is repeated by GET, by which the service carries
- * out no mutation whatever its name. If the service asks for a pause of more than 30 s, there is no repetition.
+ * `_get`, `_list`, `_history`, `_lookup`, `_search`, `_verify`, `_preview`, `_explain`, `_activity` or `_status`, or
+ * `.discover`. It is repeated by GET, by which the service carries out no mutation whatever its name. If the service asks
+ * for a pause of more than 30 s, there is no repetition.
  */
 export const retry =
   ({ times = 2 } = {}): Layer =>

@@ -18,11 +18,22 @@ describe('the rate limit that a route declares', () => {
     expect(all).toEqual({
       '/login': 'both',
       '/logout': undefined,
+      '/second_factor': 'account',
+      '/reauthenticate': 'both',
       '/password': 'both',
       '/verify': undefined,
       '/status': undefined,
+      '/options': undefined,
       '/bootstrap': 'ip',
       '/signup': 'both',
+      '/recover': 'both',
+      '/ticket': 'ip',
+      '/reset': 'ip',
+      '/email_confirm': 'ip',
+      '/passkey_begin': 'ip',
+      '/passkey_finish': 'ip',
+      '/oidc_start': 'ip',
+      '/oidc_finish': 'ip',
     })
   })
 

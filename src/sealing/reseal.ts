@@ -1,5 +1,4 @@
 import type { App } from '../core/app.ts'
-import { operation } from '../core/operation.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { StartError } from '../errors.ts'
 import type { Sealing } from './sealing.ts'
@@ -11,7 +10,7 @@ const sealedColumns = [
 ] as const
 type Column = (typeof sealedColumns)[number]
 
-/** Rows per transaction. */
+/** Rows per statement. */
 const batch = 500
 
 /** Both sides of the prefix, as two ranges that the index of its first characters serves. */
@@ -21,45 +20,40 @@ const underOldKey = ({ column }: Column, { prefix }: Sealing): Sql => {
 }
 
 /**
- * Seals anew what an older key of the ring has sealed, and returns how many texts. Rows that another transaction has
- * locked, and those that no key opens, stay as they are.
+ * Seals anew what an older key of the ring has sealed, and returns how many texts. Those that no key opens stay as
+ * they are, as does a text that changes meanwhile.
  */
 export async function reseal({ db, sealing }: App, signal?: AbortSignal): Promise<number> {
   if (!sealing) return 0
   let total = 0
-  for (const column of sealedColumns) {
-    for (let after: string | undefined = ''; after !== undefined && !signal?.aborted; ) {
-      const from: string = after
-      const done = await db.transaction((tx) => resealBatch(tx, sealing, column, from))
+  for (const column of sealedColumns)
+    for (let after: string | null | undefined = null; after !== undefined && !signal?.aborted; ) {
+      const done: { count: number; last: string | undefined } = await resealBatch(db, sealing, column, after)
       total += done.count
       after = done.last
     }
-  }
   return total
 }
 
-async function resealBatch(
-  db: Queryable,
-  sealing: Sealing,
-  given: Column,
-  after: string,
-): Promise<{ count: number; last: string | undefined }> {
+async function resealBatch(db: Queryable, sealing: Sealing, given: Column, after: string | null) {
   const { table, column, owner } = given
-  const [name, text, belongs] = [sql.raw(table), sql.raw(column), sql.raw(owner)]
-  const beyond = after === '' ? sql.empty : sql`and id > ${after}::uuid`
+  const [name, text] = [sql.raw(table), sql.raw(column)]
+  const beyond = after === null ? sql.empty : sql`and id > ${after}::uuid`
   const rows = await db.rows<{ id: string; owner: string; sealed: string }>(sql`
-    select id, ${belongs} as owner, ${text} as sealed from ${name}
-    where ${underOldKey(given, sealing)} ${beyond} order by id limit ${sql.raw(batch)} for update skip locked`)
+    select id, ${sql.raw(owner)} as owner, ${text} as sealed from ${name}
+    where ${underOldKey(given, sealing)} ${beyond} order by id limit ${sql.raw(batch)}`)
   const anew = rows.flatMap(({ id, owner, sealed }) => {
     const place = { table, row: id, owner }
     const opened = sealing.open(sealed, place)
-    return opened === undefined ? [] : [{ id, sealed: sealing.seal(opened, place) }]
+    return opened === undefined ? [] : [{ id, was: sealed, sealed: sealing.seal(opened, place) }]
   })
-  await db.run(sql`
+  const valuesOf = (key: 'id' | 'was' | 'sealed'): string[] => anew.map((one) => one[key])
+  const count = await db.run(sql`
     update ${name} t set ${text} = anew.sealed
-    from unnest(${anew.map(({ id }) => id)}::uuid[], ${anew.map(({ sealed }) => sealed)}::text[]) anew (id, sealed)
-    where t.id = anew.id`)
-  return { count: anew.length, last: rows.length < batch ? undefined : rows.at(-1)?.id }
+    from unnest(${valuesOf('id')}::uuid[], ${valuesOf('was')}::text[], ${valuesOf('sealed')}::text[])
+      anew (id, was, sealed)
+    where t.id = anew.id and t.${text} = anew.was`)
+  return { count, last: rows.length < batch ? undefined : rows.at(-1)?.id }
 }
 
 /** How many texts are not sealed by the first key. */
@@ -83,18 +77,3 @@ export async function requireRing({ db, sealing }: Pick<App, 'db' | 'sealing'>):
       78,
     )
 }
-
-export const resealSecrets = operation({
-  doc: 'Seal anew with the first of CELLKEEP_SECRET_KEYS what older keys have sealed, as the server does in its cleanup.',
-  handler: async (_input, { app }) => {
-    const resealed = await reseal(app)
-    return { resealed, left: await countUnderOldKeys(app) }
-  },
-  command: {
-    name: 'keys reseal',
-    phrase: ({ resealed, left }) =>
-      left === 0
-        ? `Sealed ${resealed} anew. Nothing needs the older keys any more.`
-        : `Sealed ${resealed} anew; ${left} are left that no key opens, or that were in use.`,
-  },
-})

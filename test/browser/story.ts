@@ -13,12 +13,15 @@ import { chromium, type Page } from 'playwright-core'
 import { rolldown } from 'rolldown'
 import { bootstrap, firstAccount, startServer, workspace } from '../helpers/server-process.ts'
 import type { Seen } from './page.ts'
+import { passkeyStory } from './passkeys.ts'
 
 const executablePath = process.env.CELLKEEP_CHROMIUM ?? '/usr/bin/chromium'
 const password = 'a long password'
 
-if (existsSync(executablePath)) await story()
-else console.log(`There is no browser at ${executablePath}; name one with CELLKEEP_CHROMIUM. Not tested.`)
+if (existsSync(executablePath)) {
+  await passkeyStory(executablePath)
+  await story()
+} else console.log(`There is no browser at ${executablePath}; name one with CELLKEEP_CHROMIUM. Not tested.`)
 
 async function story(): Promise<void> {
   const space = await workspace()

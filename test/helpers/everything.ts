@@ -53,8 +53,21 @@ export async function doEverything({ open }: ReturnType<typeof bootstrapTest>): 
   await invitesAndSettings(test, admin)
   await rolesAndOffers(test, admin, ada, bob)
   await cells(ada, bob)
+  await links(test, admin, await account('lena'))
   await endings(test, admin, await account('carl'))
   return test
+}
+
+async function links(test: TestService, { client }: TestAccount, { id: account_id }: TestAccount) {
+  await refused(client.try.admin_account_reset_link_create({ account_id: nobody }))
+  const { link } = await client.admin_account_reset_link_create({ account_id, reveal: true })
+  const body = { token: link?.split('#ticket=')[1], password: `${mark} other long one` }
+  for (const status of [200, 404]) {
+    const reply = await send(test, 'POST /reset', { body })
+    if (reply.status !== status) throw new Error(`a reset is answered with ${reply.status}`)
+  }
+  const { ticket } = await test.service.operations.secureAccount({ account_id }, operator)
+  await client.admin_ticket_revoke({ ticket_id: ticket.id })
 }
 
 async function linkAndUnlink(test: TestService, provider: TestProvider, { client, cookie }: TestAccount) {

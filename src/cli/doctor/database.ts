@@ -9,6 +9,7 @@ import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
 import type { Finding } from './files.ts'
 import { linkFindings } from './links.ts'
+import { messageFindings } from './messages.ts'
 import { orphanedPasskeys } from './passkeys.ts'
 
 /** Findings about the schema; if it is sound, about roles, the audit log and e-mails. */
@@ -31,6 +32,7 @@ export async function databaseFindings(opened: Opened): Promise<Finding[]> {
       ...(await auditFindings(db)),
       ...(await emailFindings(db)),
       ...(await linkFindings(db, opened)),
+      ...(await messageFindings(db, config)),
       ...(await importFindings(db)),
       ...(await orphanedPasskeys(db, opened)),
     ]

@@ -1,0 +1,57 @@
+import { join } from 'node:path'
+import type { Config } from '../../config/config.ts'
+import { type Database, sql } from '../../db/db.ts'
+import { readPrivateFile } from '../../files/private-file.ts'
+import { countUnderOldKeys } from '../../sealing/reseal.ts'
+import { createSealing } from '../../sealing/sealing.ts'
+import { isOpen } from '../../tickets/tickets.ts'
+import type { Finding } from './files.ts'
+
+type Counts = { failed: number; waiting: number; linkless: number }
+
+/** Findings about messages, about invites that nobody can claim, and about secrets under old keys. */
+export async function messageFindings(db: Database, config: Config): Promise<Finding[]> {
+  const { failed, waiting, linkless } = await db.one<Counts>(sql`
+    select (select count(*) from message_outbox where state = 'failed' and error <> 'expired') as failed,
+      (select count(*) from message_outbox where state = 'queued' and created_at < now() - interval '1 hour') as waiting,
+      (select count(*) from invite i where claimed_at is null and (expires_at is null or expires_at > now())
+        and not exists (select from account_ticket t where t.invite_id = i.id and ${isOpen})) as linkless`)
+  const findings: Finding[] = []
+  const add = (count: number, finding: string, what: string, remedy: string): void => {
+    if (count > 0) findings.push({ finding, what, remedy })
+  }
+  add(
+    failed,
+    'messages_failed',
+    `${failed} messages of the last 7 days were not delivered.`,
+    '`cellkeep mail list --state failed` says which and why; `cellkeep mail test ADDRESS` tries the transport.',
+  )
+  add(
+    waiting,
+    'messages_waiting',
+    `${waiting} messages have waited for more than an hour.`,
+    'Look at `cellkeep mail list --state queued`, and whether the mail server and a Cellkeep server run.',
+  )
+  if (config.invite_claim !== 'match')
+    add(
+      linkless,
+      'invites_without_link',
+      `Invites are claimed by the token of a link (CELLKEEP_INVITE_CLAIM is ${config.invite_claim}), and ${linkless} open ones have none.`,
+      'Send them again with `cellkeep invite send ID`, or delete them.',
+    )
+  const old = await countUnderOldKeys({ db, sealing: await sealingOf(config) })
+  add(
+    old,
+    'secrets_under_old_keys',
+    `${old} secrets in the database are not encrypted by the first of the secret keys.`,
+    'Run `cellkeep keys reseal`; until then keep the older keys. What is left after it has lost its key.',
+  )
+  return findings
+}
+
+async function sealingOf({ secret_keys, database_url, data_dir }: Config) {
+  if (secret_keys) return createSealing(secret_keys)
+  const kept = database_url === null ? await readPrivateFile(join(data_dir, 'secret_keys')) : undefined
+  const keys = kept && 'content' in kept ? kept.content.split(',').map((key) => key.trim()) : []
+  return keys.length > 0 ? createSealing(keys.filter(Boolean)) : null
+}
