@@ -80,7 +80,7 @@ function line(number: number): string {
   return JSON.stringify({
     ...{ username, external_id: `id-${number}`, created_at: '2020-01-02T03:04:05Z' },
     ...{ email: `${username}@example.org`, email_verified: true, actor_name: `User ${number}` },
-    password: `$2b$12$${String(number).padStart(53, 'a')}`,
+    password: `$2b$12$${String(number).padStart(21, 'a')}O${'a'.repeat(31)}`,
   })
 }
 

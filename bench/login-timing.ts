@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { fileURLToPath } from 'node:url'
+import { parseArgs, promisify } from 'node:util'
 import pg from 'pg'
 import { createPasswords } from '../src/auth/password.ts'
 import { connectionTo } from '../src/embedded/postgres-process.ts'
@@ -14,15 +16,15 @@ import { generateWorld } from './world.ts'
 
 /**
  * `npm run bench:timing`: does the time of a refused login reveal whether the username exists? It tries known and
- * unknown names in random order over real HTTP, with and without the failure floor of production, and compares
- * them by a Mann-Whitney U test. Exits 1 if p ≤ 0.05. Without any difference one run in twenty does, so a failure
+ * unknown names in random order over real HTTP, with and without the failure floor of production, and with the floor
+ * of an import whose hashes are bcrypt of cost 12, and compares them by a Mann-Whitney U test. Exits 1 if p ≤ 0.05. Without any difference one run in twenty does, so a failure
  * counts only if a second run repeats it.
  */
 const { values: flags } = parseArgs({
   options: {
     attempts: { type: 'string', default: '400' },
-    /** `on`, `off` or both. */
-    floor: { type: 'string', default: 'on,off' },
+    /** Some of `on`, `off` and `imported`, where the known names are those of imported accounts. */
+    floor: { type: 'string', default: 'on,off,imported' },
     out: { type: 'string', default: join(import.meta.dirname, 'results') },
   },
 })
@@ -59,18 +61,18 @@ async function measure(floor: string, port: number): Promise<Result> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const kinds: Kind[] = Array.from({ length: 2 * attempts }, (_, i) => (i % 2 === 0 ? 'known' : 'unknown'))
   const times: Record<Kind, number[]> = { known: [], unknown: [] }
-  for (const kind of kinds.slice(0, warmUp)) await attempt(port, agent, kind)
-  for (const kind of shuffled(kinds)) times[kind].push(await attempt(port, agent, kind))
+  const prefix = { known: floor === 'imported' ? 'past' : 'user', unknown: 'none' }
+  for (const kind of kinds.slice(0, warmUp)) await attempt(port, agent, prefix[kind])
+  for (const kind of shuffled(kinds)) times[kind].push(await attempt(port, agent, prefix[kind]))
   agent.destroy()
   const { known, unknown } = times
   return { floor, ...mannWhitney(known, unknown), known: median(known), unknown: median(unknown) }
 }
 
 /** One refused login; resolves to the milliseconds from sending to the last byte of the response. */
-function attempt(port: number, agent: Agent, kind: Kind): Promise<number> {
+function attempt(port: number, agent: Agent, prefix: string): Promise<number> {
   const index = Math.floor(Math.random() * names)
-  const username = `${kind === 'known' ? 'user' : 'none'}${index}`
-  const body = JSON.stringify({ username, password: 'a wrong password' })
+  const body = JSON.stringify({ username: `${prefix}${index}`, password: 'a wrong password' })
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
   return new Promise((resolve, reject) => {
     const begun = performance.now()
@@ -108,7 +110,21 @@ async function setUp(floor: string) {
   started.add(() => client.end())
   const passwords = createPasswords(defaultHashing())
   await generateWorld(client, { cells: 1000, passwordHash: await passwords.hash('the right password') })
+  if (floor === 'imported') await importPast(dataDir)
   return { port, client }
+}
+
+async function importPast(dataDir: string): Promise<void> {
+  const lines = Array.from({ length: names }, (_, index) =>
+    JSON.stringify({ username: `past${index}`, password: `$2b$12$${'a'.repeat(21)}O${'a'.repeat(31)}` }),
+  )
+  const file = join(dataDir, '..', 'past.jsonl')
+  await writeFile(file, lines.join('\n'))
+  const bin = fileURLToPath(new URL('../bin/cellkeep.js', import.meta.url))
+  await promisify(execFile)(process.execPath, [bin, 'account', 'import', file], {
+    cwd: join(dataDir, '..'),
+    env: { PATH: process.env.PATH, CELLKEEP_DATA_DIR: dataDir },
+  })
 }
 
 function report(results: readonly Result[], facts: Machine): string {

@@ -22,14 +22,23 @@ export type Target = { port: number; pid: number; databasePid?: number }
 export type Slice = LoadResult & { cpu: number; databaseCpu: number; memory: number }
 export type TakeSlice = (workload: Workload, target: Target, seconds?: number) => Promise<Slice>
 
+/** In seconds; a slice without a single answer is repeated, four times as long, up to this. */
+const longest = 20
+
 /** Takes slices: a workload for a while, with what it cost. */
 export function slicer(started: Started, seconds: number): TakeSlice {
   const load = loader(started)
-  return async ({ drive, requests, connections }, { port, pid, databasePid = pid }, length = seconds) => {
+  const slice: TakeSlice = async (workload, target, length = seconds) => {
+    const { drive, requests, connections } = workload
+    const { port, pid, databasePid = pid } = target
     const before = [cpuOf(pid).own, cpuOf(databasePid).below] as const
     const result = await (drive
       ? drive(port, length)
       : load({ port, requests, connections, seconds: length }))
+    if (result.count === 0) {
+      if (length > longest) throw new Error(`${workload.name}: no answer in ${length} s`)
+      return await slice(workload, target, 4 * length)
+    }
     const perRequest = (after: number, from: number) => ((after - from) / result.count) * 1e6
     return {
       ...result,
@@ -38,6 +47,7 @@ export function slicer(started: Started, seconds: number): TakeSlice {
       memory: memoryOf(pid),
     }
   }
+  return slice
 }
 
 /** Resident memory in MB. */

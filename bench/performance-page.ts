@@ -69,7 +69,7 @@ ${settings.rounds}. **Processor time per request**, of the server and of its dat
 second and latencies are those of this machine, which runs the clients as well. Comparisons hold, absolute figures do not.`,
     '## Beside others',
     `[better-auth](https://www.better-auth.com) and [Parse Server](https://parseplatform.org), from npm, set up as their
-documentation says (\`bench/peers\`), with databases on the same PostgreSQL, ${settings.connections} connections (8 for sign-in).`,
+documentation says (\`bench/peers\`), with databases on the same PostgreSQL, ${settings.connections} connections (4 for sign-in).`,
     '![Processor time per request, of server and database, for each work and system](performance.svg)',
     table(
       ['Work', 'System', ...columns],

@@ -57,7 +57,7 @@ export function loader(started: Started): (job: LoadJob) => Promise<LoadResult> 
   const child = helper(started, 'load.ts')
   return async (job) => {
     const result = await ask<LoadResult>(child, job)
-    if (result.failed > 0 || result.count === 0)
+    if (result.failed > 0)
       throw new Error(
         `${result.failed} of ${result.count} requests failed: ${job.requests[0]?.slice(0, 400)}`,
       )

@@ -57,8 +57,8 @@ export async function pgbench(
 
 export type Sizes = { connection: number; cell: number; auditRow: number; session: number }
 
-/** Bytes of an idle connection in the server, and of rows with their indexes in the database. */
-export async function sizes(client: pg.Client, server: Target): Promise<Sizes> {
+/** Bytes of rows with their indexes. */
+export async function sizes(client: pg.Client): Promise<Omit<Sizes, 'connection'>> {
   const bytes = async (table: string): Promise<number> => {
     const { rows } = await client.query(
       `select pg_total_relation_size('cellkeep.${table}')::float8 / greatest(count(*), 1) as each from cellkeep.${table}`,
@@ -66,7 +66,6 @@ export async function sizes(client: pg.Client, server: Target): Promise<Sizes> {
     return Math.round(rows[0].each)
   }
   return {
-    connection: await idleConnection(server),
     cell: await bytes('cell'),
     auditRow: await bytes('audit_log'),
     session: await bytes('auth_session'),
@@ -75,7 +74,8 @@ export async function sizes(client: pg.Client, server: Target): Promise<Sizes> {
 
 const idle = 1000
 
-async function idleConnection({ port, pid }: Target): Promise<number> {
+/** Bytes of an idle connection in the server. */
+export async function idleConnection({ port, pid }: Target): Promise<number> {
   const before = memoryOf(pid)
   const sockets = await Promise.all(
     Array.from({ length: idle }, async () => {

@@ -22,6 +22,7 @@ const audit = () => import('./audit/audit-page.tsx')
 /** Every page of the console: its address below `/admin`, and who may open it. */
 export const routes: readonly Route[] = [
   { path: '/', load: () => import('./home/home-page.tsx') },
+  { path: '/link', load: () => import('./entry/link-page.tsx'), who: 'all' },
   { path: '/inbox', load: inbox },
   { path: '/inbox/:tab', load: inbox },
   { path: '/cells', load: cells },

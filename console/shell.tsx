@@ -1,6 +1,5 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { forgetNames } from './api/names.ts'
 import { queries, useCall } from './api/query.ts'
 import {
   acting,
@@ -12,6 +11,7 @@ import {
   signedIn,
   unreachable,
 } from './api/session.ts'
+import { stepUp } from './api/step-up.ts'
 import { Bars } from './bars.tsx'
 import { shell, words } from './copy/common.ts'
 import { EntryCard } from './entry/entry-card.tsx'
@@ -20,6 +20,7 @@ import { go, match, path, to } from './lib/router.ts'
 import { Rail } from './rail.tsx'
 import { type PageProps, type Route, routes } from './routes.ts'
 import { Shortcuts } from './shortcuts.tsx'
+import { StepUpDialog } from './step-up-dialog.tsx'
 import { Button, ButtonLink } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Page } from './ui/page.tsx'
@@ -31,7 +32,6 @@ export function Shell() {
   const found = useRoute()
   const isOpenToAll = found?.route.who === 'all'
   const own = signedIn.value
-  useFreshCaches(own?.account.id)
   if (unreachable.value)
     return (
       <main class="alone">
@@ -39,7 +39,7 @@ export function Shell() {
       </main>
     )
   if (session.value === undefined) return <div class="alone" aria-busy="true" />
-  if (isOpenToAll && !own)
+  if (isOpenToAll)
     return (
       <main class="alone">
         {found && <Loading {...found} />}
@@ -53,29 +53,23 @@ export function Shell() {
         <Toasts />
       </main>
     )
+  const who = `${own.account.id} ${acting.value}`
   return (
     <div class="shell">
       <a class="skip" href="#main">
         {words.skip}
       </a>
       <Bars />
-      <RailWithOffers />
+      <RailWithOffers key={who} />
       <main id="main" tabIndex={-1}>
-        <PageFor found={found} own={own} key={acting.value ?? ''} />
+        <PageFor found={found} own={own} key={who} />
       </main>
       {isHelpOpen.value && <Shortcuts />}
+      {stepUp.value && <StepUpDialog />}
       {isEnded.value && <Ended />}
       <Toasts />
     </div>
   )
-}
-
-/** Nothing of one account, or seen as one actor, is left for the next. */
-function useFreshCaches(account: string | undefined): void {
-  useEffect(() => {
-    queries.clear()
-    forgetNames()
-  }, [account])
 }
 
 function RailWithOffers() {

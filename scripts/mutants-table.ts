@@ -317,4 +317,41 @@ export const groups: Group[] = [
       [`if (provider.on_unknown === 'refuse')`, 'if (false)'],
     ],
   },
+  {
+    file: 'src/cells/explain/one.ts',
+    tests: ['src/cells/explain/cell_access_explain.test.ts'],
+    mutants: [
+      ['actor_id === caller ? tier.view : tier.manage', 'tier.view'],
+      ['near: manages ? missed : []', 'near: missed'],
+      ['if (is_there) return', 'if (true) return'],
+    ],
+  },
+  {
+    file: 'src/cells/explain/everyone.ts',
+    tests: ['src/cells/explain/cell_access_explain.test.ts'],
+    mutants: [['::uuid and ${tier.manage}', '::uuid and ${tier.view}']],
+  },
+  {
+    file: 'src/cells/cell_delete_preview.ts',
+    tests: ['src/cells/cell_delete_preview.test.ts'],
+    mutants: [
+      ['::uuid and ${tier.edit}', '::uuid and ${tier.view}'],
+      ['case when manages then', 'case when true then'],
+    ],
+  },
+  {
+    file: 'src/cells/clone/cell_clone_preview.ts',
+    tests: ['src/cells/clone/cell_clone_preview.test.ts'],
+    mutants: [['::uuid and ${tier.view}', '::uuid and ${tier.live}']],
+  },
+  {
+    file: 'src/accounts/account_delete_preview.ts',
+    tests: ['src/accounts/account_delete_preview.test.ts'],
+    mutants: [['target !== account.id && !holdsAdmin(role_grants)', 'false']],
+  },
+  {
+    file: 'src/roles/role_grant_explain.ts',
+    tests: ['src/roles/role_grant_explain.test.ts'],
+    mutants: [['found.account_id !== account.id && !holdsAdmin(role_grants)', 'false']],
+  },
 ]

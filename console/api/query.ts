@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals'
+import { effect, useSignal } from '@preact/signals'
 import {
   InfiniteQueryObserver,
   QueryCache,
@@ -9,7 +9,8 @@ import {
 import { useEffect, useState } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
 import { call, type Input, type Name, type Output, type Refusal } from './client.ts'
-import { acting, sessionEnded } from './session.ts'
+import { forgetNames } from './names.ts'
+import { acting, sessionEnded, signedIn } from './session.ts'
 
 /** Worth another try: nothing was answered, or the server says that it may work later. */
 const passing = [
@@ -37,6 +38,17 @@ export const queries = new QueryClient({
       networkMode: 'always',
     },
   },
+})
+
+/** Nothing that one account has read is left for the next. */
+let reader: string | undefined
+effect(() => {
+  const id = signedIn.value?.account.id
+  if (id !== reader) {
+    queries.clear()
+    forgetNames()
+  }
+  reader = id
 })
 
 /** What a list or a record is drawn from: the data, even if old, and what went wrong lately. */

@@ -4,7 +4,15 @@ export type Server = {
   paths: { rpc: string; account: string; ws: string; audit_stream: string }
   home: string
   features: Record<
-    'console' | 'pages' | 'ws' | 'audit_stream' | 'app_settings' | 'openrpc' | 'bootstrap' | 'signup',
+    | 'console'
+    | 'pages'
+    | 'ws'
+    | 'audit_stream'
+    | 'app_settings'
+    | 'openrpc'
+    | 'bootstrap'
+    | 'signup'
+    | 'recovery',
     boolean
   >
 }
@@ -30,6 +38,7 @@ const inDevelopment: Server = {
     openrpc: isOn,
     bootstrap: isOn,
     signup: isOn,
+    recovery: isOn,
   },
 }
 

@@ -41,7 +41,7 @@ export const why = {
     const people = grants.filter(({ grant }) => grant.role === null).length
     const roles = grants.filter(({ grant }) => grant.role !== null)
     return `${list([
-      ...(isPublic ? ['everybody, because it is public'] : ['its owner']),
+      ...(isPublic ? ['Everybody, because it is public'] : ['Its owner']),
       count(admins, 'admin'),
       ...(people > 0 ? [count(people, 'person', 'people')] : []),
       ...roles.map(({ grant, holders }) => `${count(holders, 'holder')} of ${grant.role}`),

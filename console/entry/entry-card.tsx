@@ -3,11 +3,12 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { session } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { Logo } from '../ui/logo.tsx'
+import { Recover } from './recover.tsx'
 import { Setup } from './setup.tsx'
 import { SignIn } from './sign-in.tsx'
 import { SignUp } from './sign-up.tsx'
 
-export type Step = 'sign_in' | 'sign_up' | 'setup'
+export type Step = 'sign_in' | 'sign_up' | 'setup' | 'recover'
 export type StepProps = { onDone(): void; onStep(step: Step): void }
 
 /** The way in: one step after the other takes the place of the card. */
@@ -16,6 +17,7 @@ export function EntryCard({ first, onDone }: { first?: Step; onDone(): void }) {
   const [step, go] = useState<Step>(first ?? (isNew ? 'setup' : 'sign_in'))
   const props = { onDone, onStep: go }
   if (step === 'setup') return <Setup {...props} />
+  if (step === 'recover') return <Recover {...props} />
   return step === 'sign_up' ? <SignUp {...props} /> : <SignIn {...props} />
 }
 

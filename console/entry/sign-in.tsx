@@ -9,6 +9,7 @@ import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
 import { EntryFrame, type StepProps, useChecked } from './entry-card.tsx'
+import { SecondStep } from './second-step.tsx'
 
 export function SignIn({ onDone, onStep }: StepProps) {
   const [username, setUsername] = useState('')
@@ -18,20 +19,37 @@ export function SignIn({ onDone, onStep }: StepProps) {
     password: password ? null : entry.password_missing,
   })
   const login = useRun(() => client.account.login({ username, password }))
-  const submit = async (): Promise<void> => {
-    if (!check() || !(await login.send(undefined))) return
+  const done = (): void => {
     tellTabs('signed_in')
     onDone()
   }
+  const submit = async (): Promise<void> => {
+    if (check() && (await login.send(undefined))) done()
+  }
+  const second =
+    login.error?.reason === 'second_factor_required' ? (login.error.data.methods as string[]) : null
+  if (second)
+    return (
+      <EntryFrame title={entry.second_title} about={entry.second_about}>
+        <SecondStep methods={second} onDone={done} />
+      </EntryFrame>
+    )
   return (
     <EntryFrame
       title={entry.sign_in_title}
       links={
-        server.features.signup && (
-          <button type="button" class="button is-quiet" onClick={() => onStep('sign_up')}>
-            {entry.no_account}
-          </button>
-        )
+        <>
+          {server.features.recovery && (
+            <button type="button" class="button is-quiet" onClick={() => onStep('recover')}>
+              {entry.forgot}
+            </button>
+          )}
+          {server.features.signup && (
+            <button type="button" class="button is-quiet" onClick={() => onStep('sign_up')}>
+              {entry.no_account}
+            </button>
+          )}
+        </>
       }
     >
       <form

@@ -49,6 +49,7 @@ export default defineConfig({
           { text: 'Upgrading', link: '/upgrading' },
           { text: 'Troubleshooting', link: '/troubleshooting' },
           { text: 'Reliability', link: '/reliability' },
+          { text: 'Performance', link: '/performance' },
           { text: 'Dependencies', link: '/dependencies' },
         ],
       },

@@ -25,7 +25,7 @@ export const AdminAccount = SessionAccount.extend({
 })
 
 export const adminAccountColumns = sql`id, username, email, email_verified, created_at, created_by, updated_at,
-  updated_by, deleted_at, deleted_by`
+  updated_by, deleted_at, deleted_by, password_hash <> '*' as has_password`
 
 /**
  * For the `catch` of a write: refuses a taken e-mail as `email_taken`. Use it inside the transaction; outside,

@@ -18,9 +18,10 @@ it('is the entry of the list, with what belongs to the account and nothing of ot
   const ada = await test.account({ roles: ['clerk'] })
   const second = await test.actor(ada.id, 'second')
   await test.roleGrant({ actor_id: second, role: 'clerk' })
-  await test.sessions.create(ada.id)
-  await run(sql`update auth_session set expires_at = date_trunc('milliseconds', now())
-    where id = (select id from auth_session where account_id = ${ada.id}::uuid order by id limit 1)`)
+  const { session_id } = await test.sessions.create(ada.id)
+  await run(
+    sql`update auth_session set expires_at = date_trunc('milliseconds', now()) where id = ${session_id}`,
+  )
   await plantTokens(test, ada, ['1 hour', '2 hours', '3 hours'])
   const offer = { to_account_id: ada.id, role: 'clerk' }
   await admin.client.role_grant_offer_create(offer)

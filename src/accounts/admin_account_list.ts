@@ -110,6 +110,7 @@ export type AccountRow = z.output<typeof AdminAccount> & {
   actors: AccountEntry['actors']
   pending_offers: AccountEntry['pending_offers']
   sign_in: AccountEntry['sign_in']
+  has_password: boolean
 }
 
 /**
@@ -125,14 +126,15 @@ export const accountEntries = (picked: Sql, order: Sql = sql`picked.created_at, 
       and (actor.deleted_at is null or (picked.deleted_at is not null and actor.deleted_with_account))
   ), '[]'::json) as actors, ${pendingOffers(sql`picked.id`)} as pending_offers,
     json_build_object(
-      'password', (select password_hash <> '*' from account where id = picked.id),
+      'password', picked.has_password,
       'second_factor', ${secondFactorActive(sql`picked.id`)},
       'passkeys', (select count(*) from account_passkey where account_id = picked.id),
       'links', array(select provider from account_link where account_id = picked.id order by provider)
     ) as sign_in
   from picked order by ${order}`
 
-export function toEntry({ actors, pending_offers, sign_in, ...account }: AccountRow): AccountEntry {
+export function toEntry(row: AccountRow): AccountEntry {
+  const { actors, pending_offers, sign_in, has_password: _, ...account } = row
   const [first] = actors
   return {
     account,

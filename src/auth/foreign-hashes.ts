@@ -15,8 +15,10 @@ export type Foreign =
   | { kind: 'pbkdf2'; digest: string; iterations: number; salt: Buffer; key: Buffer }
 
 const base64 = '([A-Za-z0-9+/]+)'
-// The library also takes $2x$, whose hashes were made by a faulty program.
-const bcryptForm = /^(\$django-bcrypt-sha256)?(\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53})$/
+// The library also takes $2x$, whose hashes were made by a faulty program. What salt and key cannot end in, it answers
+// with false at once, and the time would tell.
+const bcryptForm =
+  /^(\$django-bcrypt-sha256)?(\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26])$/
 const scryptForm = new RegExp(
   `^\\$scrypt(|-nfkc|-firebase)\\$ln=(\\d{1,2}),r=(\\d{1,4}),p=(\\d{1,4})\\$${base64}\\$${base64}$`,
 )

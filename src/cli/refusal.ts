@@ -14,6 +14,7 @@ const meanings: Partial<Record<Reason, string>> = {
   unknown_method: 'The scope names a method that does not exist.',
   role_grant_builtin_scoped: 'The roles keeper and admin are global: they take no scope.',
   busy: 'The machine is overloaded; try again.',
+  second_factor_required: 'The account has a second factor, whose code is asked for at a terminal.',
 }
 
 /** What to do next, for messages that don't say it. */
@@ -30,6 +31,7 @@ const hints: Partial<Record<Reason, string>> = {
   role_grant_path_not_allowed:
     'Declare it in the config file with the grant path `admin`; for keeper use `cellkeep keeper transfer`.',
   unknown_method: '`docs/api.md` lists them.',
+  second_factor_required: 'Run the command at a terminal; in scripts set CELLKEEP_TOKEN.',
 }
 
 export const meaningOf = (reason: Reason): string =>

@@ -110,6 +110,7 @@ function metaOf(config: App['config']): string {
       openrpc: config.openrpc === 'public',
       bootstrap: config.bootstrap === 'live',
       signup: config.signup,
+      recovery: config.recovery && config.mail !== 'off',
     },
   })
 }

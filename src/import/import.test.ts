@@ -91,6 +91,8 @@ describe('an imported hash', () => {
       [`$2b$31$${tail}`, 'hash_too_costly'],
       [`$2b$03$${tail}`, 'hash_too_costly'],
       [cheap.slice(0, -1), 'hash_unsupported'],
+      [`${cheap.slice(0, -1)}1`, 'hash_unsupported'],
+      [`${cheap.slice(0, 28)}1${cheap.slice(29)}`, 'hash_unsupported'],
       ['5f4dcc3b5aa765d61d8327deb882cf99', 'hash_unsupported'],
       ['md5$salt$5f4dcc3b5aa765d61d8327deb882cf99', 'hash_unsupported'],
       ['a plain password', 'hash_unsupported'],

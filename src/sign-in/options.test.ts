@@ -11,7 +11,7 @@ it('tells anyone what there is to sign in with; little without settings', async 
     invite_claim: 'match',
     recovery: false,
     passkeys: false,
-    second_factor: false,
+    second_factor: true,
     password_min: 12,
     providers: [],
   })

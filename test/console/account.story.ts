@@ -17,7 +17,10 @@ it('one’s account: profile, sessions, tokens, roles', async () => {
   await page.getByRole('button', { name: 'End the others' }).click()
   await expect.poll(() => page.getByRole('row').count()).toBe(2)
 
-  await page.getByRole('link', { name: 'Roles' }).click()
+  await page
+    .getByRole('navigation', { name: 'Parts of the account' })
+    .getByRole('link', { name: 'Roles' })
+    .click()
   await page.getByText('everywhere').waitFor()
   await look(page, 'me-roles')
 })

@@ -30,6 +30,7 @@ it('an offer reaches the other browser at once, is accepted, and its end throws 
   // Nothing was reloaded: the socket told.
   await hers.getByText('For the release').waitFor()
   await hers.getByText('ada offers you the role editor.').waitFor()
+  await hers.getByRole('link', { name: 'Inbox 1 offer' }).waitFor()
   await look(hers, 'inbox')
   await hers.getByRole('button', { name: 'Accept editor' }).click()
   await hers.getByText('You now hold editor.').waitFor()
@@ -49,9 +50,9 @@ it('an offer reaches the other browser at once, is accepted, and its end throws 
 
 it('only a holder offers a role; an admin without it assigns, in one place and with an end', async () => {
   await using test = await consoleService({
-    roles: [{ name: 'teacher', grant_paths: ['admin'], scope_kinds: ['room'] }],
+    roles: [{ name: 'teacher', grant_paths: ['admin'], applicable_scope_kinds: ['room'] }],
     scope_kinds: [{ name: 'room' }],
-  } as never)
+  })
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const grace = await test.account({ username: 'grace' })
   const page = await person(test, ada.cookie)

@@ -2,6 +2,7 @@ import { sql } from '../../src/db/db.ts'
 import { type TestService, testService } from '../../src/testing/index.ts'
 import { emailRaces } from './email-races.ts'
 import { endingRaces } from './ending-races.ts'
+import { importRaces } from './import-races.ts'
 import { joiningRaces } from './joining-races.ts'
 import { linkRaces } from './link-races.ts'
 import { mailIsDown } from './mailed.ts'
@@ -17,6 +18,7 @@ export const races: Record<string, Race> = {
   ...emailRaces,
   ...linkRaces,
   ...operatorRaces,
+  ...importRaces,
 }
 
 /** A service without limits, so that only the races themselves cause refusals. */

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { createInterface } from 'node:readline/promises'
-import { createClient } from '../../client/client.ts'
+import { CellkeepError, type Client, createClient } from '../../client/client.ts'
 import { scopeNamed } from '../../tokens/tokens.ts'
 import { type Command, command, WrongUsage } from '../command.ts'
 import type { CommandIo } from '../output.ts'
@@ -31,7 +31,7 @@ export const login: Command = command({
     const password = await readPassword(io, `Password of ${username}: `)
     const client = createClient({ url, jar: true })
     const made = await asked(url, async () => {
-      await client.account.login({ username, password })
+      await signIn(client, io, { username, password })
       try {
         return await client.account_token_create({
           name: `cellkeep on ${hostname()}`.slice(0, 60),
@@ -52,6 +52,23 @@ export const login: Command = command({
     )
   },
 })
+
+/** Asks for the code of a second factor where there is one; it can only be typed at a terminal. */
+async function signIn(
+  client: Client,
+  io: CommandIo,
+  given: { username: string; password: string },
+): Promise<void> {
+  try {
+    await client.account.login(given)
+  } catch (error) {
+    const isAsked = error instanceof CellkeepError && error.reason === 'second_factor_required'
+    if (!isAsked || !io.stdin.isTTY) throw error
+    const code = (await readPassword(io, 'Code of the authenticator, or a recovery code: ')).trim()
+    const isTotp = code.replaceAll(' ', '').length === 6
+    await client.account.second_factor(isTotp ? { totp: code } : { recovery_code: code })
+  }
+}
 
 export const logout: Command = command({
   name: 'logout',

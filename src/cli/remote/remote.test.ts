@@ -1,10 +1,13 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { page, reverseProxy } from '../../../test/helpers/reverse-proxy.ts'
 import { type Said, shell } from '../../../test/helpers/shell.ts'
+import { codeOf, guarded } from '../../../test/helpers/totp.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
+import { execute } from '../main.ts'
 
 let test: TestService
 let home: string
@@ -51,6 +54,33 @@ describe('login', () => {
     const { code, stderr } = await cellkeep(['login', '--username', 'nobody'], 'a wrong password')
     expect([code, stderr]).toEqual([1, expect.stringMatching(/password/i)])
     expect(await readFile(credentials(), 'utf8')).toBe(before)
+  })
+
+  it('asks at a terminal for the code of a second factor, and elsewhere says what is missing', async () => {
+    const ada = await guarded(test)
+    const piped = await cellkeep(['login', '--username', ada.username], ada.password)
+    expect([piped.code, piped.stderr]).toEqual([1, expect.stringContaining('second factor')])
+    const typed = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => typed })
+    const answers: Record<string, string> = { Password: ada.password, Code: codeOf(ada.secret) }
+    let screen = ''
+    const stderr = {
+      write: (text: string) => {
+        screen += text
+        const answer = answers[text.split(' ', 1)[0] as string]
+        if (answer !== undefined) setImmediate(() => typed.write(`${answer}\r`))
+      },
+    }
+    const io = {
+      stdin: typed,
+      stdout: stderr,
+      stderr,
+      env: { HOME: home, CELLKEEP_URL: test.url },
+      cwd: home,
+    }
+    expect([await execute(['login', '--username', ada.username], io), screen]).toEqual([
+      0,
+      expect.stringContaining(`Signed in to ${test.url} as ${ada.username}`),
+    ])
   })
 
   it('logout forgets it', async () => {

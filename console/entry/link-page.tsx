@@ -1,0 +1,96 @@
+import { useEffect, useState } from 'preact/hooks'
+import { CellkeepError } from '../../src/client/client.ts'
+import { client } from '../api/client.ts'
+import { useRun } from '../api/run.ts'
+import { loadSession } from '../api/session.ts'
+import { entry } from '../copy/entry.ts'
+import { explain } from '../copy/errors.ts'
+import { fragment } from '../lib/fragment.ts'
+import { go, to } from '../lib/router.ts'
+import { Button } from '../ui/button.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { PasswordField } from '../ui/field.tsx'
+import { Skeleton } from '../ui/resource.tsx'
+import { EntryFrame, isLongEnough, useChecked } from './entry-card.tsx'
+import { SignUp } from './sign-up.tsx'
+
+type Ticket = Awaited<ReturnType<typeof client.account.ticket>>
+
+/** What the link of a message leads to. It says what it is for; only a press of the button uses it up. */
+export default function LinkPage() {
+  const token = fragment.ticket ?? ''
+  const [found, setFound] = useState<Ticket | null>(null)
+  const [fault, setFault] = useState<string | null>(null)
+  useEffect(() => {
+    client.account.ticket({ token }).then(setFound, (error) => {
+      setFault(error instanceof CellkeepError ? explain(error) : String(error))
+    })
+  }, [token])
+  const signIn = (): void => {
+    go(to('/'), { replace: true })
+    void loadSession()
+  }
+  if (!found)
+    return (
+      <EntryFrame title={entry.link_title}>
+        {fault ? <Fault text={fault} /> : <Skeleton lines={2} />}
+      </EntryFrame>
+    )
+  const { purpose, username } = found
+  if (purpose === 'invite') return <SignUp onDone={signIn} onStep={signIn} />
+  if (purpose === 'password_reset') return <Reset token={token} name={username ?? ''} onDone={signIn} />
+  return <Confirm token={token} name={username ?? ''} onDone={signIn} />
+}
+
+type Props = { token: string; name: string; onDone(): void }
+
+function Reset({ token, name, onDone }: Props) {
+  const [password, setPassword] = useState('')
+  const { faults, check } = useChecked({ password: isLongEnough(password) ? null : entry.password_short })
+  const reset = useRun(() => client.account.reset({ token, password }))
+  return (
+    <EntryFrame title={entry.reset_title} about={entry.reset_about(name)}>
+      <form
+        noValidate
+        onSubmit={async (event) => {
+          event.preventDefault()
+          if (check() && (await reset.send(undefined))) onDone()
+        }}
+      >
+        <Fault text={reset.error && explain(reset.error)} />
+        <PasswordField
+          label={entry.new_password}
+          hint={entry.password_hint}
+          value={password}
+          onInput={setPassword}
+          autocomplete="new-password"
+          fault={faults.password}
+          autofocus
+        />
+        <Button type="submit" kind="primary" wide isBusy={reset.isBusy} wait={reset.wait}>
+          {entry.reset_verb}
+        </Button>
+      </form>
+    </EntryFrame>
+  )
+}
+
+function Confirm({ token, name, onDone }: Props) {
+  const confirm = useRun(() => client.account.email_confirm({ token }))
+  return (
+    <EntryFrame title={entry.confirm_title} about={entry.confirm_about(name)}>
+      <Fault text={confirm.error && explain(confirm.error)} />
+      <Button
+        kind="primary"
+        wide
+        isBusy={confirm.isBusy}
+        wait={confirm.wait}
+        onClick={async () => {
+          if (await confirm.send(undefined)) onDone()
+        }}
+      >
+        {entry.confirm_verb}
+      </Button>
+    </EntryFrame>
+  )
+}

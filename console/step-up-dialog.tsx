@@ -1,0 +1,54 @@
+import { useState } from 'preact/hooks'
+import { client } from './api/client.ts'
+import { useRun } from './api/run.ts'
+import { stepUp } from './api/step-up.ts'
+import { words } from './copy/common.ts'
+import { entry } from './copy/entry.ts'
+import { explain } from './copy/errors.ts'
+import { SecondStep } from './entry/second-step.tsx'
+import { Button } from './ui/button.tsx'
+import { Dialog } from './ui/dialog.tsx'
+import { Fault } from './ui/fault.tsx'
+import { PasswordField } from './ui/field.tsx'
+
+/** Over whatever page made the call; the call is repeated afterwards. */
+export function StepUpDialog() {
+  const [password, setPassword] = useState('')
+  const prove = useRun(() => client.account.reauthenticate({ password }))
+  const settle = (is: boolean): void => stepUp.peek()?.settle(is)
+  const second =
+    prove.error?.reason === 'second_factor_required' ? (prove.error.data.methods as string[]) : null
+  if (second)
+    return (
+      <Dialog title={entry.prove_title} onClose={() => settle(false)}>
+        <SecondStep methods={second} onDone={() => settle(true)} />
+      </Dialog>
+    )
+  return (
+    <Dialog
+      title={entry.prove_title}
+      onClose={() => settle(false)}
+      onSubmit={async () => {
+        if (password && (await prove.send(undefined))) settle(true)
+      }}
+      foot={
+        <>
+          <Button onClick={() => settle(false)}>{words.cancel}</Button>
+          <Button type="submit" kind="primary" isBusy={prove.isBusy} wait={prove.wait}>
+            {entry.go_on}
+          </Button>
+        </>
+      }
+    >
+      <p>{entry.prove_about}</p>
+      <Fault text={prove.error && explain(prove.error)} />
+      <PasswordField
+        label={entry.password}
+        value={password}
+        onInput={setPassword}
+        autocomplete="current-password"
+        autofocus
+      />
+    </Dialog>
+  )
+}
