@@ -60,7 +60,7 @@ const Entry = ({ path: entry, label, icon, badge = 0 }: NavEntry & { badge?: num
     <span>{label}</span>
     {badge > 0 && (
       <Badge kind="accent">
-        {badge >= 50 ? '49+' : badge}
+        <span aria-hidden="true">{badge >= 50 ? '49+' : badge}</span>
         <span class="hidden-text">{shell.waiting(badge)}</span>
       </Badge>
     )}
