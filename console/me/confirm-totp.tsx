@@ -1,6 +1,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Output } from '../api/client.ts'
+import { factorAdded } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
@@ -11,7 +12,6 @@ import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
 import { copyText } from '../ui/id.tsx'
 import { toast } from '../ui/toast.tsx'
-import { factorAdded } from './factor-added.ts'
 import type { SecurityProps } from './security.tsx'
 
 type Props = Pick<SecurityProps, 'onCodes'> & { begun: Output<'account_totp_enrol'>; onClose(): void }

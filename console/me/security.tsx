@@ -35,7 +35,7 @@ export function Security() {
             {(offers?.passkeys || of.passkeys.length > 0) && (
               <Passkeys of={of} onCodes={setCodes} isOffered={offers?.passkeys ?? false} />
             )}
-            <Links of={of} providers={offers?.providers ?? []} />
+            <Links links={of.links} providers={offers?.providers ?? []} />
           </>
         )}
       </Resource>
