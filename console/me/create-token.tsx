@@ -40,7 +40,7 @@ export function CreateToken({ onClose }: { onClose(): void }) {
     })
     if (result) setMade(result)
   }
-  if (made) return <Secret name={made.name} secret={made.token} onClose={onClose} />
+  if (made) return <Secret title={me.is_ready(made.name)} secret={made.token} onClose={onClose} />
   return (
     <Dialog
       title={me.new_token}

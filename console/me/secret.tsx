@@ -8,12 +8,12 @@ import { copyText } from '../ui/id.tsx'
 import { Note } from '../ui/note.tsx'
 
 /** Shown once, and kept nowhere: leaving before it is stored is asked about. */
-export function Secret({ name, secret, onClose }: { name: string; secret: string; onClose(): void }) {
+export function Secret({ title, secret, onClose }: { title: string; secret: string; onClose(): void }) {
   const [isStored, setStored] = useState(false)
   const [isAsking, ask] = useState(false)
   return (
     <Dialog
-      title={isAsking ? me.leave_question : me.is_ready(name)}
+      title={isAsking ? me.leave_question : title}
       size="full"
       canDismiss={false}
       onClose={() => (isStored ? onClose() : ask(true))}
