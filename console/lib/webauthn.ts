@@ -1,3 +1,5 @@
+import { CellkeepError } from '../../src/client/client.ts'
+
 /** Passkeys, in the JSON form that the server sends and takes; Safari before 18.4 has no such form of its own. */
 
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
@@ -10,15 +12,17 @@ export const base64url = (bytes: ArrayBuffer): string =>
     .replace(/=+$/, '')
 
 type Json = Record<string, unknown>
+/** As the server sends them. */
+export type PasskeyOptions = Json & { challenge: string }
 type Listed = { id: string }[] | undefined
 const listed = (of: unknown) => (of as Listed)?.map((one) => ({ ...one, id: bytesOf(one.id) }))
 
 /** The response to the options of the server; undefined: the person has closed the dialog of the browser. */
-export async function createPasskey(options: Json): Promise<Json | undefined> {
+export async function createPasskey(options: PasskeyOptions) {
   const user = options.user as { id: string }
   const publicKey = {
     ...options,
-    challenge: bytesOf(options.challenge as string),
+    challenge: bytesOf(options.challenge),
     user: { ...user, id: bytesOf(user.id) },
     excludeCredentials: listed(options.excludeCredentials),
   } as unknown as PublicKeyCredentialCreationOptions
@@ -34,10 +38,10 @@ export async function createPasskey(options: Json): Promise<Json | undefined> {
 }
 
 /** As `createPasskey`, for signing in and for proving who it is. */
-export async function askPasskey(options: Json): Promise<Json | undefined> {
+export async function askPasskey(options: PasskeyOptions) {
   const publicKey = {
     ...options,
-    challenge: bytesOf(options.challenge as string),
+    challenge: bytesOf(options.challenge),
     allowCredentials: listed(options.allowCredentials),
   } as unknown as PublicKeyCredentialRequestOptions
   const found = await unlessClosed(navigator.credentials.get({ publicKey }))
@@ -52,21 +56,22 @@ export async function askPasskey(options: Json): Promise<Json | undefined> {
   })
 }
 
-const jsonOf = (of: PublicKeyCredential, response: Json): Json => ({
+const jsonOf = <R>(of: PublicKeyCredential, response: R) => ({
   id: of.id,
   rawId: of.id,
-  type: of.type,
+  type: 'public-key' as const,
   authenticatorAttachment: of.authenticatorAttachment ?? undefined,
   clientExtensionResults: {},
   response,
 })
 
-/** Whatever stopped it, the browser has told the person; only a wrong domain is a fault of the server. */
+/** Whatever stopped it, the browser has told the person, save that the page is not of the domain of the passkeys. */
 async function unlessClosed(asked: Promise<Credential | null>): Promise<PublicKeyCredential | undefined> {
   try {
     return (await asked) as PublicKeyCredential
   } catch (error) {
-    if (error instanceof DOMException && error.name !== 'SecurityError') return undefined
-    throw error
+    if (!(error instanceof DOMException)) throw error
+    if (error.name === 'SecurityError') throw new CellkeepError('passkey', 'passkey_elsewhere', 0, {})
+    return undefined
   }
 }
