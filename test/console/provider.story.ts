@@ -50,8 +50,14 @@ it('signs in with a provider, asks for the second factor, and says why not', asy
   await page.getByRole('link', { name: 'Go back' }).click()
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
 
-  await link(page, test.url, known.cookie)
-  await page.waitForURL('**/admin/me/security')
+  const [name = '', value = ''] = known.cookie.split('=')
+  await page.context().addCookies([{ name, value, url: test.url }])
+  await page.goto('/admin/me/security')
+  await link(page)
+  await look(page, 'security-linked')
+  await page.getByRole('button', { name: 'Unlink Corp' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
+  await link(page)
   expect((await known.client.account_sign_in_get()).links).toMatchObject([{ provider: 'corp' }])
 
   await page.context().clearCookies()
@@ -72,18 +78,11 @@ it('signs in with a provider, asks for the second factor, and says why not', asy
   expect(page.url()).not.toContain('code=')
 })
 
-/** Links the identity to the account of a cookie, as its page does. */
-async function link(page: Page, url: string, cookie: string): Promise<void> {
-  const [name = '', value = ''] = cookie.split('=')
-  await page.context().addCookies([{ name, value, url }])
-  await page.goto('/admin')
-  await page.evaluate(async () => {
-    const body = JSON.stringify({ provider: 'corp', intent: 'link' })
-    const headers = { 'content-type': 'application/json' }
-    const reply = await fetch('/api/account/oidc_start', { method: 'POST', headers, body })
-    location.assign((await reply.json()).url)
-  })
+/** Links the identity to the account that is signed in. */
+async function link(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Link Corp', exact: true }).click()
   await page.getByRole('link', { name: 'Continue' }).click()
+  await page.getByRole('button', { name: 'Unlink Corp' }).waitFor()
 }
 
 it('the link of an invite makes an account, with a password or with a provider', async () => {
