@@ -1,11 +1,29 @@
 import { connection, reconnect } from './api/live.ts'
+import { mustEnrol } from './api/session.ts'
 import { shell } from './copy/common.ts'
-import { Button } from './ui/button.tsx'
+import { security } from './copy/security.ts'
+import { to } from './lib/router.ts'
+import { Button, ButtonLink } from './ui/button.tsx'
 import { Note } from './ui/note.tsx'
 
-/** What concerns every page: no connection, or one window too many. */
+/** What concerns every page: no connection, one window too many, or a second factor to add. */
 export function Bars() {
   const state = connection.value
+  if (mustEnrol.value)
+    return (
+      <div class="top-bar" role="status">
+        <Note
+          kind="warn"
+          action={
+            <ButtonLink small href={to('/me/security')}>
+              {security.add_now}
+            </ButtonLink>
+          }
+        >
+          {security.required}
+        </Note>
+      </div>
+    )
   if (state === 'lost')
     return (
       <div class="top-bar" role="status">

@@ -23,6 +23,7 @@ const audit = () => import('./audit/audit-page.tsx')
 export const routes: readonly Route[] = [
   { path: '/', load: () => import('./home/home-page.tsx') },
   { path: '/link', load: () => import('./entry/link-page.tsx'), who: 'all' },
+  { path: '/callback/:provider', load: () => import('./entry/callback-page.tsx'), who: 'all' },
   { path: '/inbox', load: inbox },
   { path: '/inbox/:tab', load: inbox },
   { path: '/cells', load: cells },

@@ -5,7 +5,7 @@ import { stepUp } from './api/step-up.ts'
 import { words } from './copy/common.ts'
 import { entry } from './copy/entry.ts'
 import { explain } from './copy/errors.ts'
-import { SecondStep } from './entry/second-step.tsx'
+import { SecondStep, secondStepOf } from './entry/second-step.tsx'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Fault } from './ui/fault.tsx'
@@ -16,12 +16,11 @@ export function StepUpDialog() {
   const [password, setPassword] = useState('')
   const prove = useRun(() => client.account.reauthenticate({ password }))
   const settle = (is: boolean): void => stepUp.peek()?.settle(is)
-  const second =
-    prove.error?.reason === 'second_factor_required' ? (prove.error.data.methods as string[]) : null
+  const second = secondStepOf(prove.error)
   if (second)
     return (
       <Dialog title={entry.prove_title} onClose={() => settle(false)}>
-        <SecondStep methods={second} onDone={() => settle(true)} />
+        <SecondStep {...second} onDone={() => settle(true)} />
       </Dialog>
     )
   return (

@@ -10,7 +10,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
 import { call, type Input, type Name, type Output, type Refusal } from './client.ts'
 import { forgetNames } from './names.ts'
-import { acting, sessionEnded, signedIn } from './session.ts'
+import { acting, mustEnrol, sessionEnded, signedIn } from './session.ts'
 
 /** Worth another try: nothing was answered, or the server says that it may work later. */
 const passing = [
@@ -24,7 +24,9 @@ const passing = [
 const ended = ['authentication_required', 'account_vanished']
 
 export const noticeEnd = (error: unknown): void => {
-  if (error instanceof CellkeepError && ended.includes(error.reason)) sessionEnded()
+  if (!(error instanceof CellkeepError)) return
+  if (ended.includes(error.reason)) sessionEnded()
+  if (error.reason === 'second_factor_enrolment_required') mustEnrol.value = true
 }
 
 export const queries = new QueryClient({
@@ -49,7 +51,14 @@ effect(() => {
     forgetNames()
   }
   reader = id
+  mustEnrol.value = false
 })
+
+/** What was refused for want of a second factor is asked for again. */
+export function factorAdded(): void {
+  mustEnrol.value = false
+  void queries.invalidateQueries()
+}
 
 /** What a list or a record is drawn from: the data, even if old, and what went wrong lately. */
 export type Loaded<T> = {

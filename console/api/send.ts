@@ -6,7 +6,7 @@ import { acting } from './session.ts'
 import { proveAgain } from './step-up.ts'
 
 /** Where a call needs a fresh proof of who makes it, asks for one and makes the call again. */
-async function freshly<T>(make: () => Promise<T>): Promise<T> {
+export async function freshly<T>(make: () => Promise<T>): Promise<T> {
   try {
     return await make()
   } catch (error) {

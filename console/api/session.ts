@@ -22,6 +22,8 @@ export type Nobody = { account: null; isNew: boolean }
 export const session = signal<Session | Nobody | undefined>(undefined)
 /** True: the session ended while the page was open. */
 export const isEnded = signal(false)
+/** True: a role asks for a second factor, and until there is one only the own Security page works. */
+export const mustEnrol = signal(false)
 /** Set when the server did not answer at all. */
 export const unreachable = signal<CellkeepError | null>(null)
 

@@ -4,7 +4,7 @@ import { list } from './common.ts'
 /** A refused call, as the typed client throws it. */
 export type Refused = { reason: string; data: Record<string, unknown>; status: number }
 type Data = Record<string, unknown>
-type ClientReason = 'transport_failed' | 'not_connected' | 'connection_lost'
+type ClientReason = 'transport_failed' | 'not_connected' | 'connection_lost' | 'passkey_elsewhere'
 
 const later = ({ retry_after }: Data): string =>
   typeof retry_after === 'number' ? `Try again in ${retry_after} seconds.` : 'Try again later.'
@@ -27,6 +27,7 @@ const issuesOf = ({ issues, detail }: Data): string =>
 const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => string)> = {
   transport_failed: `The server did not answer. ${unsure}`,
   not_connected: 'There is no connection to the server.',
+  passkey_elsewhere: 'Passkeys do not work at this address of the server. Open it by its public URL.',
   connection_lost: `The connection was lost. ${unsure}`,
 
   parse_error: 'The server did not understand this page. Reload it.',

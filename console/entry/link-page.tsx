@@ -37,7 +37,7 @@ export default function LinkPage() {
       </EntryFrame>
     )
   const { purpose, username } = found
-  if (purpose === 'invite') return <SignUp onDone={signIn} onStep={signIn} />
+  if (purpose === 'invite') return <SignUp invite={{ ...found, token }} onDone={signIn} onStep={signIn} />
   if (purpose === 'password_reset') return <Reset token={token} name={username ?? ''} onDone={signIn} />
   return <Confirm token={token} name={username ?? ''} onDone={signIn} />
 }

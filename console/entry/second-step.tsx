@@ -1,55 +1,77 @@
 import { useState } from 'preact/hooks'
-import { client } from '../api/client.ts'
+import { client, type Refusal } from '../api/client.ts'
 import { useRun } from '../api/run.ts'
 import { entry } from '../copy/entry.ts'
 import { explain } from '../copy/errors.ts'
+import { askPasskey, type PasskeyOptions } from '../lib/webauthn.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
+import { EntryFrame } from './entry-card.tsx'
 
-type Way = 'totp' | 'recovery_code'
+type Way = 'totp' | 'recovery_code' | 'passkey'
+type Second = { methods: Way[]; passkey_options?: PasskeyOptions }
+type Props = Second & { onDone(): void }
 
-/** The second step of a sign-in, or of proving again who is signed in: a code of the authenticator, or one kept. */
-export function SecondStep({ methods, onDone }: { methods: readonly string[]; onDone(): void }) {
-  const ways = (['totp', 'recovery_code'] as const).filter((way) => methods.includes(way))
-  const [way, setWay] = useState<Way>(ways[0] ?? 'totp')
+/** What a refusal asks for besides the first step, if it does. */
+export const secondStepOf = (error: Refusal | null): Second | null =>
+  error?.reason === 'second_factor_required' ? (error.data as Second) : null
+
+export const SecondStepCard = (props: Props) => (
+  <EntryFrame title={entry.second_title} about={entry.second_about}>
+    <SecondStep {...props} />
+  </EntryFrame>
+)
+
+/** The second step of a sign-in, or of proving again who is signed in: a passkey, a code of the authenticator, or one kept. */
+export function SecondStep({ methods, passkey_options, onDone }: Props) {
+  const [way, setWay] = useState<Way>(methods[0] ?? 'totp')
   const [code, setCode] = useState('')
-  const prove = useRun(() => client.account.second_factor({ [way]: code.trim() }))
-  const other = ways.find((one) => one !== way)
+  const isPasskey = way === 'passkey' && passkey_options
+  const prove = useRun(async () => {
+    if (!isPasskey) return await client.account.second_factor({ [way]: code.trim() })
+    const passkey = await askPasskey(passkey_options)
+    return passkey && (await client.account.second_factor({ passkey }))
+  })
   return (
     <form
       noValidate
       onSubmit={async (event) => {
         event.preventDefault()
-        if (code.trim() && (await prove.send(undefined))) onDone()
+        if ((isPasskey || code.trim()) && (await prove.send(undefined))) onDone()
       }}
     >
       <Fault text={prove.error && explain(prove.error)} />
-      <Field
-        key={way}
-        label={entry.ways[way]}
-        hint={entry.way_hints[way]}
-        value={code}
-        onInput={setCode}
-        autocomplete="one-time-code"
-        autofocus
-        mono
-      />
-      <Button type="submit" kind="primary" wide isBusy={prove.isBusy} wait={prove.wait}>
-        {entry.go_on}
-      </Button>
-      {other && (
-        <Button
-          kind="quiet"
-          wide
-          onClick={() => {
-            setWay(other)
-            setCode('')
-          }}
-        >
-          {entry.use_way[other]}
-        </Button>
+      {way !== 'passkey' && (
+        <Field
+          key={way}
+          label={entry.ways[way]}
+          hint={entry.way_hints[way]}
+          value={code}
+          onInput={setCode}
+          autocomplete="one-time-code"
+          autofocus
+          mono
+        />
       )}
+      <Button type="submit" kind="primary" wide isBusy={prove.isBusy} wait={prove.wait}>
+        {isPasskey ? entry.use_way.passkey : entry.go_on}
+      </Button>
+      {methods
+        .filter((one) => one !== way)
+        .map((other) => (
+          <Button
+            key={other}
+            kind="quiet"
+            wide
+            onClick={() => {
+              setWay(other)
+              setCode('')
+            }}
+          >
+            {entry.use_way[other]}
+          </Button>
+        ))}
     </form>
   )
 }

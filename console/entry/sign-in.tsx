@@ -9,7 +9,8 @@ import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
 import { EntryFrame, type StepProps, useChecked } from './entry-card.tsx'
-import { SecondStep } from './second-step.tsx'
+import { OtherWays } from './other-ways.tsx'
+import { SecondStepCard, secondStepOf } from './second-step.tsx'
 
 export function SignIn({ onDone, onStep }: StepProps) {
   const [username, setUsername] = useState('')
@@ -26,14 +27,8 @@ export function SignIn({ onDone, onStep }: StepProps) {
   const submit = async (): Promise<void> => {
     if (check() && (await login.send(undefined))) done()
   }
-  const second =
-    login.error?.reason === 'second_factor_required' ? (login.error.data.methods as string[]) : null
-  if (second)
-    return (
-      <EntryFrame title={entry.second_title} about={entry.second_about}>
-        <SecondStep methods={second} onDone={done} />
-      </EntryFrame>
-    )
+  const second = secondStepOf(login.error)
+  if (second) return <SecondStepCard {...second} onDone={done} />
   return (
     <EntryFrame
       title={entry.sign_in_title}
@@ -80,6 +75,7 @@ export function SignIn({ onDone, onStep }: StepProps) {
           {entry.sign_in}
         </Button>
       </form>
+      <OtherWays onDone={done} />
     </EntryFrame>
   )
 }

@@ -9,18 +9,24 @@ import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
 import { EntryFrame, isLongEnough, isUsername, type StepProps, useChecked } from './entry-card.tsx'
+import { OtherWays } from './other-ways.tsx'
 
-/** For everybody while sign-up is open, and for the invited always; the link of an invite only fills the form. */
-export function SignUp({ onDone, onStep }: StepProps) {
-  const [username, setUsername] = useState(fragment.u ?? '')
-  const [email, setEmail] = useState(fragment.e ?? '')
+type Invite = { token: string; username: string | null; email: string | null }
+
+/** For everybody while sign-up is open, and for the invited always. A link fills the form; its token names the invite. */
+export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite }) {
+  const [username, setUsername] = useState(invite?.username ?? fragment.u ?? '')
+  const [email, setEmail] = useState(invite?.email ?? fragment.e ?? '')
   const [password, setPassword] = useState('')
-  const isInvited = Boolean(fragment.u || fragment.e)
+  const isInvited = Boolean(invite || fragment.u || fragment.e)
   const { faults, check } = useChecked({
     username: isUsername(username) ? null : entry.username_wrong,
     password: isLongEnough(password) ? null : entry.password_short,
   })
-  const signup = useRun(() => client.account.signup({ username, password, email: email || null }))
+  const invite_token = invite?.token
+  const signup = useRun(() =>
+    client.account.signup({ username, password, email: email || null, invite_token }),
+  )
   const submit = async (): Promise<void> => {
     if (!check() || !(await signup.send(undefined))) return
     tellTabs('signed_in')
@@ -74,6 +80,7 @@ export function SignUp({ onDone, onStep }: StepProps) {
           {entry.sign_up}
         </Button>
       </form>
+      <OtherWays invite_token={invite_token} />
     </EntryFrame>
   )
 }

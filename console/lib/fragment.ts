@@ -7,4 +7,8 @@ export const fragment: {
   [key: string]: string | undefined
 } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)))
 
-if (location.hash.includes('=')) history.replaceState(history.state, '', location.pathname + location.search)
+/** What a provider has put into the query of the address it led back to; it is dropped as well. */
+export const returned = location.pathname.startsWith('/admin/callback/') ? location.search.slice(1) : ''
+
+if (returned || location.hash.includes('='))
+  history.replaceState(history.state, '', location.pathname + (returned ? '' : location.search))

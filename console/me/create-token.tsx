@@ -9,8 +9,8 @@ import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Choices, Field, SelectField } from '../ui/field.tsx'
 import { Note } from '../ui/note.tsx'
+import { Secret } from '../ui/secret.tsx'
 import { MethodPicker } from './method-picker.tsx'
-import { Secret } from './secret.tsx'
 
 type Scope = 'read_only' | 'methods' | 'full'
 type Days = keyof typeof me.lifetimes
@@ -40,7 +40,7 @@ export function CreateToken({ onClose }: { onClose(): void }) {
     })
     if (result) setMade(result)
   }
-  if (made) return <Secret name={made.name} secret={made.token} onClose={onClose} />
+  if (made) return <Secret title={me.is_ready(made.name)} secret={made.token} onClose={onClose} />
   return (
     <Dialog
       title={me.new_token}

@@ -8,11 +8,13 @@ import { Tabs } from '../ui/link.tsx'
 import { Page } from '../ui/page.tsx'
 import { Profile } from './profile.tsx'
 import { Roles } from './roles.tsx'
+import { Security } from './security.tsx'
 import { Sessions } from './sessions.tsx'
 import { Tokens } from './tokens.tsx'
 
 const parts: Record<string, { label: string; Part: ComponentType }> = {
   '': { label: me.tabs.profile, Part: Profile },
+  security: { label: me.tabs.security, Part: Security },
   sessions: { label: me.tabs.sessions, Part: Sessions },
   tokens: { label: me.tabs.tokens, Part: Tokens },
   roles: { label: me.tabs.roles, Part: Roles },

@@ -25,12 +25,13 @@ const contexts: BrowserContext[] = []
 /** What no page may do: errors of scripts, of the console and of the policy, requests to other places. */
 const faults: string[] = []
 
-export type Look = { width?: number; height?: number; dark?: boolean; touch?: boolean }
+/** `visits`: another origin that the story leads to. */
+export type Look = { width?: number; height?: number; dark?: boolean; touch?: boolean; visits?: string }
 
 /** A browser of one person, with no cookies yet; `cookie` signs in. */
 export async function person(test: TestService, cookie?: string, look: Look = {}): Promise<Page> {
   browser ??= chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
-  const { width = 1280, height = 800, dark = false, touch = false } = look
+  const { width = 1280, height = 800, dark = false, touch = false, visits } = look
   const context = await (await browser).newContext({
     baseURL: test.url,
     viewport: { width, height },
@@ -54,6 +55,7 @@ export async function person(test: TestService, cookie?: string, look: Look = {}
   })
   context.on('request', (request) => {
     const { origin, pathname } = new URL(request.url())
+    if (origin === visits) return
     if (origin !== test.url || !/^\/(api|admin|pages|health|ready|setup|sign-|invite|$)/.test(pathname))
       faults.push(`request to ${request.url()}`)
   })

@@ -1,0 +1,65 @@
+import { useEffect, useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { useRun } from '../api/run.ts'
+import { entry } from '../copy/entry.ts'
+import { explain } from '../copy/errors.ts'
+import { askPasskey } from '../lib/webauthn.ts'
+import { Button } from '../ui/button.tsx'
+import { Fault } from '../ui/fault.tsx'
+
+type Offer = Awaited<ReturnType<typeof client.account.options>>
+/** `onDone`: a passkey may sign in here; without it there are only the providers, which may also sign up. */
+type Props = { onDone?: () => void; invite_token?: string | undefined }
+
+/** What the server offers besides a password. Where it does not say, the password is still there. */
+export function OtherWays({ onDone, invite_token }: Props) {
+  const [offer, setOffer] = useState<Offer | null>(null)
+  useEffect(() => {
+    client.account.options().then(setOffer, () => {})
+  }, [])
+  const byPasskey = useRun(async () => {
+    const { options } = await client.account.passkey_begin({})
+    const response = await askPasskey(options)
+    return response && (await client.account.passkey_finish({ response }))
+  })
+  const byProvider = useRun(async (provider: string) => {
+    const { url } = await client.account.oidc_start({ provider, intent: 'sign_in', invite_token })
+    location.assign(url)
+  })
+  const hasPasskeys = onDone && offer?.passkeys && 'PublicKeyCredential' in window
+  if (!hasPasskeys && !offer?.providers.length) return null
+  const error = byPasskey.error ?? byProvider.error
+  return (
+    <div class="stack-tight">
+      <Fault
+        text={error && (error.reason === 'invalid_credentials' ? entry.passkey_unknown : explain(error))}
+      />
+      {hasPasskeys && (
+        <Button
+          wide
+          isBusy={byPasskey.isBusy}
+          wait={byPasskey.wait}
+          onClick={async () => {
+            if (await byPasskey.send(undefined)) onDone()
+          }}
+        >
+          {entry.by_passkey}
+        </Button>
+      )}
+      {offer?.providers.map(({ id, label }) => (
+        <Button
+          key={id}
+          wide
+          isBusy={byProvider.isBusy}
+          wait={byProvider.wait}
+          onClick={() => {
+            byPasskey.reset()
+            void byProvider.send(id)
+          }}
+        >
+          {entry.by_provider(label)}
+        </Button>
+      ))}
+    </div>
+  )
+}

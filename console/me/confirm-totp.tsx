@@ -1,0 +1,88 @@
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { Output } from '../api/client.ts'
+import { factorAdded } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
+import { security } from '../copy/security.ts'
+import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Field } from '../ui/field.tsx'
+import { copyText } from '../ui/id.tsx'
+import { toast } from '../ui/toast.tsx'
+import type { SecurityProps } from './security.tsx'
+
+type Props = Pick<SecurityProps, 'onCodes'> & { begun: Output<'account_totp_enrol'>; onClose(): void }
+
+/** Shows the secret, and makes it count once a code of it has come back. */
+export function ConfirmTotp({ begun: { secret, uri }, onCodes, onClose }: Props) {
+  const [code, setCode] = useState('')
+  const [isSent, setSent] = useState(false)
+  const digits = code.replace(/\s/g, '')
+  const isWrong = !/^\d{6}$/.test(digits)
+  const confirm = useSend('account_totp_confirm')
+  const href = uri.startsWith('otpauth://') ? uri : undefined
+  const submit = async (): Promise<void> => {
+    setSent(true)
+    const made = isWrong ? undefined : await confirm.send({ code: digits })
+    if (!made) return
+    onClose()
+    factorAdded()
+    toast(security.totp_is_added)
+    if (made.recovery_codes) onCodes(made.recovery_codes)
+  }
+  return (
+    <Dialog
+      title={security.totp_add}
+      size="full"
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      foot={
+        <>
+          <Button onClick={onClose}>{words.cancel}</Button>
+          <Button type="submit" kind="primary" isBusy={confirm.isBusy} wait={confirm.wait}>
+            {security.confirm}
+          </Button>
+        </>
+      }
+    >
+      <p>{security.scan}</p>
+      <QrCode text={uri} />
+      <div class="secret">
+        <code>{secret.replace(/.{4}(?=.)/g, '$& ')}</code>
+        <Button icon="copy" onClick={() => void copyText(secret)}>
+          {words.copy}
+        </Button>
+      </div>
+      <p>
+        <a href={href}>{security.open_app}</a>
+      </p>
+      <Fault text={confirm.error && explain(confirm.error)} />
+      <Field
+        label={security.code}
+        hint={security.code_hint}
+        value={code}
+        onInput={setCode}
+        fault={isSent && isWrong ? security.code_missing : null}
+        autocomplete="one-time-code"
+        maxlength={10}
+        autofocus
+        mono
+      />
+    </Dialog>
+  )
+}
+
+/** Its code is loaded with the first one; without it there is still the secret. */
+function QrCode({ text }: { text: string }) {
+  const [Drawn, setDrawn] = useState<ComponentType<{ text: string }> | null>(null)
+  useEffect(() => {
+    import('./qr.tsx').then(
+      ({ default: Qr }) => setDrawn(() => Qr),
+      () => {},
+    )
+  }, [])
+  return Drawn && <Drawn text={text} />
+}

@@ -1,0 +1,85 @@
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { look, person } from './browser.ts'
+import { addDevice, serviceOnLocalhost } from './passkeys.ts'
+
+/** Adds a passkey to the account that is signed in, by what the browser has for it itself. */
+const register = (page: Page, input: { second_factor: boolean }) =>
+  page.evaluate(async (input) => {
+    const call = async (method: string, params: object) => {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+      const headers = { 'content-type': 'application/json' }
+      const response = await fetch('/api/rpc', { method: 'POST', headers, body })
+      return (await response.json()).result
+    }
+    const { options } = await call('account_passkey_register_begin', input)
+    const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options)
+    const made = (await navigator.credentials.create({ publicKey })) as PublicKeyCredential
+    return await call('account_passkey_register_finish', { response: made.toJSON() })
+  }, input)
+
+it('signs in with a passkey, and asks for one after the password', async () => {
+  const test = await serviceOnLocalhost()
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  const device = await addDevice(page)
+  await page.goto('/admin')
+  expect(await register(page, { second_factor: true })).toMatchObject({
+    passkey: { first_factor: true, second_factor: true },
+  })
+  await page.context().clearCookies()
+  await page.goto('/sign-in')
+  const byPasskey = page.getByRole('button', { name: 'Sign in with a passkey' })
+  await byPasskey.waitFor()
+  await look(page, 'sign-in-passkey')
+
+  // The device does not recognise who holds it: the browser has said so, and the page stays as it was.
+  await device.isUser(false)
+  const begun = page.waitForResponse('**/passkey_begin')
+  await byPasskey.click()
+  await begun
+  await expect.poll(() => byPasskey.getAttribute('aria-busy')).toBe(null)
+  await device.isUser(true)
+  await byPasskey.click()
+  await page.waitForURL('**/admin')
+  const methods = async () => {
+    const { sessions } = await ada.client.account_session_list()
+    return sessions.map((one) => one.methods)
+  }
+  expect(await methods()).toContainEqual(['passkey'])
+
+  await page.context().clearCookies()
+  await page.goto('/sign-in')
+  await page.getByLabel('Username or e-mail').fill('ada')
+  await page.getByLabel('Password', { exact: true }).fill(ada.password)
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Use a passkey' }).waitFor()
+  await look(page, 'second-step-passkey')
+  await page.getByRole('button', { name: 'Use a passkey' }).click()
+  await page.waitForURL('**/admin')
+  expect(await methods()).toContainEqual(['password', 'passkey'])
+})
+
+it('says when the account of a passkey is gone', async () => {
+  const test = await serviceOnLocalhost()
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await addDevice(page)
+  await page.goto('/admin')
+  await register(page, { second_factor: false })
+  await ada.client.account_delete()
+  await page.context().clearCookies()
+  await page.goto('/sign-in')
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+  await page.getByText('This passkey opens no account here').waitFor()
+})
+
+it('says that passkeys belong to another address of the server', async () => {
+  const test = await serviceOnLocalhost()
+  const url = test.url.replace('localhost', '127.0.0.1')
+  const page = await person({ ...test, url })
+  await addDevice(page)
+  await page.goto('/sign-in')
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+  await page.getByText('Passkeys do not work at this address').waitFor()
+})

@@ -1,0 +1,114 @@
+import type { Page } from 'playwright-core'
+import { expect, it, onTestFinished } from 'vitest'
+import { type TestProvider, testProvider } from '../helpers/oidc.ts'
+import { codeOf, guarded } from '../helpers/totp.ts'
+import { look, person } from './browser.ts'
+import { serviceOnLocalhost } from './passkeys.ts'
+
+type Person = Parameters<TestProvider['authorize']>[1]
+
+/** The provider is another site than http://localhost, as in life: no strict cookie comes along from there. */
+async function withProvider() {
+  const corp = await testProvider()
+  onTestFinished(() => corp.close())
+  const oidc = [corp.entry({ label: 'Corp', on_unknown: 'invite_only' })]
+  // An invite is claimed by its token only.
+  const test = await serviceOnLocalhost({ oidc, invite_claim: 'code' })
+  return { corp, test }
+}
+
+/** What the provider shows to this person: a link that leads back. */
+const answerAs = (page: Page, { corp, url, who }: { corp: TestProvider; url: string; who: Person }) =>
+  page.route(`${corp.issuer}/auth**`, (route) => {
+    const back = `${url}/admin/callback/corp?${corp.authorize(route.request().url(), who)}`
+    return route.fulfill({
+      contentType: 'text/html',
+      body: `<!doctype html><html lang="en"><title>Corp</title><a href="${back.replaceAll('&', '&amp;')}">Continue</a>`,
+    })
+  })
+
+async function signIn(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Sign in with Corp' }).click()
+  await page.getByRole('link', { name: 'Continue' }).click()
+}
+
+const ada = { sub: 'ada', email: 'ada@corp.example', email_verified: true, preferred_username: 'ada' }
+
+it('signs in with a provider, asks for the second factor, and says why not', async () => {
+  const { corp, test } = await withProvider()
+  const known = await guarded(test, { username: 'ada' })
+  const page = await person(test, undefined, { visits: corp.issuer })
+  const referers: (string | undefined)[] = []
+  page.on('request', (request) => referers.push(request.headers().referer))
+  await answerAs(page, { corp, url: test.url, who: ada })
+
+  await page.goto('/sign-in')
+  await signIn(page)
+  await page.getByText('No account is linked to this identity').waitFor()
+  expect(page.url()).toBe(`${test.url}/admin/callback/corp`)
+  await look(page, 'callback-refused')
+  await page.getByRole('link', { name: 'Go back' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+
+  const [name = '', value = ''] = known.cookie.split('=')
+  await page.context().addCookies([{ name, value, url: test.url }])
+  await page.goto('/admin/me/security')
+  await link(page)
+  await look(page, 'security-linked')
+  await page.getByRole('button', { name: 'Unlink Corp' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
+  await link(page)
+  expect((await known.client.account_sign_in_get()).links).toMatchObject([{ provider: 'corp' }])
+
+  await page.context().clearCookies()
+  await page.goto('/sign-in')
+  await signIn(page)
+  await page.getByRole('heading', { name: 'One more step' }).waitFor()
+  await page.getByLabel('Code of your authenticator').fill(codeOf(known.secret))
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/admin')
+  const { sessions } = await known.client.account_session_list()
+  expect(sessions.map(({ methods }) => methods)).toContainEqual(['oidc', 'totp'])
+
+  expect(referers.filter((one) => one?.includes('code='))).toEqual([])
+  expect(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))).not.toMatch(
+    /code|state/,
+  )
+  await page.goBack()
+  expect(page.url()).not.toContain('code=')
+})
+
+/** Links the identity to the account that is signed in. */
+async function link(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Link Corp', exact: true }).click()
+  await page.getByRole('link', { name: 'Continue' }).click()
+  await page.getByRole('button', { name: 'Unlink Corp' }).waitFor()
+}
+
+it('the link of an invite makes an account, with a password or with a provider', async () => {
+  const { corp, test } = await withProvider()
+  const admin = await test.account({ username: 'root', roles: ['admin'] })
+  const invited = async (email: string): Promise<string> => {
+    const { link } = await admin.client.invite_create({ email, reveal: true })
+    return `/admin/link${new URL(link ?? '').hash}`
+  }
+  const page = await person(test, undefined, { visits: corp.issuer })
+  await page.goto(await invited('grace@corp.example'))
+  await page.getByRole('heading', { name: 'You are invited' }).waitFor()
+  expect(page.url()).toBe(`${test.url}/admin/link`)
+  expect(await page.getByLabel('E-mail').inputValue()).toBe('grace@corp.example')
+  await look(page, 'link-invite')
+  await page.getByLabel('Username').fill('grace')
+  await page.getByLabel('Password', { exact: true }).fill('another long password')
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page.waitForURL('**/admin')
+
+  const other = await person(test, undefined, { visits: corp.issuer })
+  await answerAs(other, { corp, url: test.url, who: ada })
+  await other.goto(await invited('ada@corp.example'))
+  await signIn(other)
+  await other.waitForURL('**/admin')
+  const { accounts } = await admin.client.admin_account_list()
+  expect(accounts.map(({ account }) => account.username).sort()).toEqual(['ada', 'grace', 'root'])
+  expect((await admin.client.invite_list()).invites.every(({ claimed_at }) => claimed_at !== null)).toBe(true)
+})

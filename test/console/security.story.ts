@@ -1,0 +1,154 @@
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { sql } from '../../src/db/db.ts'
+import { codeOf, guarded, wrongCode } from '../helpers/totp.ts'
+import { consoleService, look, person } from './browser.ts'
+import { addDevice, serviceOnLocalhost } from './passkeys.ts'
+
+const banner = 'A role of yours needs a second factor. Until one is added'
+
+async function storeCodes(page: Page): Promise<string[]> {
+  await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor()
+  const codes = (await page.locator('.secret code').innerText()).split('\n')
+  await page.getByLabel('I have stored it').check()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByText('10 codes left').waitFor()
+  return codes
+}
+
+async function signOut(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Account and theme' }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+}
+
+it('an admin who has to adds an authenticator, and signs in with its code', async () => {
+  await using test = await consoleService({ require_second_factor: ['admin'] })
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.service.app.db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/people')
+  await page.getByText(banner).waitFor()
+  await page.getByRole('link', { name: 'Add one' }).click()
+  await page.getByText('missing, and required').waitFor()
+  await look(page, 'security-required')
+
+  await page.getByRole('button', { name: 'Add an authenticator' }).click()
+  await page.getByLabel('Password', { exact: true }).fill(ada.password)
+  await page.keyboard.press('Enter')
+  await page.getByRole('img', { name: 'QR code of the secret' }).waitFor()
+  await look(page, 'totp-add')
+  const shown = await page.locator('.secret code').innerText()
+  expect(shown).toMatch(/^([A-Z2-7]{4} ){7}[A-Z2-7]{4}$/)
+  const secret = shown.replaceAll(' ', '')
+  const link = await page.getByRole('link', { name: 'Open the app' }).getAttribute('href')
+  expect(link).toContain(`secret=${secret}`)
+  await page.getByLabel('Code that the app shows now').fill(wrongCode(secret))
+  await page.keyboard.press('Enter')
+  await page.getByText('The authenticator shows another code now').waitFor()
+  await page.getByLabel('Code that the app shows now').fill(codeOf(secret))
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor()
+  await look(page, 'recovery-codes')
+  const codes = await storeCodes(page)
+  expect(new Set(codes).size).toBe(10)
+  await expect.poll(() => page.getByText(banner).count()).toBe(0)
+  const kept = await page.evaluate(() =>
+    JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, document.body.innerHTML]),
+  )
+  for (const one of [secret, shown, ...codes]) expect(kept).not.toContain(one)
+
+  await signOut(page)
+  await page.getByLabel('Username or e-mail').fill('ada')
+  await page.getByLabel('Password', { exact: true }).fill(ada.password)
+  await page.keyboard.press('Enter')
+  // The next code: the one of this step may have been used up above.
+  await page.getByLabel('Code of your authenticator').fill(codeOf(secret, 1))
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'My account' }).waitFor()
+  await page.getByText('password, authenticator').waitFor()
+
+  await page.getByRole('button', { name: 'Make new codes' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Make new codes' }).click()
+  for (const code of await storeCodes(page)) expect(codes).not.toContain(code)
+  await page.getByRole('button', { name: 'Remove the authenticator' }).click()
+  await look(page, 'totp-remove')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Remove the authenticator' }).click()
+  await dialog.getByText('A role of yours needs a second factor. Add another').waitFor()
+})
+
+it('a passkey is added with its name, renamed, and removed', async () => {
+  const test = await serviceOnLocalhost()
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await addDevice(page)
+  await page.goto('/admin/me/security')
+  await page.getByRole('button', { name: 'Add a passkey' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('phone')
+  await dialog.getByLabel('Ask for it after the password too').check()
+  await look(page, 'passkey-add')
+  await dialog.getByRole('button', { name: 'Add a passkey' }).click()
+  await storeCodes(page)
+  await page.getByRole('row', { name: 'phone signs in second factor' }).waitFor()
+  await look(page, 'security-passkeys')
+  const { passkeys } = await ada.client.account_sign_in_get()
+  expect(passkeys).toMatchObject([{ name: 'phone', first_factor: true, second_factor: true }])
+
+  await page.getByRole('button', { name: 'Add a passkey' }).click()
+  await dialog.getByLabel('Name').fill('the same phone')
+  await dialog.getByRole('button', { name: 'Add a passkey' }).click()
+  await dialog.getByText('The browser added no passkey').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+
+  await page.getByRole('button', { name: 'Rename phone' }).click()
+  await dialog.getByLabel('Name').fill('work phone')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('button', { name: 'Remove work phone' }).click()
+  await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
+  await expect.poll(() => page.getByRole('row').count()).toBe(0)
+  expect((await ada.client.account_sign_in_get()).recovery_codes_left).toBe(0)
+})
+
+it('an admin helps somebody in: a link for a new password, second factors removed', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await guarded(test, { username: 'grace' })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/people/${grace.id}/sign_in`)
+  await page.getByText('No link that still works').waitFor()
+  await page.getByRole('button', { name: 'Make a reset link' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Show it to me').check()
+  await look(page, 'person-reset-link')
+  await dialog.getByRole('button', { name: 'Make a reset link' }).click()
+  await page.getByRole('heading', { name: 'The link is ready' }).waitFor()
+  const { hash } = new URL(await page.locator('.secret code').innerText())
+  const token = new URLSearchParams(hash.slice(1)).get('ticket') ?? ''
+  await page.getByLabel('I have stored it').check()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('row', { name: 'a new password by an admin' }).waitFor()
+  await look(page, 'person-sign-in')
+  const stateOf = () =>
+    test
+      .client()
+      .account.ticket({ token })
+      .then(
+        ({ username }) => username,
+        ({ reason }) => reason,
+      )
+  expect(await stateOf()).toBe('grace')
+  await page.getByRole('button', { name: 'Revoke a new password' }).click()
+  await page.getByText('No link that still works').waitFor()
+  expect(await stateOf()).toBe('ticket_not_found')
+
+  await page.getByRole('button', { name: 'Remove second factors' }).click()
+  await dialog.getByRole('button', { name: 'Remove second factors' }).click()
+  await expect.poll(() => page.getByRole('button', { name: 'Remove second factors' }).count()).toBe(0)
+  await test.client().account.login({ username: 'grace', password: grace.password })
+  await page.goto(`/admin/people/${ada.id}/sign_in`)
+  await page.getByRole('button', { name: 'Make a reset link' }).click({ force: true })
+  await page.getByText('only the server’s operator changes how they sign in').waitFor({ state: 'attached' })
+  expect(await dialog.count()).toBe(0)
+})
