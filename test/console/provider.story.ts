@@ -14,7 +14,7 @@ async function withProvider() {
   const oidc = [corp.entry({ label: 'Corp', on_unknown: 'invite_only' })]
   // An invite is claimed by its token only.
   const test = await serviceOnLocalhost({ oidc, invite_claim: 'code' })
-  return { corp, test }
+  return { corp, test, [Symbol.asyncDispose]: test.close }
 }
 
 /** What the provider shows to this person: a link that leads back. */
@@ -35,7 +35,8 @@ async function signIn(page: Page): Promise<void> {
 const ada = { sub: 'ada', email: 'ada@corp.example', email_verified: true, preferred_username: 'ada' }
 
 it('signs in with a provider, asks for the second factor, and says why not', async () => {
-  const { corp, test } = await withProvider()
+  await using from = await withProvider()
+  const { corp, test } = from
   const known = await guarded(test, { username: 'ada' })
   const page = await person(test, undefined, { visits: corp.issuer })
   const referers: (string | undefined)[] = []
@@ -87,7 +88,8 @@ async function link(page: Page, url: string, cookie: string): Promise<void> {
 }
 
 it('the link of an invite makes an account, with a password or with a provider', async () => {
-  const { corp, test } = await withProvider()
+  await using from = await withProvider()
+  const { corp, test } = from
   const admin = await test.account({ username: 'root', roles: ['admin'] })
   const invited = async (email: string): Promise<string> => {
     const { link } = await admin.client.invite_create({ email, reveal: true })
