@@ -6,7 +6,7 @@ import { client, type Name } from './client.ts'
 import { queries, spoil } from './query.ts'
 import { refreshedBy } from './refresh.ts'
 import { server } from './server.ts'
-import { acting, loadSession, sessionEnded, signedIn } from './session.ts'
+import { acting, loadSession, mustEnrol, sessionEnded, signedIn } from './session.ts'
 
 /** `lost`: it reconnects by itself. Null: this server has no WebSocket, or nobody is signed in. */
 export const connection = signal<'open' | 'lost' | Ending | null>(null)
@@ -23,7 +23,7 @@ export function startLive(): void {
     const who = signedIn.value?.account.id
     const actor = acting.value
     close()
-    if (who) open(actor)
+    if (who && !mustEnrol.value) open(actor)
   })
   document.addEventListener('visibilitychange', () => {
     clearTimeout(hidden)

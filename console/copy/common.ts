@@ -80,6 +80,17 @@ export const shell = {
     reason ? `Your role ${role} was ended: “${reason}”` : `Your role ${role} was ended.`,
 }
 
+/** What is shown once, such as the secret of a token. */
+export const once = {
+  shown_once: 'This is shown only once. Store it now.',
+  stored: 'I have stored it',
+  stored_first: 'Say first that you have stored it.',
+  leave_question: 'Close without storing it?',
+  leave_about: 'It cannot be shown again.',
+  close_anyway: 'Close anyway',
+  go_back: 'Go back',
+}
+
 /** The list that `?` opens. */
 export const keys = {
   title: 'Keyboard shortcuts',

@@ -9,8 +9,8 @@ import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Choices, Field, SelectField } from '../ui/field.tsx'
 import { Note } from '../ui/note.tsx'
+import { Secret } from '../ui/secret.tsx'
 import { MethodPicker } from './method-picker.tsx'
-import { Secret } from './secret.tsx'
 
 type Scope = 'read_only' | 'methods' | 'full'
 type Days = keyof typeof me.lifetimes

@@ -24,7 +24,7 @@ export function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose(
         <>
           <Button onClick={onClose}>{words.cancel}</Button>
           <Button type="submit" kind="primary" isBusy={rename.isBusy} wait={rename.wait}>
-            {security.save}
+            {words.save}
           </Button>
         </>
       }

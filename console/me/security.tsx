@@ -5,11 +5,11 @@ import { security } from '../copy/security.ts'
 import { Facts } from '../ui/facts.tsx'
 import { Badge } from '../ui/note.tsx'
 import { Resource } from '../ui/resource.tsx'
+import { Secret } from '../ui/secret.tsx'
 import { Time } from '../ui/time.tsx'
 import { Links } from './links.tsx'
 import { Passkeys } from './passkeys.tsx'
 import { RecoveryCodes } from './recovery-codes.tsx'
-import { Secret } from './secret.tsx'
 import { Totp } from './totp.tsx'
 
 export type SignIn = Output<'account_sign_in_get'>
@@ -28,7 +28,7 @@ export function Security() {
     <>
       <Resource of={signIn}>
         {(of) => (
-          <>
+          <div class="page-body">
             <Overview of={of} />
             {(offers?.second_factor || of.totp) && <Totp of={of} onCodes={setCodes} />}
             {of.second_factor.active && <RecoveryCodes of={of} onCodes={setCodes} />}
@@ -36,7 +36,7 @@ export function Security() {
               <Passkeys of={of} onCodes={setCodes} isOffered={offers?.passkeys ?? false} />
             )}
             <Links links={of.links} providers={offers?.providers ?? []} />
-          </>
+          </div>
         )}
       </Resource>
       {codes && (

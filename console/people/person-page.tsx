@@ -4,6 +4,7 @@ import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
+import { personSignIn } from '../copy/person-sign-in.ts'
 import { place, setQuery, to } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import type { PageProps } from '../routes.ts'
@@ -22,6 +23,7 @@ import { GiveRole } from './give-role.tsx'
 import { PersonSessions, PersonTokens } from './person-credentials.tsx'
 import { PersonCells, PersonEvents, PersonOffers } from './person-lists.tsx'
 import { PersonMenu } from './person-menu.tsx'
+import { PersonSignIn } from './person-sign-in.tsx'
 
 export type Person = Output<'admin_account_get'>
 export type PartProps = { person: Person }
@@ -31,6 +33,7 @@ const parts: Record<
   { label: string; Part: ComponentType<PartProps>; count?: keyof Person['counts'] }
 > = {
   '': { label: people.tabs.access, Part: Access },
+  sign_in: { label: personSignIn.tab, Part: PersonSignIn },
   sessions: { label: people.tabs.sessions, Part: PersonSessions, count: 'sessions' },
   tokens: { label: people.tabs.tokens, Part: PersonTokens, count: 'tokens' },
   offers: { label: people.tabs.offers, Part: PersonOffers, count: 'offers' },

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { sql } from '../../src/db/db.ts'
 import { localhost } from '../helpers/localhost.ts'
-import { codeOf, wrongCode } from '../helpers/totp.ts'
+import { codeOf, guarded, wrongCode } from '../helpers/totp.ts'
 import { consoleService, look, person } from './browser.ts'
 
 const banner = 'A role of yours needs a second factor. Until one is added'
@@ -121,4 +121,46 @@ it('a passkey is added with its name, renamed, and removed', async () => {
   await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
   await expect.poll(() => page.getByRole('row').count()).toBe(0)
   expect((await ada.client.account_sign_in_get()).recovery_codes_left).toBe(0)
+})
+
+it('an admin helps somebody in: a link for a new password, second factors removed', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await guarded(test, { username: 'grace' })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/people/${grace.id}/sign_in`)
+  await page.getByText('No link that still works').waitFor()
+  await page.getByRole('button', { name: 'Make a reset link' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Show it to me').check()
+  await look(page, 'person-reset-link')
+  await dialog.getByRole('button', { name: 'Make a reset link' }).click()
+  await page.getByRole('heading', { name: 'The link is ready' }).waitFor()
+  const { hash } = new URL(await page.locator('.secret code').innerText())
+  const token = new URLSearchParams(hash.slice(1)).get('token') ?? ''
+  await page.getByLabel('I have stored it').check()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('row', { name: 'a new password by an admin' }).waitFor()
+  await look(page, 'person-sign-in')
+  const stateOf = () =>
+    test
+      .client()
+      .account.ticket({ token })
+      .then(
+        ({ username }) => username,
+        ({ reason }) => reason,
+      )
+  expect(await stateOf()).toBe('grace')
+  await page.getByRole('button', { name: 'Revoke a new password' }).click()
+  await page.getByText('No link that still works').waitFor()
+  expect(await stateOf()).toBe('ticket_not_found')
+
+  await page.getByRole('button', { name: 'Remove second factors' }).click()
+  await dialog.getByRole('button', { name: 'Remove second factors' }).click()
+  await expect.poll(() => page.getByRole('button', { name: 'Remove second factors' }).count()).toBe(0)
+  await test.client().account.login({ username: 'grace', password: grace.password })
+  await page.goto(`/admin/people/${ada.id}/sign_in`)
+  await page.getByRole('button', { name: 'Make a reset link' }).click({ force: true })
+  await page.getByText('only the server’s operator changes how they sign in').waitFor({ state: 'attached' })
+  expect(await dialog.count()).toBe(0)
 })

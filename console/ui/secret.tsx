@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks'
-import { words } from '../copy/common.ts'
-import { me } from '../copy/me.ts'
-import { Button } from '../ui/button.tsx'
-import { Dialog } from '../ui/dialog.tsx'
-import { Checkbox } from '../ui/field.tsx'
-import { copyText } from '../ui/id.tsx'
-import { Note } from '../ui/note.tsx'
+import { once, words } from '../copy/common.ts'
+import { Button } from './button.tsx'
+import { Dialog } from './dialog.tsx'
+import { Checkbox } from './field.tsx'
+import { copyText } from './id.tsx'
+import { Note } from './note.tsx'
 
 /** Shown once, and kept nowhere: leaving before it is stored is asked about. */
 export function Secret({ title, secret, onClose }: { title: string; secret: string; onClose(): void }) {
@@ -13,7 +12,7 @@ export function Secret({ title, secret, onClose }: { title: string; secret: stri
   const [isAsking, ask] = useState(false)
   return (
     <Dialog
-      title={isAsking ? me.leave_question : title}
+      title={isAsking ? once.leave_question : title}
       size="full"
       canDismiss={false}
       onClose={() => (isStored ? onClose() : ask(true))}
@@ -21,20 +20,20 @@ export function Secret({ title, secret, onClose }: { title: string; secret: stri
         isAsking ? (
           <>
             <Button kind="sure" onClick={onClose}>
-              {me.close_anyway}
+              {once.close_anyway}
             </Button>
             <Button kind="primary" onClick={() => ask(false)}>
-              {me.go_back}
+              {once.go_back}
             </Button>
           </>
         ) : (
-          <Button kind="primary" onClick={onClose} disabled={!isStored && me.stored_first}>
+          <Button kind="primary" onClick={onClose} disabled={!isStored && once.stored_first}>
             {words.done}
           </Button>
         )
       }
     >
-      <Note kind="warn">{isAsking ? me.leave_about : me.shown_once}</Note>
+      <Note kind="warn">{isAsking ? once.leave_about : once.shown_once}</Note>
       {!isAsking && (
         <>
           <div class="secret">
@@ -43,7 +42,7 @@ export function Secret({ title, secret, onClose }: { title: string; secret: stri
               {words.copy}
             </Button>
           </div>
-          <Checkbox label={me.stored} checked={isStored} onChange={setStored} />
+          <Checkbox label={once.stored} checked={isStored} onChange={setStored} />
         </>
       )}
     </Dialog>

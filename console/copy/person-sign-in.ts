@@ -1,0 +1,46 @@
+/** How a person signs in, as admins see and mend it. */
+export const personSignIn = {
+  tab: 'Sign-in',
+  password: 'Password',
+  second_factor: 'Second factor',
+  passkeys: 'Passkeys',
+  providers: 'Providers',
+  yes: 'yes',
+  no: 'no',
+  none: 'none',
+
+  reset: 'Make a reset link',
+  reset_title: (name: string) => `A new password for ${name}`,
+  reset_about: (name: string) =>
+    `With the link ${name} sets a new password; sessions and tokens end then. It works once, for a short while.`,
+  ways: {
+    mailed: { label: 'Send it', hint: 'To the e-mail of the account.' },
+    revealed: { label: 'Show it to me', hint: 'Once. Make sure who asks, and pass it on safely.' },
+  },
+  way: 'How',
+  link_ready: 'The link is ready',
+  link_sent: 'The link is on its way.',
+
+  clear: 'Remove second factors',
+  clear_question: (name: string) => `Remove the second factors of ${name}?`,
+  clear_about: (name: string) =>
+    `The password is enough then. Make sure that it is ${name} who asks. Passkeys that sign in by themselves stay.`,
+  cleared: 'The second factors are removed.',
+
+  links: 'Open links',
+  no_links: 'No link that still works.',
+  link: 'For',
+  purposes: {
+    password_reset: 'a new password',
+    email_verify: 'confirming the e-mail',
+    email_change: 'a new e-mail',
+    invite: 'an invite',
+  },
+  delivery: 'Passed on',
+  deliveries: { mailed: 'by e-mail', revealed: 'by an admin' },
+  made_by: 'Made by',
+  nobody: 'themselves or the server',
+  ends: 'Ends',
+  revoke: 'Revoke',
+  revoked: 'The link is revoked.',
+}

@@ -1,0 +1,49 @@
+import { useState } from 'preact/hooks'
+import { useSend } from '../api/send.ts'
+import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
+import { personSignIn } from '../copy/person-sign-in.ts'
+import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Choices } from '../ui/field.tsx'
+import { Secret } from '../ui/secret.tsx'
+import { toast } from '../ui/toast.tsx'
+import type { PartProps } from './person-page.tsx'
+
+type Way = keyof typeof personSignIn.ways
+const ways = (['mailed', 'revealed'] as const).map((value) => ({ value, ...personSignIn.ways[value] }))
+
+/** For somebody who has forgotten the password. */
+export function ResetLink({ person: { account }, onClose }: PartProps & { onClose(): void }) {
+  const [way, setWay] = useState<Way>(account.email ? 'mailed' : 'revealed')
+  const [link, setLink] = useState<string | null>(null)
+  const create = useSend('admin_account_reset_link_create', { spoils: ['admin_ticket_list'] })
+  const submit = async (): Promise<void> => {
+    const made = await create.send({ account_id: account.id, reveal: way === 'revealed' })
+    if (!made) return
+    if (made.link) return setLink(made.link)
+    onClose()
+    toast(personSignIn.link_sent)
+  }
+  if (link) return <Secret title={personSignIn.link_ready} secret={link} onClose={onClose} />
+  return (
+    <Dialog
+      title={personSignIn.reset_title(account.username)}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      foot={
+        <>
+          <Button onClick={onClose}>{words.cancel}</Button>
+          <Button type="submit" kind="primary" isBusy={create.isBusy} wait={create.wait}>
+            {personSignIn.reset}
+          </Button>
+        </>
+      }
+    >
+      <p>{personSignIn.reset_about(account.username)}</p>
+      <Fault text={create.error && explain(create.error)} />
+      <Choices label={personSignIn.way} value={way} options={ways} onChange={setWay} />
+    </Dialog>
+  )
+}
