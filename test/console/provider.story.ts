@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect, it, onTestFinished } from 'vitest'
+import { sql } from '../../src/db/db.ts'
 import { type TestProvider, testProvider } from '../helpers/oidc.ts'
 import { codeOf, guarded } from '../helpers/totp.ts'
 import { look, person } from './browser.ts'
@@ -20,7 +21,7 @@ async function withProvider() {
 /** What the provider shows to this person: a link that leads back. */
 const answerAs = (page: Page, { corp, url, who }: { corp: TestProvider; url: string; who: Person }) =>
   page.route(`${corp.issuer}/auth**`, (route) => {
-    const back = `${url}/admin/callback/corp?${corp.authorize(route.request().url(), who)}`
+    const back = `${url}/admin/callback/corp?${corp.authorize(route.request().url(), { ...who, auth_time: Math.floor(Date.now() / 1000) })}`
     return route.fulfill({
       contentType: 'text/html',
       body: `<!doctype html><html lang="en"><title>Corp</title><a href="${back.replaceAll('&', '&amp;')}">Continue</a>`,
@@ -34,7 +35,7 @@ async function signIn(page: Page): Promise<void> {
 
 const ada = { sub: 'ada', email: 'ada@corp.example', email_verified: true, preferred_username: 'ada' }
 
-it('signs in with a provider, asks for the second factor, and says why not', async () => {
+it('signs in with a provider and proves again with it, asks for the second factor, and says why not', async () => {
   await using from = await withProvider()
   const { corp, test } = from
   const known = await guarded(test, { username: 'ada' })
@@ -51,9 +52,25 @@ it('signs in with a provider, asks for the second factor, and says why not', asy
   await page.getByRole('link', { name: 'Go back' }).click()
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
 
-  await link(page, test.url, known.cookie)
+  const [name = '', value = ''] = known.cookie.split('=')
+  await page.context().addCookies([{ name, value, url: test.url }])
+  await page.goto('/admin/me/security')
+  await page.getByRole('button', { name: 'Link Corp' }).click()
+  await page.getByRole('link', { name: 'Continue' }).click()
+  await page.getByRole('button', { name: 'Unlink Corp' }).waitFor()
+
+  await test.service.app.db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)
+  await page.getByRole('button', { name: 'Unlink Corp' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
+  await page.getByRole('heading', { name: 'Is it still you?' }).waitFor()
+  await signIn(page)
+  await page.getByRole('button', { name: 'Use a recovery code' }).click()
+  await page.getByLabel('Recovery code').fill(known.recovery_codes[0] ?? '')
+  await page.keyboard.press('Enter')
   await page.waitForURL('**/admin/me/security')
-  expect((await known.client.account_sign_in_get()).links).toMatchObject([{ provider: 'corp' }])
+  const { client } = await test.signIn(known.id)
+  const methods = async () => (await client.account_session_list()).sessions.map((one) => one.methods)
+  expect(await methods()).toContainEqual(['oidc', 'recovery_code'])
 
   await page.context().clearCookies()
   await page.goto('/sign-in')
@@ -62,8 +79,7 @@ it('signs in with a provider, asks for the second factor, and says why not', asy
   await page.getByLabel('Code of your authenticator').fill(codeOf(known.secret))
   await page.keyboard.press('Enter')
   await page.waitForURL('**/admin')
-  const { sessions } = await known.client.account_session_list()
-  expect(sessions.map(({ methods }) => methods)).toContainEqual(['oidc', 'totp'])
+  expect(await methods()).toContainEqual(['oidc', 'totp'])
 
   expect(referers.filter((one) => one?.includes('code='))).toEqual([])
   expect(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))).not.toMatch(
@@ -72,20 +88,6 @@ it('signs in with a provider, asks for the second factor, and says why not', asy
   await page.goBack()
   expect(page.url()).not.toContain('code=')
 })
-
-/** Links the identity to the account of a cookie, as its page does. */
-async function link(page: Page, url: string, cookie: string): Promise<void> {
-  const [name = '', value = ''] = cookie.split('=')
-  await page.context().addCookies([{ name, value, url }])
-  await page.goto('/admin')
-  await page.evaluate(async () => {
-    const body = JSON.stringify({ provider: 'corp', intent: 'link' })
-    const headers = { 'content-type': 'application/json' }
-    const reply = await fetch('/api/account/oidc_start', { method: 'POST', headers, body })
-    location.assign((await reply.json()).url)
-  })
-  await page.getByRole('link', { name: 'Continue' }).click()
-}
 
 it('the link of an invite makes an account, with a password or with a provider', async () => {
   await using from = await withProvider()
