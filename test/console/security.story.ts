@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { sql } from '../../src/db/db.ts'
-import { localhost } from '../helpers/localhost.ts'
 import { codeOf, guarded, wrongCode } from '../helpers/totp.ts'
 import { consoleService, look, person } from './browser.ts'
+import { addDevice, serviceOnLocalhost } from './passkeys.ts'
 
 const banner = 'A role of yours needs a second factor. Until one is added'
 
@@ -79,22 +79,10 @@ it('an admin who has to adds an authenticator, and signs in with its code', asyn
 })
 
 it('a passkey is added with its name, renamed, and removed', async () => {
-  const site = await localhost()
-  await using test = await consoleService({ public_url: site.url })
-  site.leadTo(test.url)
+  const test = await serviceOnLocalhost()
   const ada = await test.account({ username: 'ada' })
-  const page = await person({ ...test, url: site.url }, ada.cookie)
-  const devtools = await page.context().newCDPSession(page)
-  await devtools.send('WebAuthn.enable')
-  const options = {
-    protocol: 'ctap2',
-    transport: 'internal',
-    hasResidentKey: true,
-    hasUserVerification: true,
-    isUserVerified: true,
-    automaticPresenceSimulation: true,
-  } as const
-  await devtools.send('WebAuthn.addVirtualAuthenticator', { options })
+  const page = await person(test, ada.cookie)
+  await addDevice(page)
   await page.goto('/admin/me/security')
   await page.getByRole('button', { name: 'Add a passkey' }).click()
   const dialog = page.getByRole('dialog')
@@ -137,7 +125,7 @@ it('an admin helps somebody in: a link for a new password, second factors remove
   await dialog.getByRole('button', { name: 'Make a reset link' }).click()
   await page.getByRole('heading', { name: 'The link is ready' }).waitFor()
   const { hash } = new URL(await page.locator('.secret code').innerText())
-  const token = new URLSearchParams(hash.slice(1)).get('token') ?? ''
+  const token = new URLSearchParams(hash.slice(1)).get('ticket') ?? ''
   await page.getByLabel('I have stored it').check()
   await page.getByRole('button', { name: 'Done' }).click()
   await page.getByRole('row', { name: 'a new password by an admin' }).waitFor()
