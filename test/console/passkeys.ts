@@ -1,31 +1,26 @@
 import { once } from 'node:events'
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import type { Page } from 'playwright-core'
 import { onTestFinished } from 'vitest'
 import type { TestOptions, TestService } from '../../src/testing/index.ts'
 import { consoleService } from './browser.ts'
 
-/** The service at http://localhost, as passkeys need a name. Its port is known before it starts. */
+/** The service at http://localhost, as passkeys need a name; it has to know its origin before it listens. */
 export async function serviceOnLocalhost(options: TestOptions = {}): Promise<TestService> {
-  let target = ''
-  const server = createServer((incoming, outgoing) => {
-    const { method = 'GET', headers, url } = incoming
-    const forwarded = request(target + url, { method, headers }, (reply) => {
-      outgoing.writeHead(reply.statusCode ?? 502, reply.headers)
-      reply.pipe(outgoing)
-    })
-    forwarded.on('error', () => outgoing.destroy())
-    incoming.pipe(forwarded)
+  let port = 0
+  const server = createServer((socket) => {
+    const onward = connect(port, '127.0.0.1')
+    socket.on('error', () => onward.destroy())
+    onward.on('error', () => socket.destroy())
+    socket.pipe(onward).pipe(socket)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://localhost:${(server.address() as AddressInfo).port}`
   const test = await consoleService({ public_url: url, ...options })
-  target = test.url
+  port = Number(new URL(test.url).port)
   onTestFinished(async () => {
     server.close()
-    server.closeAllConnections()
     await test.close()
   })
   return { ...test, url }
