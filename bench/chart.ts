@@ -34,6 +34,7 @@ export function barChart(title: string, legend: readonly string[], bars: readonl
       `<rect x="${left + at * 150}" y="30" width="12" height="12" fill="${colors[at]}"/>${text(left + at * 150 + 18, 40, name, 'start')}`,
   )
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${y + 16}" font-family="sans-serif" font-size="12">
+<title>Processor time per request</title>
 <rect width="100%" height="100%" fill="#ffffff"/>
 ${text(16, 20, title, 'start')}
 ${[...keys, ...lines].join('\n')}

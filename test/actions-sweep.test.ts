@@ -253,8 +253,8 @@ describe.each(steady)('$method by GET', ({ method, auth }) => {
 
 describe.each(noInput)('$method takes no input', ({ method }) => {
   it('and succeeds without params and with none in them', async () => {
+    // This one needs a second factor first.
     for (const params of [undefined, {}])
-      // This one needs a second factor first.
       expect(['ok', 'second_factor_missing']).toContain(reasonOf(await post(method, params, await keeper())))
     expect(reasonOf(await post(method, { x: 1 }, await keeper()))).toBe('invalid_params')
   })
