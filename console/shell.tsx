@@ -65,7 +65,7 @@ export function Shell() {
         <PageFor found={found} own={own} key={who} />
       </main>
       {isHelpOpen.value && <Shortcuts />}
-      {stepUp.value && <StepUpDialog />}
+      {stepUp.value && <StepUpDialog {...stepUp.value} />}
       {isEnded.value && <Ended />}
       <Toasts />
     </div>

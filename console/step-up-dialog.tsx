@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks'
 import { client } from './api/client.ts'
 import { useRun } from './api/run.ts'
-import { stepUp } from './api/step-up.ts'
 import { words } from './copy/common.ts'
 import { entry } from './copy/entry.ts'
 import { explain } from './copy/errors.ts'
+import { OtherWays } from './entry/other-ways.tsx'
 import { SecondStep, secondStepOf } from './entry/second-step.tsx'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
@@ -12,10 +12,10 @@ import { Fault } from './ui/fault.tsx'
 import { PasswordField } from './ui/field.tsx'
 
 /** Over whatever page made the call; the call is repeated afterwards. */
-export function StepUpDialog() {
+export function StepUpDialog({ methods, settle }: { methods: readonly string[]; settle(is: boolean): void }) {
   const [password, setPassword] = useState('')
   const prove = useRun(() => client.account.reauthenticate({ password }))
-  const settle = (is: boolean): void => stepUp.peek()?.settle(is)
+  const hasPassword = methods.includes('password')
   const second = secondStepOf(prove.error)
   if (second)
     return (
@@ -33,21 +33,26 @@ export function StepUpDialog() {
       foot={
         <>
           <Button onClick={() => settle(false)}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={prove.isBusy} wait={prove.wait}>
-            {entry.go_on}
-          </Button>
+          {hasPassword && (
+            <Button type="submit" kind="primary" isBusy={prove.isBusy} wait={prove.wait}>
+              {entry.go_on}
+            </Button>
+          )}
         </>
       }
     >
       <p>{entry.prove_about}</p>
       <Fault text={prove.error && explain(prove.error)} />
-      <PasswordField
-        label={entry.password}
-        value={password}
-        onInput={setPassword}
-        autocomplete="current-password"
-        autofocus
-      />
+      {hasPassword && (
+        <PasswordField
+          label={entry.password}
+          value={password}
+          onInput={setPassword}
+          autocomplete="current-password"
+          autofocus
+        />
+      )}
+      <OtherWays again={methods} onDone={() => settle(true)} />
     </Dialog>
   )
 }

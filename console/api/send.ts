@@ -11,7 +11,7 @@ export async function freshly<T>(make: () => Promise<T>): Promise<T> {
     return await make()
   } catch (error) {
     const isStale = error instanceof CellkeepError && error.reason === 'fresh_authentication_required'
-    if (isStale && (await proveAgain())) return await make()
+    if (isStale && (await proveAgain(error.data.methods as string[]))) return await make()
     throw error
   }
 }

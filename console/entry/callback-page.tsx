@@ -14,7 +14,7 @@ import { Skeleton } from '../ui/resource.tsx'
 import { EntryFrame } from './entry-card.tsx'
 import { SecondStepCard, secondStepOf } from './second-step.tsx'
 
-/** Where a provider leads back to; who was signed in before has gone there to link it. */
+/** Where a provider leads back to; who was signed in before has gone there to link it, or to prove again who they are. */
 export default function CallbackPage({ params: { provider = '' } }: PageProps) {
   const href = signedIn.value ? to('/me/security') : to('/')
   const finish = useRun(() => client.account.oidc_finish({ provider, query: returned }))
@@ -30,7 +30,7 @@ export default function CallbackPage({ params: { provider = '' } }: PageProps) {
   const second = secondStepOf(finish.error)
   if (second) return <SecondStepCard {...second} onDone={done} />
   return (
-    <EntryFrame title={entry.callback_title}>
+    <EntryFrame title={finish.error ? entry.callback_refused : entry.callback_title}>
       {finish.error ? (
         <>
           <Fault text={explain(finish.error)} />

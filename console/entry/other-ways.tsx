@@ -8,11 +8,16 @@ import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 
 type Offer = Awaited<ReturnType<typeof client.account.options>>
-/** `onDone`: a passkey may sign in here; without it there are only the providers, which may also sign up. */
-type Props = { onDone?: () => void; invite_token?: string | undefined }
+type Props = {
+  /** A passkey may sign in here; without it there are only the providers, which may also sign up. */
+  onDone?: () => void
+  invite_token?: string | undefined
+  /** Proves again who is signed in, in one of these ways. */
+  again?: readonly string[]
+}
 
 /** What the server offers besides a password. Where it does not say, the password is still there. */
-export function OtherWays({ onDone, invite_token }: Props) {
+export function OtherWays({ onDone, invite_token, again }: Props) {
   const [offer, setOffer] = useState<Offer | null>(null)
   useEffect(() => {
     client.account.options().then(setOffer, () => {})
@@ -20,14 +25,20 @@ export function OtherWays({ onDone, invite_token }: Props) {
   const byPasskey = useRun(async () => {
     const { options } = await client.account.passkey_begin({})
     const response = await askPasskey(options)
-    return response && (await client.account.passkey_finish({ response }))
+    if (!response) return undefined
+    return again
+      ? await client.account.reauthenticate({ passkey: response })
+      : await client.account.passkey_finish({ response })
   })
   const byProvider = useRun(async (provider: string) => {
-    const { url } = await client.account.oidc_start({ provider, intent: 'sign_in', invite_token })
+    const intent = again ? 'reauthenticate' : 'sign_in'
+    const { url } = await client.account.oidc_start({ provider, intent, invite_token })
     location.assign(url)
   })
-  const hasPasskeys = onDone && offer?.passkeys && 'PublicKeyCredential' in window
-  if (!hasPasskeys && !offer?.providers.length) return null
+  const isFit = (way: string): boolean => !again || again.includes(way)
+  const hasPasskeys = onDone && offer?.passkeys && 'PublicKeyCredential' in window && isFit('passkey')
+  const providers = offer?.providers.filter(({ id }) => isFit(`oidc:${id}`)) ?? []
+  if (!hasPasskeys && providers.length === 0) return null
   const error = byPasskey.error ?? byProvider.error
   return (
     <div class="stack-tight">
@@ -46,7 +57,7 @@ export function OtherWays({ onDone, invite_token }: Props) {
           {entry.by_passkey}
         </Button>
       )}
-      {offer?.providers.map(({ id, label }) => (
+      {providers.map(({ id, label }) => (
         <Button
           key={id}
           wide

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
+import { sql } from '../../src/db/db.ts'
 import { look, person } from './browser.ts'
 import { addDevice, serviceOnLocalhost } from './passkeys.ts'
 
@@ -19,7 +20,7 @@ const register = (page: Page, input: { second_factor: boolean }) =>
   }, input)
 
 it('signs in with a passkey, and asks for one after the password', async () => {
-  const test = await serviceOnLocalhost()
+  await using test = await serviceOnLocalhost()
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   const device = await addDevice(page)
@@ -61,7 +62,7 @@ it('signs in with a passkey, and asks for one after the password', async () => {
 })
 
 it('says when the account of a passkey is gone', async () => {
-  const test = await serviceOnLocalhost()
+  await using test = await serviceOnLocalhost()
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await addDevice(page)
@@ -71,11 +72,34 @@ it('says when the account of a passkey is gone', async () => {
   await page.context().clearCookies()
   await page.goto('/sign-in')
   await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
-  await page.getByText('This passkey opens no account here').waitFor()
+  await page.getByText('This passkey was not accepted').waitFor()
+})
+
+it('proves again who it is with a passkey, where there is no password', async () => {
+  await using test = await serviceOnLocalhost({ step_up: 'all' })
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await addDevice(page)
+  await page.goto('/admin')
+  await register(page, { second_factor: false })
+  const { db } = test.service.app
+  await db.run(sql`update account set password_hash = '*'`)
+  await db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)
+  await page.goto('/admin/me/tokens?dialog=token')
+  await page.getByLabel('Name').fill('deploy-bot')
+  await page.getByLabel('Everything').check()
+  await page.getByRole('button', { name: 'Create token' }).click()
+  await page.getByRole('heading', { name: 'Is it still you?' }).waitFor()
+  const dialog = page.getByRole('dialog').filter({ hasText: 'Is it still you?' })
+  await dialog.getByRole('button', { name: 'Sign in with a passkey' }).waitFor()
+  expect(await dialog.getByLabel('Password', { exact: true }).count()).toBe(0)
+  await look(page, 'step-up-passkey')
+  await dialog.getByRole('button', { name: 'Sign in with a passkey' }).click()
+  await page.getByRole('heading', { name: 'deploy-bot is ready' }).waitFor()
 })
 
 it('says that passkeys belong to another address of the server', async () => {
-  const test = await serviceOnLocalhost()
+  await using test = await serviceOnLocalhost()
   const url = test.url.replace('localhost', '127.0.0.1')
   const page = await person({ ...test, url })
   await addDevice(page)

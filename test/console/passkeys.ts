@@ -1,33 +1,13 @@
-import { once } from 'node:events'
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
-import { onTestFinished } from 'vitest'
 import type { TestOptions, TestService } from '../../src/testing/index.ts'
+import { localhost } from '../helpers/localhost.ts'
 import { consoleService } from './browser.ts'
 
-/** The service at http://localhost, as passkeys need a name. Its port is known before it starts. */
+/** The service with the pages and the console at http://localhost, as passkeys need a name. */
 export async function serviceOnLocalhost(options: TestOptions = {}): Promise<TestService> {
-  let target = ''
-  const server = createServer((incoming, outgoing) => {
-    const { method = 'GET', headers, url } = incoming
-    const forwarded = request(target + url, { method, headers }, (reply) => {
-      outgoing.writeHead(reply.statusCode ?? 502, reply.headers)
-      reply.pipe(outgoing)
-    })
-    forwarded.on('error', () => outgoing.destroy())
-    incoming.pipe(forwarded)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `http://localhost:${(server.address() as AddressInfo).port}`
+  const { url, leadTo } = await localhost()
   const test = await consoleService({ public_url: url, ...options })
-  target = test.url
-  onTestFinished(async () => {
-    server.close()
-    server.closeAllConnections()
-    await test.close()
-  })
+  leadTo(test.url)
   return { ...test, url }
 }
 

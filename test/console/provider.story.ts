@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect, it, onTestFinished } from 'vitest'
+import { sql } from '../../src/db/db.ts'
 import { type TestProvider, testProvider } from '../helpers/oidc.ts'
 import { codeOf, guarded } from '../helpers/totp.ts'
 import { look, person } from './browser.ts'
@@ -14,13 +15,13 @@ async function withProvider() {
   const oidc = [corp.entry({ label: 'Corp', on_unknown: 'invite_only' })]
   // An invite is claimed by its token only.
   const test = await serviceOnLocalhost({ oidc, invite_claim: 'code' })
-  return { corp, test }
+  return { corp, test, [Symbol.asyncDispose]: test.close }
 }
 
 /** What the provider shows to this person: a link that leads back. */
 const answerAs = (page: Page, { corp, url, who }: { corp: TestProvider; url: string; who: Person }) =>
   page.route(`${corp.issuer}/auth**`, (route) => {
-    const back = `${url}/admin/callback/corp?${corp.authorize(route.request().url(), who)}`
+    const back = `${url}/admin/callback/corp?${corp.authorize(route.request().url(), { ...who, auth_time: Math.floor(Date.now() / 1000) })}`
     return route.fulfill({
       contentType: 'text/html',
       body: `<!doctype html><html lang="en"><title>Corp</title><a href="${back.replaceAll('&', '&amp;')}">Continue</a>`,
@@ -34,8 +35,9 @@ async function signIn(page: Page): Promise<void> {
 
 const ada = { sub: 'ada', email: 'ada@corp.example', email_verified: true, preferred_username: 'ada' }
 
-it('signs in with a provider, asks for the second factor, and says why not', async () => {
-  const { corp, test } = await withProvider()
+it('signs in with a provider and proves again with it, asks for the second factor, and says why not', async () => {
+  await using from = await withProvider()
+  const { corp, test } = from
   const known = await guarded(test, { username: 'ada' })
   const page = await person(test, undefined, { visits: corp.issuer })
   const referers: (string | undefined)[] = []
@@ -55,10 +57,22 @@ it('signs in with a provider, asks for the second factor, and says why not', asy
   await page.goto('/admin/me/security')
   await link(page)
   await look(page, 'security-linked')
+
+  await test.service.app.db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)
+  await page.getByRole('button', { name: 'Unlink Corp' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
+  await page.getByRole('heading', { name: 'Is it still you?' }).waitFor()
+  await signIn(page)
+  await page.getByRole('button', { name: 'Use a recovery code' }).click()
+  await page.getByLabel('Recovery code').fill(known.recovery_codes[0] ?? '')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/admin/me/security')
+  const { client } = await test.signIn(known.id)
+  const methods = async () => (await client.account_session_list()).sessions.map((one) => one.methods)
+  expect(await methods()).toContainEqual(['oidc', 'recovery_code'])
   await page.getByRole('button', { name: 'Unlink Corp' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
   await link(page)
-  expect((await known.client.account_sign_in_get()).links).toMatchObject([{ provider: 'corp' }])
 
   await page.context().clearCookies()
   await page.goto('/sign-in')
@@ -67,8 +81,7 @@ it('signs in with a provider, asks for the second factor, and says why not', asy
   await page.getByLabel('Code of your authenticator').fill(codeOf(known.secret))
   await page.keyboard.press('Enter')
   await page.waitForURL('**/admin')
-  const { sessions } = await known.client.account_session_list()
-  expect(sessions.map(({ methods }) => methods)).toContainEqual(['oidc', 'totp'])
+  expect(await methods()).toContainEqual(['oidc', 'totp'])
 
   expect(referers.filter((one) => one?.includes('code='))).toEqual([])
   expect(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))).not.toMatch(
@@ -86,7 +99,8 @@ async function link(page: Page): Promise<void> {
 }
 
 it('the link of an invite makes an account, with a password or with a provider', async () => {
-  const { corp, test } = await withProvider()
+  await using from = await withProvider()
+  const { corp, test } = from
   const admin = await test.account({ username: 'root', roles: ['admin'] })
   const invited = async (email: string): Promise<string> => {
     const { link } = await admin.client.invite_create({ email, reveal: true })
