@@ -14,15 +14,13 @@ export type Foreign =
   | { kind: 'scrypt'; variant: string; ln: number; r: number; p: number; salt: Buffer; key: Buffer }
   | { kind: 'pbkdf2'; digest: string; iterations: number; salt: Buffer; key: Buffer }
 
-const base64 = '([A-Za-z0-9+/]+)'
 // The library also takes $2x$, whose hashes were made by a faulty program. What salt and key cannot end in, it answers
 // with false at once, and the time would tell.
 const bcryptForm =
   /^(\$django-bcrypt-sha256)?(\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26])$/
-const scryptForm = new RegExp(
-  `^\\$scrypt(|-nfkc|-firebase)\\$ln=(\\d{1,2}),r=(\\d{1,4}),p=(\\d{1,4})\\$${base64}\\$${base64}$`,
-)
-const pbkdf2Form = new RegExp(`^\\$pbkdf2-(sha1|sha256|sha512)\\$i=(\\d{1,10})\\$${base64}\\$${base64}$`)
+const scryptForm =
+  /^\$scrypt(|-nfkc|-firebase)\$ln=(\d{1,2}),r=(\d{1,4}),p=(\d{1,4})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
+const pbkdf2Form = /^\$pbkdf2-(sha1|sha256|sha512)\$i=(\d{1,10})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 
 /** A key cut shorter than this would match too many passwords. */
 const keyMin = 16

@@ -212,7 +212,8 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
         redirect: 'manual',
         headers: { ...headers(), ...(body !== undefined && { 'content-type': 'application/json' }) },
         ...(signal && { signal }),
-        ...(body !== undefined && { body: JSON.stringify(body) }),
+        // Without a body this is undefined, and none is sent.
+        body: JSON.stringify(body),
       })
       answer.status = response.status
       answer.retry_after = response.headers.get('retry-after')

@@ -44,8 +44,8 @@ const sender = () =>
 
 /** The name and address of `mail_from`. */
 export function senderOf(text: string): { name: string; address: string } {
-  const [, name = '', address = text] = /^([^<>"\p{Cc}]*?) *<([^<>]*)>$/u.exec(text) ?? []
-  return { name, address }
+  const [, name = '', address = text] = /^([^<>"\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? []
+  return { name: name.trimEnd(), address }
 }
 
 export const messages = {

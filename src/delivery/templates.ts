@@ -50,10 +50,10 @@ function shownValues(message: Message): Record<string, string> {
   }
 }
 
-const placeholder = /\{\{\s*(\w*)\s*\}\}/g
+const placeholder = /\{\{([^{}]*)\}\}/g
 
 const filled = (text: string, values: Record<string, string>, write = (value: string) => value): string =>
-  text.replace(placeholder, (_, name: string) => write(values[name] ?? ''))
+  text.replace(placeholder, (_, name: string) => write(values[name.trim()] ?? ''))
 
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`)
 
@@ -105,7 +105,7 @@ async function readOwn(directory: string): Promise<Map<string, Template>> {
 }
 
 function flaws(name: string, content: string, isText: boolean): string[] {
-  const used = [...content.matchAll(placeholder)].map(([, word = '']) => word)
+  const used = [...content.matchAll(placeholder)].map(([, word = '']) => word.trim())
   const unknown = used.filter((word) => !placeholders(name).includes(word))
   return [
     ...(isText && !/^Subject: *\S/.test(content) ? ['must begin with a line like "Subject: Welcome"'] : []),

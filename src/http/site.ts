@@ -159,7 +159,7 @@ function codingOf(entry: Entry, sent = ''): 'br' | 'gzip' | 'identity' {
     sent
       .toLowerCase()
       .split(',')
-      .map((one) => one.trim().split(/\s*;\s*/))
+      .map((one) => one.split(';').map((part) => part.trim()))
       .filter(([, weight]) => !/^q=0(\.0*)?$/.test(weight ?? ''))
       .map(([coding]) => coding),
   )

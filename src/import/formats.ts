@@ -137,7 +137,7 @@ function scrypt(variant: string, n: number, rest: string, salt?: Buffer, key?: B
 /** The stored text; undefined without a salt or key. */
 function keyed(name: string, cost: string, salt?: Buffer, key?: Buffer): string | undefined {
   if (!salt?.length || !key?.length) return undefined
-  const [saltText, keyText] = [salt, key].map((bytes) => bytes.toString('base64').replace(/=+$/, ''))
+  const [saltText, keyText] = [salt, key].map((bytes) => bytes.toString('base64').replaceAll('=', ''))
   return `$${name}$${cost}$${saltText}$${keyText}`
 }
 

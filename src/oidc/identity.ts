@@ -98,4 +98,8 @@ export const usernameCandidates = (username: string): string[] => [
 const suffixed = (username: string, suffix: string): string =>
   `${cut(username, usernameMax - 1 - suffix.length)}-${suffix}`
 
-const cut = (name: string, length: number): string => name.slice(0, length).replace(/[_-]+$/, '')
+function cut(name: string, length: number): string {
+  let end = Math.min(name.length, length)
+  while (end > 0 && '_-'.includes(name[end - 1] as string)) end -= 1
+  return name.slice(0, end)
+}

@@ -1,7 +1,6 @@
 /** Letters and marks of any script, digits, and the signs that need no quoting. */
-const local = String.raw`[\p{L}\p{M}\p{Nd}!#$%&'*+\/=?^_{}~.\-]{1,64}`
-const label = String.raw`[\p{L}\p{M}\p{Nd}\-]+`
-const deliverable = new RegExp(`^${local}@${label}(?:\\.${label})+$`, 'u')
+const deliverable =
+  /^[\p{L}\p{M}\p{Nd}!#$%&'*+/=?^_{}~.-]{1,64}@[\p{L}\p{M}\p{Nd}-]+(?:\.[\p{L}\p{M}\p{Nd}-]+)+$/u
 
 /**
  * Whether mail is ever sent to an address. It leaves out what mail programs read as a list, a name or a comment, such

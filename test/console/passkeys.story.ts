@@ -20,7 +20,7 @@ const register = (page: Page, input: { second_factor: boolean }) =>
   }, input)
 
 it('signs in with a passkey, and asks for one after the password', async () => {
-  await using test = await serviceOnLocalhost()
+  const test = await serviceOnLocalhost()
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   const device = await addDevice(page)
@@ -62,7 +62,7 @@ it('signs in with a passkey, and asks for one after the password', async () => {
 })
 
 it('says when the account of a passkey is gone', async () => {
-  await using test = await serviceOnLocalhost()
+  const test = await serviceOnLocalhost()
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await addDevice(page)
@@ -76,7 +76,7 @@ it('says when the account of a passkey is gone', async () => {
 })
 
 it('proves again who it is with a passkey, where there is no password', async () => {
-  await using test = await serviceOnLocalhost({ step_up: 'all' })
+  const test = await serviceOnLocalhost({ step_up: 'all' })
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await addDevice(page)
@@ -99,7 +99,7 @@ it('proves again who it is with a passkey, where there is no password', async ()
 })
 
 it('says that passkeys belong to another address of the server', async () => {
-  await using test = await serviceOnLocalhost()
+  const test = await serviceOnLocalhost()
   const url = test.url.replace('localhost', '127.0.0.1')
   const page = await person({ ...test, url })
   await addDevice(page)

@@ -1,13 +1,28 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import type { Page } from 'playwright-core'
+import { onTestFinished } from 'vitest'
 import type { TestOptions, TestService } from '../../src/testing/index.ts'
-import { localhost } from '../helpers/localhost.ts'
 import { consoleService } from './browser.ts'
 
-/** The service with the pages and the console at http://localhost, as passkeys need a name. */
+/** The service at http://localhost, as passkeys need a name; it has to know its origin before it listens. */
 export async function serviceOnLocalhost(options: TestOptions = {}): Promise<TestService> {
-  const { url, leadTo } = await localhost()
+  let port = 0
+  const server = createServer((socket) => {
+    const onward = connect(port, '127.0.0.1')
+    socket.on('error', () => onward.destroy())
+    onward.on('error', () => socket.destroy())
+    socket.pipe(onward).pipe(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://localhost:${(server.address() as AddressInfo).port}`
   const test = await consoleService({ public_url: url, ...options })
-  leadTo(test.url)
+  port = Number(new URL(test.url).port)
+  onTestFinished(async () => {
+    server.close()
+    await test.close()
+  })
   return { ...test, url }
 }
 

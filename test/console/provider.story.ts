@@ -15,7 +15,7 @@ async function withProvider() {
   const oidc = [corp.entry({ label: 'Corp', on_unknown: 'invite_only' })]
   // An invite is claimed by its token only.
   const test = await serviceOnLocalhost({ oidc, invite_claim: 'code' })
-  return { corp, test, [Symbol.asyncDispose]: test.close }
+  return { corp, test }
 }
 
 /** What the provider shows to this person: a link that leads back. */
@@ -36,8 +36,7 @@ async function signIn(page: Page): Promise<void> {
 const ada = { sub: 'ada', email: 'ada@corp.example', email_verified: true, preferred_username: 'ada' }
 
 it('signs in with a provider and proves again with it, asks for the second factor, and says why not', async () => {
-  await using from = await withProvider()
-  const { corp, test } = from
+  const { corp, test } = await withProvider()
   const known = await guarded(test, { username: 'ada' })
   const page = await person(test, undefined, { visits: corp.issuer })
   const referers: (string | undefined)[] = []
@@ -57,10 +56,16 @@ it('signs in with a provider and proves again with it, asks for the second facto
   await page.goto('/admin/me/security')
   await link(page)
   await look(page, 'security-linked')
+  const unlink = async (): Promise<void> => {
+    await page.getByRole('button', { name: 'Unlink Corp' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
+  }
+  await unlink()
+  await link(page)
+  expect((await known.client.account_sign_in_get()).links).toMatchObject([{ provider: 'corp' }])
 
   await test.service.app.db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)
-  await page.getByRole('button', { name: 'Unlink Corp' }).click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
+  await unlink()
   await page.getByRole('heading', { name: 'Is it still you?' }).waitFor()
   await signIn(page)
   await page.getByRole('button', { name: 'Use a recovery code' }).click()
@@ -70,9 +75,6 @@ it('signs in with a provider and proves again with it, asks for the second facto
   const { client } = await test.signIn(known.id)
   const methods = async () => (await client.account_session_list()).sessions.map((one) => one.methods)
   expect(await methods()).toContainEqual(['oidc', 'recovery_code'])
-  await page.getByRole('button', { name: 'Unlink Corp' }).click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
-  await link(page)
 
   await page.context().clearCookies()
   await page.goto('/sign-in')
@@ -99,8 +101,7 @@ async function link(page: Page): Promise<void> {
 }
 
 it('the link of an invite makes an account, with a password or with a provider', async () => {
-  await using from = await withProvider()
-  const { corp, test } = from
+  const { corp, test } = await withProvider()
   const admin = await test.account({ username: 'root', roles: ['admin'] })
   const invited = async (email: string): Promise<string> => {
     const { link } = await admin.client.invite_create({ email, reveal: true })
