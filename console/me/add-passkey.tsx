@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { factorAdded } from '../api/query.ts'
+import { useRun } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
@@ -26,16 +27,17 @@ export function AddPasskey({ isNeeded, onCodes, onClose }: Props) {
   const [isStopped, setStopped] = useState(false)
   const begin = useSend('account_passkey_register_begin')
   const finish = useSend('account_passkey_register_finish')
-  const error = begin.error ?? finish.error
+  const create = useRun(createPasskey)
+  const error = begin.error ?? create.error ?? finish.error
   const submit = async (): Promise<void> => {
     setSent(true)
     setStopped(false)
+    create.reset()
     finish.reset()
     const begun = name.trim() ? await begin.send({ second_factor: isSecond }) : undefined
-    if (!begun) return
-    const response = await createPasskey(begun.options)
-    if (!response) return setStopped(true)
-    const made = await finish.send({ response: response as never, name: name.trim() })
+    const response = begun && (await create.send(begun.options))
+    const made = response && (await finish.send({ response, name: name.trim() }))
+    if (begun && !response) setStopped(true)
     if (!made) return
     onClose()
     factorAdded()
@@ -53,7 +55,7 @@ export function AddPasskey({ isNeeded, onCodes, onClose }: Props) {
           <Button
             type="submit"
             kind="primary"
-            isBusy={begin.isBusy || finish.isBusy}
+            isBusy={begin.isBusy || create.isBusy || finish.isBusy}
             wait={Math.max(begin.wait, finish.wait)}
           >
             {security.passkey_add}
@@ -61,7 +63,7 @@ export function AddPasskey({ isNeeded, onCodes, onClose }: Props) {
         </>
       }
     >
-      <Fault text={isStopped ? security.passkey_stopped : error && explain(error)} />
+      <Fault text={error ? explain(error) : isStopped ? security.passkey_stopped : null} />
       <PasskeyName value={name} onInput={setName} isChecked={isSent} />
       <Checkbox label={security.passkey_second} checked={isSecond} onChange={setSecond} />
     </Dialog>

@@ -79,7 +79,7 @@ it('an admin who has to adds an authenticator, and signs in with its code', asyn
 })
 
 it('a passkey is added with its name, renamed, and removed', async () => {
-  const test = await serviceOnLocalhost()
+  await using test = await serviceOnLocalhost()
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await addDevice(page)
