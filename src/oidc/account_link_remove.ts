@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import { lockIfLive } from '../accounts/locks.ts'
+import { lockWithSession } from '../accounts/locks.ts'
 import { waysIn } from '../auth/ways-in.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
-import { refusal } from '../errors.ts'
 import { endFlows } from '../sign-in/flow.ts'
 import { Uuid } from '../wire/types.ts'
 
@@ -17,10 +16,10 @@ export const account_link_remove = mutation({
   enabled: (_config, registry) => registry.providers.size > 0,
   input: z.strictObject({ link_id: Uuid }),
   output: z.object({ ok: z.literal(true), removed: z.boolean() }),
-  errors: ['account_vanished', 'last_sign_in_method'],
+  errors: ['account_vanished', 'authentication_required', 'last_sign_in_method'],
   async handler({ link_id }, { app, account, credential, fail, ...work }) {
     const { db, audit } = work
-    if (!(await lockIfLive(db, account.id))) throw refusal('account_vanished')
+    await lockWithSession(db, account.id, credential.id)
     const removed = await db.first<{ provider: string; issuer: string }>(sql`
       delete from account_link where id = ${link_id}::uuid and account_id = ${account.id}::uuid
       returning provider, issuer`)

@@ -27,6 +27,16 @@ describe('what ends while a finish waits for the account', async () => {
     expect([reply.status, await linkId(ada)]).toEqual([409, undefined])
   })
 
+  it('its session, while it unlinks: the link stays', async () => {
+    const { client, id, link_id } = await passwordless()
+    await lock(id)
+    await other.query('delete from auth_session where account_id = $1', [id])
+    expect(await other.release(reasonOf(client.account_link_remove({ link_id })))).toBe(
+      'authentication_required',
+    )
+    expect(await linkId({ id })).toBe(link_id)
+  })
+
   it('its link: nobody gets into the account', async () => {
     const { who, id } = await passwordless()
     const { url, flow } = await start(test)

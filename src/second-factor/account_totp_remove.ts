@@ -20,12 +20,12 @@ export const account_totp_remove = mutation({
     const totp = rows.find(({ confirmed_at }) => confirmed_at !== null)
     if (!totp) return { ok: true as const, removed: false }
     const detail = { credential_type: credential.type }
+    await factorRemoved(app, work, account.id, detail, { byOwner: true })
     audit(
       'factor_remove',
       { factor: 'totp', factor_id: totp.id, ...detail },
       { target_account_id: account.id },
     )
-    await factorRemoved(app, work, account.id, detail, { byOwner: true })
     return { ok: true as const, removed: true }
   },
 })
