@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import { account, operation } from '../core/operation.ts'
 import { refusal } from '../errors.ts'
-import { lockTarget } from '../sign-in/privileged.ts'
+import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
 import { Username } from './formats.ts'
@@ -11,13 +11,7 @@ import { rename } from './usernames.ts'
 
 export const admin_account_username_set = mutation({
   doc: 'Give an account that holds neither admin nor keeper another username. The old one stays reserved to it.',
-  auth: {
-    account: 'required',
-    actor: 'required',
-    credential_types: ['session', 'daemon_token'],
-    roles: ['admin'],
-    fresh: true,
-  },
+  auth: freshAdmin,
   event: 'account_update',
   rate_limit: 'account',
   rate_limit_group: 'admin_write',

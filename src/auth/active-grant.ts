@@ -9,10 +9,17 @@ export const unendedGrant = sql`g.revoked_at is null and g.closed_at is null`
  */
 export const activeGrant = sql`${unendedGrant} and (g.expires_at is null or g.expires_at > statement_timestamp())`
 
-/** Whether an account, given by an expression for its id, holds one of the roles everywhere, by a live actor. */
-export const holdsAnyOf = (account_id: Sql, roles: readonly string[]): Sql => sql`exists (
+/**
+ * Whether an account, given by an expression for its id, holds one of the roles everywhere, by a live actor; with
+ * `byAnyActor` by a removed one, too.
+ */
+export const holdsAnyOf = (
+  account_id: Sql,
+  roles: readonly string[],
+  { byAnyActor = false } = {},
+): Sql => sql`exists (
     select from role_grant g join actor on actor.id = g.actor_id
-    where actor.account_id = ${account_id} and actor.deleted_at is null
+    where actor.account_id = ${account_id} ${byAnyActor ? sql.empty : sql`and actor.deleted_at is null`}
       and g.role = any(${[...roles]}::text[]) and g.scope_id is null and ${activeGrant})`
 
 const grantKeys = 'id actor_id role scope_kind scope_id created_at expires_at granted_by'.split(' ')

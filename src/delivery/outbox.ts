@@ -4,11 +4,16 @@ import type { Work } from '../core/mutate.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Notice, TicketPurpose } from '../registry/messages.ts'
+import { isDeliverable } from '../wire/address.ts'
 
 /**
  * Messages wait in the outbox, written in the transaction of what they tell. Nobody waits for their delivery, and no
  * answer depends on it.
  */
+
+/** Whether a message to this address would be sent. */
+export const canMail = ({ config }: Pick<App, 'config'>, email: string | null): email is string =>
+  config.mail !== 'off' && email !== null && isDeliverable(email)
 
 export type MessagePurpose = TicketPurpose | 'notice' | 'test'
 

@@ -1,19 +1,13 @@
 import { z } from 'zod'
 import { Email } from '../accounts/formats.ts'
 import { mutation } from '../core/action.ts'
-import { lockTarget } from '../sign-in/privileged.ts'
+import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { Uuid } from '../wire/types.ts'
 import { writeEmail } from './write-email.ts'
 
 export const admin_account_email_set = mutation({
   doc: 'Set or remove the e-mail of an account that holds neither admin nor keeper; `verified` says that it is known to be theirs.',
-  auth: {
-    account: 'required',
-    actor: 'required',
-    credential_types: ['session', 'daemon_token'],
-    roles: ['admin'],
-    fresh: true,
-  },
+  auth: freshAdmin,
   event: 'account_update',
   rate_limit: 'account',
   rate_limit_group: 'admin_write',

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
+import { hasRecovery } from '../recovery/reset-link.ts'
 import { version } from '../wire/version.ts'
 import type { EdgeReply, EdgeRequest } from './exchange.ts'
 
@@ -110,7 +111,7 @@ function metaOf(config: App['config']): string {
       openrpc: config.openrpc === 'public',
       bootstrap: config.bootstrap === 'live',
       signup: config.signup,
-      recovery: config.recovery && config.mail !== 'off',
+      recovery: hasRecovery(config),
     },
   })
 }

@@ -2,9 +2,9 @@ import { fold } from '../accounts/formats.ts'
 import type { Config } from '../config/config.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
+import { canMail } from '../delivery/outbox.ts'
 import { refusal } from '../errors.ts'
 import { makeTicket, type NewTicket } from '../tickets/tickets.ts'
-import { isDeliverable } from '../wire/address.ts'
 import { issue } from '../wire/issues.ts'
 import type { Invite } from './invites.ts'
 
@@ -23,9 +23,6 @@ export function refuseReveal({ invite_claim }: Config, reveal: boolean | null | 
   if (reveal && invite_claim === 'verified_email')
     throw refusal('invalid_params', { issues: [issue(['reveal'], 'invalid_value')] })
 }
-
-export const canMail = ({ config }: Pick<App, 'config'>, email: string | null): email is string =>
-  config.mail !== 'off' && email !== null && isDeliverable(email)
 
 /**
  * Makes the link of a locked invite: mailed; or revealed if that is asked for, or if a signup needs it and it is not

@@ -4,9 +4,10 @@ import type { App } from '../core/app.ts'
 import type { Fail, Work } from '../core/mutate.ts'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
+import { canMail } from '../delivery/outbox.ts'
 import type { NewTicket } from '../tickets/tickets.ts'
 import { Uuid } from '../wire/types.ts'
-import { canMail, makeInviteLink, refuseReveal } from './invite-link.ts'
+import { makeInviteLink, refuseReveal } from './invite-link.ts'
 import { Invite, inviteColumns } from './invites.ts'
 
 const Input = z.strictObject({ invite_id: Uuid, reveal: z.boolean().nullish() })

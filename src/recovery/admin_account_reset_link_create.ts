@@ -2,20 +2,14 @@ import { z } from 'zod'
 import { lockLiveAccount } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { account, operation } from '../core/operation.ts'
-import { lockTarget } from '../sign-in/privileged.ts'
+import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { Ticket } from '../tickets/tickets.ts'
 import { Uuid } from '../wire/types.ts'
 import { makeResetLink } from './reset-link.ts'
 
 export const admin_account_reset_link_create = mutation({
   doc: 'Make a link with which somebody sets a new password: mailed to the account, or with `reveal` answered once. Not for holders of keeper or admin.',
-  auth: {
-    account: 'required',
-    actor: 'required',
-    roles: ['admin'],
-    credential_types: ['session', 'daemon_token'],
-    fresh: true,
-  },
+  auth: freshAdmin,
   event: 'ticket_create',
   rate_limit: 'account',
   rate_limit_group: 'admin_write',

@@ -1,14 +1,15 @@
 import { z } from 'zod'
 import { identifierOf, UsernameProvided } from '../accounts/formats.ts'
+import { holdsAnyOf } from '../auth/active-grant.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { insertMessage } from '../delivery/outbox.ts'
 import { identifierKey } from '../limits/limiters.ts'
-import { holdsGlobally } from '../sign-in/privileged.ts'
 import { auditTicket, insertTicket, newSecret, type Ticket, ticketColumns } from '../tickets/tickets.ts'
 import { Locale } from '../wire/types.ts'
+import { hasRecovery } from './reset-link.ts'
 
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
@@ -21,7 +22,7 @@ export const recover = route({
   auth,
   checksOrigin: true,
   rate_limit: { ip: 'recover_ip', account: 'recover_identifier' },
-  enabled: ({ config }) => config.recovery && config.mail !== 'off',
+  enabled: ({ config }) => hasRecovery(config),
   input: z.strictObject({ identifier: UsernameProvided, locale: Locale.nullish() }),
   output: z.object({ ok: z.literal(true) }),
   errors: ['rate_limited'],
@@ -67,11 +68,13 @@ async function sendLink({ app, ip }: Context, identifier: string, locale?: strin
   })
 }
 
+const holds = (role: string): Sql => holdsAnyOf(sql`found.id`, [role], { byAnyActor: true })
+
 /**
  * Of `found`. A mailbox must not be worth the machine, so a keeper never recovers by mail, and an admin only by a
  * verified address. Nobody gets a password by mail who signs in by passkey or provider alone.
  */
-const mayRecover: Sql = sql`email is not null and not ${holdsGlobally(sql`found.id`, ['keeper'])}
-  and (email_verified or not ${holdsGlobally(sql`found.id`, ['admin'])})
+const mayRecover: Sql = sql`email is not null and not ${holds('keeper')}
+  and (email_verified or not ${holds('admin')})
   and (password_hash <> '*' or not (exists (select from account_passkey p where p.account_id = found.id)
     or exists (select from account_link l where l.account_id = found.id)))`

@@ -1,10 +1,14 @@
 import { fold } from '../accounts/formats.ts'
 import type { LockedAccount } from '../accounts/locks.ts'
+import type { Config } from '../config/config.ts'
 import type { App } from '../core/app.ts'
 import { recorded, type Work } from '../core/mutate.ts'
+import { canMail } from '../delivery/outbox.ts'
 import { refusal } from '../errors.ts'
 import { makeTicket, type NewTicket, type Ticket } from '../tickets/tickets.ts'
-import { isDeliverable } from '../wire/address.ts'
+
+/** Whether people may have a link mailed to them to set a new password. */
+export const hasRecovery = ({ recovery, mail }: Config): boolean => recovery && mail !== 'off'
 
 /** Longer than a link that somebody asked for at the door: a person passes it on. */
 const seconds = 86_400
@@ -24,7 +28,7 @@ export async function makeResetLink(
   if (reveal)
     return await makeTicket(app, work, { ...own, delivery: 'revealed', email: null, email_key: null })
   const reason = 'no_recipient'
-  if (app.config.mail === 'off' || email === null || !isDeliverable(email))
+  if (!canMail(app, email))
     throw recorded('ticket_create', refusal(reason), { reason }, { target_account_id: account_id })
   const sent = await makeTicket(app, work, { ...own, delivery: 'mailed', email, email_key: fold(email) })
   return { ticket: sent.ticket, link: null }

@@ -5,19 +5,13 @@ import { mutation } from '../core/action.ts'
 import type { App } from '../core/app.ts'
 import { account, counted, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
-import { lockTarget } from '../sign-in/privileged.ts'
+import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { Uuid } from '../wire/types.ts'
 import { type FactorDetail, type FactorWork, factorRemoved } from './factors.ts'
 
 export const admin_account_factors_clear = mutation({
   doc: 'Remove the second factors of an account whose owner has lost them. Its passkeys still sign in by themselves.',
-  auth: {
-    account: 'required',
-    actor: 'required',
-    roles: ['admin'],
-    credential_types: ['session', 'daemon_token'],
-    fresh: true,
-  },
+  auth: freshAdmin,
   event: 'factor_remove',
   rate_limit: 'account',
   rate_limit_group: 'admin_write',

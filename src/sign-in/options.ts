@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { route } from '../core/route.ts'
+import { hasRecovery } from '../recovery/reset-link.ts'
 import { hasTotp } from '../second-factor/factors.ts'
 import { isSignupOpen } from '../settings/settings.ts'
 
@@ -27,7 +28,7 @@ export const options = route({
       body: {
         signup,
         invite_claim: config.invite_claim,
-        recovery: config.recovery && config.mail !== 'off',
+        recovery: hasRecovery(config),
         passkeys: config.passkeys,
         second_factor: hasTotp(config),
         password_min: config.password_min,

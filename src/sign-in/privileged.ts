@@ -1,5 +1,5 @@
 import { type LockedAccount, lockAccounts } from '../accounts/locks.ts'
-import { activeGrant } from '../auth/active-grant.ts'
+import { holdsAnyOf } from '../auth/active-grant.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
@@ -8,13 +8,17 @@ import { refusal } from '../errors.ts'
  * Whether an account holds admin or keeper everywhere, removed actors included: other admins cannot take it over by
  * changing how it signs in.
  */
-export const isPrivileged = (account_id: Sql): Sql => holdsGlobally(account_id, ['admin', 'keeper'])
+export const isPrivileged = (account_id: Sql): Sql =>
+  holdsAnyOf(account_id, ['admin', 'keeper'], { byAnyActor: true })
 
-/** Whether an account has an active global grant of one of the roles, on any actor. */
-export const holdsGlobally = (account_id: Sql, roles: readonly string[]): Sql => sql`exists (
-    select from role_grant g join actor on actor.id = g.actor_id
-    where actor.account_id = ${account_id} and g.role = any(${[...roles]}::text[])
-      and g.scope_id is null and ${activeGrant})`
+/** Who may change how somebody else signs in. */
+export const freshAdmin = {
+  account: 'required',
+  actor: 'required',
+  roles: ['admin'],
+  credential_types: ['session', 'daemon_token'],
+  fresh: true,
+} as const
 
 type TargetEvent = 'ticket_create' | 'account_update' | 'factor_remove'
 
