@@ -24,9 +24,12 @@ export default defineConfig({
     sequence: { sequencer: LongFirst },
     // One more than the two cores there are at least: many tests wait for processes, timers and disks.
     maxWorkers: 3,
-    testTimeout: 60_000,
+    // A net for tests that hang: on a busy machine one that starts several processes has taken over a minute.
+    testTimeout: 180_000,
     // Test services write exceptions of handlers there, which many tests cause on purpose.
     silent: 'passed-only',
-    hookTimeout: 60_000,
+    hookTimeout: 180_000,
+    // What a test waits for comes sooner or later: only a fault should use up this time, not a busy machine.
+    expect: { poll: { timeout: 30_000, interval: 20 } },
   },
 })

@@ -73,12 +73,25 @@ export type World = {
   own: { cookie: string; account: number; actor_id: string; id: string }[]
 }
 
-export type Prepared = { server: Target; world: World; client: pg.Client; facts: Machine; socket: string }
+export type Prepared = {
+  server: Target
+  world: World
+  client: pg.Client
+  facts: Machine
+  socket: string
+  /** Starts another node on the same database, with settings of its own. */
+  beside(own: Record<string, string>): Promise<Target>
+}
 
 /** Starts the product as users start it, with a world of cells and sessions. */
 export async function prepare(
   started: Started,
-  options: { cells: number; sessions: number; hashing: PasswordsOptions; node?: string[] },
+  options: {
+    cells: number
+    sessions: number
+    hashing: PasswordsOptions
+    node?: string[]
+  },
 ): Promise<Prepared> {
   const { cells, hashing } = options
   const dir = await temporary(started)
@@ -86,7 +99,8 @@ export async function prepare(
   const limits = 'CELL_CREATE CELL_READ LOGIN_IP LOGIN_ACCOUNT ADMIN_READ ROLE_WRITE ACCOUNT'.split(' ')
   const off = limits.map((name) => [`CELLKEEP_LIMIT_${name}`, 'off'] as const)
   const hashes = { CELLKEEP_HASH_CONCURRENCY: String(hashing.concurrency) }
-  const server = await product(started, dataDir, { ...Object.fromEntries(off), ...hashes }, options.node)
+  const env = { ...Object.fromEntries(off), ...hashes }
+  const server = await product(started, dataDir, env, options.node)
   const socket = join(dataDir, 'socket')
   const client = new pg.Client(connectionTo(socket, 'cellkeep'))
   await client.connect()
@@ -118,5 +132,11 @@ export async function prepare(
       return account === undefined ? [] : [{ ...row, account, cookie: cookies[account] as string }]
     }),
   }
-  return { server, world, client, facts: await machine(client), socket }
+  const beside = async (own: Record<string, string>): Promise<Target> => {
+    const url = `postgres://${client.user}@/cellkeep?host=${encodeURIComponent(socket)}`
+    const shared = { CELLKEEP_DATABASE_URL: url, CELLKEEP_COOKIE_KEYS: keys.join(',') }
+    const node = await product(started, join(await temporary(started), 'data'), { ...env, ...shared, ...own })
+    return { ...node, databasePid: server.pid }
+  }
+  return { server, world, client, facts: await machine(client), socket, beside }
 }

@@ -1,7 +1,7 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
-import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { chmod, cp, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -65,6 +65,19 @@ export function loader(started: Started): (job: LoadJob) => Promise<LoadResult> 
   }
 }
 
+const root = fileURLToPath(new URL('..', import.meta.url))
+let isBuilt = false
+
+/** The command as it is published: beside no sources, which the one here would run, with 37 MB for their types. */
+async function published(started: Started): Promise<string> {
+  if (!isBuilt) execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' })
+  isBuilt = true
+  const dir = await temporary(started)
+  for (const name of ['bin', 'package.json']) await cp(join(root, name), join(dir, name), { recursive: true })
+  await symlink(join(root, 'dist'), join(dir, 'dist'))
+  return join(dir, 'bin/cellkeep.js')
+}
+
 /** The product as users start it: `cellkeep start` with the embedded database and a log file. */
 export async function product(
   started: Started,
@@ -73,7 +86,7 @@ export async function product(
   nodeOptions: string[] = [],
 ): Promise<{ port: number; pid: number }> {
   const log = openSync(join(dataDir, '..', 'server.log'), 'a')
-  const bin = fileURLToPath(new URL('../bin/cellkeep.js', import.meta.url))
+  const bin = await published(started)
   const child = spawn(process.execPath, [...nodeOptions, bin, 'start'], {
     stdio: ['ignore', log, 'pipe'],
     cwd: join(dataDir, '..'),

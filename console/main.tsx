@@ -6,11 +6,13 @@ import { render } from 'preact'
 import { startLive } from './api/live.ts'
 import { loadSession } from './api/session.ts'
 import { startKeys } from './keys.ts'
+import { keepFocus } from './lib/focus.ts'
 import { startRouter } from './lib/router.ts'
 import { Shell } from './shell.tsx'
 
 startRouter()
 startKeys()
+keepFocus()
 startLive()
 void loadSession()
 render(<Shell />, document.getElementById('root') as HTMLElement)

@@ -1,6 +1,6 @@
 import { actAs, isAdmin, signedIn, signOut } from './api/session.ts'
-import { shell, words } from './copy/common.ts'
-import { isHelpOpen } from './keys.ts'
+import { palette, shell, words } from './copy/common.ts'
+import { isHelpOpen, isPaletteOpen } from './keys.ts'
 import { path, to } from './lib/router.ts'
 import { type Theme, theme } from './lib/theme.ts'
 import { type NavEntry, nav } from './routes.ts'
@@ -8,6 +8,7 @@ import { Icon } from './ui/icon.tsx'
 import { Logo } from './ui/logo.tsx'
 import { Menu, type MenuItem } from './ui/menu.tsx'
 import { Badge } from './ui/note.tsx'
+import { Text } from './ui/text.tsx'
 
 /** Links to the pages; on a phone the first few are a bar at the bottom, the rest behind its last button. */
 export function Rail({ waiting }: { waiting: number }) {
@@ -20,6 +21,7 @@ export function Rail({ waiting }: { waiting: number }) {
         <Logo />
         <span>{words.product}</span>
       </a>
+      <OpenPalette />
       <nav aria-label={shell.main}>
         {own.map((one) => (
           <Entry key={one.path} {...one} badge={one.path === '/inbox' ? waiting : 0} />
@@ -34,6 +36,7 @@ export function Rail({ waiting }: { waiting: number }) {
             <span>{shell.more}</span>
           </summary>
           <div class="rail-sheet">
+            <OpenPalette />
             {open.slice(4).map((one) => (
               <Entry key={one.path} {...one} />
             ))}
@@ -45,6 +48,20 @@ export function Rail({ waiting }: { waiting: number }) {
     </div>
   )
 }
+
+const OpenPalette = () => (
+  <button
+    type="button"
+    class="rail-link rail-search"
+    title={palette.open}
+    aria-keyshortcuts="Control+K Meta+K"
+    onClick={() => void (isPaletteOpen.value = true)}
+  >
+    <Icon name="search" />
+    <span>{palette.open}</span>
+    <kbd>Ctrl K</kbd>
+  </button>
+)
 
 const isHere = (entry: string, at: string): boolean =>
   entry === '/' ? at === '/' : `${at}/`.startsWith(`${entry}/`)
@@ -84,9 +101,10 @@ function AccountMenu() {
     ...(['', 'light', 'dark'] as const).map((one: Theme) => ({
       label: shell.theme[one],
       checked: theme.value === one,
+      begins: one === '' && actors.length > 1,
       onClick: () => void (theme.value = one),
     })),
-    { label: shell.shortcuts, onClick: () => void (isHelpOpen.value = true) },
+    { label: shell.shortcuts, begins: true, onClick: () => void (isHelpOpen.value = true) },
     { label: shell.sign_out, onClick: () => void signOut() },
   ]
   return (
@@ -99,7 +117,9 @@ function AccountMenu() {
             <span class="avatar" aria-hidden="true">
               {[...name][0]?.toUpperCase()}
             </span>
-            <span class="rail-name">{name}</span>
+            <span class="rail-name">
+              <Text>{name}</Text>
+            </span>
           </>
         }
       />

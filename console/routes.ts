@@ -24,6 +24,7 @@ export const routes: readonly Route[] = [
   { path: '/', load: () => import('./home/home-page.tsx') },
   { path: '/link', load: () => import('./entry/link-page.tsx'), who: 'all' },
   { path: '/callback/:provider', load: () => import('./entry/callback-page.tsx'), who: 'all' },
+  { path: '/go/:id', load: () => import('./go/go-page.tsx') },
   { path: '/inbox', load: inbox },
   { path: '/inbox/:tab', load: inbox },
   { path: '/cells', load: cells },
@@ -37,6 +38,9 @@ export const routes: readonly Route[] = [
   { path: '/roles', load: () => import('./roles/roles-page.tsx'), who: 'admin' },
   { path: '/roles/:name', load: () => import('./roles/role-page.tsx'), who: 'admin' },
   { path: '/invites', load: () => import('./invites/invites-page.tsx'), who: 'admin' },
+  ...(server.features.mail
+    ? [{ path: '/messages', load: () => import('./messages/messages-page.tsx'), who: 'admin' as const }]
+    : []),
   ...(server.features.app_settings
     ? [{ path: '/settings', load: () => import('./settings/settings-page.tsx'), who: 'admin' as const }]
     : []),
@@ -57,6 +61,7 @@ const links: readonly NavEntry[] = [
   { path: '/people', label: shell.people, icon: 'users', letter: 'p', admin: true },
   { path: '/roles', label: shell.roles, icon: 'shield', letter: 'r', admin: true },
   { path: '/invites', label: shell.invites, icon: 'mail', letter: 'v', admin: true },
+  { path: '/messages', label: shell.messages, icon: 'send', letter: 'l', admin: true },
   { path: '/settings', label: shell.settings, icon: 'settings', letter: 's', admin: true },
   { path: '/audit', label: shell.audit, icon: 'scroll-text', letter: 'a', admin: true },
   { path: '/status', label: shell.status, icon: 'activity', letter: 't', admin: true },

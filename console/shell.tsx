@@ -1,6 +1,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { queries, useCall } from './api/query.ts'
+import { useRefresh } from './api/refresh.ts'
 import {
   acting,
   isAdmin,
@@ -15,8 +16,9 @@ import { stepUp } from './api/step-up.ts'
 import { Bars } from './bars.tsx'
 import { shell, words } from './copy/common.ts'
 import { EntryCard } from './entry/entry-card.tsx'
-import { isHelpOpen } from './keys.ts'
+import { isHelpOpen, isPaletteOpen } from './keys.ts'
 import { go, match, path, to } from './lib/router.ts'
+import { Palette } from './palette.tsx'
 import { Rail } from './rail.tsx'
 import { type PageProps, type Route, routes } from './routes.ts'
 import { Shortcuts } from './shortcuts.tsx'
@@ -25,6 +27,7 @@ import { Button, ButtonLink } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Page } from './ui/page.tsx'
 import { Empty, ErrorNote, Skeleton } from './ui/resource.tsx'
+import { Text } from './ui/text.tsx'
 import { Toasts } from './ui/toast.tsx'
 
 /** The frame: rail or bottom bar, the page, and what may lie over it. */
@@ -65,6 +68,7 @@ export function Shell() {
         <PageFor found={found} own={own} key={who} />
       </main>
       {isHelpOpen.value && <Shortcuts />}
+      {isPaletteOpen.value && <Palette />}
       {stepUp.value && <StepUpDialog {...stepUp.value} />}
       {isEnded.value && <Ended />}
       <Toasts />
@@ -89,6 +93,7 @@ function useRoute(): Found | undefined {
 }
 
 function PageFor({ found, own }: { found: Found | undefined; own: Session }) {
+  useRefresh(isAdmin.value && /^admin$|^\/cells\//.test(found?.route.who ?? found?.route.path ?? ''))
   if (!found)
     return (
       <Page title={shell.not_found_title}>
@@ -109,7 +114,7 @@ function PageFor({ found, own }: { found: Found | undefined; own: Session }) {
           title={shell.forbidden_title}
           action={<ButtonLink href={to('/')}>{shell.go_home}</ButtonLink>}
         >
-          {shell.forbidden(own.actor?.name ?? own.account.username)}
+          <Text long>{shell.forbidden(own.actor?.name ?? own.account.username)}</Text>
         </Empty>
       </Page>
     )

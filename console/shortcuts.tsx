@@ -1,8 +1,9 @@
 import { isAdmin } from './api/session.ts'
 import { keys } from './copy/common.ts'
-import { isHelpOpen } from './keys.ts'
+import { isHelpOpen, shortcuts, singleKeys } from './keys.ts'
 import { nav } from './routes.ts'
 import { Dialog } from './ui/dialog.tsx'
+import { Checkbox } from './ui/field.tsx'
 
 const Row = ({ label, shown }: { label: string; shown: readonly string[] }) => (
   <div class="shortcut">
@@ -18,18 +19,20 @@ const Row = ({ label, shown }: { label: string; shown: readonly string[] }) => (
 /** The list that `?` opens. */
 export const Shortcuts = () => (
   <Dialog title={keys.title} onClose={() => void (isHelpOpen.value = false)}>
+    <Checkbox
+      label={keys.single}
+      checked={singleKeys.value !== 'off'}
+      onChange={(isOn) => void (singleKeys.value = isOn ? '' : 'off')}
+    />
     <dl class="shortcuts">
       {nav
         .filter((one) => !one.admin || isAdmin.value)
         .map(({ label, letter }) => (
           <Row key={letter} label={`${keys.go} ${label}`} shown={['g', letter]} />
         ))}
-      <Row label={keys.rows} shown={['j', 'k']} />
-      <Row label={keys.open} shown={['Enter']} />
-      <Row label={keys.search} shown={['/']} />
-      <Row label={keys.theme} shown={['t']} />
-      <Row label={keys.help} shown={['?']} />
-      <Row label={keys.close} shown={['Esc']} />
+      {shortcuts.map(({ id, label, keys }) => (
+        <Row key={id} label={label} shown={keys} />
+      ))}
     </dl>
   </Dialog>
 )

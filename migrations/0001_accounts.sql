@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- Accounts, actors and credentials. Text compares bytewise, whatever the default collation of the
 -- database is. `*_by` columns are plain ids without a reference: they outlive the account or actor.
 

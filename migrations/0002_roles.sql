@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- Role grants and the offers they come from. Roles and scope kinds are declared by the consumer, so
 -- no constraint lists them. Scope ids belong to the consumer too.
 

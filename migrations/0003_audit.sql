@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- The audit log, its order and the cell timeline.
 --
 -- A mutation writes its rows without a number, through audit_write(). A reader first numbers the committed

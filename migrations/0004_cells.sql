@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- Cells, their edges and their grants. "Live" indexes exclude tombstones.
 
 create table if not exists cell (

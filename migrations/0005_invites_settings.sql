@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- Invites and the settings of the application.
 
 create table if not exists invite (

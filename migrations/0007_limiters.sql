@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- Limiters whose charges all nodes share (CELLKEEP_LIMIT_STORE=postgres).
 
 -- Charges, and the slots held by running attempts. Unlogged: nothing waits for the disk, and a crash of the

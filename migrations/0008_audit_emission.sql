@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- Writing audit rows can neither delay nor fail a mutation, and pairs of ids in a row match.
 -- To restore a lost function, run 0003_audit.sql and then this file again by hand.
 

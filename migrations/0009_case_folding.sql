@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- Converts stored keys of e-mails and names to the folding that treats σ and ς, or µ and μ, as one letter. It
 -- writes only rows whose key changes. ASCII keys never change and are recognised by their length in bytes.
 

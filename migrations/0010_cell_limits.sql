@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- What an account stores in cells: all cells that its actors own, including deleted ones until they are purged.
 
 -- The usage of an account is the sum of its rows. Far from the limit each process updates its own row, so that

@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- Addresses from which accounts signed in lately, and limiters whose attempts wait for the outcome of others.
 
 -- One row per account and address (for IPv6 its /64). Failures elsewhere don't lock out a login from here.

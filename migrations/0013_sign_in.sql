@@ -1,17 +1,17 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- One-time links, messages to people, second factors, passkeys, providers, reserved names, imports.
 
--- What a session has proven, and when. Sessions from before have proven a password when they began.
-alter table auth_session add column if not exists authenticated_at timestamptz(3);
-update auth_session set authenticated_at = created_at where authenticated_at is null;
+-- What a session has proven, and when. Sessions from before count as proven a day ago, which is fresh nowhere: one
+-- value for all of them is stored once, while a time for each would be written with all requests waiting.
+alter table auth_session
+  add column if not exists authenticated_at timestamptz(3) not null default now() - interval '1 day';
 alter table auth_session alter column authenticated_at set default now();
-alter table auth_session alter column authenticated_at set not null;
 alter table auth_session add column if not exists methods text[] collate "C" not null default '{}';
 alter table auth_session add column if not exists strong boolean not null default false;
 alter table api_token add column if not exists strong boolean not null default false;
 
 -- True: the hash came with an import, in a foreign format; the next login replaces it.
 alter table account add column if not exists hash_foreign boolean not null default false;
-create index if not exists account_hash_foreign on account (id) where hash_foreign;
 -- How long a failed login takes at least while such hashes exist.
 alter table app_settings add column if not exists import_floor_ms integer;
 

@@ -1,3 +1,4 @@
+-- cellkeep: kind=expand needs=0.1.0
 -- Random ids for limiter charges. The sequence behind an identity of an unlogged table is unlogged too: on a standby
 -- that was promoted at the wrong moment it is an empty page, and every charge failed for good.
 do $$ begin

@@ -140,7 +140,7 @@ create table audit_log (
   created_at timestamp(3) with time zone not null default clock_timestamp(),
   metadata jsonb,
   cell_ids uuid[]
-) with (autovacuum_vacuum_scale_factor=0.03);
+) with (autovacuum_vacuum_scale_factor=0.03, autovacuum_vacuum_insert_scale_factor=0.05);
 
 create table audit_loss (
   id integer not null default 1,
@@ -153,8 +153,9 @@ create table audit_loss (
 create table audit_position (
   id integer not null default 1,
   seq bigint not null default 0,
-  removed_seq bigint not null default 0
-);
+  removed_seq bigint not null default 0,
+  timeline text collate "C"
+) with (fillfactor=50);
 
 create table auth_session (
   id text collate "C" not null,
@@ -164,7 +165,7 @@ create table auth_session (
   authenticated_at timestamp(3) with time zone not null default now(),
   methods text[] collate "C" not null default '{}'::text[],
   strong boolean not null default false
-);
+) with (autovacuum_vacuum_scale_factor=0.02);
 
 create table bootstrap_lock (
   id integer not null default 1,
@@ -185,7 +186,7 @@ create table cell (
   updated_at timestamp(3) with time zone,
   changed_at timestamp(3) with time zone not null generated always as (COALESCE(updated_at, created_at)) stored,
   deleted_at timestamp(3) with time zone
-);
+) with (autovacuum_vacuum_scale_factor=0.02);
 
 create table cell_field (
   source_id uuid not null,
@@ -221,6 +222,22 @@ create table cell_usage (
   bytes bigint not null
 );
 
+create table cluster (
+  is_only boolean not null default true,
+  id uuid not null default gen_random_uuid(),
+  salt uuid not null default gen_random_uuid(),
+  backed_up_at timestamp(3) with time zone
+);
+
+create table idempotency_key (
+  account_id uuid not null,
+  key_hash bytea not null,
+  request_hash bytea not null,
+  reply jsonb,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone not null default (now() + '24:00:00'::interval)
+) with (autovacuum_vacuum_scale_factor=0.02);
+
 create table invite (
   id uuid not null default gen_random_uuid(),
   email text collate "C",
@@ -241,7 +258,7 @@ create unlogged table limiter_charge (
   slot uuid,
   expires_at timestamp(3) with time zone not null,
   id uuid not null default gen_random_uuid()
-);
+) with (autovacuum_vacuum_scale_factor=0.02);
 
 create table message_outbox (
   id uuid not null default gen_random_uuid(),
@@ -262,6 +279,19 @@ create table message_outbox (
   expires_at timestamp(3) with time zone not null,
   finished_at timestamp(3) with time zone
 );
+
+create table node (
+  id text collate "C" not null,
+  name text collate "C" not null,
+  version text collate "C" not null,
+  known_step text collate "C" not null,
+  pid integer not null,
+  started_at timestamp(3) with time zone not null,
+  seen_at timestamp(3) with time zone not null,
+  state text collate "C" not null,
+  wanted text collate "C" not null default 'run'::text,
+  info jsonb not null default '{}'::jsonb
+) with (fillfactor=50);
 
 create table role_grant (
   id uuid not null default gen_random_uuid(),
@@ -309,7 +339,15 @@ create table role_scope_destroyed (
 
 create table schema_migration (
   name text collate "C" not null,
-  applied_at timestamp(3) with time zone not null default now()
+  applied_at timestamp(3) with time zone not null default now(),
+  kind text collate "C" not null default 'expand'::text,
+  needs text collate "C",
+  state text collate "C" not null default 'done'::text,
+  started_at timestamp(3) with time zone,
+  done_at timestamp(3) with time zone,
+  done_rows bigint,
+  total_rows bigint,
+  cursor jsonb
 );
 
 create unlogged table sign_in_flow (
@@ -391,6 +429,9 @@ alter table cell_item add constraint cell_item_position_form CHECK ("position" ~
 alter table cell_item add constraint cell_item_pkey PRIMARY KEY (parent_id, "position");
 alter table cell_usage add constraint cell_usage_shard CHECK (shard >= 0);
 alter table cell_usage add constraint cell_usage_pkey PRIMARY KEY (account_id, shard);
+alter table cluster add constraint cluster_single CHECK (is_only);
+alter table cluster add constraint cluster_pkey PRIMARY KEY (is_only);
+alter table idempotency_key add constraint idempotency_key_pkey PRIMARY KEY (account_id, key_hash);
 alter table invite add constraint invite_claimant_claimed CHECK (claimed_by IS NULL OR claimed_at IS NOT NULL);
 alter table invite add constraint invite_email_folded CHECK ((email IS NULL) = (email_key IS NULL));
 alter table invite add constraint invite_identifier CHECK (num_nonnulls(email, username) >= 1);
@@ -401,6 +442,8 @@ alter table limiter_charge add constraint limiter_charge_pkey PRIMARY KEY (id);
 alter table message_outbox add constraint message_outbox_done CHECK ((state = 'queued'::text) = (finished_at IS NULL) AND (state = 'queued'::text OR to_address IS NULL AND link_sealed IS NULL));
 alter table message_outbox add constraint message_outbox_state CHECK (state = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'suppressed'::text]));
 alter table message_outbox add constraint message_outbox_pkey PRIMARY KEY (id);
+alter table node add constraint node_wanted CHECK (wanted = ANY (ARRAY['run'::text, 'drain'::text]));
+alter table node add constraint node_pkey PRIMARY KEY (id);
 alter table role_grant add constraint role_grant_reason_revoked CHECK (revoked_reason IS NULL OR revoked_at IS NOT NULL);
 alter table role_grant add constraint role_grant_scope_paired CHECK ((scope_kind IS NULL) = (scope_id IS NULL));
 alter table role_grant add constraint role_grant_pkey PRIMARY KEY (id);
@@ -410,6 +453,8 @@ alter table role_grant_offer add constraint role_grant_offer_result_accepted CHE
 alter table role_grant_offer add constraint role_grant_offer_scope_paired CHECK ((scope_kind IS NULL) = (scope_id IS NULL));
 alter table role_grant_offer add constraint role_grant_offer_pkey PRIMARY KEY (offer_id);
 alter table role_scope_destroyed add constraint role_scope_destroyed_pkey PRIMARY KEY (scope_kind, scope_id);
+alter table schema_migration add constraint schema_migration_kind CHECK (kind = ANY (ARRAY['expand'::text, 'index'::text, 'backfill'::text, 'contract'::text]));
+alter table schema_migration add constraint schema_migration_state CHECK (state = ANY (ARRAY['running'::text, 'done'::text]));
 alter table schema_migration add constraint schema_migration_pkey PRIMARY KEY (name);
 alter table sign_in_flow add constraint sign_in_flow_pkey PRIMARY KEY (id);
 alter table username_reservation add constraint username_reservation_pkey PRIMARY KEY (username);
@@ -498,6 +543,7 @@ CREATE INDEX cell_live_own_kind_created ON cell USING btree (created_by, visibil
 CREATE INDEX cell_own_created ON cell USING btree (created_by, visibility, (deleted_at IS NULL), created_at, id);
 CREATE UNIQUE INDEX cell_path ON cell USING btree (path) WHERE deleted_at IS NULL AND path IS NOT NULL AND path <> ''::text;
 CREATE INDEX cell_updated_by ON cell USING btree (updated_by) WHERE updated_by IS NOT NULL;
+CREATE INDEX idempotency_key_expires ON idempotency_key USING btree (expires_at);
 CREATE INDEX invite_claimed_by ON invite USING btree (claimed_by);
 CREATE INDEX invite_created ON invite USING btree (created_at, id);
 CREATE UNIQUE INDEX invite_open_email ON invite USING btree (email_key) WHERE email_key IS NOT NULL AND claimed_at IS NULL;
@@ -572,6 +618,8 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
   last bigint;
+  known text;
+  present text;
   ids uuid[];
 begin
   -- One session numbers at a time. Each statement below starts after the lock is held and so, at READ
@@ -585,7 +633,11 @@ begin
   if cardinality(ids) = 0 then
     return 0;
   end if;
-  select seq into strict last from audit_position;
+  select seq, timeline into strict last, known from audit_position;
+  present := server_timeline();
+  if present <> known then
+    last := last + 1048576;
+  end if;
   with numbered as (
     update audit_log
        set seq = last + nth
@@ -595,7 +647,7 @@ begin
   )
   insert into audit_cell (cell_id, seq)
   select distinct cell_id, seq from numbered cross join unnest(cell_ids) cell_id;
-  update audit_position set seq = last + cardinality(ids);
+  update audit_position set seq = last + cardinality(ids), timeline = coalesce(present, known);
   return cardinality(ids);
 end
 $$;
@@ -733,4 +785,14 @@ begin
     ) leaving
     where remaining + held < most);
 end $$;
+
+create function server_timeline() returns text
+language plpgsql volatile parallel unsafe
+as $$
+begin
+  return left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+exception when others then
+  return null;
+end
+$$;
 

@@ -227,10 +227,19 @@ A refused input has the reason \`invalid_params\` and \`issues\`: up to 20 of \`
 \`unrecognized_keys\`, \`invalid_union\`, \`invalid_cursor\`, \`unknown_scope_kind\`, \`invite_identifier_required\` or
 \`custom\`, and the message says the rule.
 
+To repeat a call safely, send it with a header \`Idempotency-Key\` (over a WebSocket: a member \`idempotency_key\` beside
+\`id\`) of 16 to 64 letters, digits, \`-\` and \`_\` that no other call has, such as a UUID. Methods that are reached by
+POST only and need a credential take one, each call by itself and not in a batch. For 24 hours whoever repeats the call
+with its key gets the first answer, marked with the header \`Idempotency-Replayed: true\` (a member \`replayed\`), and
+nothing else happens; a call that is still under way is waited for, and one that was undone is carried out. With another
+method, actor or input the key is refused with \`idempotency_key_reused\`. Answers that hold a secret or more than 64 KiB
+are not kept: their repetition is \`idempotency_replayed\`. An account may have 10,000 keys at a time.
+
 Besides the reasons listed with it, a method may answer \`invalid_params\`, \`rate_limited\`,
 \`service_unavailable\`, \`busy\`, \`storage_full\`, \`timeout\` and \`internal_error\`; where it takes a credential also
 \`authentication_required\`, \`account_vanished\`, \`credential_type_required\`, \`token_scope_required\`,
-\`insufficient_permissions\`, \`actor_required\`, \`actor_not_on_account\` and \`no_actors_on_account\`.
+\`insufficient_permissions\`, \`actor_required\`, \`actor_not_on_account\` and \`no_actors_on_account\`; with a key
+\`idempotency_key_reused\` and \`idempotency_replayed\`.
 `
 
 const accountIntroduction = `## Account routes

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Operation } from '../src/core/operation.ts'
 import { events } from '../src/events.ts'
+import { logEvents } from '../src/log/events.ts'
 import { operations } from '../src/operations.ts'
 import { type JsonSchema, typeText } from '../src/wire/type-text.ts'
 
@@ -36,6 +37,19 @@ export function operatorCallsPage(): string {
   )
   return [operatorIntroduction, ...sections].join('\n')
 }
+
+/** docs/log-events.md: the words of warnings and errors in the log. */
+export function logEventsPage(): string {
+  const rows = Object.entries(logEvents).map(([event, remedy]) => `| \`${event}\` | ${remedy} |`)
+  return [logIntroduction, '| `event` | What it means, what to do |', '|---|---|', ...rows, ''].join('\n')
+}
+
+const logIntroduction = `<!-- Generated from src/log/events.ts by scripts/docs.ts; edit the table, not this page. -->
+# Events in the log
+
+Every line of level \`warn\` or \`error\` has a word \`event\`, which stays the same between versions: match on it, not on the
+text. The first line of a cause is written at once; what repeats becomes one line per 10 s, with \`repeated\`.
+`
 
 const auditIntroduction = `<!-- Generated from src/events.ts by scripts/docs.ts; edit the schemas, not this page. -->
 # Audit events

@@ -5,7 +5,7 @@ import type { AnySetting } from '../src/config/setting.ts'
 import { groups } from '../src/config/table.ts'
 import { apiPage } from './docs-api.ts'
 import { errorsPage } from './docs-errors.ts'
-import { auditEventsPage, operatorCallsPage } from './docs-lists.ts'
+import { auditEventsPage, logEventsPage, operatorCallsPage } from './docs-lists.ts'
 
 /**
  * Writes the generated pages of docs/; `--check` writes nothing and fails if one is stale.
@@ -17,6 +17,7 @@ export const pages: Readonly<Record<string, () => string>> = {
   'docs/errors.md': errorsPage,
   'docs/audit-events.md': auditEventsPage,
   'docs/operator-calls.md': operatorCallsPage,
+  'docs/log-events.md': logEventsPage,
 }
 
 /** The pages that differ from what the code generates. */

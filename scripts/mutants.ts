@@ -1,5 +1,5 @@
 /**
- * `npm run mutants [-- words]` plants bugs in guards, access rule, token scope, cookies and cursors, one at a
+ * `npm run mutants [-- words]` plants bugs in guards, access rule, token scope, cookies, cursors and sign-in, one at a
  * time in a scratch copy of the tree, and runs the tests that must catch them. Words select mutants by file or
  * text. Exit code 1: a mutant survived, so a test is missing, or the table is out of date.
  */
@@ -9,6 +9,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { signInGroups } from './mutants-sign-in.ts'
 import { type Group, groups } from './mutants-table.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -75,7 +76,7 @@ function isTypeScript(source: string): boolean {
 async function main(words: readonly string[]): Promise<number> {
   const isPicked = (file: string, text: string): boolean =>
     words.length === 0 || words.some((word) => file.includes(word) || text.includes(word))
-  const picked = groups
+  const picked = [...groups, ...signInGroups]
     .map((group) => ({ ...group, mutants: group.mutants.filter(([text]) => isPicked(group.file, text)) }))
     .filter(({ mutants }) => mutants.length > 0)
   const tree = scratchCopy()

@@ -1,6 +1,6 @@
 import { keptKeys } from './auth/kept-keys.ts'
 import { type ParsedConfig, withDataDir } from './config/config.ts'
-import type { Connection } from './db/connection.ts'
+import { type Connection, configured } from './db/connection.ts'
 import { type Disk, watchDisk } from './embedded/disk.ts'
 import { startEmbedded } from './embedded/embedded.ts'
 import type { StartError } from './errors.ts'
@@ -32,7 +32,7 @@ export async function openBacking(parsed: ParsedConfig, options: BackingOptions)
   const { database_url, data_dir, postgres_bin, postgres_user, disk_reserve } = parsed.config
   if (database_url !== null) {
     const cookieKeys = parsed.config.cookie_keys ?? (await keptKeys(data_dir, 'cookie_keys'))
-    const connection = { connectionString: database_url }
+    const connection = configured(database_url, parsed.config.database_direct_url)
     const { secret_keys: secretKeys } = parsed.config
     return { parsed, connection, cookieKeys, secretKeys, close: async () => {} }
   }

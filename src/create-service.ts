@@ -4,6 +4,8 @@ import { openBacking } from './backing.ts'
 import { type ConfigOptions, resolveOptions } from './config/config.ts'
 import { StartError } from './errors.ts'
 import { type Log, openLog } from './log/log.ts'
+import type { MetricRegistry } from './observe/meter.ts'
+import type { TraceApi } from './observe/tracer.ts'
 import { composeService, type Service } from './service.ts'
 
 export type ServiceOptions = ConfigOptions & {
@@ -17,6 +19,15 @@ export type ServiceOptions = ConfigOptions & {
    * the default in development. False: checks a sample, and logs the first mismatch of each method.
    */
   check_outputs?: boolean | undefined
+  /**
+   * False: this process is not listed among the nodes of its database, as for a script or a function that lives
+   * for one request. Default: it is, once it has run for 5 seconds.
+   */
+  heartbeat?: boolean | undefined
+  /** Your registry of `prom-client`, such as `register`: it gets the metrics of this service until it is closed. */
+  metrics?: MetricRegistry | undefined
+  /** The module `@opentelemetry/api`, set up by your application: requests, calls and statements become spans. */
+  traces?: TraceApi | undefined
 }
 
 /**
@@ -27,7 +38,16 @@ export type ServiceOptions = ConfigOptions & {
 export async function createService<A extends Record<string, unknown> = Record<never, never>>(
   options: ServiceOptions & { actions?: A | undefined },
 ): Promise<Service<Actions & A>> {
-  const { log: own, onStatement, daemon_token_state, check_outputs, ...settings } = options
+  const {
+    log: own,
+    onStatement,
+    daemon_token_state,
+    check_outputs,
+    heartbeat = true,
+    metrics,
+    traces,
+    ...settings
+  } = options
   const loaded = resolveOptions(settings)
   if (loaded.config.database_url === null && loaded.sources.data_dir === 'default')
     throw new StartError(
@@ -39,9 +59,12 @@ export async function createService<A extends Record<string, unknown> = Record<n
   let service: Service | undefined
   const { parsed, close, ...backing } = await openBacking(loaded, {
     log,
-    onNotice: (text) => log.warn(text),
+    onNotice: (text) => log.warn({ event: 'configuration' }, text),
     onLost: (error) => {
-      log.error({ err: error }, 'another process has taken over the data dir: every request is refused')
+      log.error(
+        { event: 'data_dir_lost', err: error },
+        'another process has taken over the data dir: every request is refused',
+      )
       service?.leave('draining')
     },
   })
@@ -49,8 +72,11 @@ export async function createService<A extends Record<string, unknown> = Record<n
     service = await composeService(parsed, {
       ...backing,
       log,
+      heartbeat,
       ...(onStatement && { onStatement }),
       ...(daemon_token_state && { daemonToken: daemon_token_state }),
+      ...(metrics && { metrics }),
+      ...(traces && { traces }),
       ...(check_outputs !== undefined && { checkOutputs: check_outputs }),
     })
   } catch (error) {

@@ -75,6 +75,14 @@ const reasons = {
   actor_not_on_account: { code: -32602, doc: '`acting` is not a live actor of the account.' },
   no_actors_on_account: { code: -32002, doc: 'The account has no live actor.' },
 
+  idempotency_key_reused: {
+    code: -32004,
+    doc: 'The idempotency key was used for another method, actor or input; a new call needs a new key.',
+  },
+  idempotency_replayed: {
+    code: -32004,
+    doc: 'The call was carried out under this idempotency key at `completed_at`, and its answer was not kept: read the state.',
+  },
   rate_limit_exceeded: { code: -32006, doc: 'REST form of `rate_limited`.' },
   busy: {
     code: -32007,
@@ -86,6 +94,11 @@ const reasons = {
     doc: 'The answers so far fill the batch; this call was not executed, send it in another batch.',
   },
   shutting_down: { code: -32007, doc: 'The server is stopping; use another node or retry.' },
+  draining: {
+    code: -32007,
+    doc: 'Readiness: an operator drains this node, with `cellkeep nodes drain`; it still answers.',
+  },
+  node_not_found: { code: -32003, doc: 'Operations: no node of this database has this id, or it has ended.' },
   forbidden_origin: { code: -32002, doc: 'The Origin is not on the allow-list.' },
   not_found: { code: -32003, doc: 'There is nothing at this path.' },
   method_not_allowed: {
@@ -102,7 +115,18 @@ const reasons = {
   invalid_query_params: { code: -32602, doc: 'The query breaks its schema; see `issues`.' },
   schema_drift: { code: -32007, doc: 'Readiness: the database lacks a column or a migration.' },
   db_unreachable: { code: -32007, doc: 'Readiness: the database does not answer.' },
-  db_read_only: { code: -32007, doc: 'Readiness: the database is a standby and takes no writes.' },
+  db_read_only: {
+    code: -32007,
+    doc: 'Readiness: the database is a standby or read-only, and takes no writes.',
+  },
+  db_other_database: {
+    code: -32007,
+    doc: 'Readiness: the URL leads to another database than before, restored or foreign; restart the node to accept it.',
+  },
+  stale_primary: {
+    code: -32007,
+    doc: 'Readiness: only a primary that was replaced, or one of the past, answers; restart the node to accept it.',
+  },
 
   flow_expired: {
     code: -32004,

@@ -40,6 +40,7 @@ const cellGrant = z.strictObject({
   ]),
   ...via,
 })
+const wantedNode = z.strictObject({ node_id: id, ...via })
 const endedAll = z.strictObject({ count: z.int(), ...credentialType, ...via })
 const endedCounts = { sessions_revoked: z.int(), tokens_revoked: z.int(), ...credentialType, ...via }
 const noAccount = z.strictObject({
@@ -238,6 +239,8 @@ export const events = {
       'role_grant_offer_actor_account_mismatch',
     ).extend(attemptedGrant),
   },
+  node_drain: { success: wantedNode },
+  node_resume: { success: wantedNode },
   role_grant_offer_accept: { success: offer.extend({ role_grant_id: Uuid }) },
   role_grant_offer_decline: { success: offer },
   role_grant_offer_retract: { success: offer },

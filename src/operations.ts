@@ -26,6 +26,9 @@ import { createInvite } from './invites/invite_create.ts'
 import { deleteInvite } from './invites/invite_delete.ts'
 import { listInvites } from './invites/invite_list.ts'
 import { sendInvite } from './invites/invite_send.ts'
+import { drainNode } from './nodes/node_drain.ts'
+import { nodes } from './nodes/node_list.ts'
+import { resumeNode } from './nodes/node_resume.ts'
 import { secureAccount } from './recovery/account_secure.ts'
 import { createResetLink } from './recovery/admin_account_reset_link_create.ts'
 import { destroyScope } from './roles/destroy-scope.ts'
@@ -101,6 +104,9 @@ export const operations = {
   showMessage,
   sendTestMessage,
 
+  nodes,
+  drainNode,
+  resumeNode,
   exportAudit,
   resetBootstrapToken,
   cleanUp,

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { fold } from './accounts/formats.ts'
@@ -15,9 +16,8 @@ import { createPasswords } from './auth/password.ts'
 import { startCleanup } from './cleanup/cleanup.ts'
 import { ConfigError, type ParsedConfig } from './config/config.ts'
 import type { App } from './core/app.ts'
-import { asServiceError } from './core/boundary.ts'
+import { carryOut } from './core/carry-out.ts'
 import { createCursors } from './core/cursor.ts'
-import { dispatch } from './core/dispatch.ts'
 import { createOutputs } from './core/guards.ts'
 import type { InputOf, Method, OutputOf } from './core/method.ts'
 import type { Work } from './core/mutate.ts'
@@ -25,21 +25,31 @@ import type { Operator } from './core/operate.ts'
 import { type MethodEntry, methodsOf, wireMethods } from './core/registration.ts'
 import { createTally } from './core/tally.ts'
 import { type TransactionOptions, transaction } from './core/transaction.ts'
-import type { Connection } from './db/connection.ts'
+import { type Connection, replicasOf } from './db/connection.ts'
 import { openDatabase } from './db/db.ts'
 import { locate } from './db/locate.ts'
-import { migrate, migrationNames } from './db/migrate.ts'
+import { migrate } from './db/migrate.ts'
+import { startBackgroundSteps } from './db/migration/background.ts'
+import type { Step } from './db/migration/steps.ts'
 import { createReadiness } from './db/ready.ts'
+import { requireSuitable } from './db/suitable.ts'
 import { openTransport } from './delivery/transport.ts'
 import { startDelivery } from './delivery/worker.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
 import { createRefusal, StartError } from './errors.ts'
-import { createEdge, type Phase } from './http/edge.ts'
+import { createEdge } from './http/edge.ts'
 import type { EdgeReply, EdgeRequest } from './http/exchange.ts'
 import { type FetchInfo, fetchHandler } from './http/fetch.ts'
 import { Gate } from './limits/gate.ts'
 import { createLimiters, limiterStore } from './limits/limiters.ts'
 import type { Log } from './log/log.ts'
+import { exportMetrics } from './metrics.ts'
+import { agreedSettings } from './nodes/agreed.ts'
+import { createPresence } from './nodes/presence.ts'
+import { createMeter, type MetricRegistry } from './observe/meter.ts'
+import { noObserver, type Observer } from './observe/observer.ts'
+import { createTracer, type TraceApi } from './observe/tracer.ts'
+import { inWork } from './observe/work.ts'
 import { createRelyingParty } from './oidc/relying-party.ts'
 import { bindOperations, type Operations } from './operations.ts'
 import { type Bus, createBus } from './realtime/bus.ts'
@@ -49,9 +59,13 @@ import { requireRing } from './sealing/reseal.ts'
 import { createSealing } from './sealing/sealing.ts'
 import { createSockets } from './websocket/websocket.ts'
 import { resultValue } from './wire/json-text.ts'
+import { version } from './wire/version.ts'
 
-/** Who calls a method in process: the headers of a request, such as its cookie, and the client's address. */
-export type CallOptions = { headers?: Record<string, string>; ip?: string }
+/**
+ * Who calls a method in process: the headers of a request, such as its cookie, and the client's address. With an
+ * `idempotency_key` a mutation is carried out once, however often it is called.
+ */
+export type CallOptions = { headers?: Record<string, string>; ip?: string; idempotency_key?: string }
 /** Typed by the method; a name that is not known to the compiler may have any params. */
 type CallArguments<A, M> = M extends keyof A
   ? A[M] extends Method
@@ -91,8 +105,10 @@ export type Service<A = Actions> = {
   }
   /** Runs your code in one transaction; operations join it through `within`. Rejects with what `work` throws. */
   transaction<T>(options: TransactionOptions, work: (tools: Work) => Promise<T>): Promise<T>
-  /** Applies pending migrations; resolves to their names. */
+  /** Applies all pending migrations, as `cellkeep migrate` does; resolves to their names. */
   migrate(): Promise<string[]>
+  /** Names this process among the nodes of the database now; otherwise it does so after 5 seconds. */
+  join(): Promise<void>
   /** `leaving`: readiness answers `shutting_down`. `draining`: every request does. */
   leave(phase: 'leaving' | 'draining'): void
   /** Resolves once all WebSockets are closed, as `leave('draining')` asks of them; `cut` drops the remaining ones. */
@@ -115,33 +131,68 @@ export type Deps = {
   log: Log
   onStatement?: (text: string) => void
   daemonToken?: DaemonTokenState
+  observer?: Observer
+  metrics?: MetricRegistry
+  traces?: TraceApi
   checkOutputs?: boolean
   /** The disk of the embedded database. */
   disk?: Disk
+  /** False: this process is no node of its database unless it calls `join`. */
+  heartbeat?: boolean
 }
 
 /** The composition root: makes a migrated service that is ready to answer. */
 export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<Service> {
   const { log } = deps
-  for (const warning of parsed.warnings) log.warn(warning)
-  const { app, bus, connection, close: closeApp } = await composeApp(parsed, deps, parsed.config.migrate)
+  for (const warning of parsed.warnings) log.warn({ event: 'configuration' }, warning)
+  const joins = deps.heartbeat ?? true
+  const meter = deps.metrics && createMeter()
+  const tracer = deps.traces && createTracer(deps.traces, version)
+  const observer = { ...noObserver, ...meter, tracer }
+  const composed = await composeApp(parsed, { ...deps, observer }, parsed.config.migrate)
+  const { app, bus, connection, pending, close: closeApp } = composed
+  if (joins && connection.connectionString !== undefined)
+    await requireSuitable({ connection, statementTimeoutMs: app.config.statement_timeout_ms }).catch(
+      async (error) => {
+        await closeApp()
+        throw error
+      },
+    )
+  await app.db.useReplicas()
   await requireRing(app)
   const transport = await openTransport(app)
   await app.bootstrap.prepare()
-  const phase: Phase = { now: 'serving' }
   const streams = createAuditStreams(app)
-  const handle = createEdge(app, createReadiness(app.db, migrationNames(), { log }), phase, streams)
+  const readiness = createReadiness(app.db, { log, warnings: app.warnings })
+  const handle = createEdge(app, readiness, streams)
   const sockets = createSockets(app, handle)
   // A limiter store in the database is cleared once for all nodes.
   if (app.config.limit_store === 'memory')
     app.hub.listen(({ cleared }) => cleared && void app.limiters.clear('login_account', cleared))
-  await bus.listen({ signal: app.hub.receive, gap: app.hub.check })
+  const presence = createPresence(app, {
+    readiness,
+    digests: (salt) => agreedSettings(parsed, deps, salt),
+    joins,
+  })
+  const catchUp = (): void => {
+    void app.hub.check()
+    // Rows may have been written of which nobody told the streams.
+    app.hub.receive({ notifications: [], closings: [], wroteAudit: true })
+    presence.beat()
+  }
+  await bus.listen({ signal: app.hub.receive, gap: catchUp })
   const endWatch = app.hub.watch()
   const endCleanup = startCleanup(app)
+  const endSteps = startBackgroundSteps(connection, parsed.config.migrate === 'auto' ? pending : [], log, {
+    isBehind: () => app.node.isBehind,
+  })
   const endDelivery = startDelivery(app, transport)
+  const endMetrics =
+    meter && deps.metrics ? exportMetrics(app, { meter, registry: deps.metrics, readiness }) : () => {}
   const operations = bindOperations(app)
   const leave: Service['leave'] = (next) => {
-    phase.now = next
+    app.node.phase = next
+    presence.beat()
     if (next !== 'draining') return
     app.hub.leave()
     void streams.end()
@@ -150,7 +201,8 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     leave('draining')
     await Promise.all([streams.end(), sockets.closed(AbortSignal.timeout(closeMs))])
     endWatch()
-    await Promise.all([endCleanup(), endDelivery()])
+    endMetrics()
+    await Promise.all([endCleanup(), endSteps(), endDelivery(), presence.end()])
     await closeApp()
   }
   return {
@@ -165,7 +217,8 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
       create: ({ via, ip, within, ...input }) => operations.createSession(input, { via, ip, within }),
     },
     transaction: (options, work) => transaction(app, options, work),
-    migrate: async () => (await migrate(connection, { log })).applied,
+    migrate: async () => (await migrate(connection, { mode: 'run', log })).applied,
+    join: presence.join,
     leave,
     upgrade: sockets.upgrade,
     socketsClosed: sockets.closed,
@@ -176,32 +229,31 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
 
 const callOf =
   (app: App): Service['call'] =>
-  (method: string, ...[params, caller = {}]: [params?: unknown, caller?: CallOptions]) =>
-    dispatch<never>(
-      app,
-      {
-        method,
-        params,
-        mayHoldBadText: true,
-        viaGet: false,
-        carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
-        ip: caller.ip ?? '127.0.0.1',
-        request_id: 'in-process',
-        trace: {},
-      },
-      (result) => resultValue(result) as never,
-    ).catch((error) => {
-      throw asServiceError(error, app.log, 'in-process')
-    })
+  (method: string, ...[params, caller = {}]: [params?: unknown, caller?: CallOptions]) => {
+    const call = {
+      method,
+      params,
+      mayHoldBadText: true,
+      viaGet: false,
+      idempotency_key: caller.idempotency_key,
+      carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
+      ip: caller.ip ?? '127.0.0.1',
+      request_id: 'in-process',
+      trace: {},
+    }
+    return inWork({ site: 'call', fields: call.trace }, () =>
+      carryOut(app, 'call', call, (result) => resultValue(result) as never),
+    )
+  }
 
 /** The parts that a service and an operator command share. It serves no requests and runs no periodic work. */
 export async function composeApp(
   parsed: ParsedConfig,
   deps: Deps,
   migrations: 'auto' | 'check',
-): Promise<{ app: App; bus: Bus; connection: Connection; close(): Promise<void> }> {
+): Promise<{ app: App; bus: Bus; connection: Connection; pending: Step[]; close(): Promise<void> }> {
   const { config, declarations } = parsed
-  const { log } = deps
+  const { log, observer = noObserver } = deps
   const { database_pool_max: poolMax, argon2 } = config
   const registry = declaredIn(config.config, () => createRegistry(declarations))
   const { require_second_factor: strongRoles } = config
@@ -221,28 +273,35 @@ export async function composeApp(
   })
 
   const connection = await locate(deps.connection, config.database_schema)
-  await migrate(connection, { mode: migrations, log })
+  const { pending } = await migrate(connection, { mode: migrations, log })
+  const warnings: App['warnings'] = new Set()
   const db = openDatabase({
     connection,
     poolMax,
     statementTimeoutMs: config.statement_timeout_ms,
-    onError: (error, what) => log.error({ err: error }, what),
+    waitMs: config.database_wait_ms,
+    hasNames: config.database_statements === 'named',
+    onError: (error, what, event = 'db_lost') => log.error({ event, err: error }, what),
     ...(deps.onStatement && { onStatement: deps.onStatement }),
+    observer,
+    replicas: { ...replicasOf(config, connection), warnings },
   })
   const keyRing = createKeyRing(deps.cookieKeys)
   const cookieOptions = { secure: config.cookie_secure, hostPrefix: config.cookie_host_prefix }
   const lastUsed = createLastUsed(db, log)
-  const bus = createBus({ connection, log })
+  const node = randomBytes(8).toString('hex')
+  const bus = createBus({ connection, session: db.primary.session, log, node, observer, warnings })
   const daemon = createDaemonTokens({ state: deps.daemonToken, path: config.daemon_token_file }, log)
   const app: App = {
     config,
     log,
+    observer,
     db,
     disk: deps.disk ?? unknownDisk,
     registry,
     actions: wired,
     hooks: declarations.hooks ?? {},
-    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp, strongRoles }),
+    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp, strongRoles, observer }),
     lastUsed,
     audit: createAuditWriter(db, log, registry.events),
     hub: createHub({
@@ -252,24 +311,29 @@ export async function composeApp(
       socketsPerAccount: config.ws_per_account,
       send: bus.send,
       strongRoles,
+      observer,
       holdsDaemon: async (token) => (await daemon?.holds(token)) === true,
     }),
     passwords: createPasswords({
       concurrency: config.hash_concurrency,
       queueMax: config.hash_queue_max,
       argon2: { memory: argon2.memoryCost, time: argon2.timeCost, parallelism: argon2.parallelism },
+      observer,
     }),
     blocklist: createBlocklist(config.password_blocklist, fold),
     keyRing,
     sealing: deps.secretKeys ? createSealing(deps.secretKeys) : null,
-    sessionCookie: createSessionCookie(keyRing, cookieOptions),
+    sessionCookie: createSessionCookie(keyRing, { ...cookieOptions, now: db.clock.now }),
     flowCookie: createFlowCookie(cookieOptions),
     cursors: createCursors(keyRing.derive('cursor')),
-    limiters: createLimiters(config, limiterStore(config, db, log)),
+    limiters: createLimiters(config, limiterStore(config, db, log), observer),
     fail: createRefusal(registry.reasons),
     outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log),
     gate: new Gate({ perCaller: config.max_caller_connections, reads: Math.ceil(poolMax / 2) }),
     tally: createTally(),
+    warnings,
+    bus,
+    node: { id: node, name: config.node_name, phase: 'serving', isDrained: false, isBehind: false },
     bootstrap: createBootstrap(config, db, log),
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
@@ -281,7 +345,7 @@ export async function composeApp(
     await Promise.all([lastUsed.flush(), app.audit.flush(), bus.close()])
     await db.close()
   }
-  return { app, bus, connection, close }
+  return { app, bus, connection, pending, close }
 }
 
 /** Adds the config file to the message when one of its declarations is invalid. */

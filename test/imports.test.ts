@@ -52,6 +52,7 @@ const features = [
   'email',
   'import',
   'invites',
+  'nodes',
   'offers',
   'oidc',
   'passkeys',
@@ -65,11 +66,12 @@ const features = [
   'sign-in',
   'tickets',
   'tokens',
+  'verify',
 ]
 
 /** The layers from the bottom up; a file belongs to the first pattern that matches. */
 const layers: [name: string, files: RegExp][] = [
-  ['errors, log and wire', /^src\/(errors|(log|wire)\/.*)\.ts$/],
+  ['errors, log, observe and wire', /^src\/(errors|(log|observe|wire)\/.*)\.ts$/],
   [
     'what is declared: events, registries, settings',
     /^src\/(events|notifications|(registry|config)\/.*|audit\/audit|auth\/identity|core\/method)\.ts$/,
@@ -83,7 +85,7 @@ const layers: [name: string, files: RegExp][] = [
   ['features', new RegExp(`^src/(${features.join('|')})/`)],
   ['tables', /^src\/(actions|routes|operations)\.ts$/],
   ['surfaces', /^src\/(http\/(?!listen\.ts|node\.ts)|websocket\/|audit-stream\/)/],
-  ['service', /^src\/(service|create-service|backing)\.ts$/],
+  ['service', /^src\/(service|create-service|backing|metrics)\.ts$/],
   ['entries', /^src\/(http\/(listen|node)|index|cli\/.*|testing\/.*|client\/.*)\.ts$/],
 ]
 const featureOf = (file: string): string | undefined => file.split('/')[1]

@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { audit, failures, sentences } from '../copy/audit.ts'
 import { to } from '../lib/router.ts'
-import { shortTime } from '../lib/time.ts'
 import { DataTable } from '../ui/data-table.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { shortId } from '../ui/id.tsx'
 import { RowLink } from '../ui/link.tsx'
 import { Text } from '../ui/text.tsx'
+import { Moment } from '../ui/time.tsx'
 import { ActorName } from './actor-name.tsx'
 import type { Output } from './client.ts'
 
@@ -50,7 +50,7 @@ export const EventRows = ({
         width: '148px',
         cell: (row) => (
           <RowLink href={to(`/audit/${row.seq}`)}>
-            <time dateTime={row.created_at}>{shortTime(row.created_at)}</time>
+            <Moment at={row.created_at} />
           </RowLink>
         ),
       },

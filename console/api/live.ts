@@ -1,9 +1,10 @@
 import { effect, signal } from '@preact/signals'
 import { createLive, type Ending, type LiveClient } from '../../src/client/live.ts'
 import { shell, words } from '../copy/common.ts'
+import { offline } from '../ui/button.tsx'
 import { toast } from '../ui/toast.tsx'
-import { client, type Name } from './client.ts'
-import { queries, spoil } from './query.ts'
+import { client } from './client.ts'
+import { queries, spoil, spoilSoon } from './query.ts'
 import { refreshedBy } from './refresh.ts'
 import { server } from './server.ts'
 import { acting, loadSession, mustEnrol, sessionEnded, signedIn } from './session.ts'
@@ -12,6 +13,8 @@ import { acting, loadSession, mustEnrol, sessionEnded, signedIn } from './sessio
 export const connection = signal<'open' | 'lost' | Ending | null>(null)
 
 let live: LiveClient | undefined
+/** Behind a proxy that lets no socket through, calls work all the same. */
+let wasOpen = false
 /** A hidden tab lets its socket go after a while. */
 const hiddenMs = 300_000
 let hidden: ReturnType<typeof setTimeout> | undefined
@@ -42,17 +45,25 @@ function close(): void {
   live?.close()
   live = undefined
   connection.value = null
+  offline.value = false
 }
 
 function open(actor: string | null): void {
   const own = createLive(client, { wsPath: server.paths.ws, ...(actor && { acting: actor }) })
   live = own
   own.on('open', ({ again }) => {
+    wasOpen = true
     connection.value = 'open'
+    offline.value = false
     if (again) void queries.invalidateQueries()
   })
-  own.on('lost', () => {
-    connection.value = 'lost'
+  own.on('lost', ({ code }) => {
+    // Another session or token of the account has ended.
+    if (code === 4006) spoil('account_session_list', 'account_token_list')
+    else {
+      connection.value = 'lost'
+      offline.value = wasOpen && shell.offline
+    }
   })
   own.on('closed', (ending) => {
     if (live !== own) return
@@ -64,7 +75,9 @@ function open(actor: string | null): void {
   own.on('role_grant_offer_received', ({ offer }) => void tellOffer(offer.from_actor_id, offer.role))
   own.on('role_grant_offer_retracted', ({ offer }) => toast(shell.offer_taken_back(offer.role)))
   own.on('role_grant_offer_accepted', ({ offer }) => toast(shell.offer_accepted(offer.role)))
-  own.on('role_grant_offer_declined', ({ offer }) => toast(shell.offer_declined(offer.role)))
+  own.on('role_grant_offer_declined', ({ offer }) =>
+    toast(shell.offer_declined(offer.role, offer.decline_reason)),
+  )
   own.on('role_grant_revoke', ({ role, reason }) => {
     toast(shell.role_ended(role, reason))
     void loadSession()
@@ -75,25 +88,4 @@ async function tellOffer(from: string, role: string): Promise<void> {
   const tried = await client.try.actor_lookup({ ids: [from] })
   const name = tried.ok ? tried.result.actors[0]?.username : undefined
   toast(shell.offers_you(name ?? words.removed_actor, role))
-}
-
-const due = new Set<Name>()
-let timer: ReturnType<typeof setTimeout> | undefined
-/** No query is read more often than this, whatever happens. */
-const pauseMs = 2_000
-let last = 0
-
-/** Reads anew what is on screen: at once, or after the pause if there was a change a moment ago. */
-export function spoilSoon(methods: readonly Name[]): void {
-  for (const method of methods) due.add(method)
-  if (timer) return
-  timer = setTimeout(
-    () => {
-      timer = undefined
-      last = Date.now()
-      spoil(...due)
-      due.clear()
-    },
-    Math.max(0, last + pauseMs - Date.now()),
-  )
 }

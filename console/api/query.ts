@@ -1,6 +1,7 @@
 import { effect, useSignal } from '@preact/signals'
 import {
   InfiniteQueryObserver,
+  type Query,
   QueryCache,
   QueryClient,
   QueryObserver,
@@ -42,6 +43,9 @@ export const queries = new QueryClient({
   },
 })
 
+/** Whoever comes back to the page sees what is true now, where it was read a while ago. */
+addEventListener('focus', () => void queries.refetchQueries({ type: 'active', stale: true }))
+
 /** Nothing that one account has read is left for the next. */
 let reader: string | undefined
 effect(() => {
@@ -69,7 +73,8 @@ export type Loaded<T> = {
   retry(): void
 }
 
-type Options = { enabled?: boolean; poll?: number }
+/** `fresh`: asked each time it is shown, such as what a deletion would end. */
+type Options = { enabled?: boolean; poll?: number; fresh?: boolean }
 
 /** Reads by a method, and again when something spoils it. The page is drawn anew when the answer changes. */
 export const useCall = <M extends Name>(
@@ -83,13 +88,14 @@ export const useCall = <M extends Name>(
 export function useRead<T>(
   queryKey: readonly unknown[],
   queryFn: (context: { signal: AbortSignal }) => Promise<T>,
-  { enabled = true, poll }: Options = {},
+  { enabled = true, poll, fresh }: Options = {},
 ): Loaded<T> {
   const options = {
     queryKey,
     queryFn,
     enabled,
     ...(poll && { refetchInterval: poll }),
+    ...(fresh && { staleTime: 0 }),
   }
   return loaded(useObserver<QueryObserverResult<T, Refusal>>(QueryObserver as never, options))
 }
@@ -128,6 +134,9 @@ export function usePages<M extends Paged, T>(
       call(method, { ...input, limit, cursor: pageParam } as never, acting.peek(), signal),
     initialPageParam: null,
     getNextPageParam: (last: Page) => last.next_cursor,
+    refetchOnMount: (query: Query) => pagesOf(query) <= pagesMax,
+    refetchOnWindowFocus: (query: Query) => pagesOf(query) <= pagesMax,
+    refetchOnReconnect: false,
     enabled,
   }
   const result = useObserver<
@@ -145,6 +154,22 @@ export function usePages<M extends Paged, T>(
       if (result.hasNextPage && !result.isFetchingNextPage) void result.fetchNextPage()
     },
   }
+}
+
+/** Shows a change of a list before the service has answered; what spoils the method afterwards reads the truth. */
+export function editRows<M extends Paged, T>(
+  method: M,
+  input: Omit<Input<M>, 'cursor' | 'limit'>,
+  name: string,
+  change: (rows: T[]) => T[],
+): void {
+  const queryKey = [acting.peek(), method, input, 'pages']
+  void queries.cancelQueries({ queryKey })
+  queries.setQueryData<{ pages: Record<string, T[]>[] }>(queryKey, (old) => {
+    if (!old) return old
+    const rows = change(old.pages.flatMap((page) => page[name] ?? []))
+    return { ...old, pages: old.pages.map((page, index) => ({ ...page, [name]: index === 0 ? rows : [] })) }
+  })
 }
 
 type Observer<R> = {
@@ -167,6 +192,46 @@ function useObserver<R>(
   return observer.getOptimisticResult(defaulted)
 }
 
-/** Reads anew whatever these methods have answered, where it is on screen. */
-export const spoil = (...methods: readonly (Name | 'status')[]): void =>
-  void queries.invalidateQueries({ predicate: ({ queryKey }) => methods.includes(queryKey[1] as Name) })
+/** Lists longer than this are not read anew by themselves: it would take as many calls as they have pages. */
+const pagesMax = 3
+const pagesOf = ({ state: { data } }: Query): number =>
+  (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1
+const isOf =
+  (methods: readonly string[]) =>
+  ({ queryKey }: Query): boolean =>
+    methods.includes(queryKey[1] as string)
+
+/** Reads anew whatever these methods have answered, where it is on screen; of a long list the beginning. */
+export function spoil(...methods: readonly (Name | 'status')[]): void {
+  for (const query of queries.getQueryCache().findAll({ predicate: isOf(methods) })) {
+    const { data } = query.state as { data?: { pages: unknown[]; pageParams: unknown[] } }
+    if (data && pagesOf(query) > pagesMax)
+      query.setData({ pages: data.pages.slice(0, pagesMax), pageParams: data.pageParams.slice(0, pagesMax) })
+  }
+  refresh(methods)
+}
+
+/** The same for what others have changed; a long list stays as it is, as somebody may be reading it. */
+const refresh = (methods: readonly string[]): void =>
+  void queries.invalidateQueries({ predicate: (query) => isOf(methods)(query) && pagesOf(query) <= pagesMax })
+
+const due = new Set<Name>()
+let timer: ReturnType<typeof setTimeout> | undefined
+/** No query is read more often than this, whatever happens. */
+const pauseMs = 2_000
+let last = 0
+
+/** Reads anew what is on screen: at once, or after the pause if there was a change a moment ago. */
+export function spoilSoon(methods: readonly Name[]): void {
+  for (const method of methods) due.add(method)
+  if (timer) return
+  timer = setTimeout(
+    () => {
+      timer = undefined
+      last = Date.now()
+      refresh([...due])
+      due.clear()
+    },
+    Math.max(0, last + pauseMs - Date.now()),
+  )
+}

@@ -1,25 +1,81 @@
+import { useEffect } from 'preact/hooks'
 import type { LiveEvents } from '../../src/client/live.ts'
+import { hearAudit } from './audit-feed.ts'
 import type { Name } from './client.ts'
+import { spoilSoon } from './query.ts'
+import { server } from './server.ts'
+
+const offers = ['role_grant_offer_list', 'role_grant_offer_history'] as const
+const accounts = ['admin_account_list', 'admin_account_get'] as const
 
 /** What an account hears, and the methods whose answers it makes old. */
 export const refreshedBy: Partial<Record<keyof LiveEvents, readonly Name[]>> = {
-  role_grant_offer_received: ['role_grant_offer_list', 'role_grant_offer_history'],
-  role_grant_offer_retracted: ['role_grant_offer_list', 'role_grant_offer_history'],
-  role_grant_offer_accepted: ['role_grant_offer_list', 'role_grant_offer_history', 'admin_account_list'],
-  role_grant_offer_declined: ['role_grant_offer_list', 'role_grant_offer_history', 'admin_account_list'],
-  role_grant_offer_supersede: ['role_grant_offer_list', 'role_grant_offer_history', 'admin_account_list'],
-  role_grant_revoke: ['admin_account_list', 'cell_list', 'cell_get'],
+  role_grant_offer_received: offers,
+  role_grant_offer_retracted: offers,
+  role_grant_offer_accepted: [...offers, ...accounts],
+  role_grant_offer_declined: [...offers, ...accounts],
+  role_grant_offer_supersede: [...offers, ...accounts],
+  role_grant_revoke: [...accounts, 'cell_list', 'cell_get'],
 }
 
-/** The same for rows of the audit log, by the beginning of their type: for admins, who may follow it. */
-export const refreshedByRow: readonly (readonly [prefix: string, methods: readonly Name[]])[] = [
-  ['role_grant_offer_', ['role_grant_offer_history', 'admin_account_list']],
-  ['role_grant_', ['admin_account_list', 'audit_log_role_grant_history']],
-  ['account_', ['admin_account_list']],
-  ['actor_', ['admin_account_list']],
+/** The same for rows of the audit log, by the beginning of their type. The first that fits counts. */
+const refreshedByRow: readonly (readonly [prefix: string, methods: readonly Name[]])[] = [
+  ['role_grant_offer_', ['role_grant_offer_history', ...accounts]],
+  ['role_grant_', ['role_holder_list', 'audit_log_role_grant_history', ...accounts]],
+  ['account_', [...accounts, 'admin_session_list', 'admin_token_list']],
+  ['actor_', accounts],
   ['signup', ['admin_account_list', 'invite_list']],
-  ['session_', ['admin_session_list']],
-  ['log', ['admin_session_list']],
+  ['session_', ['admin_session_list', ...accounts]],
+  ['log', ['admin_session_list', 'admin_account_get']],
+  ['password_', ['admin_session_list', 'admin_token_list', ...accounts]],
+  ['token_', ['admin_token_list', 'admin_account_get']],
+  ['factor_', ['admin_account_get']],
+  ['ticket_', ['admin_ticket_list', 'admin_message_list']],
   ['invite_', ['invite_list']],
   ['app_settings_update', ['app_settings_get']],
+  ['cell_grant_', ['cell_grant_list', 'cell_access_explain', 'cell_audit_list', 'cell_get']],
+  ['cell_item_', ['cell_item_list', 'cell_audit_list']],
+  ['cell_field_', ['cell_field_list', 'cell_audit_list']],
+  ['cell_', ['cell_get', 'cell_list', 'cell_audit_list']],
 ]
+
+/**
+ * A hidden tab soon lets the stream go, as a browser has few connections for all its tabs; what it shows is read anew
+ * when it has the focus again.
+ */
+const hiddenMs = 10_000
+
+/** Keeps what a page shows fresh by the audit log, of which only admins hear. */
+export function useRefresh(isOn: boolean): void {
+  useEffect(() => {
+    if (!isOn || !server.features.audit_stream) return
+    let leave: (() => void) | undefined
+    const listen = (): void => {
+      leave ??= hearAudit({
+        item: (item) => {
+          if (item.type !== 'event' || item.params.outcome === 'failure') return
+          const { event_type } = item.params
+          const found = refreshedByRow.find(([prefix]) => event_type.startsWith(prefix))
+          if (found) spoilSoon(found[1])
+        },
+      })
+    }
+    const end = (): void => {
+      leave?.()
+      leave = undefined
+    }
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const turn = (): void => {
+      clearTimeout(timer)
+      if (document.hidden) timer = setTimeout(end, hiddenMs)
+      else listen()
+    }
+    turn()
+    document.addEventListener('visibilitychange', turn)
+    return () => {
+      document.removeEventListener('visibilitychange', turn)
+      clearTimeout(timer)
+      end()
+    }
+  }, [isOn])
+}

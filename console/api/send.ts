@@ -16,9 +16,12 @@ export async function freshly<T>(make: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Calls a method that changes something, and reads anew what it `spoils`. */
-export const useSend = <M extends Name>(method: M, { spoils = [] }: { spoils?: readonly Name[] } = {}) =>
-  useRun((input: Input<M>): Promise<Output<M>> => freshly(() => call(method, input, acting.peek())), {
+/** Calls a method that changes something, as the acting actor or another of the account, and reads anew what it `spoils`. */
+export const useSend = <M extends Name>(
+  method: M,
+  { spoils = [], as }: { spoils?: readonly Name[]; as?: string | undefined } = {},
+) =>
+  useRun((input: Input<M>): Promise<Output<M>> => freshly(() => call(method, input, as ?? acting.peek())), {
     done: () => spoil(...spoils),
     refused: noticeEnd,
   })

@@ -12,7 +12,11 @@ export type Server = {
     | 'openrpc'
     | 'bootstrap'
     | 'signup'
-    | 'recovery',
+    | 'recovery'
+    | 'mail'
+    | 'username_change'
+    | 'username_set'
+    | 'actor_rename',
     boolean
   >
 }
@@ -39,6 +43,10 @@ const inDevelopment: Server = {
     bootstrap: isOn,
     signup: isOn,
     recovery: isOn,
+    mail: isOn,
+    username_change: isOn,
+    username_set: isOn,
+    actor_rename: isOn,
   },
 }
 

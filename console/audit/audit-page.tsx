@@ -1,91 +1,101 @@
+import { useState } from 'preact/hooks'
 import { EventRows } from '../api/event-rows.tsx'
-import { usePages } from '../api/query.ts'
+import { spoil, useCall, usePages } from '../api/query.ts'
 import { server } from '../api/server.ts'
-import { audit, sentences } from '../copy/audit.ts'
-import { words } from '../copy/common.ts'
+import { audit } from '../copy/audit.ts'
 import { to as hrefOf, place, setQuery } from '../lib/router.ts'
-import { shortTime } from '../lib/time.ts'
 import type { PageProps } from '../routes.ts'
 import { Button } from '../ui/button.tsx'
-import { SelectField } from '../ui/field.tsx'
-import { shortId } from '../ui/id.tsx'
 import { Tabs } from '../ui/link.tsx'
 import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Activity } from './activity.tsx'
+import { Export } from './export.tsx'
+import { ClearFilters, type Filter, Filters, filterOfPlace } from './filter.tsx'
 import { OneEvent } from './one-event.tsx'
 import { Tail } from './tail.tsx'
 import './audit.css'
 
 export default function AuditPage({ params: { part = '' } }: PageProps) {
   if (/^\d+$/.test(part)) return <OneEvent seq={Number(part)} />
+  const isLive = part === 'live' && server.features.audit_stream
   const tabs = [
     { href: hrefOf('/audit'), label: audit.log, isCurrent: part === '' },
     ...(server.features.audit_stream
-      ? [{ href: hrefOf('/audit/live'), label: audit.live, isCurrent: part === 'live' }]
+      ? [{ href: hrefOf('/audit/live'), label: audit.live, isCurrent: isLive }]
       : []),
   ]
   return (
-    <Page title={audit.title} tabs={<Tabs label={audit.parts} tabs={tabs} />}>
-      {part === 'live' ? <Tail /> : <Log />}
+    <Page
+      title={audit.title}
+      tabs={<Tabs label={audit.parts} tabs={tabs} />}
+      actions={
+        !isLive && (
+          <Button icon="download" onClick={() => setQuery({ dialog: 'export' })}>
+            {audit.export}
+          </Button>
+        )
+      }
+    >
+      {isLive ? <Tail /> : <Log />}
     </Page>
   )
 }
 
-const types = Object.keys(sentences).sort()
+const newerMax = 100
 
 function Log() {
-  const { query } = place.value
-  const [event, result, account_id, from, to] = ['event', 'result', 'account', 'from', 'to'].map((key) =>
-    query.get(key),
-  )
-  const outcome = (['success', 'failure'] as const).find((one) => one === result) ?? null
-  const filter = { outcome, account_id: account_id ?? null }
-  const list = usePages(
-    'audit_log_list',
-    { ...filter, ...(event && { event_types: [event] }), from: from ?? null, to: to ?? null },
-    ({ events }) => events,
-  )
-  const isFiltered = Boolean(event || outcome || account_id || from)
-  const clear = (
-    <Button onClick={() => setQuery({ event: null, result: null, account: null, from: null, to: null })}>
-      {words.clear_filters}
-    </Button>
-  )
+  const filter = filterOfPlace()
+  const [now, setNow] = useState(Date.now)
+  const list = usePages('audit_log_list', filter, ({ events }) => events)
+  const isFiltered = Object.keys(filter).length > 0
   return (
     <section class="section">
-      <div class="bar">
-        <SelectField
-          label={audit.event}
-          value={event ?? ''}
-          options={[
-            { value: '', label: audit.any_event },
-            ...types.map((value) => ({ value, label: value })),
-          ]}
-          onChange={(event) => setQuery({ event })}
-        />
-        <SelectField
-          label={audit.result}
-          value={outcome ?? ''}
-          options={[
-            { value: '', label: audit.any_result },
-            { value: 'success', label: audit.success },
-            { value: 'failure', label: audit.failure },
-          ]}
-          onChange={(result) => setQuery({ result })}
-        />
-        {account_id && <span>{audit.only_account(shortId(account_id))}</span>}
-        {from && to && <span>{audit.period(shortTime(from), shortTime(to))}</span>}
-        {isFiltered && clear}
-      </div>
-      <Activity filter={filter} event_type={event ?? null} />
+      <Filters filter={filter} />
+      <Activity filter={filter} now={now} />
+      {list.data && !filter.to && (
+        <Newer filter={filter} after={list.data[0]?.seq ?? 0} onShow={() => setNow(Date.now())} />
+      )}
       <Resource
         of={list}
         lines={8}
-        empty={<Empty icon="scroll-text" title={isFiltered ? audit.none_match : audit.none} />}
+        empty={
+          <Empty
+            icon="scroll-text"
+            title={isFiltered ? audit.none_match : audit.none}
+            action={isFiltered && <ClearFilters />}
+          />
+        }
       >
         {(rows) => <EventRows rows={rows} hasMore={list.hasMore} more={list.more} />}
       </Resource>
+      {place.value.query.get('dialog') === 'export' && (
+        <Export filter={filter} onClose={() => setQuery({ dialog: null })} />
+      )}
     </section>
+  )
+}
+
+/** Looked for beside the list, so that no row moves while somebody reads. */
+function Newer({ filter, after, onShow }: { filter: Filter; after: number; onShow(): void }) {
+  const { data } = useCall(
+    'audit_log_list',
+    { ...filter, since_seq: after, limit: newerMax },
+    { poll: 5_000 },
+  )
+  const count = data?.events.length ?? 0
+  const show = (): void => {
+    spoil('audit_log_list', 'audit_log_activity')
+    onShow()
+    scrollTo(0, 0)
+  }
+  return (
+    <div class="newer" role="status">
+      {count > 0 && (
+        <Button small kind="primary" icon="refresh-cw" onClick={show}>
+          {audit.newer(count, newerMax)}
+        </Button>
+      )}
+    </div>
   )
 }

@@ -5,22 +5,39 @@ import { audit } from '../copy/audit.ts'
 import { to } from '../lib/router.ts'
 import { fullTime } from '../lib/time.ts'
 import { Facts } from '../ui/facts.tsx'
+import { Icon, type IconName } from '../ui/icon.tsx'
 import { Id } from '../ui/id.tsx'
 import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Tree } from '../ui/tree.tsx'
 
-/** One row of the log, with all that was recorded. */
+/** How far from a row its neighbours are looked for: numbers can be missing. */
+const reach = 10
+
+/** One row of the log, with all that was recorded, and the ways to those before and after it. */
 export function OneEvent({ seq }: { seq: number }) {
-  const found = useCall('audit_log_list', { since_seq: seq - 1, limit: 1 })
+  const found = useCall('audit_log_list', { since_seq: Math.max(0, seq - 1 - reach), limit: 2 * reach + 1 })
+  const events = found.data?.events ?? []
+  const at = events.findIndex((one) => one.seq === seq)
   return (
-    <Page title={audit.one(seq)} back={{ href: to('/audit'), label: audit.title }}>
+    <Page
+      title={audit.one(seq)}
+      back={{ href: to('/audit'), label: audit.title }}
+      actions={
+        at !== -1 && (
+          <>
+            <Neighbour of={events[at - 1]} icon="chevron-left" label={audit.earlier} />
+            <Neighbour of={events[at + 1]} icon="chevron-right" label={audit.later} />
+          </>
+        )
+      }
+    >
       <Resource
         of={found}
-        isEmpty={({ events }) => events[0]?.seq !== seq}
+        isEmpty={() => at === -1}
         empty={<Empty icon="scroll-text" title={audit.none_match} />}
       >
-        {({ events: [row] }) =>
+        {({ events: { [at]: row } }) =>
           row && (
             <div class="stack">
               <p>
@@ -28,7 +45,12 @@ export function OneEvent({ seq }: { seq: number }) {
               </p>
               <Facts
                 of={[
-                  [audit.event, <code key="type">{row.event_type}</code>],
+                  [
+                    audit.event,
+                    <a key="type" href={to('/audit', { event: row.event_type })}>
+                      <code>{row.event_type}</code>
+                    </a>,
+                  ],
                   [audit.result, row.outcome === 'success' ? audit.success : audit.failure],
                   [audit.when, fullTime(row.created_at)],
                   row.ip !== null && [audit.address, row.ip],
@@ -52,6 +74,13 @@ export function OneEvent({ seq }: { seq: number }) {
     </Page>
   )
 }
+
+const Neighbour = ({ of, icon, label }: { of: { seq: number } | undefined; icon: IconName; label: string }) =>
+  of && (
+    <a class="button is-quiet is-icon" href={to(`/audit/${of.seq}`)} aria-label={label} title={label}>
+      <Icon name={icon} />
+    </a>
+  )
 
 const Actor = ({ id }: { id: string }) => (
   <span class="row">

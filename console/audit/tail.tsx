@@ -1,54 +1,83 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
-import { AuditStreamError, auditStream } from '../../src/client/audit-stream.ts'
-import { client } from '../api/client.ts'
-import { type Event, Sentence } from '../api/event-rows.tsx'
-import { server } from '../api/server.ts'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { hearAudit } from '../api/audit-feed.ts'
+import { call } from '../api/client.ts'
+import { Sentence } from '../api/event-rows.tsx'
+import { useRun } from '../api/run.ts'
 import { acting } from '../api/session.ts'
 import { audit } from '../copy/audit.ts'
+import { explain } from '../copy/errors.ts'
 import { to } from '../lib/router.ts'
-import { shortTime } from '../lib/time.ts'
+import { clockTime, fullTime } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Checkbox, Field } from '../ui/field.tsx'
 import { Badge, Note } from '../ui/note.tsx'
+import { createTail, type Row } from './tail-rows.ts'
 
-type Row = { kind: 'event'; event: Event } | { kind: 'gap'; from: number; until: number }
-/** How many rows are kept; older ones are in the log. */
-const kept = 500
+const phone = matchMedia('(width < 640px)')
+/** Rows have one height, so that where each one is can be computed: only those on screen are drawn. */
+const heightOf = (): number => (phone.matches ? 56 : 32)
+const overscan = 10
 
-/** New rows as they are written, over lost connections and restarts; each once, in order. */
+/** New rows as they are written, over lost connections and restarts; each once, in order, the newest at the end. */
 export function Tail() {
-  const rows = useSignal<readonly Row[]>([])
-  const held = useSignal<readonly Row[]>([])
-  const isPaused = useSignal(false)
+  const [tail] = useState(() => createTail())
+  const drawn = useSignal(0)
   const ending = useSignal<string | null>(null)
   const round = useSignal(0)
-  const take = (more: readonly Row[]): void => {
-    const target = isPaused.peek() ? held : rows
-    target.value = [...more.toReversed(), ...target.peek()].slice(0, kept)
-  }
+  const [isRead, read] = useState(false)
+  const [sought, seek] = useState('')
+  const draw = useRef<() => void>(() => {})
   useEffect(() => {
-    const stop = new AbortController()
-    void follow(take, stop.signal).catch((error) => {
-      if (!stop.signal.aborted)
-        ending.value = error instanceof AuditStreamError ? error.reason : String(error)
+    let frame = 0
+    // Once a frame, however many rows came.
+    draw.current = () => {
+      frame ||= requestAnimationFrame(() => {
+        frame = 0
+        drawn.value += 1
+      })
+    }
+    const leave = hearAudit({
+      item: (item) => {
+        tail.take(item)
+        draw.current()
+      },
+      lost: (about) => {
+        tail.lost(about)
+        draw.current()
+      },
+      ended: (reason) => {
+        ending.value = reason
+      },
     })
-    return () => stop.abort()
+    phone.addEventListener('change', draw.current)
+    return () => {
+      leave()
+      cancelAnimationFrame(frame)
+      phone.removeEventListener('change', draw.current)
+    }
   }, [round.value])
-  const resume = (): void => {
-    isPaused.value = false
-    rows.value = [...held.peek(), ...rows.peek()].slice(0, kept)
-    held.value = []
+  const pause = (): void => {
+    if (tail.isPaused) return
+    tail.pause()
+    draw.current()
   }
+  const resume = useRun(async () => {
+    await tail.resume(
+      async (since_seq) => (await call('audit_log_list', { since_seq, limit: 200 }, acting.peek())).events,
+    )
+    draw.current()
+  })
+  drawn.value
+  const { isPaused, newer } = tail
+  const filter = sought.trim().toLowerCase()
+  const rows = filter ? tail.rows.filter((row) => isWanted(row, filter)) : tail.rows
   return (
-    <section
-      class="section"
-      onKeyDown={(event) => {
-        if (event.key === 'p') isPaused.value ? resume() : (isPaused.value = true)
-      }}
-    >
+    <section class="section">
       <header>
         {ending.value === null ? (
-          <Badge kind={isPaused.value ? 'warn' : 'ok'}>{audit.following}</Badge>
+          <Badge kind={isPaused ? 'warn' : 'ok'}>{isPaused ? audit.paused(newer) : audit.following}</Badge>
         ) : (
           <Note
             kind="warn"
@@ -69,54 +98,96 @@ export function Tail() {
         )}
         <span class="push">
           <Button
-            icon={isPaused.value ? 'play' : 'pause'}
-            onClick={() => (isPaused.value ? resume() : void (isPaused.value = true))}
+            icon={isPaused ? 'play' : 'pause'}
+            isBusy={resume.isBusy}
+            onClick={() => (isPaused ? void resume.send(undefined) : pause())}
+            shortcut="p"
           >
-            {isPaused.value ? audit.resume(held.value.length) : audit.pause}
+            {isPaused ? audit.resume(newer) : audit.pause}
           </Button>
         </span>
       </header>
-      <div role="log" aria-live="off" aria-label={audit.live} class="tail" tabIndex={0}>
-        {rows.value.length === 0 && <p class="soft">{audit.waiting_first}</p>}
-        {rows.value.map((row) => (
-          <Line key={row.kind === 'event' ? row.event.id : `gap ${row.from}`} row={row} />
-        ))}
+      <Fault text={resume.error && explain(resume.error)} />
+      <div class="bar">
+        <Field label={audit.only_with} type="search" value={sought} onInput={seek} />
+        <Checkbox label={audit.read_out} checked={isRead} onChange={read} />
       </div>
+      {rows.length === 0 ? (
+        <p class="soft tail is-empty">{filter ? audit.none_match : audit.waiting_first}</p>
+      ) : (
+        <Lines rows={rows} isPaused={isPaused} onLeave={pause} isRead={isRead} />
+      )}
     </section>
   )
 }
 
-function Line({ row }: { row: Row }) {
-  if (row.kind === 'gap') return <Note kind="warn">{audit.gap(row.from, row.until)}</Note>
-  const { event } = row
+const isWanted = (row: Row, filter: string): boolean =>
+  row.kind !== 'event' || JSON.stringify(Object.values(row.event)).toLowerCase().includes(filter)
+
+/** At the end while it follows; scrolling up or going to a row pauses it. */
+function Lines({
+  rows,
+  isPaused,
+  onLeave,
+  isRead,
+}: {
+  rows: readonly Row[]
+  isPaused: boolean
+  onLeave(): void
+  isRead: boolean
+}) {
+  const own = useRef<HTMLDivElement>(null)
+  const [top, setTop] = useState(0)
+  const height = heightOf()
+  const room = own.current?.clientHeight ?? 600
+  const total = rows.length * height
+  const at = isPaused ? top : Math.max(0, total - room)
+  const first = Math.max(0, Math.floor(at / height) - overscan)
+  const last = Math.min(rows.length, Math.ceil((at + room) / height) + overscan)
+  useLayoutEffect(() => {
+    if (!isPaused && own.current) own.current.scrollTop = total
+  })
   return (
-    <div class="tail-line">
-      <a href={to(`/audit/${event.seq}`)}>{shortTime(event.created_at)}</a>
-      <Sentence of={event} />
-      <span class="soft push">{event.ip}</span>
+    <div
+      ref={own}
+      role="log"
+      aria-live={isRead ? 'polite' : 'off'}
+      aria-label={audit.live}
+      class="tail"
+      tabIndex={0}
+      onScroll={({ currentTarget: { scrollTop } }) => {
+        if (!isPaused && scrollTop < total - room - height) onLeave()
+        setTop(scrollTop)
+      }}
+      onFocusIn={({ target, currentTarget }) => target !== currentTarget && onLeave()}
+    >
+      <div style={{ height: `${total}px` }}>
+        {rows.slice(first, last).map((row, index) => (
+          <div
+            key={row.kind === 'event' ? row.event.seq : `${row.kind} ${first + index}`}
+            class={`tail-line is-${row.kind}`}
+            style={{ transform: `translateY(${(first + index) * height}px)` }}
+          >
+            <Line row={row} />
+          </div>
+        ))}
+      </div>
     </div>
   )
 }
 
-/** Hands rows on once per frame, however many came. */
-async function follow(take: (rows: readonly Row[]) => void, signal: AbortSignal): Promise<void> {
-  let waiting: Row[] = []
-  const acts = acting.peek()
-  const stream = auditStream(client, {
-    path: server.paths.audit_stream,
-    signal,
-    ...(acts && { acting: acts }),
-  })
-  for await (const item of stream) {
-    if (waiting.length === 0)
-      requestAnimationFrame(() => {
-        take(waiting)
-        waiting = []
-      })
-    waiting.push(
-      item.type === 'gap'
-        ? { kind: 'gap', from: item.after + 1, until: item.resumed_after }
-        : { kind: 'event', event: item.params },
-    )
-  }
+function Line({ row }: { row: Row }) {
+  if (row.kind === 'gap') return audit.gap(row.from, row.until)
+  if (row.kind === 'lost') return audit.lost(row.wait_s, row.after)
+  if (row.kind === 'more') return audit.more(row.count)
+  const { event } = row
+  return (
+    <>
+      <a href={to(`/audit/${event.seq}`)} title={fullTime(event.created_at)}>
+        {clockTime(event.created_at)}
+      </a>
+      <Sentence of={event} />
+      <span class="soft push">{event.ip}</span>
+    </>
+  )
 }

@@ -5,7 +5,7 @@ import { useCall } from '../api/query.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
 import { place, setQuery, to } from '../lib/router.ts'
 import type { PageProps } from '../routes.ts'
-import { Button } from '../ui/button.tsx'
+import { Button, ButtonLink } from '../ui/button.tsx'
 import { Facts } from '../ui/facts.tsx'
 import { Id } from '../ui/id.tsx'
 import { Tabs } from '../ui/link.tsx'
@@ -36,11 +36,17 @@ const parts: Record<string, { label: string; Part: ComponentType<PartProps>; nee
   timeline: { label: cells.tabs.timeline, Part: Timeline, needs: 'can_grant' },
 }
 
+const countOf = ({ length }: readonly unknown[], isCut: boolean): string | undefined =>
+  length === 0 ? undefined : `${length}${isCut ? '+' : ''}`
+
 export default function CellPage({ params: { id = '', tab = '' } }: PageProps) {
   const found = useCall('cell_get', { id })
   const back = { href: to('/cells'), label: cells.title }
   const got = found.data
-  if (!got || found.error?.reason === 'cell_not_found')
+  const isEditing = place.value.query.get('edit') !== null
+  const gone = found.error?.reason === 'cell_not_found' ? found.error : null
+  // Whoever is editing keeps the text.
+  if (!got || (gone && !isEditing))
     return (
       <Page title={found.error ? cells.missing_title : cells.title} back={back}>
         {found.error ? <ErrorNote error={found.error} onRetry={found.retry} /> : <Skeleton lines={5} />}
@@ -54,16 +60,15 @@ export default function CellPage({ params: { id = '', tab = '' } }: PageProps) {
       label,
       count:
         key === 'relations'
-          ? got.fields.length || undefined
+          ? countOf(got.fields, got.fields_truncated)
           : key === 'items'
-            ? got.items.length || undefined
+            ? countOf(got.items, got.items_truncated)
             : undefined,
       isCurrent: key === tab,
     }))
   const { Part } = parts[tab] ?? { Part: Data }
-  const isEditing = place.value.query.get('edit') !== null
   const label = cellLabel(cell)
-  if (isEditing && can_edit) return <Editor got={got} onClose={() => setQuery({ edit: null })} />
+  if (isEditing && can_edit) return <Editor got={got} gone={gone} onClose={() => setQuery({ edit: null })} />
   return (
     <Page
       title={label}
@@ -72,9 +77,14 @@ export default function CellPage({ params: { id = '', tab = '' } }: PageProps) {
       actions={
         <>
           {can_edit && (
-            <Button icon="pencil" onClick={() => setQuery({ edit: '1' })}>
+            <Button icon="pencil" shortcut="e" onClick={() => setQuery({ edit: '1' })}>
               {cells.edit}
             </Button>
+          )}
+          {can_grant && (
+            <ButtonLink icon="share-2" shortcut="s" href={to(`/cells/${id}/sharing`)}>
+              {cells.share}
+            </ButtonLink>
           )}
           {(can_grant || can_edit) && <CellMenu got={got} />}
         </>

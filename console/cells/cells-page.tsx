@@ -43,7 +43,7 @@ export default function CellsPage() {
   )
   const isFiltered = Boolean(kind || path)
   const create = (
-    <Button kind="primary" icon="plus" onClick={() => setQuery({ dialog: 'new' })}>
+    <Button kind="primary" icon="plus" shortcut="n" onClick={() => setQuery({ dialog: 'new' })}>
       {cells.new_cell}
     </Button>
   )
@@ -69,8 +69,8 @@ export default function CellsPage() {
                 }
               />
             ) : (
-              <Empty icon="boxes" title={cells.none}>
-                {cells.none_about}
+              <Empty icon="boxes" title={cells.none[view]}>
+                {cells.none_about[view]}
               </Empty>
             )
           }

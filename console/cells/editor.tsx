@@ -1,81 +1,118 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { ActorName } from '../api/actor-name.tsx'
 import { call, type Refusal } from '../api/client.ts'
-import { spoil } from '../api/query.ts'
+import { noticeEnd, spoil } from '../api/query.ts'
 import { useRun } from '../api/run.ts'
 import { acting } from '../api/session.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { diff, isSame, type Json, type JsonObject } from '../lib/json.ts'
-import { checkData } from '../lib/json-check.ts'
+import { checkData, placeOf } from '../lib/json-check.ts'
 import { leaveGuard, to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
-import { TextArea } from '../ui/field.tsx'
 import { Note } from '../ui/note.tsx'
 import { Page } from '../ui/page.tsx'
+import { Text } from '../ui/text.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { Got } from './cell-page.tsx'
 import { ChangeList } from './change-list.tsx'
+import type { Mark } from './code-editor.ts'
+import { type Base, draftOf, dropDraft, keepDraft } from './draft.ts'
+import { JsonEditor } from './json-editor.tsx'
 import { problemText } from './problem-text.ts'
 import { ResolveConflict } from './resolve-conflict.tsx'
 
 /** Edit, review what changes, save; a version that somebody else saved meanwhile is merged or asked about. */
-export function Editor({ got, onClose }: { got: Got; onClose(): void }) {
-  // What the text began from, and the version that a save expects.
-  const [base, setBase] = useState({ data: got.cell.data as JsonObject, version: got.cell.version })
-  const [text, setText] = useState(() => JSON.stringify(got.cell.data, null, 2))
-  const [isReviewing, review] = useState(false)
-  const [theirs, setTheirs] = useState<{ data: JsonObject; version: number } | null>(null)
+export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null; onClose(): void }) {
   const cell_id = got.cell.id
-  const checked = checkData(text)
+  const [kept, setKept] = useState(() => draftOf(cell_id))
+  // What the text began from, and the version that a save expects.
+  const [base, setBase] = useState<Base>(() => kept?.base ?? baseOf(got))
+  const [text, setText] = useState(() => kept?.text ?? textOf(got.cell.data))
+  const [round, setRound] = useState(0)
+  const begin = (from: Base, text: string): void => {
+    setBase(from)
+    setText(text)
+    setRound(round + 1)
+  }
+  const [isReviewing, review] = useState(false)
+  const [theirs, setTheirs] = useState<Base | null>(null)
+  // What the service found in the text that it was sent last.
+  const [refused, setRefused] = useState<{ text: string; marks: Mark[] } | null>(null)
+  const checked = useMemo(() => checkData(text), [text])
   const data = 'data' in checked ? checked.data : null
-  const changes = data ? diff(base.data, data) : []
+  const changes = useMemo(() => (data ? diff(base.data, data) : []), [base, data])
+  const marks = useMemo(() => {
+    if ('problems' in checked)
+      return checked.problems.map((one) => ({ from: one.from, to: one.to, message: problemText(one) }))
+    return refused?.text === text ? refused.marks : []
+  }, [checked, refused])
   const isDirty = !data || changes.length > 0
   useLeaveGuard(isDirty)
+  useEffect(() => (isDirty ? keepDraft(cell_id, base, text) : dropDraft()), [isDirty, base, text])
+  const close = (): void => {
+    leaveGuard.ask = undefined
+    dropDraft()
+    onClose()
+  }
 
   const readTheirs = async (): Promise<void> => {
-    const { cell } = await call('cell_get', { id: cell_id }, acting.peek())
-    setTheirs({ data: cell.data as JsonObject, version: cell.version })
+    setTheirs(baseOf(await call('cell_get', { id: cell_id }, acting.peek())))
   }
   const save = useRun(
     (next: JsonObject) =>
       call('cell_update', { cell_id, data: next, expected_version: base.version }, acting.peek()),
-    { refused: (error: Refusal) => void (error.reason === 'cell_version_conflict' && readTheirs()) },
+    {
+      refused: (error: Refusal) => {
+        noticeEnd(error)
+        if (error.reason === 'cell_version_conflict') void readTheirs()
+        const marks = marksOf(error, text)
+        if (marks.length === 0) return
+        setRefused({ text, marks })
+        review(false)
+      },
+    },
   )
   const submit = async (): Promise<void> => {
     if (!data || !(await save.send(data))) return
-    leaveGuard.ask = undefined
     spoil('cell_get', 'cell_list', 'cell_audit_list')
     toast(cells.saved)
-    onClose()
+    close()
   }
   const next = (): void => {
     if (!data) return
     if (isSame(base.data, data)) {
-      leaveGuard.ask = undefined
       toast(cells.nothing_changed)
-      onClose()
+      close()
     } else if (isReviewing) void submit()
     else review(true)
   }
   const taken = (merged: Json): void => {
     if (!theirs) return
-    setBase(theirs)
-    setText(JSON.stringify(merged, null, 2))
+    begin(theirs, textOf(merged))
     setTheirs(null)
     save.reset()
     review(true)
   }
+  const cancel = (): void => {
+    if (!isDirty || confirm(cells.unsaved_question)) close()
+  }
+  const startOver = (): void => {
+    setKept(null)
+    begin(baseOf(got), textOf(got.cell.data))
+  }
   const label = cellLabel(got.cell)
+  const isOlder = got.cell.version > base.version
   return (
     <Page
       title={`${isDirty ? '• ' : ''}${cells.edit} ${label}`}
-      heading={label}
+      heading={<Text long>{label}</Text>}
       back={{ href: to(`/cells/${cell_id}`), label }}
       actions={
         <>
-          <Button onClick={isReviewing ? () => review(false) : onClose}>
+          <Button onClick={isReviewing ? () => review(false) : cancel}>
             {isReviewing ? cells.keep_editing : words.cancel}
           </Button>
           <Button
@@ -83,7 +120,7 @@ export function Editor({ got, onClose }: { got: Got; onClose(): void }) {
             onClick={next}
             isBusy={save.isBusy}
             wait={save.wait}
-            disabled={'problem' in checked && problemText(checked.problem)}
+            disabled={!data && marks[0]?.message}
           >
             {isReviewing ? cells.save : cells.review}
           </Button>
@@ -99,21 +136,37 @@ export function Editor({ got, onClose }: { got: Got; onClose(): void }) {
         }}
       >
         {save.error && save.error.reason !== 'cell_version_conflict' && <Fault text={explain(save.error)} />}
-        {isReviewing ? (
-          <ChangeList changes={changes} />
-        ) : (
-          <>
-            <TextArea
-              label={cells.editor_label}
-              value={text}
-              onInput={setText}
-              rows={24}
-              mono
-              fault={'problem' in checked ? problemText(checked.problem) : null}
-            />
-            {changes.length > 0 && <Note>{cells.changes(changes.length)}</Note>}
-          </>
+        <Fault text={gone && explain(gone)} />
+        {kept && (
+          <Note
+            action={
+              <Button small onClick={startOver}>
+                {cells.start_over}
+              </Button>
+            }
+          >
+            {cells.draft_kept}
+          </Note>
         )}
+        <div role="status">
+          {isOlder && !theirs && (
+            <Note
+              kind="warn"
+              action={
+                <Button small onClick={() => void readTheirs()}>
+                  {cells.compare}
+                </Button>
+              }
+            >
+              <ActorName id={got.cell.updated_by} /> {cells.saved_meanwhile(got.cell.version)}
+            </Note>
+          )}
+        </div>
+        {isReviewing && <ChangeList changes={changes} />}
+        <div hidden={isReviewing}>
+          <JsonEditor key={round} value={text} onInput={setText} marks={marks} />
+        </div>
+        {!isReviewing && changes.length > 0 && <Note>{cells.changes(changes.length)}</Note>}
       </div>
       {theirs && data && (
         <ResolveConflict
@@ -128,12 +181,33 @@ export function Editor({ got, onClose }: { got: Got; onClose(): void }) {
   )
 }
 
+const textOf = (data: unknown): string => JSON.stringify(data, null, 2)
+const baseOf = ({ cell }: Pick<Got, 'cell'>): Base => ({
+  data: cell.data as JsonObject,
+  version: cell.version,
+})
+
+type Issue = { path?: unknown[]; message?: string }
+
+/** Where the service found something wrong in the data; other issues have no place in the text. */
+function marksOf({ reason, data: { issues } }: Refusal, text: string): Mark[] {
+  if (!Array.isArray(issues)) return []
+  return issues.flatMap(({ path = [], message = '' }: Issue) => {
+    if (reason === 'cell_data_invalid') return [{ ...placeOf(text, path), message }]
+    return path[0] === 'data' ? [{ ...placeOf(text, path.slice(1)), message }] : []
+  })
+}
+
 /** Asks before unsaved text is lost, by a link, by Back or by closing the tab. */
 function useLeaveGuard(isDirty: boolean): void {
   useEffect(() => {
     if (!isDirty) return
     const stay = (event: BeforeUnloadEvent): void => event.preventDefault()
-    leaveGuard.ask = () => confirm(cells.unsaved_question)
+    leaveGuard.ask = () => {
+      const isSure = confirm(cells.unsaved_question)
+      if (isSure) dropDraft()
+      return isSure
+    }
     addEventListener('beforeunload', stay)
     return () => {
       leaveGuard.ask = undefined

@@ -1,32 +1,33 @@
 import { useState } from 'preact/hooks'
-import type { Output } from '../api/client.ts'
 import { usePages } from '../api/query.ts'
-import { useSend } from '../api/send.ts'
+import { useRun } from '../api/run.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
-import { between } from '../lib/position.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
-import { Menu } from '../ui/menu.tsx'
+import { Form } from '../ui/form.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
-import { toast } from '../ui/toast.tsx'
-import { CellLink } from './cell-link.tsx'
 import type { PartProps } from './cell-page.tsx'
-
-type Item = Output<'cell_item_list'>['items'][number]
-const spoils = ['cell_item_list', 'cell_get', 'cell_audit_list'] as const
+import { useItemChanges } from './item-changes.ts'
+import { ItemRows } from './item-rows.tsx'
 
 /** Other cells in an order that people set. */
 export function Items({ got: { cell, can_edit } }: PartProps) {
   const list = usePages('cell_item_list', { parent_id: cell.id }, ({ items }) => items)
+  const changes = useItemChanges(cell.id)
   const items = list.data ?? []
   return (
     <>
       {can_edit && (
-        <AddItem parent_id={cell.id} last={list.hasMore ? undefined : (items.at(-1)?.position ?? null)} />
+        <AddItem
+          last={list.hasMore ? undefined : (items.at(-1)?.position ?? null)}
+          append={changes.append}
+          onAdded={list.retry}
+        />
       )}
+      <Fault text={changes.error && explain(changes.error)} />
       <Resource
         of={list}
         empty={
@@ -35,89 +36,44 @@ export function Items({ got: { cell, can_edit } }: PartProps) {
           </Empty>
         }
       >
-        {(rows) => (
-          <ol class="list">
-            {rows.map((item, index) => (
-              <li key={item.position}>
-                <span class="soft">{index + 1}</span>
-                <span class="grow">
-                  <CellLink id={item.child_id} all={rows.map((one) => one.child_id)} />
-                </span>
-                {can_edit && <Actions items={rows} index={index} />}
-              </li>
-            ))}
-          </ol>
-        )}
+        {(rows) => <ItemRows rows={rows} changes={can_edit ? changes : null} />}
       </Resource>
-      {list.hasMore && <Button onClick={list.more}>{words.more_rows}</Button>}
-    </>
-  )
-}
-
-function Actions({ items, index }: { items: readonly Item[]; index: number }) {
-  const item = items[index] as Item
-  const move = useSend('cell_item_move', { spoils })
-  const remove = useSend('cell_item_delete', { spoils })
-  const insert = useSend('cell_item_insert', { spoils })
-  const { parent_id, child_id, position } = item
-  /** Between the neighbours of the place where it goes. */
-  const moveTo = async (place: number): Promise<void> => {
-    const others = items.filter((one) => one !== item)
-    const new_position = between(others[place - 1]?.position ?? null, others[place]?.position ?? null)
-    if (await move.send({ parent_id, position, new_position })) toast(cells.moved(place + 1, items.length))
-  }
-  const error = move.error ?? remove.error
-  return (
-    <>
-      <Menu
-        label={words.more_actions}
-        items={[
-          ...(index > 0 ? [{ label: cells.move_up, onClick: () => void moveTo(index - 1) }] : []),
-          ...(index < items.length - 1
-            ? [{ label: cells.move_down, onClick: () => void moveTo(index + 1) }]
-            : []),
-          {
-            label: cells.remove,
-            onClick: async () => {
-              if (!(await remove.send({ parent_id, position }))) return
-              toast(cells.relation_removed, {
-                label: words.undo,
-                run: () => void insert.send({ parent_id, child_id, position }),
-              })
-            },
-          },
-        ]}
-      />
-      {error && <Fault text={explain(error)} />}
+      {list.hasMore && (
+        <div class="row">
+          <span class="soft">{cells.first_items(items.length)}</span>
+          <Button onClick={list.more}>{words.more_rows}</Button>
+        </div>
+      )}
     </>
   )
 }
 
 /** At the end, which has to be on screen. */
-function AddItem({ parent_id, last }: { parent_id: string; last: string | null | undefined }) {
+function AddItem({
+  last,
+  append,
+  onAdded,
+}: {
+  last: string | null | undefined
+  append(child_id: string, low: string | null): Promise<string>
+  onAdded(): void
+}) {
   const [child_id, setChild] = useState('')
-  const insert = useSend('cell_item_insert', { spoils })
+  const add = useRun((low: string | null) => append(child_id.trim(), low))
   const submit = async (): Promise<void> => {
-    if (last === undefined) return
-    if (await insert.send({ parent_id, child_id: child_id.trim(), position: between(last, null) }))
-      setChild('')
+    if (last === undefined || !(await add.send(last))) return
+    setChild('')
+    onAdded()
   }
   return (
-    <form
-      class="card stack"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        void submit()
-      }}
-    >
-      <Fault text={insert.error && explain(insert.error)} />
+    <Form class="card stack" onSubmit={submit}>
+      <Fault text={add.error && explain(add.error)} />
       <div class="share-form">
         <Field label={cells.item_id} value={child_id} onInput={setChild} autocomplete="off" mono />
-        <Button type="submit" isBusy={insert.isBusy} disabled={last === undefined && words.more_rows}>
+        <Button type="submit" isBusy={add.isBusy} disabled={last === undefined && words.more_rows}>
           {cells.add_item}
         </Button>
       </div>
-    </form>
+    </Form>
   )
 }

@@ -3,7 +3,7 @@ import { useSend } from '../api/send.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
-import { checkData } from '../lib/json-check.ts'
+import { checkData, type Problem } from '../lib/json-check.ts'
 import { go, to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
@@ -20,10 +20,10 @@ export function NewCell({ onClose }: { onClose(): void }) {
   const [isSent, setSent] = useState(false)
   const create = useSend('cell_create', { spoils: ['cell_list', 'audit_log_list'] })
   const checked = checkData(text)
-  const problem = 'problem' in checked ? problemText(checked.problem) : null
+  const problem = 'problems' in checked ? problemText(checked.problems[0] as Problem) : null
   const submit = async (): Promise<void> => {
     setSent(true)
-    if ('problem' in checked) return
+    if ('problems' in checked) return
     const data = label.trim() ? { label: label.trim(), ...checked.data } : checked.data
     const made = await create.send({ data, visibility, kind: kind.trim() || null })
     if (!made) return

@@ -4,8 +4,8 @@ import type { Problem } from '../lib/json-check.ts'
 /** What is wrong with data, in words. */
 export function problemText(problem: Problem): string {
   switch (problem.kind) {
-    case 'invalid':
-      return cells.invalid(problem.message)
+    case 'expected':
+      return cells.expected[problem.what]
     case 'not_object':
       return cells.not_object
     case 'kind_inside':
@@ -17,6 +17,6 @@ export function problemText(problem: Problem): string {
     case 'too_large':
       return cells.too_large(problem.size)
     case 'too_deep':
-      return cells.too_deep(problem.size)
+      return cells.too_deep
   }
 }

@@ -1,92 +1,148 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { usePages } from '../api/query.ts'
+import { call } from '../api/client.ts'
+import { editRows, type Pages, spoil, usePages } from '../api/query.ts'
+import { useRun } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
-import { cells } from '../copy/cells.ts'
+import { acting } from '../api/session.ts'
+import { cellLabel, cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
+import { Form } from '../ui/form.tsx'
 import { Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { toast } from '../ui/toast.tsx'
 import { CellLink } from './cell-link.tsx'
 import type { PartProps } from './cell-page.tsx'
+import { type End, RelationGraph } from './relation-graph.tsx'
 
 const spoils = ['cell_field_list', 'cell_get', 'cell_audit_list'] as const
 
-/** Named links to other cells, and those that lead here. */
+/** Named links to other cells, and what leads here: links, and cells that hold it as an item. */
 export function Relations({ got: { cell, can_edit } }: PartProps) {
-  const away = usePages('cell_field_list', { source_id: cell.id }, ({ fields }) => fields)
-  const here = usePages('cell_field_list', { target_id: cell.id }, ({ fields }) => fields)
+  const away = usePages('cell_field_list', { source_id: cell.id }, ({ fields }) =>
+    fields.map(({ name, target_id }): End => ({ name, id: target_id })),
+  )
+  const here = usePages('cell_field_list', { target_id: cell.id }, ({ fields }) =>
+    fields.map(({ name, source_id }): End => ({ name, id: source_id })),
+  )
+  const holders = usePages('cell_item_list', { child_id: cell.id }, ({ items }) =>
+    items.map(({ parent_id, position }): End => ({ name: cells.item_at(position), id: parent_id })),
+  )
+  const remove = useRemove(cell.id)
+  const all = [...(here.data ?? []), ...(holders.data ?? [])]
+  const isKnown = here.data && holders.data
   return (
     <>
       {can_edit && <AddRelation source_id={cell.id} />}
+      <Fault text={remove.error && explain(remove.error)} />
+      {isKnown && away.data && all.length + away.data.length > 0 && (
+        <RelationGraph
+          label={cellLabel(cell)}
+          here={all}
+          away={away.data}
+          isMore={{ here: here.hasMore || holders.hasMore, away: away.hasMore }}
+        />
+      )}
       <div class="columns">
-        <section class="section">
-          <h2>{cells.leads_to}</h2>
-          <Resource of={away} empty={<p class="soft">{cells.none_here}</p>}>
-            {(fields) => (
-              <ul class="list">
-                {fields.map(({ name, target_id }) => (
-                  <li key={name}>
-                    <span class="grow">
-                      <span class="soft">
-                        <Text>{name}</Text>
-                      </span>{' '}
-                      <CellLink id={target_id} all={fields.map((one) => one.target_id)} />
-                    </span>
-                    {can_edit && <Remove source_id={cell.id} name={name} target_id={target_id} />}
-                  </li>
-                ))}
-              </ul>
-            )}
-          </Resource>
-        </section>
-        <section class="section">
-          <h2>{cells.links_here}</h2>
-          <Resource of={here} empty={<p class="soft">{cells.none_here}</p>}>
-            {(fields) => (
-              <ul class="list">
-                {fields.map(({ name, source_id }) => (
-                  <li key={`${source_id} ${name}`}>
-                    <span class="grow">
-                      <CellLink id={source_id} all={fields.map((one) => one.source_id)} />{' '}
-                      <span class="soft">
-                        <Text>{name}</Text>
-                      </span>
-                    </span>
-                  </li>
-                ))}
-              </ul>
-            )}
-          </Resource>
-        </section>
+        <Ends
+          title={cells.leads_to}
+          of={away}
+          onDelete={can_edit ? remove.send : undefined}
+          action={(end) =>
+            can_edit && (
+              <Button small onClick={() => void remove.send(end)}>
+                {cells.remove}
+                <span class="hidden-text">{end.name}</span>
+              </Button>
+            )
+          }
+        />
+        <Ends title={cells.links_here} of={here} />
+        {holders.data && holders.data.length > 0 && <Ends title={cells.holds_it} of={holders} />}
       </div>
     </>
   )
 }
 
-/** Undone by inserting the same relation again. */
-function Remove({ source_id, name, target_id }: { source_id: string; name: string; target_id: string }) {
-  const remove = useSend('cell_field_delete', { spoils })
-  const again = useSend('cell_field_set', { spoils })
+/** One direction as a list; arrows go from link to link, Delete removes what one may remove. */
+function Ends({
+  title,
+  of,
+  action,
+  onDelete,
+}: {
+  title: string
+  of: Pages<End>
+  action?: (end: End) => ComponentChildren
+  onDelete?: ((end: End) => unknown) | undefined
+}) {
+  const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLElement }, ends: readonly End[]): void => {
+    const links = [...event.currentTarget.querySelectorAll('a')]
+    const at = links.indexOf(event.target as HTMLAnchorElement)
+    const next = links[at + ({ ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0)]
+    if (at < 0 || !next) return
+    if (event.key === 'Delete' && onDelete) {
+      const after = links[at + 1] ?? links[at - 1]
+      if (after) after.focus()
+      else document.querySelector<HTMLElement>('h1')?.focus()
+      onDelete(ends[at] as End)
+    } else if (next !== event.target) next.focus()
+    else return
+    event.preventDefault()
+  }
   return (
-    <Button
-      small
-      isBusy={remove.isBusy}
-      onClick={async () => {
-        if (!(await remove.send({ source_id, name }))) return
-        toast(cells.relation_removed, {
-          label: words.undo,
-          run: () => void again.send({ source_id, name, target_id }),
-        })
-      }}
-    >
-      {cells.remove}
-      <span class="hidden-text">{name}</span>
-    </Button>
+    <section class="section">
+      <h2>{title}</h2>
+      <Resource of={of} empty={<p class="soft">{cells.none_here}</p>}>
+        {(ends) => (
+          <ul class="list" onKeyDown={(event) => onKeyDown(event, ends)}>
+            {ends.map((end) => (
+              <li key={`${end.id} ${end.name}`}>
+                <span class="grow">
+                  <span class="soft">
+                    <Text>{end.name}</Text>
+                  </span>{' '}
+                  <CellLink id={end.id} all={ends.map(({ id }) => id)} />
+                </span>
+                {action?.(end)}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Resource>
+      {of.hasMore && (
+        <div class="row">
+          <Button onClick={of.more}>{words.more_rows}</Button>
+        </div>
+      )}
+    </section>
   )
+}
+
+/** Gone at once; undone by setting the same relation again. */
+function useRemove(source_id: string) {
+  const change = async (run: () => Promise<unknown>): Promise<void> => {
+    try {
+      await run()
+    } finally {
+      spoil(...spoils)
+    }
+  }
+  const again = ({ name, id }: End) =>
+    change(() => call('cell_field_set', { source_id, name, target_id: id }, acting.peek()))
+  return useRun((end: End) => {
+    editRows('cell_field_list', { source_id }, 'fields', (fields: { name: string }[]) =>
+      fields.filter(({ name }) => name !== end.name),
+    )
+    return change(async () => {
+      await call('cell_field_delete', { source_id, name: end.name }, acting.peek())
+      toast(cells.relation_removed, { label: words.undo, run: () => void again(end) })
+    })
+  })
 }
 
 function AddRelation({ source_id }: { source_id: string }) {
@@ -100,14 +156,7 @@ function AddRelation({ source_id }: { source_id: string }) {
     toast(cells.relation_added)
   }
   return (
-    <form
-      class="card stack"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        void submit()
-      }}
-    >
+    <Form class="card stack" onSubmit={submit}>
       <Fault text={add.error && explain(add.error)} />
       <div class="share-form">
         <Field label={cells.relation_name} value={name} onInput={setName} autocomplete="off" />
@@ -116,6 +165,6 @@ function AddRelation({ source_id }: { source_id: string }) {
           {cells.add_relation}
         </Button>
       </div>
-    </form>
+    </Form>
   )
 }

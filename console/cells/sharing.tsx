@@ -1,19 +1,22 @@
 import { useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
+import { ActorPicker } from '../api/actor-picker.tsx'
 import type { Output } from '../api/client.ts'
 import { usePages } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { isAdmin } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
+import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, SelectField } from '../ui/field.tsx'
+import { Form } from '../ui/form.tsx'
 import { shortId } from '../ui/id.tsx'
 import { Resource } from '../ui/resource.tsx'
 import { toast } from '../ui/toast.tsx'
-import { ActorPicker } from './actor-picker.tsx'
 import type { Got, PartProps } from './cell-page.tsx'
+import { LeaveCell } from './leave-cell.tsx'
 
 type Grant = Output<'cell_grant_list'>['grants'][number]
 type Level = Grant['level']
@@ -22,7 +25,13 @@ const spoils = ['cell_grant_list', 'cell_get', 'cell_audit_list', 'audit_log_lis
 
 /** With whom a cell is shared, and how far. */
 export function Sharing({ got }: PartProps) {
-  if (!got.can_grant) return <p class="soft">{cells.view_only}</p>
+  if (!got.can_grant)
+    return (
+      <>
+        <p class="soft">{got.can_edit ? cells.edit_only : cells.view_only}</p>
+        <LeaveCell got={got} />
+      </>
+    )
   return (
     <>
       <ShareForm cell_id={got.cell.id} />
@@ -128,14 +137,7 @@ function ShareForm({ cell_id }: { cell_id: string }) {
     toast(cells.shared_now)
   }
   return (
-    <form
-      class="card stack"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        void submit()
-      }}
-    >
+    <Form class="card stack" onSubmit={submit}>
       <Fault text={share.error && explain(share.error)} />
       <div class="share-form">
         <SelectField
@@ -173,11 +175,11 @@ function ShareForm({ cell_id }: { cell_id: string }) {
           kind="primary"
           isBusy={share.isBusy}
           wait={share.wait}
-          disabled={!(who === 'person' ? actor_id : role) && cells.find_person}
+          disabled={!(who === 'person' ? actor_id : role) && words.find_person}
         >
           {cells.share}
         </Button>
       </div>
-    </form>
+    </Form>
   )
 }

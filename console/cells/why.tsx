@@ -1,15 +1,18 @@
 import { useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
+import { ActorPicker } from '../api/actor-picker.tsx'
 import type { Output } from '../api/client.ts'
 import { useCall } from '../api/query.ts'
 import { type Session, signedIn } from '../api/session.ts'
 import { why } from '../copy/why.ts'
 import { Badge } from '../ui/note.tsx'
 import { Resource } from '../ui/resource.tsx'
-import { ActorPicker } from './actor-picker.tsx'
+import { Until } from '../ui/time.tsx'
 import type { PartProps } from './cell-page.tsx'
 
 type Explained = Output<'cell_access_explain'>
+/** A near miss without a grant of the cell is of this role. */
+const admin = { role: 'admin', scope_id: null }
 
 /** Why somebody may see, edit or manage the cell, or why not: the rules that decide, and what nearly would. */
 export function Why({ got }: PartProps) {
@@ -18,6 +21,9 @@ export function Why({ got }: PartProps) {
   const actor_id = chosen || own
   const explained = useCall('cell_access_explain', { cell_id: got.cell.id, actor_id })
   const everyone = useCall('cell_access_explain', { cell_id: got.cell.id }, { enabled: got.can_grant })
+  const grants = everyone.data?.everyone?.grants.map(({ grant }) => grant)
+  const sharedBy = ({ cell_grant_id }: Explained['near'][number]) =>
+    cell_grant_id ? grants?.find(({ id }) => id === cell_grant_id) : admin
   return (
     <>
       {got.can_grant && (
@@ -38,13 +44,15 @@ export function Why({ got }: PartProps) {
               {answer.reasons.map((one) => (
                 <li key={`${one.tier} ${one.via} ${one.cell_grant_id} ${one.role_grant?.id}`}>
                   <Badge kind="ok">{why.tiers[one.tier]}</Badge>
-                  <span class="grow">{why.reason(one)}</span>
+                  <span class="grow">
+                    {why.reason(one)} <Held by={one.role_grant} />
+                  </span>
                 </li>
               ))}
               {answer.near.map((one) => (
                 <li key={`${one.why} ${one.cell_grant_id} ${one.role_grant_id}`}>
                   <Badge>{why.nearly}</Badge>
-                  <span class="grow soft">{why.near[one.why]}</span>
+                  <span class="grow soft">{why.near[one.why](sharedBy(one))}</span>
                 </li>
               ))}
               {answer.reasons.length + answer.near.length === 0 && <li class="soft">{why.nothing}</li>}
@@ -59,6 +67,17 @@ export function Why({ got }: PartProps) {
         </section>
       )}
     </>
+  )
+}
+
+/** Until when the role is held that lets them in, and from whom. */
+function Held({ by }: { by: Explained['reasons'][number]['role_grant'] }) {
+  if (!by) return null
+  return (
+    <span class="soft">
+      {why.held} {by.expires_at ? <Until at={by.expires_at} /> : why.without_end}, {why.given_by}{' '}
+      {by.granted_by ? <ActorName id={by.granted_by} /> : why.the_server}.
+    </span>
   )
 }
 

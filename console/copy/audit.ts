@@ -1,4 +1,8 @@
 import type { BuiltinEventType } from '../../src/events.ts'
+import { count, number as counted } from './common.ts'
+
+/** More rows than this are for the command line. */
+export const exportMax = 100_000
 
 /** The audit log and its live tail. */
 export const audit = {
@@ -6,30 +10,50 @@ export const audit = {
   parts: 'Views of the log',
   log: 'Log',
   live: 'Live',
+  filters: 'Filters',
   event: 'Event',
   any_event: 'Any event',
+  another_event: 'Another event',
   result: 'Result',
   any_result: 'Any result',
   success: 'success',
   failure: 'refused',
+  who: 'Who',
+  cell: 'Cell',
+  cell_hint: 'Its id',
+  cell_wrong: 'An id looks like 3f2a91c0-….',
+  from: 'From',
+  to: 'To',
   when: 'When',
   what: 'What',
   address: 'Address',
   none: 'Nothing recorded yet',
   none_match: 'No event matches these filters.',
+  newer: (n: number, max: number) =>
+    n < max ? `Show ${count(n, 'newer event')}` : `Show ${max} or more newer events`,
   details: 'Details',
   one: (seq: number) => `Event ${seq}`,
+  earlier: 'The event before',
+  later: 'The event after',
   account: 'Account',
-  only_account: (id: string) => `About the account ${id}`,
+  of_account: (id: string) => `Account ${id}`,
+  of_cell: (id: string) => `Cell ${id}`,
   somebody: 'somebody',
   operator: 'the operator',
   server: 'the server',
   a_cell: 'a cell',
+
   following: 'Following',
+  paused: (n: number) => (n > 0 ? `Paused, ${counted(n)} newer` : 'Paused'),
   waiting_first: 'New events appear here as they happen.',
+  only_with: 'Only rows with',
+  read_out: 'Read out new events',
   pause: 'Pause',
-  resume: (n: number) => (n > 0 ? `Resume, ${n} newer` : 'Resume'),
+  resume: (n: number) => (n > 0 ? `Resume, ${counted(n)} newer` : 'Resume'),
   gap: (from: number, until: number) => `Rows ${from} to ${until} were removed by retention.`,
+  lost: (seconds: number, after: number | null) =>
+    `Connection lost, again in ${seconds} s${after === null ? '' : `, after event ${after}`}.`,
+  more: (n: number) => `+ ${counted(n)} more, too many at once to show here. They are in the log.`,
   ended: {
     revoked: 'The live view ended: you were signed out.',
     expired: 'The live view ended: the session expired.',
@@ -39,9 +63,27 @@ export const audit = {
   ended_other: (reason: string) => `The live view ended: ${reason}.`,
   reconnect: 'Reconnect',
   refused: 'Refused:',
-  activity: 'The last 24 hours',
-  bar: (from: string, success: number, failure: number) => `${from}: ${success} done, ${failure} refused`,
-  period: (from: string, to: string) => `${from} to ${to}`,
+
+  activity: 'Events over time',
+  bar: (from: string, success: number, failure: number, is_cut: boolean) =>
+    `${from}: ${counted(success)} done, ${counted(failure)} refused${is_cut ? ', or more' : ''}`,
+  as_table: 'Show as table',
+  as_chart: 'Show as chart',
+  or_more: 'or more',
+
+  export: 'Export',
+  export_title: 'Export the log',
+  export_about: (isFiltered: boolean) =>
+    `${isFiltered ? 'The rows that match the filters' : 'All rows'}, oldest first, as JSON Lines: one row a line, up to ${counted(exportMax)}.`,
+  export_start: 'Export',
+  export_rows: (n: number) => `${counted(n)} rows`,
+  export_wait: (seconds: number) => `The server asks for a pause of ${seconds} s.`,
+  export_stopped: (n: number) => `Stopped after ${counted(n)} rows. Export again to begin anew.`,
+  export_done: (n: number) => `${counted(n)} rows are in the file.`,
+  export_cut: (seq: number) =>
+    `The file has the first ${counted(exportMax)} rows, up to ${seq}. The rest, on the server:`,
+  export_command: (seq: number) => `cellkeep audit export --since-seq ${seq} --out audit.jsonl`,
+  save_again: 'Save the file',
 }
 
 /** Where something that was refused is said in another way than "Refused: " and its sentence. */
@@ -82,6 +124,8 @@ export const sentences: Record<BuiltinEventType, string> = {
   account_purge: '{who} purged the account {target}',
   actor_create: '{who} made the actor {target}',
   actor_rename: '{who} renamed the actor {target}',
+  node_drain: '{who} asked a node to drain',
+  node_resume: '{who} put a drained node back to work',
   actor_delete: '{who} removed the actor {target}',
   actor_undelete: '{who} brought back the actor {target}',
   actor_purge: '{who} purged the actor {target}',

@@ -1,5 +1,9 @@
 import { count } from './common.ts'
 
+type Counts = { linked_from: number; items: number; grants: number | null }
+/** The service counts to 1000. */
+const counted = (n: number, one: string): string => (n >= 1000 ? `1000 or more ${one}s` : count(n, one))
+
 /** Cells: the list, one cell, its editor and sharing. */
 export const cells = {
   title: 'Cells',
@@ -19,8 +23,18 @@ export const cells = {
   visibility: { private: 'private', public: 'public' },
   owner: 'Owner',
   changed: 'Changed',
-  none: 'No cells yet',
-  none_about: 'A cell holds JSON of yours; who sees it is up to you.',
+  none: {
+    '': 'No cells yet',
+    mine: 'No cells of yours yet',
+    shared: 'Nothing is shared with you',
+    public: 'No public cells',
+  },
+  none_about: {
+    '': 'A cell holds JSON of yours; who sees it is up to you.',
+    mine: 'A cell holds JSON of yours; who sees it is up to you.',
+    shared: 'What others share with you or with a role of yours appears here.',
+    public: 'Its owner makes a cell public; anyone can read it then, without an account.',
+  },
   none_match: 'No cell matches these filters.',
   no_label: 'no label',
 
@@ -60,10 +74,24 @@ export const cells = {
   removed: 'removed',
   replaced: 'changed',
   too_large: (bytes: number) => `${bytes} bytes; at most 262144.`,
-  too_deep: (depth: number) => `${depth} levels; at most 64.`,
+  too_deep: 'The 65th level begins here; at most 64.',
   not_object: 'The data has to be a JSON object.',
   kind_inside: 'The data cannot have a key “kind” of its own.',
-  invalid: (message: string) => `This is not valid JSON: ${message}`,
+  expected: {
+    value: 'A value is expected here.',
+    key: 'A key in double quotes is expected here.',
+    colon: 'A colon is expected here.',
+    comma: 'A comma or a closing bracket is expected here.',
+    end: 'Nothing may follow here.',
+    string: 'This text has no end, or a character that JSON does not allow in it.',
+  },
+  editor_keys: 'Tab indents; Escape, then Tab leaves the editor. Ctrl or Cmd F searches, S reviews.',
+  line: (n: number) => `Line ${n}`,
+  more_faults: (n: number) => `${count(n, 'more mistake')}.`,
+  saved_meanwhile: (version: number) => `saved version ${version} meanwhile.`,
+  compare: 'Compare',
+  draft_kept: 'This is the text that you had not saved.',
+  start_over: 'Start over',
   unsafe_number: (text: string) => `${text} is a number that JavaScript cannot hold exactly.`,
   duplicate_key: (key: string) => `The key “${key}” is there twice.`,
 
@@ -84,17 +112,30 @@ export const cells = {
   path_hint: 'Where it is found by name, such as /handbook. May stay empty.',
   delete: 'Delete cell',
   delete_question: (name: string) => `Delete ${name} for good?`,
-  delete_about: (grants: number) =>
-    `${count(grants, 'share')} end. Items in it stay as cells; links to it end. There is no undo.`,
-  delete_type: (name: string) => `Type ${name} to go on`,
+  delete_about: ({ linked_from, items, grants }: Counts) =>
+    [
+      linked_from > 0 && `It is linked from ${counted(linked_from, 'cell')} that you can see.`,
+      items > 0 && `Its ${counted(items, 'item')} will stay as cells.`,
+      grants && `Access by ${counted(grants, 'share')} will end.`,
+      'There is no undo.',
+    ]
+      .filter(Boolean)
+      .join(' '),
   delete_verb: 'Delete for good',
   deleted: 'The cell is deleted.',
   clone: 'Copy cell',
   clone_deep: 'Copy what it links to as well',
+  clone_about: ({ cells, depth, bytes }: { cells: number; depth: number; bytes: number }) =>
+    `Copies ${count(cells, 'cell')} that you can see, ${count(depth + 1, 'level')}, ${Math.ceil(bytes / 1000)} kB.`,
   cloned: 'The copy is made.',
 
   links_here: 'Links here',
   leads_to: 'Leads to',
+  holds_it: 'Holds it as an item',
+  item_at: (position: string) => `item ${position}`,
+  graph: (here: number, away: number) =>
+    `${count(here, 'cell')} before, ${count(away, 'cell')} after this one; the lists below name them.`,
+  more_nodes: (n: number, isMore: boolean) => `+ ${n}${isMore ? ' or more' : ' more'}, below`,
   none_here: 'Nothing.',
   add_relation: 'Add relation',
   relation_name: 'Name',
@@ -110,16 +151,20 @@ export const cells = {
   move_up: 'Move up',
   move_down: 'Move down',
   moved: (n: number, of: number) => `Item ${n} of ${of}.`,
-  first_500: 'Only the first 500 are shown.',
+  handle: (n: number, of: number) => `Move item ${n} of ${of}`,
+  lifted: (n: number, of: number) =>
+    `Lifted. Item ${n} of ${of}. Arrows move it, Space drops it, Escape leaves it where it was.`,
+  dropped: (n: number, of: number) => `Dropped. Item ${n} of ${of}.`,
+  not_moved: (n: number, of: number) => `Not moved. Item ${n} of ${of}.`,
+  first_items: (n: number) => `Only the first ${n} are shown.`,
 
   share: 'Share',
   share_with: 'Share with',
   a_person: 'A person',
   a_role: 'Everybody with a role',
   person: 'Name',
-  find_person: 'Begin to type a name',
   role_name: 'Role',
-  role_scope: 'Only in the place with the id',
+  role_scope: 'Only in the place (id)',
   level: 'May',
   levels: { viewer: 'view', editor: 'view and edit' },
   shared_now: 'Shared.',
@@ -132,6 +177,12 @@ export const cells = {
   level_changed: 'Changed.',
   admins: 'Admins always see and edit.',
   view_only: 'You can see this cell, not share it.',
+  edit_only: 'You can see and edit this cell, not share it.',
+  leave: 'Leave',
+  leave_question: (name: string) => `Leave ${name}?`,
+  leave_about: 'It is not shared with you any more. Only somebody who may share it can give it back.',
+  left: 'You left the cell.',
+  left_partly: 'You left. A role, or that it is public, still lets you see it.',
   no_timeline: 'Nothing recorded.',
   newest_events: 'The newest 50 events.',
 }

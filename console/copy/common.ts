@@ -5,6 +5,10 @@ const lists = new Intl.ListFormat('en')
 /** `1 session`, `3 sessions`. */
 export const count = (n: number, one: string, many = `${one}s`): string =>
   `${numbers.format(n)} ${counted.select(n) === 'one' ? one : many}`
+/** The same of what the server counts to 1000 only. */
+export const most = (n: number, one: string): string =>
+  n >= 1000 ? `${numbers.format(n)} ${one}s or more` : count(n, one)
+export const number = (n: number): string => numbers.format(n)
 export const list = (all: readonly string[]): string => lists.format(all)
 
 /** Words that every page uses. */
@@ -26,12 +30,67 @@ export const words = {
   clear_filters: 'Clear filters',
   skip: 'Skip to the content',
   removed_actor: 'removed actor',
+  find_person: 'Begin to type a name',
+  remove: (what: string) => `Remove ${what}`,
   copy_id: (id: string) => `Copy the id ${id}`,
   request: (id: string) => `Request ${id}`,
   again_in: (seconds: number) => `Again in ${seconds} s`,
   more_rows: 'Show more',
   more_of: (n: number, left: number) => `Show ${numbers.format(n)} more of ${numbers.format(left)}`,
+  counting: 'Counting what this concerns',
+  type_name: (name: string) => `Type ${name} to go on`,
   loaded: (n: number) => `${numbers.format(n)} loaded`,
+}
+
+const stay = (n: number): string => (n === 1 ? 'stays' : 'stay')
+
+/** What the deletion of an account, one's own or another's, ends and leaves. */
+export const deletion = {
+  counted: (
+    name: string,
+    n: { sessions: number; tokens: number; role_grants: number; offers: number; cells: number },
+  ) =>
+    `${most(n.sessions, 'session')} and ${most(n.tokens, 'token')} end now. ${most(n.role_grants, 'role')} ${n.role_grants === 1 ? 'stops' : 'stop'} working, ${most(n.offers, 'offer')} ${stay(n.offers)}. ${most(n.cells, 'cell')} ${stay(n.cells)}, with ${name} as owner. The name stays taken. An admin can undelete the account; sessions and tokens do not come back.`,
+}
+
+/** Where a role comes from. */
+export const origin = {
+  title: (role: string) => `Where ${role} comes from`,
+  ask: 'Where from',
+  via: {
+    offer: 'accepted from an offer',
+    self: 'taken by themselves',
+    actor: 'assigned',
+    system: 'given by the server',
+  },
+  how: 'How',
+  by: 'By',
+  where: 'Where',
+  since: 'Since',
+  ends: 'Ends',
+  state: 'State',
+  states: { active: 'counts', expired: 'has expired', revoked: 'was ended' },
+  offered: 'Offered',
+  message: 'With the words',
+  reason: 'Reason of its end',
+}
+
+/** Times that people choose. */
+export const times = {
+  ends: 'Ends',
+  ends_at: 'Ends at',
+  days: 'Days',
+  choices: {
+    never: 'Never',
+    '1': 'In 1 day',
+    '7': 'In 7 days',
+    '30': 'In 30 days',
+    '90': 'In 90 days',
+    '365': 'In 1 year',
+    custom: 'At another time',
+  },
+  is_past: 'Choose a time to come.',
+  days_wrong: 'Write a number of days.',
 }
 
 /** The frame around every page. */
@@ -44,6 +103,7 @@ export const shell = {
   people: 'People',
   roles: 'Roles',
   invites: 'Invites',
+  messages: 'Messages',
   settings: 'Settings',
   audit: 'Audit log',
   explorer: 'API',
@@ -75,7 +135,8 @@ export const shell = {
   offers_you: (name: string, role: string) => `${name} offers you the role ${role}.`,
   offer_taken_back: (role: string) => `The offer of ${role} was taken back.`,
   offer_accepted: (role: string) => `Your offer of ${role} was accepted.`,
-  offer_declined: (role: string) => `Your offer of ${role} was declined.`,
+  offer_declined: (role: string, reason: string | null) =>
+    reason ? `Your offer of ${role} was declined: “${reason}”` : `Your offer of ${role} was declined.`,
   role_ended: (role: string, reason?: string) =>
     reason ? `Your role ${role} was ended: “${reason}”` : `Your role ${role} was ended.`,
 }
@@ -94,11 +155,39 @@ export const once = {
 /** The list that `?` opens. */
 export const keys = {
   title: 'Keyboard shortcuts',
+  single: 'Keys count by themselves, without Ctrl',
   go: 'Go to',
-  rows: 'In a list: next and previous row',
+  palette: 'Go anywhere, do anything',
+  submit: 'Submit a dialog',
+  save: 'Review or save what you edit',
+  next_row: 'In a list: next row',
+  previous_row: 'In a list: previous row',
   open: 'Open the row',
+  back: 'Close a dialog; back',
   search: 'Search this page',
+  new: 'New, or invite',
+  edit: 'Edit',
+  share: 'Share',
+  give_role: 'Give a role',
+  pause: 'Pause or resume the live log',
+  copy_id: 'Copy the id',
+  lift: 'On a handle: lift the item, arrows move it, Space drops it',
   theme: 'Change the theme',
   help: 'This list',
-  close: 'Close a dialog',
+}
+
+/** What Ctrl K opens. */
+export const palette = {
+  title: 'Go to or do',
+  open: 'Search',
+  placeholder: 'A page, an action, a path or an id',
+  placeholder_admin: 'A page, an action, a person, a path or an id',
+  page: 'page',
+  action: 'on this page',
+  person: 'person',
+  cell: 'cell',
+  id: 'Find an id',
+  nothing: 'Nothing found.',
+  id_unknown: 'No cell, person or actor has this id, or you may not see it.',
+  go_home: 'Go home',
 }

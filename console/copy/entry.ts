@@ -27,7 +27,7 @@ export const entry = {
   has_account: 'I have an account',
   no_account: 'Create an account',
   is_set_up: 'This server is set up. Sign in.',
-  welcome_title: 'Cellkeep',
+  welcome_title: 'Welcome',
   welcome: 'Accounts, access and content in one service. It is running.',
   welcome_new: 'There is no account yet.',
   signed_in_as: (name: string) => `You are signed in as ${name}.`,

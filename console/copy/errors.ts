@@ -1,10 +1,10 @@
 import type { BuiltinReason } from '../../src/errors.ts'
-import { list } from './common.ts'
+import { list, number } from './common.ts'
 
 /** A refused call, as the typed client throws it. */
 export type Refused = { reason: string; data: Record<string, unknown>; status: number }
 type Data = Record<string, unknown>
-type ClientReason = 'transport_failed' | 'not_connected' | 'connection_lost' | 'passkey_elsewhere'
+type ClientReason = 'transport_failed' | 'not_connected' | 'connection_lost' | 'passkey_elsewhere' | 'no_room'
 
 const later = ({ retry_after }: Data): string =>
   typeof retry_after === 'number' ? `Try again in ${retry_after} seconds.` : 'Try again later.'
@@ -28,6 +28,7 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
   transport_failed: `The server did not answer. ${unsure}`,
   not_connected: 'There is no connection to the server.',
   passkey_elsewhere: 'Passkeys do not work at this address of the server. Open it by its public URL.',
+  no_room: 'Nothing fits between these two positions. Move one of them first.',
   connection_lost: `The connection was lost. ${unsure}`,
 
   parse_error: 'The server did not understand this page. Reload it.',
@@ -60,6 +61,8 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
   busy: (data) => `The server has too much to do right now. ${later(data)}`,
   batch_answer_too_large: 'This was too much for one answer. Ask for less.',
   shutting_down: 'The server is stopping. Try again in a moment.',
+  draining: 'An operator takes this node out of service. Try again in a moment.',
+  node_not_found: 'There is no such node, or it has ended.',
   forbidden_origin: () =>
     `This server does not accept calls from ${location.origin}. Add it to CELLKEEP_ALLOWED_ORIGINS.`,
   not_found: 'This server does not offer this.',
@@ -75,6 +78,9 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
     'The database is not of this version. Run `cellkeep migrate`, or start the version that it belongs to.',
   db_unreachable:
     'The database does not answer. Check that it runs and that CELLKEEP_DATABASE_URL leads to it.',
+  db_other_database: 'The database is another one than before. Restart the node to accept it.',
+  stale_primary:
+    'Only a database server that was replaced answers. Bring up the new primary, or restart the node.',
   db_read_only: 'The database is a standby and takes no changes. Point CELLKEEP_DATABASE_URL at the primary.',
 
   flow_expired: 'This took too long, or was begun in another browser. Begin again.',
@@ -151,7 +157,8 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
   cell_item_list_requires_parent_or_child: 'Name one end of the items.',
   cell_list_created_by_requires_auth: 'Sign in to filter by owner.',
   cell_list_shared_with_requires_auth: 'Sign in to see what is shared with you.',
-  cell_clone_too_large: (data) => `Too much for one copy. ${full(data)}`,
+  cell_clone_too_large: ({ limit, max }) =>
+    `Too much for one copy: at most ${number(Number(max))} ${limit === 'depth' ? 'levels' : limit}. Copy it alone, or a part of it.`,
   cell_grant_not_found: 'This share has ended meanwhile.',
   cell_grant_unknown_role: 'There is no such role.',
   cell_grant_unknown_actor: 'There is no such actor.',
@@ -160,6 +167,8 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
   cell_item_position_taken: 'Somebody moved items here at the same time. Try again.',
   cell_edges_full: (data) => `This cell is full. ${full(data)}`,
   cell_quota_exceeded: (data) => `Your account stores as much as it may. ${full(data)}`,
+  idempotency_key_reused: 'This was sent before with other content. Send it anew.',
+  idempotency_replayed: 'This was done before. Look again to see the result.',
   cell_version_conflict: 'Somebody else saved this cell meanwhile.',
 }
 

@@ -20,7 +20,6 @@ export const invites = {
   email: 'E-mail',
   username: 'Username',
   one_of: 'Write an e-mail, a username or both.',
-  lifetimes: { '7': 'In 7 days', '30': 'In 30 days', '90': 'In 90 days', never: 'Never' },
   create: 'Create invite',
   is_ready: 'The invite is ready',
   no_secret: 'It holds no secret: only exactly this name and e-mail can use it.',

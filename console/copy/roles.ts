@@ -1,4 +1,4 @@
-import { count } from './common.ts'
+import { count, number } from './common.ts'
 
 /** Roles, and who holds them. */
 export const roles = {
@@ -17,6 +17,18 @@ export const roles = {
   ends: 'Ends',
   nobody: 'Nobody holds it',
   nobody_about: 'Give it on the page of a person.',
+  held: 'Holders',
+  number: (n: number) => (n >= 1000 ? '1000+' : String(n)),
+  give: 'Give to somebody',
+  give_title: (role: string) => `Give ${role} to whom?`,
+  give_find: 'Name or e-mail, begins with',
+  give_none: 'Nobody is called so.',
+  history: 'History',
+  history_about: (n: number, isCut: boolean) =>
+    isCut ? `Among the last ${number(n)} changes of roles.` : 'Among all changes of roles that are kept.',
+  no_history: 'No change of this role there.',
+  look_back: 'Look further back',
+  whole_history: 'All changes of roles',
   counted: (n: number) => (n >= 1000 ? '1000 or more' : count(n, 'holder')),
   only_builtin: 'Roles of your own are declared in `cellkeep.config.ts`:',
   example: "export default { roles: [{ name: 'editor', grant_paths: ['admin'] }] }",

@@ -1,3 +1,5 @@
+import { count, number } from './common.ts'
+
 /** How the server is. */
 export const status = {
   title: 'Status',
@@ -15,6 +17,24 @@ export const status = {
     seconds > 0
       ? `This browser is ${seconds} s ahead of the server.`
       : `This browser is ${-seconds} s behind the server.`,
+  stream: 'This tab’s audit stream',
+  streams: { open: 'connected', off: 'not in use' },
+  service: 'This node',
+  node: 'Node.js',
+  up: 'Runs since',
+  requests: 'Requests',
+  connections: 'Connections',
+  connections_of: (sockets: number, streams: number, most: number) =>
+    `${count(sockets, 'socket')} and ${count(streams, 'audit stream')} of ${number(most)}`,
+  database: 'Database connections',
+  database_of: (n: { open: number; idle: number; waiting: number; max: number }) =>
+    `${n.open - n.idle} busy, ${n.idle} idle, of ${n.max}${n.waiting > 0 ? `; ${count(n.waiting, 'call')} waiting` : ''}`,
+  rows_lost: 'Audit rows lost',
+  refusals: 'Refused',
+  no_refusals: 'Nothing was refused yet.',
+  reason: 'Reason',
+  times: 'Times',
+  meaning: 'What it says',
   warnings: 'Warnings',
   zone: 'Times are shown in',
   zones: { '': 'the zone of this browser', utc: 'UTC' },

@@ -6,13 +6,17 @@ type Reason = {
   scope_id: string | null
   level: 'viewer' | 'editor' | null
 }
+type Shared = { role: string | null; scope_id: string | null }
 type Everyone = {
   public: boolean
+  owner: string | null
   admins: number
-  grants: { grant: { role: string | null }; holders: number }[]
+  grants: { grant: Shared; holders: number }[]
 }
 
-const place = (scope_id: string | null): string => (scope_id ? ` in ${scope_id.slice(0, 4)}` : '')
+const named = ({ role, scope_id }: Shared): string =>
+  scope_id ? `${role} in ${scope_id.slice(0, 4)}` : `${role}`
+const theRole = (shared?: Shared): string => (shared?.role ? `the role ${named(shared)}` : 'the role')
 
 /** Why somebody may see a cell, or not. */
 export const why = {
@@ -27,24 +31,33 @@ export const why = {
     if (via === 'admin') return 'They are an admin.'
     if (via === 'public') return 'It is public.'
     if (via === 'actor_grant') return 'It is shared with them.'
-    return `It is shared with everybody with ${role}${place(scope_id)}, which they hold.`
+    return `It is shared with everybody with ${named({ role, scope_id })}, which they hold.`
   },
+  held: 'Held until',
+  without_end: 'it is ended',
+  given_by: 'given by',
+  the_server: 'the server',
+  /** `shared`: the role that it is shared with, where that is known. */
   near: {
-    scope_differs: 'They hold the role, but in another place than it is shared for.',
-    role_expired: 'They held the role; it has expired.',
-    role_revoked: 'They held the role; it was ended.',
-    viewer_only: 'It is shared with them, but only to view.',
-    system_cell: 'Nobody owns it: only admins manage it.',
-    actor_removed: 'The actor was removed.',
+    scope_differs: (shared?: Shared) =>
+      shared && !shared.scope_id
+        ? `They hold ${shared.role} in one place; it counts only everywhere.`
+        : `They hold the role, but not for the place that it is shared for${shared ? `: ${named(shared)}` : ''}.`,
+    role_expired: (shared?: Shared) => `They held ${theRole(shared)}; it has expired.`,
+    role_revoked: (shared?: Shared) => `They held ${theRole(shared)}; it was ended.`,
+    viewer_only: (shared?: Shared) =>
+      `It is shared with ${shared?.role ? `everybody with ${named(shared)}` : 'them'}, but only to view.`,
+    system_cell: () => 'It is shared with them to edit, but nobody owns it: only admins edit it.',
+    actor_removed: () => 'The actor was removed.',
   },
-  summary: ({ public: isPublic, admins, grants }: Everyone): string => {
+  summary: ({ public: isPublic, owner, admins, grants }: Everyone): string => {
     const people = grants.filter(({ grant }) => grant.role === null).length
     const roles = grants.filter(({ grant }) => grant.role !== null)
     return `${list([
-      ...(isPublic ? ['Everybody, because it is public'] : ['Its owner']),
+      ...(isPublic ? ['Everybody, because it is public'] : owner ? ['Its owner'] : []),
       count(admins, 'admin'),
       ...(people > 0 ? [count(people, 'person', 'people')] : []),
-      ...roles.map(({ grant, holders }) => `${count(holders, 'holder')} of ${grant.role}`),
+      ...roles.map(({ grant, holders }) => `${count(holders, 'holder')} of ${named(grant)}`),
     ])}.`
   },
 }

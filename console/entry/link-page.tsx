@@ -10,6 +10,7 @@ import { go, to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { PasswordField } from '../ui/field.tsx'
+import { Form } from '../ui/form.tsx'
 import { Skeleton } from '../ui/resource.tsx'
 import { EntryFrame, isLongEnough, useChecked } from './entry-card.tsx'
 import { SignUp } from './sign-up.tsx'
@@ -50,10 +51,8 @@ function Reset({ token, name, onDone }: Props) {
   const reset = useRun(() => client.account.reset({ token, password }))
   return (
     <EntryFrame title={entry.reset_title} about={entry.reset_about(name)}>
-      <form
-        noValidate
-        onSubmit={async (event) => {
-          event.preventDefault()
+      <Form
+        onSubmit={async () => {
           if (check() && (await reset.send(undefined))) onDone()
         }}
       >
@@ -70,7 +69,7 @@ function Reset({ token, name, onDone }: Props) {
         <Button type="submit" kind="primary" wide isBusy={reset.isBusy} wait={reset.wait}>
           {entry.reset_verb}
         </Button>
-      </form>
+      </Form>
     </EntryFrame>
   )
 }

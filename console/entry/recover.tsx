@@ -6,6 +6,7 @@ import { explain } from '../copy/errors.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
+import { Form } from '../ui/form.tsx'
 import { Note } from '../ui/note.tsx'
 import { EntryFrame, type StepProps } from './entry-card.tsx'
 
@@ -27,10 +28,8 @@ export function Recover({ onStep }: StepProps) {
       {isSent ? (
         <Note kind="ok">{entry.recover_sent}</Note>
       ) : (
-        <form
-          noValidate
-          onSubmit={async (event) => {
-            event.preventDefault()
+        <Form
+          onSubmit={async () => {
             if (identifier && (await recover.send(undefined))) setSent(true)
           }}
         >
@@ -45,7 +44,7 @@ export function Recover({ onStep }: StepProps) {
           <Button type="submit" kind="primary" wide isBusy={recover.isBusy} wait={recover.wait}>
             {entry.recover_send}
           </Button>
-        </form>
+        </Form>
       )}
     </EntryFrame>
   )

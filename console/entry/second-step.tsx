@@ -7,6 +7,7 @@ import { askPasskey, type PasskeyOptions } from '../lib/webauthn.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
+import { Form } from '../ui/form.tsx'
 import { EntryFrame } from './entry-card.tsx'
 
 type Way = 'totp' | 'recovery_code' | 'passkey'
@@ -34,10 +35,8 @@ export function SecondStep({ methods, passkey_options, onDone }: Props) {
     return passkey && (await client.account.second_factor({ passkey }))
   })
   return (
-    <form
-      noValidate
-      onSubmit={async (event) => {
-        event.preventDefault()
+    <Form
+      onSubmit={async () => {
         if ((isPasskey || code.trim()) && (await prove.send(undefined))) onDone()
       }}
     >
@@ -72,6 +71,6 @@ export function SecondStep({ methods, passkey_options, onDone }: Props) {
             {entry.use_way[other]}
           </Button>
         ))}
-    </form>
+    </Form>
   )
 }

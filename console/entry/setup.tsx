@@ -8,6 +8,7 @@ import { fragment } from '../lib/fragment.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
+import { Form } from '../ui/form.tsx'
 import { EntryFrame, isLongEnough, isUsername, type StepProps, useChecked } from './entry-card.tsx'
 
 /** The first account of a server, for whoever can read its token file. */
@@ -36,13 +37,7 @@ export function Setup({ onDone, onStep }: StepProps) {
         </button>
       }
     >
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
+      <Form onSubmit={submit}>
         <Fault text={bootstrap.error && explain(bootstrap.error)} />
         <Field
           label={entry.token}
@@ -76,7 +71,7 @@ export function Setup({ onDone, onStep }: StepProps) {
         <Button type="submit" kind="primary" wide isBusy={bootstrap.isBusy} wait={bootstrap.wait}>
           {entry.set_up}
         </Button>
-      </form>
+      </Form>
     </EntryFrame>
   )
 }

@@ -8,6 +8,7 @@ import { explain } from '../copy/errors.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
+import { Form } from '../ui/form.tsx'
 import { EntryFrame, type StepProps, useChecked } from './entry-card.tsx'
 import { OtherWays } from './other-ways.tsx'
 import { SecondStepCard, secondStepOf } from './second-step.tsx'
@@ -47,13 +48,7 @@ export function SignIn({ onDone, onStep }: StepProps) {
         </>
       }
     >
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
+      <Form onSubmit={submit}>
         <Fault text={login.error && explain(login.error)} />
         <Field
           label={entry.username_or_email}
@@ -74,7 +69,7 @@ export function SignIn({ onDone, onStep }: StepProps) {
         <Button type="submit" kind="primary" wide isBusy={login.isBusy} wait={login.wait}>
           {entry.sign_in}
         </Button>
-      </form>
+      </Form>
       <OtherWays onDone={done} />
     </EntryFrame>
   )

@@ -8,6 +8,7 @@ import { fragment } from '../lib/fragment.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
+import { Form } from '../ui/form.tsx'
 import { EntryFrame, isLongEnough, isUsername, type StepProps, useChecked } from './entry-card.tsx'
 import { OtherWays } from './other-ways.tsx'
 
@@ -42,13 +43,7 @@ export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite
         </button>
       }
     >
-      <form
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
+      <Form onSubmit={submit}>
         <Fault text={signup.error && explain(signup.error)} />
         <Field
           label={entry.username}
@@ -79,7 +74,7 @@ export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite
         <Button type="submit" kind="primary" wide isBusy={signup.isBusy} wait={signup.wait}>
           {entry.sign_up}
         </Button>
-      </form>
+      </Form>
       <OtherWays invite_token={invite_token} />
     </EntryFrame>
   )

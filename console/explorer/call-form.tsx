@@ -1,34 +1,53 @@
-import { useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
 import { call, type Name } from '../api/client.ts'
 import { noticeEnd } from '../api/query.ts'
-import { server } from '../api/server.ts'
 import { acting, type Session, signedIn } from '../api/session.ts'
 import { explain } from '../copy/errors.ts'
 import { explorer } from '../copy/explorer.ts'
+import { place, to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
-import { TextArea } from '../ui/field.tsx'
+import { SelectField } from '../ui/field.tsx'
+import { Form } from '../ui/form.tsx'
 import { copyText } from '../ui/id.tsx'
+import { Tabs } from '../ui/link.tsx'
 import { Badge } from '../ui/note.tsx'
+import { Text } from '../ui/text.tsx'
 import { Tree } from '../ui/tree.tsx'
+import { asCurl, asJson, asTypeScript } from './copy-as.ts'
 import type { Method } from './explorer-page.tsx'
+import { ParamField } from './param-field.tsx'
+import { inputOf, paramsOf, type Shapes, type Typed } from './schema.ts'
 
 type Answer = { ms: number; value: unknown; fault: string | null }
 
 /** Asked once per visit before the first call that changes something. */
 let mayChange = false
 
-export function CallForm({ method }: { method: Method }) {
-  const [text, setText] = useState(() => JSON.stringify(exampleOf(method), null, 2))
+/** A form of the parameters, the call, its result and what it may be refused with. */
+export function CallForm({ method, shapes }: { method: Method; shapes: Shapes }) {
+  const own = signedIn.value as Session
+  const [typed, setTyped] = useState<Typed>({})
+  const [as, setAs] = useState(acting.peek() ?? '')
+  const [isTried, setTried] = useState(false)
   const [isBusy, setBusy] = useState(false)
   const [isAsking, ask] = useState(false)
   const [answer, setAnswer] = useState<Answer | null>(null)
+  const inputs = useMemo(
+    () =>
+      method.params
+        .filter(({ name }) => name !== 'acting')
+        .map(({ name, schema, required }) => inputOf(name, schema, required === true, shapes)),
+    [method, shapes],
+  )
+  const takesActor = own.actors.length > 1 && method.params.some(({ name }) => name === 'acting')
   const changes = method['x-side-effects'] === true
-  const parsed = parse(text)
+  const read = paramsOf(inputs, typed)
+  const fault = read.fault && { ...read.fault, message: explorer.unreadable }
+  const sent = { method: method.name, params: takesActor ? { ...read.params, acting: as } : read.params }
   const run = async (): Promise<void> => {
-    if ('fault' in parsed) return
     setBusy(true)
     const began = performance.now()
     const done = (value: unknown, fault: string | null): void => {
@@ -36,14 +55,20 @@ export function CallForm({ method }: { method: Method }) {
       setBusy(false)
     }
     try {
-      done(await call(method.name as Name, parsed.value as never, acting.peek()), null)
+      done(await call(method.name as Name, sent.params as never, null), null)
     } catch (error) {
       if (!(error instanceof CellkeepError)) throw error
       noticeEnd(error)
       done(error.data, explain(error))
     }
   }
-  const reasons = method['x-error-reasons'] ?? []
+  const submit = (): void => {
+    setTried(true)
+    if (fault) return
+    if (changes && !mayChange) ask(true)
+    else void run()
+  }
+  const tab = place.value.query.get('tab') ?? ''
   return (
     <section class="section">
       <header>
@@ -51,50 +76,64 @@ export function CallForm({ method }: { method: Method }) {
         <Badge kind={changes ? 'warn' : 'ok'}>{changes ? explorer.changes : explorer.reads}</Badge>
       </header>
       <p>{method.description ?? method.summary}</p>
-      <TextArea
-        label={explorer.params}
-        value={text}
-        onInput={setText}
-        rows={6}
-        mono
-        fault={'fault' in parsed ? parsed.fault : null}
+      <Form class="stack" onSubmit={submit}>
+        {inputs.map((input) => (
+          <ParamField
+            key={input.name}
+            input={input}
+            typed={typed}
+            onType={(path, text) => setTyped({ ...typed, [path]: text })}
+            fault={isTried ? fault : undefined}
+          />
+        ))}
+        {takesActor && (
+          <SelectField
+            label={explorer.acting}
+            value={as}
+            options={own.actors.map(({ id, name }) => ({ value: id, label: name }))}
+            onChange={setAs}
+          />
+        )}
+        <div class="row">
+          <Button kind="primary" type="submit" isBusy={isBusy}>
+            {explorer.call}
+          </Button>
+          <Button icon="copy" onClick={() => void copyText(asCurl(sent))}>
+            {explorer.copy_curl}
+          </Button>
+          <Button icon="copy" onClick={() => void copyText(asTypeScript(sent))}>
+            {explorer.copy_typescript}
+          </Button>
+          <Button icon="copy" onClick={() => void copyText(asJson(sent))}>
+            {explorer.copy_json}
+          </Button>
+        </div>
+      </Form>
+      <Tabs
+        label={explorer.parts}
+        tabs={Object.entries(explorer.tabs).map(([key, label]) => ({
+          href: to('/api', { method: method.name, tab: key }),
+          label,
+          isCurrent: key === tab,
+        }))}
       />
-      <div class="row">
-        <Button
-          kind="primary"
-          isBusy={isBusy}
-          onClick={() => (changes && !mayChange ? ask(true) : void run())}
-        >
-          {explorer.call}
-        </Button>
-        <Button icon="copy" onClick={() => void copyText(curlOf(method.name, text))}>
-          {explorer.copy_curl}
-        </Button>
-      </div>
-      {answer && (
+      {tab === 'refusals' ? (
+        <Refusals of={method} />
+      ) : tab === 'schema' ? (
+        <Tree label={explorer.tabs.schema} of={method.params} />
+      ) : (
         <div class="stack" aria-live="polite">
-          <Fault text={answer.fault} />
-          <h3>{explorer.answered(answer.ms)}</h3>
-          <Tree label={explorer.result} of={answer.value} />
+          {answer ? (
+            <>
+              <Fault text={answer.fault} />
+              <h3>{explorer.answered(answer.ms)}</h3>
+              <Tree label={explorer.tabs['']} of={answer.value} />
+            </>
+          ) : (
+            <p class="soft">{explorer.not_called}</p>
+          )}
         </div>
       )}
-      {reasons.length > 0 && (
-        <details>
-          <summary>{explorer.refusals}</summary>
-          <dl class="facts">
-            {reasons.map((reason) => [
-              <dt key={reason}>
-                <code>{reason}</code>
-              </dt>,
-              <dd key={`${reason} text`}>{explain({ reason, data: {}, status: 0 })}</dd>,
-            ])}
-          </dl>
-        </details>
-      )}
-      <details>
-        <summary>{explorer.schema}</summary>
-        <Tree label={explorer.schema} of={method.params} />
-      </details>
       {isAsking && (
         <Confirm
           title={explorer.change_question}
@@ -107,34 +146,22 @@ export function CallForm({ method }: { method: Method }) {
           }}
           onClose={() => ask(false)}
         >
-          <p>{explorer.change_about((signedIn.value as Session).actor?.name ?? '', method.name)}</p>
+          <p>
+            <Text long>{explorer.change_about(own.actor?.name ?? '', method.name)}</Text>
+          </p>
         </Confirm>
       )}
     </section>
   )
 }
 
-function parse(text: string): { value: unknown } | { fault: string } {
-  try {
-    return { value: JSON.parse(text || '{}') }
-  } catch (error) {
-    return { fault: explorer.invalid((error as Error).message) }
-  }
-}
-
-/** The parameters that a call needs, each with a value of its kind. */
-const exampleOf = ({ params }: Method): Record<string, unknown> =>
-  Object.fromEntries(
-    params
-      .filter(({ required }) => required)
-      .map(({ name, schema }) => [name, (schema as { type?: string }).type === 'object' ? {} : '']),
-  )
-
-/** Without a credential: whoever runs it puts in a token. */
-function curlOf(method: string, text: string): string {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: JSON.parse(text || '{}') }).replaceAll(
-    "'",
-    "'\\''",
-  )
-  return `curl ${location.origin}${server.paths.rpc} -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" -d '${body}'`
-}
+const Refusals = ({ of }: { of: Method }) => (
+  <dl class="facts">
+    {(of['x-error-reasons'] ?? []).map((reason) => [
+      <dt key={reason}>
+        <code>{reason}</code>
+      </dt>,
+      <dd key={`${reason} text`}>{explain({ reason, data: {}, status: 0 })}</dd>,
+    ])}
+  </dl>
+)

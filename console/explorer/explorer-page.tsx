@@ -7,16 +7,19 @@ import { Field } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
 import { Resource } from '../ui/resource.tsx'
 import { CallForm } from './call-form.tsx'
+import type { Schema, Shapes } from './schema.ts'
 import './explorer.css'
 
 export type Method = {
   name: string
   summary?: string
   description?: string
-  params: { name: string; required?: boolean; schema: unknown }[]
+  params: { name: string; required?: boolean; schema: Schema }[]
   'x-error-reasons'?: string[]
   'x-side-effects'?: boolean
 } & Record<string, unknown>
+
+type Description = { methods: Method[]; components: { schemas: Shapes } }
 
 /** Every method with a form and its refusals, from the description that the service makes of itself. */
 export default function ExplorerPage() {
@@ -24,13 +27,13 @@ export default function ExplorerPage() {
   const [sought, seek] = useState('')
   const document = useRead(
     [null, 'rpc.discover', 'all'],
-    async () => (await client['rpc.discover']()) as unknown as { methods: Method[] },
+    async () => (await client['rpc.discover']()) as unknown as Description,
   )
   const chosen = query.get('method')
   return (
     <Page title={explorer.title} about={explorer.about}>
       <Resource of={document} lines={8}>
-        {({ methods }) => {
+        {({ methods, components }) => {
           const method = methods.find(({ name }) => name === chosen)
           return (
             <div class="explorer">
@@ -39,20 +42,28 @@ export default function ExplorerPage() {
                 <ul>
                   {methods
                     .filter(({ name }) => name.includes(sought.trim().toLowerCase()))
-                    .map(({ name }) => (
+                    .map(({ name, 'x-side-effects': changes }) => (
                       <li key={name}>
                         <a
                           href={to('/api', { method: name })}
                           aria-current={name === chosen ? 'true' : undefined}
                         >
                           {name}
+                          {changes && (
+                            <>
+                              <span class="explorer-mark" aria-hidden="true">
+                                !
+                              </span>
+                              <span class="hidden-text">{explorer.changes}</span>
+                            </>
+                          )}
                         </a>
                       </li>
                     ))}
                 </ul>
               </nav>
               {method ? (
-                <CallForm key={method.name} method={method} />
+                <CallForm key={method.name} method={method} shapes={components.schemas} />
               ) : (
                 <p class="soft">{explorer.choose}</p>
               )}

@@ -18,7 +18,7 @@ export const RecentCells = ({ cells }: { cells: readonly Cell[] }) => (
         <a class="grow" href={to(`/cells/${cell.id}`)}>
           <Text>{labelOf(cell)}</Text>
         </a>
-        <span class="soft small">{cell.kind}</span>
+        <span class="soft small">{cell.kind && <Text>{cell.kind}</Text>}</span>
         <span class="soft small">
           <Time at={cell.updated_at ?? cell.created_at} />
         </span>

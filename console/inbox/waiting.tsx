@@ -45,14 +45,12 @@ export function Waiting() {
   )
 }
 
-/** Each actor that may take it has a button of its own. */
+/** Taken by the actor that it is for, whoever acts now, or by the acting one. */
 function One({ offer }: { offer: Offer }) {
   const { actors, actor } = signedIn.value as Session
   const [isAsking, ask] = useState(false)
-  const accept = useSend('role_grant_offer_accept', { spoils })
-  const takers = offer.to_actor_id
-    ? actors.filter(({ id }) => id === offer.to_actor_id)
-    : actors.filter(({ id }) => id === actor?.id)
+  const taker = actors.find(({ id }) => id === (offer.to_actor_id ?? actor?.id))
+  const accept = useSend('role_grant_offer_accept', { spoils, as: taker?.id })
   const take = async (): Promise<void> => {
     if (!(await accept.send({ offer_id: offer.offer_id }))) return
     toast(inbox.accepted(offer.role))
@@ -66,8 +64,8 @@ function One({ offer }: { offer: Offer }) {
             {offer.role} <span class="soft">{whereOf(offer)}</span>
           </h2>
           <p class="soft">
-            <ActorName id={offer.from_actor_id} />, <Time at={offer.created_at} />, {inbox.answer_by}{' '}
-            {shortTime(offer.expires_at)}
+            {inbox.by} <ActorName id={offer.from_actor_id} />, <Time at={offer.created_at} />,{' '}
+            {inbox.answer_by} {shortTime(offer.expires_at)}
             {offer.grant_expires_at && `, ${inbox.role_ends} ${shortTime(offer.grant_expires_at)}`}
           </p>
         </div>
@@ -76,12 +74,12 @@ function One({ offer }: { offer: Offer }) {
             {inbox.decline}
             <span class="hidden-text">{offer.role}</span>
           </Button>
-          {takers.map(({ id, name }) => (
-            <Button key={id} kind="primary" isBusy={accept.isBusy} onClick={() => void take()}>
-              {actors.length > 1 ? inbox.accept_as(name) : inbox.accept}
+          {taker && (
+            <Button kind="primary" isBusy={accept.isBusy} onClick={() => void take()}>
+              {actors.length > 1 ? <Text>{inbox.accept_as(taker.name)}</Text> : inbox.accept}
               <span class="hidden-text">{offer.role}</span>
             </Button>
-          ))}
+          )}
         </span>
       </div>
       {offer.message && (
@@ -116,13 +114,7 @@ function Decline({ offer, onClose }: { offer: Offer; onClose(): void }) {
       isBusy={decline.isBusy}
       fault={decline.error && explain(decline.error)}
     >
-      <TextArea
-        label={inbox.reason(inbox.the_grantor)}
-        value={reason}
-        onInput={setReason}
-        maxlength={500}
-        rows={2}
-      />
+      <TextArea label={inbox.reason} value={reason} onInput={setReason} maxlength={500} rows={2} />
     </Confirm>
   )
 }

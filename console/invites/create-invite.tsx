@@ -6,17 +6,12 @@ import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { invites } from '../copy/invites.ts'
 import { Button } from '../ui/button.tsx'
+import { EndField, endIn, endOf } from '../ui/date-field.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
-import { Field, SelectField } from '../ui/field.tsx'
+import { Field } from '../ui/field.tsx'
 import { copyText } from '../ui/id.tsx'
 import { Note } from '../ui/note.tsx'
-
-type Days = keyof typeof invites.lifetimes
-const lifetimes = (['30', '7', '90', 'never'] as const).map((value) => ({
-  value,
-  label: invites.lifetimes[value],
-}))
 
 /** It only fills the form of the page; it proves nothing. */
 export function linkOf({ email, username }: { email: string | null; username: string | null }): string {
@@ -29,16 +24,15 @@ export function linkOf({ email, username }: { email: string | null; username: st
 export function CreateInvite({ onClose }: { onClose(): void }) {
   const [email, setEmail] = useState('')
   const [username, setUsername] = useState('')
-  const [days, setDays] = useState<Days>('30')
+  const [end, setEnd] = useState(endIn('30'))
   const [isSent, setSent] = useState(false)
   const [made, setMade] = useState<Output<'invite_create'>['invite'] | null>(null)
   const create = useSend('invite_create', { spoils: ['invite_list'] })
   const isEmpty = !email.trim() && !username.trim()
   const submit = async (): Promise<void> => {
     setSent(true)
-    if (isEmpty) return
-    const expires_at =
-      days === 'never' ? null : new Date(Date.now() + Number(days) * 86_400_000).toISOString()
+    const expires_at = endOf(end)
+    if (isEmpty || expires_at === undefined) return
     const result = await create.send({
       email: email.trim() || null,
       username: username.trim() || null,
@@ -95,7 +89,7 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
         fault={isSent && isEmpty ? invites.one_of : null}
       />
       <Field label={invites.username} value={username} onInput={setUsername} autocomplete="off" />
-      <SelectField label={invites.ends} value={days} options={lifetimes} onChange={setDays} />
+      <EndField value={end} onChange={setEnd} isSent={isSent} />
     </Dialog>
   )
 }

@@ -21,7 +21,7 @@ type Invite = Output<'invite_list'>['invites'][number]
 export default function InvitesPage() {
   const list = usePages('invite_list', {}, ({ invites }) => invites)
   const create = (
-    <Button kind="primary" icon="mail-plus" onClick={() => setQuery({ dialog: 'invite' })}>
+    <Button kind="primary" icon="mail-plus" shortcut="n" onClick={() => setQuery({ dialog: 'invite' })}>
       {invites.invite}
     </Button>
   )

@@ -18,7 +18,7 @@ export function isSame(a: unknown, b: unknown): boolean {
 }
 
 /** The step of a JSON pointer. */
-const step = (key: string): string => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
+export const stepOf = (key: unknown): string => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`
 
 /** `undefined`: absent on that side. */
 export type Change = { pointer: string; before: Json | undefined; after: Json | undefined }
@@ -28,7 +28,7 @@ export function diff(before: Json | undefined, after: Json | undefined, pointer 
   if (isSame(before, after)) return []
   if (!isObject(before) || !isObject(after)) return [{ pointer, before, after }]
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])]
-  return keys.flatMap((key) => diff(own(before, key), own(after, key), pointer + step(key)))
+  return keys.flatMap((key) => diff(own(before, key), own(after, key), pointer + stepOf(key)))
 }
 
 const own = (of: JsonObject, key: string): Json | undefined => (Object.hasOwn(of, key) ? of[key] : undefined)
@@ -60,7 +60,7 @@ export function merge(
   const common = isObject(base) ? base : {}
   const keys = [...new Set([...Object.keys(theirs), ...Object.keys(mine)])]
   const parts = keys.map((key) => {
-    const part = merge(own(common, key), own(theirs, key), own(mine, key), choose, pointer + step(key))
+    const part = merge(own(common, key), own(theirs, key), own(mine, key), choose, pointer + stepOf(key))
     return { key, ...part }
   })
   const kept = parts.filter(({ merged }) => merged !== undefined)

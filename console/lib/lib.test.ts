@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { diff, isSame, type Json, type JsonObject, merge } from './json.ts'
-import { checkData } from './json-check.ts'
+import { checkData, placeOf } from './json-check.ts'
 import { between } from './position.ts'
 
 const json = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<Json>
@@ -67,11 +67,11 @@ describe('merge', () => {
 describe('checkData', () => {
   const problem = (text: string) => {
     const checked = checkData(text)
-    return 'problem' in checked ? checked.problem.kind : null
+    return 'problems' in checked ? checked.problems[0]?.kind : null
   }
   it('finds what the service refuses, and what would be stored otherwise than typed', () => {
     expect(problem('{"a": [1, 2.5, -3e2, "x,{\\"a\\"", {"a": 1}], "b": {"a": 1}}')).toBeNull()
-    expect(problem('{"a": }')).toBe('invalid')
+    expect(problem('{"a": }')).toBe('expected')
     expect(problem('[]')).toBe('not_object')
     expect(problem('{"kind": "x"}')).toBe('kind_inside')
     expect(problem('{"a": 1, "b": 2, "\\u0061": 3}')).toBe('duplicate_key')
@@ -82,24 +82,91 @@ describe('checkData', () => {
     expect(problem(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`)).toBe('too_deep')
     expect(problem(`${'{"a":'.repeat(64)}1${'}'.repeat(64)}`)).toBeNull()
   })
+
+  it('takes the same texts as JSON.parse, and says where the mistake is', () => {
+    const piece = fc.constantFrom(...'{}[]:,"\\ 01.-eE\n\u00a0', '"a"', '"b":', 'null', '\\u00e9', '/')
+    const broken = fc.tuple(object, fc.nat(), fc.nat(3), piece).map(([value, at, cut, put]) => {
+      const text = JSON.stringify(value, null, at % 2)
+      const place = at % (text.length + 1)
+      return text.slice(0, place) + put + text.slice(place + cut)
+    })
+    const isJson = (text: string): boolean => {
+      try {
+        return JSON.parse(text) !== undefined
+      } catch {
+        return false
+      }
+    }
+    const texts = fc.oneof(
+      broken,
+      fc.array(piece).map((all) => all.join('')),
+    )
+    fc.assert(
+      fc.property(texts, (text) => {
+        const checked = checkData(text)
+        const isTold = 'problems' in checked && checked.problems[0]?.kind === 'expected'
+        expect(isTold).toBe(!isJson(text))
+      }),
+      { numRuns: 500 },
+    )
+    const told = (text: string) => {
+      const checked = checkData(text)
+      return 'problems' in checked && checked.problems.map(({ from, to }) => text.slice(from, to))
+    }
+    expect(told('{"tags": ["a",,]}')).toEqual([','])
+    expect(told('{"a": 1, "a": 9007199254740993, "kind": 2, "b": tru}')).toEqual([
+      'tru',
+      '"a"',
+      '9007199254740993',
+      '"kind"',
+    ])
+  })
+
+  it('finds the value at a path, or the nearest around it', () => {
+    const text = '{"a/b": [1, {"__proto__": [true]}], "c": {"d": "x"}}'
+    const at = (...path: unknown[]) => {
+      const { from, to } = placeOf(text, path)
+      return text.slice(from, to)
+    }
+    expect(at('a/b', 1, '__proto__', 0)).toBe('true')
+    expect(at('c', 'missing', 'deeper')).toBe('{"d": "x"}')
+    expect(at('elsewhere')).toBe('')
+  })
 })
 
 describe('between', () => {
-  const position = fc
-    .array(fc.constantFrom(...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'), {
-      maxLength: 4,
-    })
-    .chain((head) => fc.constantFrom(...'123AZaz').map((last) => head.join('') + last))
-  it('lies between its neighbours in byte order, and never ends in 0', () => {
+  const signs = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  const position = fc.array(fc.constantFrom(...signs, ...'000zzz'), { minLength: 1, maxLength: 5 })
+  it('is the shortest in byte order between two, never ends in 0, and is missing only where nothing fits', () => {
     fc.assert(
       fc.property(fc.option(position), fc.option(position), (one, other) => {
-        const [low, high] = one !== null && other !== null && one > other ? [other, one] : [one, other]
+        const [low, high] = [one?.join('') ?? null, other?.join('') ?? null]
         fc.pre(low === null || high === null || low < high)
         const found = between(low, high)
-        if (low !== null) expect(found > low).toBe(true)
-        if (high !== null) expect(found < high).toBe(true)
+        const fits = (text: string) => (low === null || text > low) && (high === null || text < high)
+        if (found === null) {
+          expect(high).toMatch(new RegExp(`^${low ?? ''}0+$`))
+          return
+        }
+        expect(fits(found)).toBe(true)
         expect(found.endsWith('0')).toBe(false)
+        const shorter = [found.slice(0, -1), high?.slice(0, found.length - 1) ?? ''].filter(
+          (text) => text && text.length < found.length && !text.endsWith('0'),
+        )
+        for (const text of shorter) expect(fits(text)).toBe(false)
       }),
+      { numRuns: 500 },
     )
+  })
+
+  it('finds room again and again at the same place', () => {
+    let [low, high] = ['V', 'W']
+    for (let n = 0; n < 100; n++) {
+      const found = between(low, high) as string
+      expect(found > low && found < high).toBe(true)
+      if (n % 2) low = found
+      else high = found
+    }
+    expect(high.length).toBeLessThan(25)
   })
 })

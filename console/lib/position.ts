@@ -1,14 +1,33 @@
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const base = BigInt(digits.length)
 
-/** A position between two others in byte order, as short as it can be; null is the beginning or the end. */
-export function between(low: string | null, high: string | null): string {
-  let prefix = ''
-  for (let index = 0; ; index++) {
-    const from = low && index < low.length ? digits.indexOf(low[index] as string) : 0
-    const to = high && index < high.length ? digits.indexOf(high[index] as string) : digits.length
-    if (to - from > 1) return prefix + digits[(from + to) >> 1]
-    prefix += digits[from]
-    // Below the upper bound from here on, whatever follows.
-    if (from < to) high = null
+/** The first `length` digits as a number; what is missing counts as 0. */
+const numberOf = (text: string, length: number): bigint =>
+  [...text.slice(0, length).padEnd(length, '0')].reduce(
+    (value, digit) => value * base + BigInt(digits.indexOf(digit)),
+    0n,
+  )
+
+function textOf(value: bigint, length: number): string {
+  let text = ''
+  for (let rest = value; text.length < length; rest /= base) text = digits[Number(rest % base)] + text
+  return text
+}
+
+/**
+ * The shortest position between two others in byte order that does not end in 0, from the middle of what there is; null
+ * as a bound is the beginning or the end. Null: there is none, because `high` is `low` with nothing but zeros behind it.
+ */
+export function between(low: string | null, high: string | null): string | null {
+  const start = low ?? ''
+  if (high?.startsWith(start) && /^0*$/.test(high.slice(start.length))) return null
+  for (let length = 1; ; length++) {
+    const first = numberOf(start, length) + 1n
+    // A beginning of `high` comes before it.
+    const last =
+      high === null ? base ** BigInt(length) - 1n : numberOf(high, length) - (high.length > length ? 0n : 1n)
+    let middle = (first + last) / 2n
+    if (middle % base === 0n) middle += middle < last ? 1n : -1n
+    if (first <= middle && middle <= last) return textOf(middle, length)
   }
 }

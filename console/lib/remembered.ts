@@ -1,7 +1,9 @@
 import { effect, type Signal, signal } from '@preact/signals'
 
 /** What a browser keeps of this page: a look, or the last actor. Never anything secret. */
-export function remembered(name: 'theme' | 'actor' | 'zone' | 'density' | 'checklist'): Signal<string> {
+export function remembered(
+  name: 'theme' | 'actor' | 'zone' | 'density' | 'checklist' | 'keys',
+): Signal<string> {
   const key = `cellkeep.${name}`
   const value = signal(read(key))
   effect(() => {

@@ -1,42 +1,43 @@
 import { useState } from 'preact/hooks'
 import type { Output } from '../api/client.ts'
+import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
 import { Button } from '../ui/button.tsx'
+import { daysOf, EndField, endIn } from '../ui/date-field.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
-import { Choices, Field, SelectField } from '../ui/field.tsx'
+import { Choices, Field } from '../ui/field.tsx'
 import { Note } from '../ui/note.tsx'
 import { Secret } from '../ui/secret.tsx'
 import { MethodPicker } from './method-picker.tsx'
 
 type Scope = 'read_only' | 'methods' | 'full'
-type Days = keyof typeof me.lifetimes
 const scopes = (['read_only', 'methods', 'full'] as const).map((value) => ({ value, ...me.scopes[value] }))
-const lifetimes = (Object.keys(me.lifetimes) as Days[]).map((value) => ({
-  value,
-  label: me.lifetimes[value],
-}))
 
 /** Asks first what it is for; the answer is the only place where the secret is ever shown. */
 export function CreateToken({ onClose }: { onClose(): void }) {
   const [name, setName] = useState('')
   const [scope, setScope] = useState<Scope>('read_only')
   const [methods, setMethods] = useState<string[]>([])
-  const [days, setDays] = useState<Days>('30')
+  const [end, setEnd] = useState(endIn('30'))
   const [isSent, setSent] = useState(false)
   const [made, setMade] = useState<Output<'account_token_create'> | null>(null)
+  const cap = useCall('registry_list', {}).data?.caps.max_tokens
+  const tokens = useCall('account_token_list', {}).data?.tokens ?? []
+  const [oldest] = tokens.toSorted((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at))
   const create = useSend('account_token_create', { spoils: ['account_token_list'] })
   const isMissing = scope === 'methods' && methods.length === 0
   const submit = async (): Promise<void> => {
     setSent(true)
-    if (!name.trim() || isMissing) return
+    const days = daysOf(end)
+    if (!name.trim() || isMissing || days === undefined) return
     const result = await create.send({
       name: name.trim(),
       scope: scope === 'methods' ? { kind: scope, methods } : { kind: scope },
-      lifetime: days === 'never' ? { kind: 'eternal' } : { kind: 'ttl', days: Number(days) },
+      lifetime: days === null ? { kind: 'eternal' } : { kind: 'ttl', days },
     })
     if (result) setMade(result)
   }
@@ -57,6 +58,7 @@ export function CreateToken({ onClose }: { onClose(): void }) {
       }
     >
       <Fault text={create.error && explain(create.error)} />
+      {cap && oldest && tokens.length >= cap && <Note kind="warn">{me.ends_oldest(cap, oldest.name)}</Note>}
       <Field
         label={me.token_name}
         hint={me.token_name_hint}
@@ -75,8 +77,8 @@ export function CreateToken({ onClose }: { onClose(): void }) {
           fault={isSent && isMissing ? me.no_method_chosen : null}
         />
       )}
-      <SelectField label={me.ends} value={days} options={lifetimes} onChange={setDays} />
-      {days === 'never' && <Note kind="warn">{me.never_warning}</Note>}
+      <EndField value={end} onChange={setEnd} isSent={isSent} inDays />
+      {end.choice === 'never' && <Note kind="warn">{me.never_warning}</Note>}
     </Dialog>
   )
 }

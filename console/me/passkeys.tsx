@@ -45,7 +45,9 @@ export function Passkeys({ of, onCodes, isOffered }: SecurityProps & { isOffered
                   {(['rename', 'remove'] as const).map((dialog) => (
                     <Button key={dialog} small onClick={() => setOpen({ dialog, passkey })}>
                       {dialog === 'rename' ? security.passkey_rename : security.remove}
-                      <span class="hidden-text">{passkey.name}</span>
+                      <span class="hidden-text">
+                        <Text>{passkey.name}</Text>
+                      </span>
                     </Button>
                   ))}
                 </span>

@@ -1,19 +1,34 @@
 import { useState } from 'preact/hooks'
+import { useSend } from '../api/send.ts'
+import { server } from '../api/server.ts'
 import { type Session, signedIn } from '../api/session.ts'
+import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
 import { Button } from '../ui/button.tsx'
 import { Facts } from '../ui/facts.tsx'
+import { Fault } from '../ui/fault.tsx'
 import { Id } from '../ui/id.tsx'
 import { Badge } from '../ui/note.tsx'
 import { Text } from '../ui/text.tsx'
 import { Time } from '../ui/time.tsx'
+import { toast } from '../ui/toast.tsx'
 import { Words } from '../ui/words.tsx'
+import { ChangeActorName, ChangeEmail, ChangeUsername } from './change-names.tsx'
 import { ChangePassword } from './change-password.tsx'
 import { DeleteAccount } from './delete-account.tsx'
 
+type Open = 'username' | 'name' | 'email' | 'password' | 'delete' | null
+
 export function Profile() {
+  const { features } = server
+  const verify = useSend('account_email_verify_send')
   const { account, actor } = signedIn.value as Session
-  const [open, setOpen] = useState<'password' | 'delete' | null>(null)
+  const [open, setOpen] = useState<Open>(null)
+  const close = (): void => setOpen(null)
+  const sendLink = async (): Promise<void> => {
+    const done = await verify.send({})
+    if (done) toast(done.sent ? me.verify_sent : me.verify_not_needed)
+  }
   return (
     <>
       <section class="section">
@@ -27,9 +42,26 @@ export function Profile() {
             actor && [me.actor_id, <Id key="actor-id" id={actor.id} />],
           ]}
         />
-        <p class="soft small">
-          <Words>{me.operator}</Words>
-        </p>
+        <div class="row">
+          {features.username_change && (
+            <Button onClick={() => setOpen('username')}>{me.change_username}</Button>
+          )}
+          {features.actor_rename && actor && (
+            <Button onClick={() => setOpen('name')}>{me.change_name}</Button>
+          )}
+          {features.mail && <Button onClick={() => setOpen('email')}>{me.change_email}</Button>}
+          {features.mail && account.email !== null && !account.email_verified && (
+            <Button isBusy={verify.isBusy} wait={verify.wait} onClick={() => void sendLink()}>
+              {me.verify_email}
+            </Button>
+          )}
+        </div>
+        <Fault text={verify.error && explain(verify.error)} />
+        {!(features.username_change && features.mail) && (
+          <p class="soft small">
+            <Words>{me.operator}</Words>
+          </p>
+        )}
       </section>
       <section class="section">
         <h2>{me.password_title}</h2>
@@ -47,8 +79,11 @@ export function Profile() {
           </Button>
         </div>
       </section>
-      {open === 'password' && <ChangePassword onClose={() => setOpen(null)} />}
-      {open === 'delete' && <DeleteAccount onClose={() => setOpen(null)} />}
+      {open === 'username' && <ChangeUsername onClose={close} />}
+      {open === 'name' && <ChangeActorName onClose={close} />}
+      {open === 'email' && <ChangeEmail onClose={close} />}
+      {open === 'password' && <ChangePassword onClose={close} />}
+      {open === 'delete' && <DeleteAccount onClose={close} />}
     </>
   )
 }

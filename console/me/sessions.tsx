@@ -18,6 +18,7 @@ type Session = Output<'account_session_list'>['sessions'][number]
 
 export function Sessions() {
   const sessions = useCall('account_session_list', {})
+  const cap = useCall('registry_list', {}).data?.caps.max_sessions
   const [isAsking, ask] = useState(false)
   const endAll = useSend('account_session_revoke_all', { spoils: ['account_session_list'] })
   const all = sessions.data?.sessions ?? []
@@ -29,7 +30,9 @@ export function Sessions() {
   return (
     <section class="section">
       <header>
-        <p class="soft">{me.sessions_about}</p>
+        <p class="soft">
+          {me.sessions_about} {me.of_most(all.length, cap)}
+        </p>
         <span class="row push">
           <EndOthers sessions={all} />
           <Button kind="danger" onClick={() => ask(true)}>
@@ -41,7 +44,7 @@ export function Sessions() {
         {({ sessions }) => (
           <DataTable
             label={me.tabs.sessions}
-            rows={sessions}
+            rows={sessions.toSorted((a, b) => Number(b.current) - Number(a.current))}
             keyOf={({ id }) => id}
             columns={[
               {

@@ -26,7 +26,7 @@ export function Tokens() {
   const [revoking, setRevoking] = useState<Token | null>(null)
   const open = (): void => setQuery({ dialog: 'token' })
   const create = (
-    <Button kind="primary" icon="plus" onClick={open}>
+    <Button kind="primary" icon="plus" shortcut="n" onClick={open}>
       {me.new_token}
     </Button>
   )
@@ -62,7 +62,9 @@ export function Tokens() {
                 cell: (one) => (
                   <Button small onClick={() => setRevoking(one)}>
                     {me.revoke}
-                    <span class="hidden-text">{one.name}</span>
+                    <span class="hidden-text">
+                      <Text>{one.name}</Text>
+                    </span>
                   </Button>
                 ),
               },

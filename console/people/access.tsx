@@ -1,14 +1,19 @@
 import { useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
+import { EventRows } from '../api/event-rows.tsx'
+import { useCall } from '../api/query.ts'
+import { RoleOrigin } from '../api/role-origin.tsx'
 import { useSend } from '../api/send.ts'
-import type { RoleGrant } from '../api/session.ts'
-import { words } from '../copy/common.ts'
+import { type RoleGrant, signedIn } from '../api/session.ts'
+import { origin, words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
+import { to } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { Confirm } from '../ui/dialog.tsx'
+import { Fault } from '../ui/fault.tsx'
 import { TextArea } from '../ui/field.tsx'
 import { shortId } from '../ui/id.tsx'
 import { Text } from '../ui/text.tsx'
@@ -22,6 +27,7 @@ const whereOf = ({ scope_kind, scope_id }: Pick<RoleGrant, 'scope_kind' | 'scope
 /** What each actor of the person may do, and what waits for an answer. */
 export function Access({ person }: PartProps) {
   const [ending, end] = useState<RoleGrant | null>(null)
+  const [shown, show] = useState<RoleGrant | null>(null)
   const { actors, pending_offers, account } = person
   return (
     <>
@@ -50,7 +56,11 @@ export function Access({ person }: PartProps) {
                 {
                   head: people.given_by,
                   label: people.given_by,
-                  cell: ({ granted_by }) => (granted_by ? <ActorName id={granted_by} /> : people.the_server),
+                  cell: (one) => (
+                    <button type="button" class="link" onClick={() => show(one)} title={origin.ask}>
+                      {one.granted_by ? <ActorName id={one.granted_by} /> : people.the_server}
+                    </button>
+                  ),
                 },
                 {
                   head: people.end,
@@ -78,13 +88,58 @@ export function Access({ person }: PartProps) {
                   <strong>{one.role}</strong> {whereOf(one)}
                 </span>
                 <span class="soft">{people.offered_until(shortTime(one.expires_at))}</span>
+                {one.from_actor_id === signedIn.value?.actor?.id && <TakeBack offer={one} />}
               </li>
             ))}
           </ul>
         </section>
       )}
+      <History account_id={account.id} />
+      {shown && <RoleOrigin grant={shown} onClose={() => show(null)} />}
       {ending && <EndRole grant={ending} name={account.username} onClose={() => end(null)} />}
     </>
+  )
+}
+
+type Waiting = PartProps['person']['pending_offers'][number]
+
+function TakeBack({ offer: { offer_id, role } }: { offer: Waiting }) {
+  const retract = useSend('role_grant_offer_retract', {
+    spoils: ['admin_account_get', 'admin_account_list', 'role_grant_offer_history'],
+  })
+  return (
+    <>
+      <Fault text={retract.error && explain(retract.error)} />
+      <Button
+        small
+        isBusy={retract.isBusy}
+        onClick={async () => {
+          if (await retract.send({ offer_id })) toast(people.taken_back(role))
+        }}
+      >
+        {people.take_back}
+        <span class="hidden-text">{role}</span>
+      </Button>
+    </>
+  )
+}
+
+const ofRoles = ['role_grant_create', 'role_grant_revoke']
+
+/** What was given to the person and ended lately. */
+function History({ account_id }: { account_id: string }) {
+  const { data } = useCall('audit_log_list', { account_id, event_types: ofRoles, limit: 5 })
+  if (!data || data.events.length === 0) return null
+  return (
+    <section class="section">
+      <header>
+        <h2>{people.history}</h2>
+        <a class="push" href={to('/audit', { account: account_id, event: ofRoles.join(',') })}>
+          {people.whole_history}
+        </a>
+      </header>
+      <EventRows rows={data.events} />
+    </section>
   )
 }
 

@@ -5,8 +5,10 @@ import { type Session, signedIn } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
+import { place } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
+import { EndField, endIn, endOf } from '../ui/date-field.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Choices, Field, SelectField, TextArea } from '../ui/field.tsx'
@@ -15,13 +17,10 @@ import { toast } from '../ui/toast.tsx'
 import { Words } from '../ui/words.tsx'
 import type { Person } from './person-page.tsx'
 
-type Days = keyof typeof people.lifetimes
 type AnswerDays = keyof typeof people.answer_days
 const optionsOf = <K extends string>(texts: Record<K, string>) =>
   (Object.keys(texts) as K[]).map((value) => ({ value, label: texts[value] }))
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const inDays = (days: Days): string | null =>
-  days === 'never' ? null : new Date(Date.now() + Number(days) * 86_400_000).toISOString()
 
 /** Offers a role, so that the person decides, or assigns it at once. */
 export function GiveRole({ person, onClose }: { person: Person; onClose(): void }) {
@@ -30,11 +29,11 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   const own = signedIn.value as Session
   const registry = useCall('registry_list', {}).data
   const roles = (registry?.roles ?? []).filter(({ grant_paths }) => grant_paths.includes('admin'))
-  const [role, setRole] = useState('')
+  const [role, setRole] = useState(place.value.query.get('role') ?? '')
   const [where, setWhere] = useState<'everywhere' | 'scope'>('everywhere')
-  const [kind, setKind] = useState('')
+  const [chosenKind, setKind] = useState('')
   const [scopeId, setScopeId] = useState('')
-  const [days, setDays] = useState<Days>('never')
+  const [end, setEnd] = useState(endIn('never'))
   const [how, setHow] = useState<'offer' | 'assign'>('offer')
   const [answer, setAnswer] = useState<AnswerDays>('30')
   const [note, setNote] = useState('')
@@ -46,20 +45,27 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
 
   const spec = roles.find(({ name }) => name === role)
   const kinds = spec?.scope_kinds ?? []
+  const kind = chosenKind || (kinds[0] ?? '')
   const isScoped = where === 'scope' && kinds.length > 0
-  const isPlaced = !isScoped || (kind.trim() !== '' && uuid.test(scopeId.trim()))
+  const scope_id = isScoped ? scopeId.trim() : null
+  const isPlaced = scope_id === null || (kind !== '' && uuid.test(scope_id))
   const isHeld = own.role_grants.some(
-    (one) => one.role === role && (one.scope_id === null || (isScoped && one.scope_id === scopeId.trim())),
+    (one) => one.role === role && (one.scope_id === null || one.scope_id === scope_id),
   )
   const mode = role && !isHeld ? 'assign' : how
   const present = actors
     .flatMap(({ role_grants }) => role_grants)
-    .find((one) => one.role === role && one.scope_id === (isScoped ? scopeId.trim() : null))
+    .find((one) => one.role === role && one.scope_id === scope_id)
+  const isOffered = person.pending_offers.some(
+    (one) => one.role === role && one.scope_id === scope_id && one.from_actor_id === own.actor?.id,
+  )
+  const isForNobody = mode === 'assign' && actors.length > 1 && !actorId
 
   const submit = async (): Promise<void> => {
     setSent(true)
-    if (!role || !isPlaced) return
-    const scope = isScoped ? { scope_kind: kind.trim(), scope_id: scopeId.trim() } : {}
+    const expires_at = endOf(end)
+    if (!role || !isPlaced || isForNobody || expires_at === undefined) return
+    const scope = scope_id === null ? {} : { scope_kind: kind, scope_id }
     const sent = { to_account_id: account.id, role, ...(actorId && { to_actor_id: actorId }), ...scope }
     const isDone =
       mode === 'offer'
@@ -67,9 +73,9 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
             ...sent,
             message: note.trim() || null,
             expires_in_days: Number(answer),
-            grant_expires_at: inDays(days),
+            grant_expires_at: expires_at,
           })
-        : await assign.send({ ...sent, expires_at: inDays(days) })
+        : await assign.send({ ...sent, expires_at })
     if (!isDone) return
     onClose()
     toast(mode === 'offer' ? people.was_offered(role, name) : people.was_assigned(role, name))
@@ -100,17 +106,21 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
         ]}
         onChange={(next) => {
           setRole(next)
-          setKind(roles.find((one) => one.name === next)?.scope_kinds[0] ?? '')
+          setKind('')
         }}
-        hint={spec?.description ?? <Words>{people.no_keeper}</Words>}
+        hint={spec ? spec.description : <Words>{people.no_keeper}</Words>}
         fault={isSent && !role ? people.role_missing : null}
       />
       {actors.length > 1 && (
         <SelectField
           label={people.for_actor}
           value={actorId}
-          options={[{ value: '', label: '' }, ...actors.map(({ id, name }) => ({ value: id, label: name }))]}
+          options={[
+            { value: '', label: mode === 'offer' ? people.any_actor : people.choose_actor },
+            ...actors.map(({ id, name }) => ({ value: id, label: name })),
+          ]}
           onChange={setActorId}
+          fault={isSent && isForNobody ? people.actor_missing : null}
         />
       )}
       {kinds.length > 0 && (
@@ -149,12 +159,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
           )}
         </Note>
       )}
-      <SelectField
-        label={people.ends}
-        value={days}
-        options={optionsOf(people.lifetimes)}
-        onChange={setDays}
-      />
+      <EndField value={end} onChange={setEnd} isSent={isSent} />
       <Choices
         label={people.how}
         value={mode}
@@ -167,6 +172,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
       {role && !isHeld && <p class="soft small">{people.cannot_offer(role)}</p>}
       {mode === 'offer' && (
         <>
+          {isOffered && <Note>{people.offered_already}</Note>}
           <SelectField
             label={people.answer_by}
             value={answer}

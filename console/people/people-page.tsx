@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Output } from '../api/client.ts'
-import { usePages } from '../api/query.ts'
+import { useCall, usePages } from '../api/query.ts'
 import { words } from '../copy/common.ts'
 import { people, rolesText } from '../copy/people.ts'
 import { place, setQuery, to } from '../lib/router.ts'
@@ -26,7 +26,7 @@ export default function PeoplePage() {
   )
   const isFiltered = Boolean(sought || role)
   const invite = (
-    <ButtonLink href={to('/invites', { dialog: 'invite' })} kind="primary" icon="user-plus">
+    <ButtonLink href={to('/invites', { dialog: 'invite' })} kind="primary" icon="user-plus" shortcut="n">
       {people.invite}
     </ButtonLink>
   )
@@ -65,7 +65,10 @@ export default function PeoplePage() {
                 { head: people.email, cell: ({ account }) => account.email && <Text>{account.email}</Text> },
                 {
                   head: people.roles,
-                  cell: (one) => <Text>{rolesText(one.actors.flatMap((actor) => actor.role_grants))}</Text>,
+                  cell: (one) => {
+                    const roles = rolesText(one.actors.flatMap((actor) => actor.role_grants))
+                    return roles && <Text>{roles}</Text>
+                  },
                 },
                 {
                   head: people.offers,
@@ -99,8 +102,7 @@ const Name = ({ entry: { account } }: { entry: Entry }) => (
 function Filters() {
   const { query } = place.value
   const [text, setText] = useState(query.get('q') ?? '')
-  const roles =
-    usePages('admin_account_list', {}, ({ grantable_roles }) => grantable_roles, { limit: 1 }).data ?? []
+  const roles = useCall('registry_list', {}).data?.roles ?? []
   useEffect(() => {
     const timer = setTimeout(() => {
       if (text !== (query.get('q') ?? '')) setQuery({ q: text || null })
@@ -121,7 +123,7 @@ function Filters() {
         value={query.get('role') ?? ''}
         options={[
           { value: '', label: people.any_role },
-          ...[...new Set(['admin', 'keeper', ...roles])].map((role) => ({ value: role, label: role })),
+          ...roles.map(({ name }) => ({ value: name, label: name })),
         ]}
         onChange={(role) => setQuery({ role })}
       />

@@ -1,33 +1,40 @@
 import { useState } from 'preact/hooks'
+import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
-import { words } from '../copy/common.ts'
+import { server } from '../api/server.ts'
+import { deletion, words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
-import { Button } from '../ui/button.tsx'
-import { Confirm, Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
-import { Field } from '../ui/field.tsx'
+import { Confirm } from '../ui/dialog.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { toast } from '../ui/toast.tsx'
-import type { PartProps } from './person-page.tsx'
+import { EditEmail, EditUsername } from './edit-person.tsx'
+import { isPrivileged, type PartProps } from './person-page.tsx'
 
-type Open = 'sign_out' | 'tokens' | 'delete' | null
+type Open = 'sign_out' | 'tokens' | 'username' | 'email' | 'delete' | null
 const spoils = ['admin_account_get', 'admin_account_list', 'admin_session_list', 'admin_token_list'] as const
 
-/** What ends something of a person, each with its consequences counted before. */
+/** What changes or ends something of a person, each with its consequences counted before. */
 export function PersonMenu({ person }: PartProps) {
   const [open, setOpen] = useState<Open>(null)
   const close = (): void => setOpen(null)
+  const disabled = isPrivileged(person) && explain({ reason: 'privileged_target', data: {}, status: 403 })
   return (
     <>
       <Menu
         label={words.more_actions}
         items={[
+          ...(server.features.username_set
+            ? [{ label: people.change_username, disabled, onClick: () => setOpen('username') }]
+            : []),
+          { label: people.change_email, disabled, onClick: () => setOpen('email') },
           { label: people.sign_out, onClick: () => setOpen('sign_out') },
           { label: people.revoke_tokens, onClick: () => setOpen('tokens') },
-          { label: people.delete, danger: true, onClick: () => setOpen('delete') },
+          { label: people.delete, danger: true, begins: true, onClick: () => setOpen('delete') },
         ]}
       />
+      {open === 'username' && <EditUsername person={person} onClose={close} />}
+      {open === 'email' && <EditEmail person={person} onClose={close} />}
       {open === 'sign_out' && <SignOut person={person} onClose={close} />}
       {open === 'tokens' && <RevokeTokens person={person} onClose={close} />}
       {open === 'delete' && <Delete person={person} onClose={close} />}
@@ -79,39 +86,30 @@ function RevokeTokens({ person: { account, counts }, onClose }: Props) {
   )
 }
 
-function Delete({ person: { account, counts }, onClose }: Props) {
-  const [typed, setTyped] = useState('')
+function Delete({ person: { account }, onClose }: Props) {
+  const preview = useCall('account_delete_preview', { account_id: account.id }, { fresh: true })
   const remove = useSend('account_delete', { spoils })
+  const { counts, refusal } = preview.data ?? {}
+  const why = refusal ? explain({ reason: refusal, data: {}, status: 409 }) : null
+  const error = remove.error ?? preview.error
   const name = account.username
-  const submit = async (): Promise<void> => {
-    if (typed !== name || !(await remove.send({ account_id: account.id }))) return
+  const confirm = async (): Promise<void> => {
+    if (!(await remove.send({ account_id: account.id }))) return
     onClose()
     toast(people.account_deleted(name))
   }
   return (
-    <Dialog
+    <Confirm
+      name={why ? null : name}
       title={people.delete_question(name)}
+      verb={people.delete_verb(name)}
+      onConfirm={() => void confirm()}
       onClose={onClose}
-      onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose} autofocus>
-            {words.cancel}
-          </Button>
-          <Button
-            type="submit"
-            kind="sure"
-            isBusy={remove.isBusy}
-            disabled={typed !== name && people.delete_type(name)}
-          >
-            {people.delete_verb(name)}
-          </Button>
-        </>
-      }
+      isBusy={remove.isBusy}
+      disabled={why ?? (!counts && words.counting)}
+      fault={error && explain(error)}
     >
-      <p>{people.delete_about(name, counts)}</p>
-      <Fault text={remove.error && explain(remove.error)} />
-      <Field label={people.delete_type(name)} value={typed} onInput={setTyped} autocomplete="off" />
-    </Dialog>
+      <p>{why ?? (counts ? deletion.counted(name, counts) : words.counting)}</p>
+    </Confirm>
   )
 }

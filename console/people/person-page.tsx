@@ -28,6 +28,12 @@ import { PersonSignIn } from './person-sign-in.tsx'
 export type Person = Output<'admin_account_get'>
 export type PartProps = { person: Person }
 
+/** Nobody but the server changes how such a person signs in. */
+export const isPrivileged = ({ actors }: Person): boolean =>
+  actors.some(({ role_grants }) =>
+    role_grants.some(({ role, scope_id }) => scope_id === null && ['admin', 'keeper'].includes(role)),
+  )
+
 const parts: Record<
   string,
   { label: string; Part: ComponentType<PartProps>; count?: keyof Person['counts'] }
@@ -72,7 +78,7 @@ export default function PersonPage({ params: { id = '', tab = '' } }: PageProps)
       actions={
         <>
           {isLive && (
-            <Button kind="primary" onClick={() => setQuery({ dialog: 'give' })}>
+            <Button kind="primary" shortcut="r" onClick={() => setQuery({ dialog: 'give' })}>
               {people.give}
             </Button>
           )}
@@ -101,6 +107,8 @@ export default function PersonPage({ params: { id = '', tab = '' } }: PageProps)
 
 function Deleted({ person: { account } }: PartProps) {
   const undelete = useSend('account_undelete', { spoils: ['admin_account_get', 'admin_account_list'] })
+  const wanted = { account_id: account.id, event_types: ['account_delete'], outcome: 'success' as const }
+  const [deletion] = useCall('audit_log_list', { ...wanted, limit: 1 }).data?.events ?? []
   return (
     <div class="stack-tight">
       <Note
@@ -117,7 +125,9 @@ function Deleted({ person: { account } }: PartProps) {
           </Button>
         }
       >
-        {undelete.error ? explain(undelete.error) : people.deleted_at(shortTime(account.deleted_at ?? ''))}
+        {undelete.error
+          ? explain(undelete.error)
+          : people.deleted_at(shortTime(account.deleted_at ?? ''), deletion?.username)}
       </Note>
       <p class="soft small">
         <Words>{people.purge(account.id)}</Words>

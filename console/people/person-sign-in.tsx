@@ -8,17 +8,14 @@ import { Confirm } from '../ui/dialog.tsx'
 import { Facts } from '../ui/facts.tsx'
 import { toast } from '../ui/toast.tsx'
 import { OpenLinks } from './open-links.tsx'
-import type { PartProps } from './person-page.tsx'
+import { isPrivileged, type PartProps } from './person-page.tsx'
 import { ResetLink } from './reset-link.tsx'
 
 export function PersonSignIn({ person }: PartProps) {
   const [open, setOpen] = useState<'reset' | 'clear' | null>(null)
-  const { account, actors, sign_in } = person
+  const { account, sign_in } = person
   const close = (): void => setOpen(null)
-  const isPrivileged = actors.some(({ role_grants }) =>
-    role_grants.some(({ role, scope_id }) => scope_id === null && ['admin', 'keeper'].includes(role)),
-  )
-  const disabled = isPrivileged && explain({ reason: 'privileged_target', data: {}, status: 403 })
+  const disabled = isPrivileged(person) && explain({ reason: 'privileged_target', data: {}, status: 403 })
   return (
     <>
       <section class="section">

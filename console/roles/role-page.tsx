@@ -1,8 +1,10 @@
+import { EventRows } from '../api/event-rows.tsx'
 import { useCall, usePages } from '../api/query.ts'
 import { words } from '../copy/common.ts'
 import { roles } from '../copy/roles.ts'
-import { to } from '../lib/router.ts'
+import { place, setQuery, to } from '../lib/router.ts'
 import type { PageProps } from '../routes.ts'
+import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { shortId } from '../ui/id.tsx'
 import { RowLink } from '../ui/link.tsx'
@@ -10,16 +12,32 @@ import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { Time, Until } from '../ui/time.tsx'
+import { GiveTo } from './give-to.tsx'
 
 /** One role, and who holds it. */
 export default function RolePage({ params: { name = '' } }: PageProps) {
-  const role = useCall('registry_list', {}).data?.roles.find((one) => one.name === name)
+  const registry = useCall('registry_list', {})
+  const role = registry.data?.roles.find((one) => one.name === name)
   const count = useCall('role_holder_list', { role: name, limit: 1 }).data?.count
   const holders = usePages('role_holder_list', { role: name }, (page) => page.holders)
+  if (registry.data && !role)
+    return (
+      <Page title={name} back={{ href: to('/roles'), label: roles.title }}>
+        <Empty icon="shield" title={roles.missing} />
+      </Page>
+    )
+  const isGiving = place.value.query.get('dialog') === 'give'
   return (
     <Page
       title={name}
       back={{ href: to('/roles'), label: roles.title }}
+      actions={
+        role?.grant_paths.includes('admin') && (
+          <Button kind="primary" icon="user-plus" shortcut="r" onClick={() => setQuery({ dialog: 'give' })}>
+            {roles.give}
+          </Button>
+        )
+      }
       about={
         <>
           {role?.description && <Text long>{role.description}</Text>}
@@ -75,6 +93,35 @@ export default function RolePage({ params: { name = '' } }: PageProps) {
           />
         )}
       </Resource>
+      <History role={name} />
+      {isGiving && <GiveTo role={name} onClose={() => setQuery({ dialog: null })} />}
     </Page>
+  )
+}
+
+/** What of the latest changes was of this role: the log itself is not kept by role, so one looks back in steps. */
+function History({ role }: { role: string }) {
+  const looked = usePages('audit_log_role_grant_history', {}, ({ events }) => events)
+  return (
+    <section class="section">
+      <header>
+        <h2>{roles.history}</h2>
+        <span class="soft">{looked.data && roles.history_about(looked.data.length, looked.hasMore)}</span>
+        <a class="push" href={to('/audit', { event: 'role_grant_create,role_grant_revoke' })}>
+          {roles.whole_history}
+        </a>
+      </header>
+      <Resource of={looked} isEmpty={() => false}>
+        {(events) => {
+          const rows = events.filter(({ metadata }) => metadata?.role === role)
+          return rows.length > 0 ? <EventRows rows={rows} /> : <p class="soft">{roles.no_history}</p>
+        }}
+      </Resource>
+      {looked.hasMore && (
+        <Button isBusy={looked.isFetching} onClick={looked.more}>
+          {roles.look_back}
+        </Button>
+      )}
+    </section>
   )
 }

@@ -37,9 +37,17 @@ export default function RolesPage() {
                   label: roles.given,
                   cell: ({ grant_paths, self_service }) =>
                     list([
-                      ...grant_paths.map((path) => roles.paths[path] ?? path),
+                      ...grant_paths
+                        .filter((path) => path !== 'self_service')
+                        .map((path) => roles.paths[path] ?? path),
                       ...(self_service ? [roles.self_service] : []),
                     ]),
+                },
+                {
+                  head: roles.held,
+                  width: '96px',
+                  label: roles.held,
+                  cell: ({ name }) => <Holders role={name} />,
                 },
                 { head: roles.kinds, label: roles.kinds, cell: ({ scope_kinds }) => list(scope_kinds) },
               ]}
@@ -57,4 +65,10 @@ export default function RolesPage() {
       </Resource>
     </Page>
   )
+}
+
+/** Counted to a thousand. */
+function Holders({ role }: { role: string }) {
+  const count = useCall('role_holder_list', { role, limit: 1 }).data?.count
+  return typeof count === 'number' ? roles.number(count) : null
 }

@@ -1,6 +1,10 @@
+import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { words } from '../copy/common.ts'
 import { Icon, type IconName } from './icon.tsx'
+
+/** Why the server cannot be reached now; buttons that call it are disabled meanwhile. */
+export const offline = signal<string | false>(false)
 
 export type ButtonKind = 'plain' | 'primary' | 'danger' | 'sure' | 'quiet'
 type Look = { kind?: ButtonKind; icon?: IconName; wide?: boolean; small?: boolean }
@@ -18,6 +22,7 @@ export type ButtonProps = Look & {
   children: ComponentChildren
   onClick?: (event: MouseEvent) => void
   type?: 'button' | 'submit'
+  /** Of the call that it makes; a button without one makes none. */
   isBusy?: boolean
   /** Seconds until it works again, counted down on it. */
   wait?: number
@@ -26,7 +31,10 @@ export type ButtonProps = Look & {
   autofocus?: boolean
   pressed?: boolean
   popovertarget?: string
+  /** Clicked by this key alone; `keys.ts` lists them. */
+  shortcut?: Shortcut
 }
+export type Shortcut = 'n' | 'e' | 's' | 'r' | 'p'
 
 /** Stays in the tab order when disabled, so that its reason can be found. */
 export function Button({
@@ -35,10 +43,11 @@ export function Button({
   type = 'button',
   isBusy,
   wait = 0,
-  disabled,
+  disabled: own,
   ...rest
 }: ButtonProps) {
-  const { kind, icon, wide, small, autofocus, pressed, popovertarget } = rest
+  const disabled = own || (isBusy !== undefined && offline.value)
+  const { kind, icon, wide, small, autofocus, pressed, popovertarget, shortcut } = rest
   const isOff = Boolean(disabled) || isBusy || wait > 0
   return (
     <button
@@ -50,6 +59,7 @@ export function Button({
       title={disabled || undefined}
       data-autofocus={autofocus || undefined}
       popovertarget={popovertarget}
+      aria-keyshortcuts={shortcut}
       onClick={(event) => {
         if (isOff) event.preventDefault()
         else onClick?.(event)
@@ -93,9 +103,10 @@ export const IconButton = ({
 export const ButtonLink = ({
   href,
   children,
+  shortcut,
   ...look
-}: Look & { href: string; children: ComponentChildren }) => (
-  <a href={href} class={classOf(look)}>
+}: Look & { href: string; children: ComponentChildren; shortcut?: Shortcut }) => (
+  <a href={href} class={classOf(look)} aria-keyshortcuts={shortcut}>
     {look.icon && <Icon name={look.icon} />}
     {children}
   </a>

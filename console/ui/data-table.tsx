@@ -1,6 +1,6 @@
 import { observeWindowOffset, Virtualizer, windowScroll } from '@tanstack/virtual-core'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { words } from '../copy/common.ts'
 
 export type Column<T> = {
@@ -31,28 +31,12 @@ export function DataTable<T>({ label, columns, rows, keyOf, hasMore = false, mor
   const grid = columns.map(({ width }) => width ?? 'minmax(0, 1fr)').join(' ')
   const own = useRef<HTMLDivElement>(null)
   const isVirtual = rows.length > few || hasMore
-  const { items, height } = useRows(own, isVirtual, rows, keyOf)
-  const last = items.at(-1)?.index ?? 0
-  useEffect(() => {
+  const { drawn, height, measure } = useRows(own, isVirtual, rows, keyOf)
+  const last = drawn.at(-1)?.index ?? 0
+  useLayoutEffect(() => {
     if (hasMore && last > rows.length - 80) more?.()
   }, [hasMore, last, rows.length])
 
-  const row = (one: T, index: number, offset?: number) => (
-    <div
-      key={keyOf(one)}
-      role="row"
-      class="table-row"
-      aria-rowindex={index + 2}
-      data-index={index}
-      style={offset === undefined ? undefined : { transform: `translateY(${offset}px)` }}
-    >
-      {columns.map(({ head, cell, label, end }) => (
-        <div key={head} role="cell" class={end ? 'is-end' : undefined} data-label={label}>
-          {cell(one)}
-        </div>
-      ))}
-    </div>
-  )
   return (
     <div
       class="table"
@@ -77,16 +61,54 @@ export function DataTable<T>({ label, columns, rows, keyOf, hasMore = false, mor
         class={isVirtual ? 'table-window' : undefined}
         style={isVirtual ? { height: `${height}px` } : undefined}
       >
-        {isVirtual
-          ? items.map(({ index, start }) => row(rows[index] as T, index, start))
-          : rows.map((one, index) => row(one, index))}
+        {drawn.map(({ index, start }) => {
+          const row = rows[index] as T
+          return <Row key={keyOf(row)} {...{ row, columns, index, start, measure }} />
+        })}
       </div>
       {isVirtual && <div class="loaded">{words.loaded(rows.length)}</div>}
     </div>
   )
 }
 
-type Item = { index: number; start: number }
+/** Drawn again only for another row or other columns, not for each step of a scroll. */
+function Row<T>({
+  row,
+  columns,
+  index,
+  start,
+  measure,
+}: {
+  row: T
+  columns: readonly Column<T>[]
+  index: number
+  start: number | undefined
+  measure: Measure | undefined
+}) {
+  return useMemo(
+    () => (
+      <div
+        ref={measure ?? null}
+        role="row"
+        class="table-row"
+        aria-rowindex={index + 2}
+        data-index={index}
+        style={start === undefined ? undefined : { top: `${start}px` }}
+      >
+        {columns.map(({ head, cell, label, end }) => (
+          <div key={head} role="cell" class={end ? 'is-end' : undefined} data-label={label}>
+            {cell(row)}
+          </div>
+        ))}
+      </div>
+    ),
+    [row, columns, index, start, measure],
+  )
+}
+
+type Measure = (element: HTMLElement | null) => void
+type Place = { index: number; start?: number }
+type Drawn = { drawn: Place[]; height: number; measure?: Measure }
 
 /** The rows on screen of a window that scrolls; a phone's cards have other heights, which are measured. */
 function useRows<T>(
@@ -94,7 +116,7 @@ function useRows<T>(
   isVirtual: boolean,
   rows: readonly T[],
   keyOf: (row: T) => string,
-): { items: Item[]; height: number } {
+): Drawn {
   const [, draw] = useState(0)
   const [virtual] = useState(
     () =>
@@ -111,26 +133,36 @@ function useRows<T>(
         observeElementOffset: observeWindowOffset,
         scrollToFn: windowScroll,
         onChange: () => draw((count) => count + 1),
-        overscan: 12,
+        overscan: 6,
       } as never),
   )
+  const latest = useRef({ rows, keyOf })
+  latest.current = { rows, keyOf }
+  // Another function, or another fraction of a pixel, would make it compute the places of all rows again.
+  const [getItemKey] = useState(() => (index: number) => {
+    const { rows, keyOf } = latest.current
+    return keyOf(rows[index] as T)
+  })
   virtual.setOptions({
     ...virtual.options,
     count: isVirtual ? rows.length : 0,
-    getItemKey: (index) => keyOf(rows[index] as T),
-    scrollMargin: own.current ? own.current.getBoundingClientRect().top + scrollY : 0,
+    getItemKey,
+    scrollMargin: own.current ? Math.round(own.current.getBoundingClientRect().top + scrollY) : 0,
   })
   useEffect(() => virtual._didMount(), [])
-  useEffect(() => {
+  useLayoutEffect(() => {
+    virtual.measureElement(null)
     virtual._willUpdate()
-    for (const element of own.current?.querySelectorAll<HTMLElement>('[data-index]') ?? [])
-      if (isVirtual) virtual.measureElement(element)
   })
-  if (!isVirtual) return { items: [], height: 0 }
+  const [measure] = useState(
+    () => (element: HTMLElement | null) => element && virtual.measureElement(element),
+  )
+  if (!isVirtual) return { drawn: rows.map((_, index) => ({ index })), height: 0 }
   const margin = virtual.options.scrollMargin
   return {
-    items: virtual.getVirtualItems().map(({ index, start }) => ({ index, start: start - margin })),
+    drawn: virtual.getVirtualItems().map(({ index, start }) => ({ index, start: start - margin })),
     height: virtual.getTotalSize(),
+    measure,
   }
 }
 

@@ -1,8 +1,11 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { words } from '../copy/common.ts'
 import { Button, type ButtonKind, IconButton } from './button.tsx'
 import { Fault } from './fault.tsx'
+import { Field } from './field.tsx'
+import { Form } from './form.tsx'
+import { Text } from './text.tsx'
 
 export type DialogProps = {
   title: string
@@ -44,7 +47,9 @@ export function Dialog({
   const inner = (
     <>
       <header class="dialog-head">
-        <h2 id={id}>{title}</h2>
+        <h2 id={id}>
+          <Text long>{title}</Text>
+        </h2>
         {canDismiss && <IconButton icon="x" label={words.close} onClick={onClose} />}
       </header>
       <div class="dialog-content">{children}</div>
@@ -61,24 +66,12 @@ export function Dialog({
         onClose()
       }}
     >
-      {onSubmit ? (
-        <form
-          noValidate
-          onSubmit={(event) => {
-            event.preventDefault()
-            onSubmit()
-          }}
-        >
-          {inner}
-        </form>
-      ) : (
-        <div class="dialog-body">{inner}</div>
-      )}
+      {onSubmit ? <Form onSubmit={onSubmit}>{inner}</Form> : <div class="dialog-body">{inner}</div>}
     </dialog>
   )
 }
 
-export type ConfirmProps = {
+type ConfirmProps = {
   /** A question. */
   title: string
   /** What will happen, counted. */
@@ -90,41 +83,48 @@ export type ConfirmProps = {
   wait?: number
   disabled?: string | false
   fault?: string | null
+  /** To be typed; null: it concerns nobody else. */
+  name?: string | null
   onConfirm(): void
   onClose(): void
 }
 
-/** Asks before something that ends somebody's access or cannot be undone; focus begins on the way out. */
-export const Confirm = ({
+/**
+ * Asks before something that ends somebody's access or cannot be undone; focus begins on the way out. What takes much
+ * from others or from oneself asks for the `name` as well.
+ */
+export function Confirm({
   title,
   children,
   verb,
   kind = 'sure',
+  name,
   onConfirm,
   onClose,
   ...rest
-}: ConfirmProps) => (
-  <Dialog
-    title={title}
-    onClose={onClose}
-    foot={
-      <>
-        <Button onClick={onClose} autofocus>
-          {words.cancel}
-        </Button>
-        <Button
-          kind={kind}
-          onClick={onConfirm}
-          isBusy={rest.isBusy}
-          wait={rest.wait}
-          disabled={rest.disabled}
-        >
-          {verb}
-        </Button>
-      </>
-    }
-  >
-    {children}
-    <Fault text={rest.fault} />
-  </Dialog>
-)
+}: ConfirmProps) {
+  const [typed, setTyped] = useState('')
+  const label = name != null && words.type_name(name)
+  const isOff = rest.disabled || (label && typed.trim() !== name.trim() && label)
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      onSubmit={() => !isOff && !rest.isBusy && !rest.wait && onConfirm()}
+      foot={
+        <>
+          <Button onClick={onClose} autofocus>
+            {words.cancel}
+          </Button>
+          <Button type="submit" kind={kind} isBusy={rest.isBusy} wait={rest.wait} disabled={isOff}>
+            <Text>{verb}</Text>
+          </Button>
+        </>
+      }
+    >
+      {children}
+      <Fault text={rest.fault} />
+      {label && <Field label={label} value={typed} onInput={setTyped} autocomplete="off" />}
+    </Dialog>
+  )
+}

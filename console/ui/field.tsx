@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { words } from '../copy/common.ts'
 import { Icon } from './icon.tsx'
+import { plain } from './text.tsx'
 
 type Frame = { label: string; hint?: ComponentChildren; fault?: string | null | undefined }
 type Ids = { id: string; 'aria-describedby': string | undefined; 'aria-invalid': true | undefined }
@@ -168,7 +169,7 @@ export const SelectField = <V extends string>({
       >
         {options.map((one) => (
           <option key={one.value} value={one.value} disabled={one.disabled}>
-            {one.label}
+            {plain(one.label)}
           </option>
         ))}
       </select>
@@ -203,7 +204,7 @@ export function Choices<V extends string>({
           />
           <span>
             {one.label}
-            {one.hint && <span class="soft small">{` ${one.hint}`}</span>}
+            {one.hint && <span class="hint">{one.hint}</span>}
           </span>
         </label>
       ))}

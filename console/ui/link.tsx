@@ -9,9 +9,15 @@ export const RowLink = ({ href, children }: { href: string; children: ComponentC
 
 export type Tab = { href: string; label: string; count?: number | string | undefined; isCurrent: boolean }
 
+/** On a phone it may be beside what is on screen. */
+const showCurrent = (own: HTMLElement | null): void => {
+  const current = own?.querySelector<HTMLElement>('[aria-current]')
+  if (own && current) own.scrollLeft = current.offsetLeft - own.clientWidth / 2
+}
+
 /** Parts of a page, each with an address of its own. */
 export const Tabs = ({ label, tabs }: { label: string; tabs: readonly Tab[] }) => (
-  <nav class="tabs" aria-label={label}>
+  <nav class="tabs" aria-label={label} ref={showCurrent}>
     {tabs.map(({ href, label, count, isCurrent }) => (
       <a key={href} href={href} aria-current={isCurrent ? 'page' : undefined}>
         {label}

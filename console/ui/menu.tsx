@@ -1,13 +1,17 @@
 import type { ComponentChildren } from 'preact'
+import { Fragment } from 'preact'
 import { useId } from 'preact/hooks'
 import { IconButton } from './button.tsx'
-import type { IconName } from './icon.tsx'
+import { Icon, type IconName } from './icon.tsx'
+import { Text } from './text.tsx'
 
 export type MenuItem = {
   label: string
   onClick(): void
   danger?: boolean
   checked?: boolean
+  /** A line above it: the first of another group. */
+  begins?: boolean
   /** Why it cannot be used now. */
   disabled?: string | false
 }
@@ -45,23 +49,26 @@ export function Menu({
         onToggle={focusFirst}
       >
         {items.map((one) => (
-          <button
-            key={one.label}
-            type="button"
-            role={one.checked === undefined ? 'menuitem' : 'menuitemradio'}
-            tabIndex={-1}
-            class={one.danger ? 'is-danger' : ''}
-            aria-checked={one.checked}
-            aria-disabled={Boolean(one.disabled) || undefined}
-            title={one.disabled || undefined}
-            onClick={() => {
-              if (one.disabled) return
-              document.getElementById(id)?.hidePopover()
-              one.onClick()
-            }}
-          >
-            {one.label}
-          </button>
+          <Fragment key={one.label}>
+            {one.begins && <hr />}
+            <button
+              type="button"
+              role={one.checked === undefined ? 'menuitem' : 'menuitemradio'}
+              tabIndex={-1}
+              class={one.danger ? 'is-danger' : ''}
+              aria-checked={one.checked}
+              aria-disabled={Boolean(one.disabled) || undefined}
+              title={one.disabled || undefined}
+              onClick={() => {
+                if (one.disabled) return
+                document.getElementById(id)?.hidePopover()
+                one.onClick()
+              }}
+            >
+              <Text>{one.label}</Text>
+              {one.checked && <Icon name="check" />}
+            </button>
+          </Fragment>
         ))}
       </div>
     </>

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { words } from '../copy/common.ts'
 import { Icon } from './icon.tsx'
+import { Text } from './text.tsx'
 
 /** One page: its heading has the focus when it opens, so that screen readers begin there. */
 export function Page({
@@ -35,7 +36,7 @@ export function Page({
         {back && (
           <a class="page-back" href={back.href}>
             <Icon name="chevron-left" />
-            {back.label}
+            <Text>{back.label}</Text>
           </a>
         )}
         <div class="page-title">

@@ -7,18 +7,29 @@ export function Text({ children, long = false }: { children: string; long?: bool
   const parts = children.split(odd)
   return (
     <bdi class={long ? 'text is-long' : 'text'} title={long ? undefined : children.slice(0, 300)}>
-      {parts.length === 1
-        ? children
-        : parts.map((part, index) => (index % 2 ? shown(part, long) : calm(part)))}
+      {parts.map((part, index) => (index % 2 ? shown(part, long) : calm(part)))}
     </bdi>
   )
 }
 
 function shown(character: string, long: boolean) {
   if (long && /[\n\t]/.test(character)) return character
-  const code = character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
-  return <span class="chip">{`U+${code}`}</span>
+  return <span class="chip">{codeOf(character)}</span>
 }
+
+const codeOf = (character: string): string =>
+  `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
+
+/** The same where only letters fit: in the options of a list. */
+export const plain = (text: string): string =>
+  text
+    .split(odd)
+    .map((part, index) => (index % 2 ? codeOf(part) : calm(part)))
+    .join('')
 
 /** No more than a few marks on a letter: a thousand of them would cover the lines above. */
 const calm = (text: string): string => text.replace(/(\p{M}{4})\p{M}+/gu, '$1')
+
+/** Whether a person can type it as it is shown. */
+export const isTypable = (text: string): boolean =>
+  text.length <= 80 && !odd.test(text) && calm(text) === text

@@ -7,6 +7,9 @@ export const Time = ({ at }: { at: string }) => (
   </time>
 )
 
+/** When something was. */
+export const Moment = ({ at }: { at: string }) => <time dateTime={at}>{shortTime(at)}</time>
+
 /** When something ends: the date, with how far away it is on hover. */
 export const Until = ({ at }: { at: string }) => (
   <time dateTime={at} title={`${distance(at)}, ${fullTime(at)}`}>

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { words } from '../copy/common.ts'
 import { IconButton } from './button.tsx'
+import { Text } from './text.tsx'
 
 type Toast = { id: number; text: string; action?: { label: string; run(): void } | undefined }
 const shown = signal<Toast[]>([])
@@ -37,7 +38,7 @@ export function Toasts() {
     <div ref={own} popover="manual" class="toasts" role="status" aria-live="polite">
       {all.map(({ id, text, action }) => (
         <div key={id} class="toast" data-toast={id}>
-          <span>{text}</span>
+          <Text long>{text}</Text>
           {action && (
             <button
               type="button"

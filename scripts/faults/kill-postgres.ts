@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { databaseOf } from '../../test/helpers/server-process.ts'
 import type { Fault } from './fault.ts'
 import { startLoad } from './load.ts'
@@ -9,8 +10,11 @@ export const killPostgres: Fault = {
     const load = await startLoad(cwd)
     await load.writes(100)
     load.strike()
-    process.kill((await databaseOf(cwd)) as number, 'SIGKILL')
-    await load.refusal()
+    const killed = (await databaseOf(cwd)) as number
+    process.kill(killed, 'SIGKILL')
+    // Not a refusal: often every call waits for the new one, and none is refused.
+    for (let pid: number | undefined = killed; !pid || pid === killed; pid = await databaseOf(cwd))
+      await delay(20)
     await load.writes(100)
     const report = await load.end()
     await load.server.end('SIGTERM')

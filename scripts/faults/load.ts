@@ -1,8 +1,7 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Outcome, TransportError } from '../../src/client/client.ts'
 import { assertKept } from '../../test/helpers/crash.ts'
+import { freePort } from '../../test/helpers/free-port.ts'
 import {
   bootstrap,
   type Environment,
@@ -144,22 +143,4 @@ function saidBy(outcome: Outcome<unknown, string>): string {
   // `fetch` wraps what the system said.
   const { code } = ((error.cause as Error | undefined)?.cause ?? {}) as { code?: string }
   return code === 'ECONNREFUSED' ? 'connection refused' : 'connection cut'
-}
-
-/**
- * Not one that the system picks (32768 and above): while the server is down, a connection to such a port may get the
- * same port as its own, connect to itself, and keep the server from listening again.
- */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000)
-    const server = createServer()
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
-    })
-    if (!isFree) continue
-    server.close()
-    await once(server, 'close')
-    return port
-  }
 }

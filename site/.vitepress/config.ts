@@ -33,6 +33,7 @@ export default defineConfig({
           { text: 'Declarations', link: '/declarations' },
           { text: 'Testing', link: '/testing' },
           { text: 'Operator calls', link: '/operator-calls' },
+          { text: 'Events in the log', link: '/log-events' },
           { text: 'Methods', link: '/api' },
           { text: 'Reasons', link: '/errors' },
           { text: 'Live connections', link: '/live' },

@@ -45,6 +45,7 @@ async function purge(
   // Usage rows before actors: a cell write locks its usage row first and its actor afterwards.
   await db.run(sql`delete from cell_usage where account_id = ${account_id}::uuid`)
   await db.run(sql`delete from account where id = ${account_id}::uuid`)
+  await db.run(sql`delete from idempotency_key where account_id = ${account_id}::uuid`)
   audit('account_purge', { username, email, ...detail }, { target_account_id: account_id })
   auditActors(audit, 'actor_purge', account_id, actor_ids, detail)
   const cause = { reason: 'grantor_lost_authority' as const, cause_id: account_id }

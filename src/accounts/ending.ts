@@ -1,6 +1,6 @@
 import type { Audit, AuditSubject } from '../audit/audit.ts'
-import { recorded, type Work } from '../core/mutate.ts'
-import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { recorded } from '../core/mutate.ts'
+import { type Queryable, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import { voidTickets } from '../tickets/tickets.ts'
 import { endsAuthority, type LockedAccount, lockAccounts, takeGuardLock } from './locks.ts'
@@ -16,7 +16,9 @@ export const onlyVia = ({ via }: Detail): { via?: string } => (via === undefined
 export const actorMetadata = ({ via }: Detail): { via: string } | null => (via === undefined ? null : { via })
 
 /** The failure row has the id as `attempted_account_id` only, because no stored account has it. */
-const noAccount = <K extends EndingEvent | 'account_undelete' | 'session_revoke_all' | 'token_revoke_all'>(
+export const noAccount = <
+  K extends EndingEvent | 'account_undelete' | 'session_revoke_all' | 'token_revoke_all',
+>(
   event: K,
   account_id: string,
   detail: Detail,
@@ -62,23 +64,6 @@ export async function guardEnding(
 }
 
 export type EndedCredentials = { sessions_revoked: number; tokens_revoked: number }
-
-/** The credentials of one kind that an event ends: their table, and the condition of the rows. */
-export type Credentials = { event: 'session_revoke_all' | 'token_revoke_all'; table: Sql; live: Sql }
-
-/** Locks a live account, ends its credentials of one kind, and returns how many. */
-export async function endAll(
-  { event, table, live }: Credentials,
-  { db, audit }: Pick<Work, 'db' | 'audit'>,
-  account_id: string,
-  detail: Detail,
-): Promise<number> {
-  const account = (await lockAccounts(db, [account_id])).get(account_id)
-  if (!account || account.deleted_at !== null) throw noAccount(event, account_id, detail)
-  const count = await db.run(sql`delete from ${table} where account_id = ${account_id}::uuid and ${live}`)
-  if (count > 0) audit(event, { count, ...detail }, { target_account_id: account_id })
-  return count
-}
 
 /** Ends every session, token, one-time link and begun sign-in of the account. The caller holds its lock. */
 export const endCredentials = (db: Queryable, account_id: string): Promise<EndedCredentials> =>

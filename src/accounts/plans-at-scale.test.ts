@@ -27,7 +27,7 @@ beforeAll(async () => {
     insert into actor (account_id, name, name_key) select id, username, username from made`)
   await client.query('vacuum analyze account, actor, auth_session')
   await client.end()
-}, 120_000)
+})
 afterAll(() => test.close())
 
 const work = (call: () => Promise<unknown>): Promise<Work> => workOf(test.databaseUrl, call)

@@ -9,6 +9,7 @@ export const ACTOR_LOOKUP_IDS_MAX = 50
 export const actor_lookup = query({
   doc: 'Labels of actors by id, in no particular order. Unknown and removed actors are left out.',
   auth: { account: 'required', actor: 'none' },
+  replica: true,
   rate_limit: 'account',
   rate_limit_group: 'lookup',
   input: z.strictObject({ ids: z.array(Uuid).min(1).max(ACTOR_LOOKUP_IDS_MAX) }),

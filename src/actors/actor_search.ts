@@ -19,6 +19,7 @@ const Query = Trimmed(queryMax)
 export const actor_search = query({
   doc: 'Actors whose name begins with the text, ignoring case: with a grant at one of the scopes, or any actor as admin.',
   auth: { account: 'required', actor: 'none' },
+  replica: true,
   rate_limit: 'account',
   rate_limit_group: 'lookup',
   input: z.strictObject({

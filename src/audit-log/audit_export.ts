@@ -43,11 +43,12 @@ export const exportAudit = operation({
 
 async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGenerator<AuditEvent> {
   await numberRows(db)
+  const reads = db.replicas?.reads() ?? db.readOnly
   const { event_type, until_seq = seqEnd - 1, ...rest } = filter
   const selected = selection({ ...rest, event_types: event_type ? [event_type] : null })
   for (let from = filter.since_seq ?? 0; ; ) {
     const next = numbersOf(selected, { direction: 'asc', from, to: until_seq + 1 }, batch)
-    const rows = await db.readOnly.rows<AuditEvent>(sql`
+    const rows = await reads.rows<AuditEvent>(sql`
       with next as (${next})
       select ${auditColumns} from next join audit_log l on l.seq = next.seq and l.seq is not null
       order by l.seq`)

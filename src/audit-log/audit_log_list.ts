@@ -17,6 +17,7 @@ const Input = z.strictObject({
 export const audit_log_list = query({
   doc: 'The audit log, newest first; with `since_seq` the rows after it, oldest first and without a gap.',
   auth: { role: 'admin' },
+  replica: true,
   rate_limit: 'account',
   rate_limit_group: 'admin_read',
   input: Input,

@@ -8,6 +8,7 @@ const roleGrants = ofTypes('role_grant_create', 'role_grant_revoke')
 export const audit_log_role_grant_history = query({
   doc: 'Every role grant created or revoked, and every refused attempt, newest first.',
   auth: { role: 'admin' },
+  replica: true,
   rate_limit: 'account',
   rate_limit_group: 'admin_read',
   input: z.strictObject(auditPageInput),

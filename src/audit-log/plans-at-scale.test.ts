@@ -37,7 +37,7 @@ beforeAll(async () => {
     select id, username, username from account where password_hash = 'x'`)
   await client.query('vacuum analyze audit_log, account, actor')
   await client.end()
-}, 120_000)
+})
 afterAll(() => test.close())
 
 type Input = NonNullable<Parameters<TestAccount['client']['audit_log_list']>[0]>

@@ -29,6 +29,7 @@ export function createAuditStreams(app: App): AuditStreams {
     const siblings = open.get(key) ?? new Set()
     const follower = new Follower({
       tail,
+      clock: app.db.clock,
       authority,
       authoriseAgain: (held) => authoriseAgain(app, info, held),
       onEnd: (reason) => {
@@ -37,6 +38,7 @@ export function createAuditStreams(app: App): AuditStreams {
         if (siblings.size === 0) open.delete(key)
         if (!follower.isStarted) return
         const { request_id, ip, trace } = info
+        app.observer.count('live_closed_total', 'stream', reason)
         const duration_ms = Math.round(performance.now() - began)
         app.log.info(
           { request_id, account_id: trace.account_id, ip, reason, duration_ms },

@@ -2,6 +2,7 @@ import type { Credential } from '../auth/identity.ts'
 import type { App } from '../core/app.ts'
 import { guardCredential, guardRole, resolveActor } from '../core/guards.ts'
 import type { AuthSpec } from '../core/method.ts'
+import type { Clock } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
 import { hasExpired, type Lost } from '../realtime/connection.ts'
@@ -63,8 +64,8 @@ export async function authoriseAgain(app: App, info: RequestInfo, held: Authorit
 }
 
 /** What a rejection of `authoriseAgain` means for an open stream; undefined: nothing is known, so try again. */
-export function lossOf(error: unknown, { credential }: Authority): Lost | undefined {
+export function lossOf(error: unknown, { credential }: Authority, clock: Clock): Lost | undefined {
   const { reason } = error instanceof ServiceError ? error.data : { reason: '' }
-  if (reason === 'authentication_required') return hasExpired(credential) ? 'expired' : 'revoked'
+  if (reason === 'authentication_required') return hasExpired(credential, clock) ? 'expired' : 'revoked'
   return roleLosses.has(reason) ? 'role_lost' : undefined
 }

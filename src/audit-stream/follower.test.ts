@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AuditEvent } from '../audit/entry.ts'
+import { createClock } from '../db/clock.ts'
 import type { Authority } from './authority.ts'
 import { eventBlocks } from './blocks.ts'
 import { Follower } from './follower.ts'
@@ -33,6 +34,7 @@ function stream({ fresh = async () => {}, log = [] as Page[] } = {}) {
   const ends: string[] = []
   const follower = new Follower({
     tail,
+    clock: createClock(),
     authority,
     authoriseAgain: async (held) => held,
     onEnd: (reason) => void ends.push(reason),
@@ -81,7 +83,7 @@ function page(first: number, last: number, bytes = 0): Page {
       metadata: { text: 'x'.repeat(bytes) },
     }),
   )
-  return { blocks: eventBlocks(rows), end: last, removed_seq: 0 }
+  return { blocks: eventBlocks(rows), end: last, removed_seq: 0, age: null }
 }
 
 describe('keep-alive', () => {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '../db/db.ts'
 import type { StreamBody } from '../http/exchange.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
 import { at, type Connection } from '../realtime/connection.ts'
@@ -14,6 +15,7 @@ const retryMs = 1_000
 
 type FollowerOptions = {
   tail: Tail
+  clock: Clock
   authority: Authority
   /** Reads the authority again; rejects with the refusal. */
   authoriseAgain(held: Authority): Promise<Authority>
@@ -159,7 +161,7 @@ export class Follower {
       this.#held = await this.#options.authoriseAgain(this.#held)
       this.#arm()
     } catch (error) {
-      const reason = lossOf(error, this.#held)
+      const reason = lossOf(error, this.#held, this.#options.clock)
       if (reason === 'expired') this.close(reason)
       else if (reason) await this.#lose(reason)
       else this.#judgeSoon()
@@ -171,15 +173,17 @@ export class Follower {
     const { role_expires_at } = this.#held
     this.#disarm()
     if (this.#isEnded || role_expires_at === null) return
-    // Only the clock of the database decides what has expired, and it may be behind ours.
-    if (Date.parse(role_expires_at) <= Date.now()) this.#judgeSoon()
-    else this.#disarm = at(role_expires_at, () => void this.#judge())
+    const { clock } = this.#options
+    // The database decides what has expired, and we know its clock roughly.
+    if (Date.parse(role_expires_at) <= clock.now()) this.#judgeSoon()
+    else this.#disarm = at(role_expires_at, clock, () => void this.#judge())
   }
 
   #judgeSoon(): void {
     this.#disarm()
     if (this.#isEnded) return
-    this.#disarm = at(new Date(Date.now() + retryMs).toISOString(), () => void this.#judge())
+    const timer = setTimeout(() => void this.#judge(), retryMs).unref()
+    this.#disarm = () => clearTimeout(timer)
   }
 
   #end(reason: StreamEnd | 'client_left'): void {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type AuditEvent, auditColumns, numberRows } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
-import { type Database, sql } from '../db/db.ts'
+import { type ReadOnly, sql } from '../db/db.ts'
 import { type Blocks, eventBlocks } from './blocks.ts'
 
 /** The rows after one position, as one statement saw them; encoded once for all streams. */
@@ -12,6 +12,8 @@ export type Page = {
   end: number
   /** The highest number that retention has removed. */
   removed_seq: number
+  /** Seconds since its oldest row was written; null without rows. */
+  age: number | null
 }
 
 /** The log as the audit streams of this node read it; idle while none is connected. */
@@ -39,7 +41,7 @@ const restMs = 20
 /** Live streams share the newest page; others share one if they happen to be at the same position. */
 const pagesMax = 4
 
-export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): Tail {
+export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 'log' | 'observer'>): Tail {
   /** By the position before their rows, oldest first. */
   const pages = new Map<number, Promise<Page>>()
   let members = 0
@@ -93,7 +95,8 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
         isFailing = false
         resolve()
       } catch (error) {
-        if (!isFailing && !isOver) log.warn({ err: error }, 'the audit log cannot be read for the streams')
+        if (!isFailing && !isOver)
+          log.warn({ event: 'audit_unreadable', err: error }, 'the audit log cannot be read for the streams')
         isFailing = true
         reject(error)
       }
@@ -106,8 +109,9 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
     await numberRows(db)
     let at = position ?? (await db.readOnly.one<{ seq: number }>(sql`select seq from audit_position`)).seq
     for (let isMore = true; isMore && !isOver; ) {
-      const page = await readAfter(db, at, Number.MAX_SAFE_INTEGER)
+      const page = await readAfter(db.readOnly, at, Number.MAX_SAFE_INTEGER)
       if (page.end > at) keep(at, Promise.resolve(page))
+      if (page.age !== null) observer.observe('stream_lag_seconds', page.age)
       at = page.end
       isMore = page.blocks.count === batch
       position = at
@@ -115,6 +119,12 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
       moved.resolve()
       moved = Promise.withResolvers()
     }
+  }
+
+  async function replay(after: number, upTo: number): Promise<Page> {
+    // A replica that lacks the rows up to here would answer with an empty page.
+    await db.replicas?.fence.take()
+    return await readAfter(db.replicas?.reads() ?? db.readOnly, after, upTo)
   }
 
   function keep(after: number, page: Promise<Page>): Promise<Page> {
@@ -136,7 +146,7 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
     after: async (at) => {
       while (position === undefined || at >= position) await moved.promise
       // No further than the others are, so that streams that catch up share the next page with them.
-      return await (pages.get(at) ?? keep(at, readAfter(db, at, position)))
+      return await (pages.get(at) ?? keep(at, replay(at, position)))
     },
     get position() {
       return position ?? 0
@@ -150,19 +160,19 @@ export function createTail({ db, hub, log }: Pick<App, 'db' | 'hub' | 'log'>): T
 }
 
 /** One statement, so that a number missing from its rows was removed before it ran. */
-async function readAfter(db: Database, after: number, upTo: number): Promise<Page> {
-  type Row = { newest: number; removed_seq: number } & AuditEvent
-  const found = await db.readOnly.rows<Row | (Row & { id: null })>(sql`
-    select p.seq as newest, p.removed_seq, row.*
+async function readAfter(db: Pick<ReadOnly, 'rows'>, after: number, upTo: number): Promise<Page> {
+  type Row = { newest: number; removed_seq: number; age: number | null } & AuditEvent
+  const found = await db.rows<Row | (Row & { id: null })>(sql`
+    select p.seq as newest, p.removed_seq, extract(epoch from now() - row.created_at)::float8 as age, row.*
     from audit_position p left join lateral (
       select ${auditColumns} from audit_log l
       where l.seq > ${after}::bigint and l.seq <= ${upTo}::bigint order by l.seq limit ${sql.raw(batch)}
     ) row on true
     order by row.seq`)
-  const [{ newest, removed_seq }] = found as [Row]
+  const [{ newest, removed_seq, age }] = found as [Row]
   const rows = found
     .filter(({ id }) => id !== null)
-    .map(({ newest: _newest, removed_seq: _removed, ...row }): AuditEvent => row)
+    .map(({ newest: _newest, removed_seq: _removed, age: _age, ...row }): AuditEvent => row)
   const last = rows.length === batch ? (rows.at(-1) as AuditEvent).seq : Math.min(newest, upTo)
-  return { blocks: eventBlocks(rows), end: Math.max(after, last), removed_seq }
+  return { blocks: eventBlocks(rows), end: Math.max(after, last), removed_seq, age }
 }

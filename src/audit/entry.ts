@@ -35,13 +35,15 @@ const numberedMax = 10_000
  * Numbers committed rows in the order in which they became visible.
  * Readers of the log call this first so that callers see their own writes.
  */
-export async function numberRows(db: Pick<Database, 'first' | 'readOnly'>): Promise<void> {
+export async function numberRows(db: Pick<Database, 'first' | 'readOnly' | 'replicas'>): Promise<void> {
   for (;;) {
     // `order by` makes the planner use the partial index of unnumbered rows.
     const waiting = await db.readOnly.first(
       sql`select written from audit_log where seq is null order by written limit 1`,
     )
-    if (!waiting) return
+    if (!waiting) break
     await db.first(sql`select audit_number(${sql.raw(numberedMax)})`)
   }
+  // So that replicas show the numbers too.
+  await db.replicas?.fence.take()
 }

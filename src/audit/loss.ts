@@ -25,7 +25,7 @@ export function createLosses(db: Database, log: Log): Losses {
       } catch (error) {
         // The next loss or the shutdown retries.
         waiting += rows
-        log.warn({ err: error }, 'the count of lost audit rows could not be stored')
+        log.warn({ event: 'audit_rows_lost', err: error }, 'the count of lost audit rows could not be stored')
         return
       }
     }

@@ -49,14 +49,23 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
     counts.failures += 1
     counts.lost += rows.length
     log.error(
-      { failure: cause, rows: rows.length, lost: rows.slice(0, namedMax).map(nameable), ...(err && { err }) },
+      {
+        event: 'audit_rows_lost',
+        failure: cause,
+        rows: rows.length,
+        lost: rows.slice(0, namedMax).map(nameable),
+        ...(err && { err }),
+      },
       'audit rows could not be written; the mutation went on without them',
     )
     losses.add(rows.length, cause)
   }
   const flawed = (event_type: string | undefined, flaw: string): void => {
     counts.flaws += 1
-    log.error({ event_type, flaw }, 'an audit row breaks the rules of its type; it was written all the same')
+    log.error(
+      { event: 'audit_row_flawed', event_type, flaw },
+      'an audit row breaks the rules of its type; it was written all the same',
+    )
   }
   const toJson = (row: AuditRow): string => {
     const { text, flaw } = rendered(row, types)

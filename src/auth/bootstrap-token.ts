@@ -43,7 +43,10 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
   const read = async (): Promise<string | undefined> => {
     const file = await readPrivateFile(path)
     if ('content' in file) return file.content
-    log.warn({ path, problem: file.problem }, 'the bootstrap token file cannot be used')
+    log.warn(
+      { event: 'bootstrap_token', path, problem: file.problem },
+      'the bootstrap token file cannot be used',
+    )
     return undefined
   }
   const discard = async (): Promise<void> => {
@@ -52,7 +55,11 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
       () => false,
       () => existsSync(path),
     )
-    if (leftOver) log.error({ path }, 'the used bootstrap token file could not be deleted; delete it by hand')
+    if (leftOver)
+      log.error(
+        { event: 'bootstrap_token', path },
+        'the used bootstrap token file could not be deleted; delete it by hand',
+      )
   }
 
   return {
@@ -88,7 +95,7 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
       } catch (error) {
         if (error instanceof StartError) throw error
         log.error(
-          { err: error, path },
+          { event: 'bootstrap_token', err: error, path },
           'the bootstrap token file could not be made; make its directory writable and restart',
         )
       }

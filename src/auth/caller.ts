@@ -1,5 +1,6 @@
 import { type Database, type Sql, sql } from '../db/db.ts'
 import { batched } from '../db/point.ts'
+import { noObserver, type Observer } from '../observe/observer.ts'
 import { activeGrants, holdsAnyOf, keeperAccountId } from './active-grant.ts'
 import type { CookieReading, SessionCookie } from './cookie.ts'
 import type { DaemonTokens } from './daemon-token.ts'
@@ -71,6 +72,7 @@ export type CallerReaderOptions = {
   onTokenUse?: (token_id: string, ip: string) => void
   /** Roles whose holders need a strong credential. */
   strongRoles?: readonly string[]
+  observer?: Observer
 }
 
 type Row = Account & {
@@ -81,6 +83,7 @@ type Row = Account & {
   strong: boolean
   must_enrol?: boolean
   candidates?: Candidate[]
+  fence?: number
 }
 
 const candidates = sql`, coalesce((
@@ -125,13 +128,21 @@ const mustEnrol = (roles: readonly string[]): Sql =>
 
 export function createCallerReader(
   db: Database,
-  { daemon, onTokenUse, strongRoles = [] }: CallerReaderOptions = {},
+  { daemon, onTokenUse, strongRoles = [], observer = noObserver }: CallerReaderOptions = {},
 ): CallerReader {
   const reader = (query: (keys: string[], extra: Sql) => Sql, policy: Sql) => {
-    const load = (extra: Sql) => async (keys: string[]) =>
-      new Map((await db.point<Row>(query(keys, sql`${policy}${extra}`))).map((row) => [row.key, row]))
-    const alone = batched(load(sql.empty))
-    const withCandidates = batched(load(candidates))
+    const load = (extra: Sql) => async (keys: string[]) => {
+      const fence = db.replicas?.fence
+      const rows = await db.point<Row>(
+        query(keys, sql`${policy}${extra}${fence?.column ?? sql.empty}`),
+        'caller',
+      )
+      fence?.note(rows)
+      return new Map(rows.map((row) => [row.key, row]))
+    }
+    const watched = { line: db.line, watched: { site: 'caller', observer } }
+    const alone = batched(load(sql.empty), watched)
+    const withCandidates = batched(load(candidates), watched)
     return (key: string, withActors: boolean) => (withActors ? withCandidates : alone)(key)
   }
   const policy = strongRoles.length > 0 ? mustEnrol(strongRoles) : sql.empty

@@ -35,7 +35,10 @@ export function createDaemonTokens(
     const read = await readDaemonTokenFile(file)
     const problem = 'problem' in read ? read.problem : undefined
     if (problem !== undefined && problem !== told)
-      log.warn({ path: file, problem }, 'the daemon token file cannot be used; no daemon token is accepted')
+      log.warn(
+        { event: 'daemon_token', path: file, problem },
+        'the daemon token file cannot be used; no daemon token is accepted',
+      )
     told = problem
     return new Map('problem' in read ? [] : [[file, read]])
   })

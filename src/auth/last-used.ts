@@ -34,7 +34,7 @@ export function createLastUsed(db: Database, log: Log): LastUsed {
         where api_token.id = used.id
           and (last_used_at is null or last_used_at <= now() - interval '1 minute')`)
     } catch (error) {
-      log.warn({ err: error }, 'the last use of tokens could not be recorded')
+      log.warn({ event: 'last_used', err: error }, 'the last use of tokens could not be recorded')
     }
     const old = performance.now() - intervalMs
     for (const [id, at] of stamped) if (at < old) stamped.delete(id)

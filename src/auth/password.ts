@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { parseOptions } from '@node-rs/argon2'
 import { createFairQueue } from '../limits/fair-queue.ts'
+import { noObserver, type Observer, since } from '../observe/observer.ts'
 import { isForeign } from './foreign-hashes.ts'
 import { type RunHash, runHash } from './hash-threads.ts'
 
@@ -19,6 +20,7 @@ export type PasswordsOptions = {
   argon2: { memory: number; time: number; parallelism: number }
   /** Computes a hash. Default: on a hashing thread of the process. */
   run?: RunHash
+  observer?: Observer
 }
 
 export interface Passwords {
@@ -46,6 +48,7 @@ export function createPasswords({
   queueMax,
   argon2,
   run = runHash,
+  observer = noObserver,
 }: PasswordsOptions): Passwords {
   const settings = {
     memoryCost: argon2.memory,
@@ -54,13 +57,22 @@ export function createPasswords({
     outputLen: 32,
   }
   const queue = createFairQueue(concurrency, concurrency + queueMax)
+  const inTurn = <T>(from: string, job: () => Promise<T>): Promise<T> => {
+    const asked = performance.now()
+    const queued = (): Promise<T> =>
+      queue.run(from, () => {
+        observer.observe('hash_wait_seconds', since(asked))
+        return job()
+      })
+    return observer.tracer?.span('hash', {}, queued) ?? queued()
+  }
   const dummy = hashOfNothing(settings)
   const current = parseOptions(dummy)
 
   return {
-    hash: (password, from = '') => queue.run(from, () => run('hash', password, settings)),
+    hash: (password, from = '') => inTurn(from, () => run('hash', password, settings)),
     verify: (storedHash, password, from = '') =>
-      queue.run(from, async () => {
+      inTurn(from, async () => {
         if (storedHash !== undefined && isForeign(storedHash))
           return await run('verifyForeign', storedHash, password)
         const usable = storedHash !== undefined && isUsable(storedHash, settings)
@@ -100,6 +112,10 @@ function parse(storedHash: string): Parameters | undefined {
     return undefined
   }
 }
+
+/** True for what an account may have: a hash of ours or of another system, or none. */
+export const isStoredHash = (text: string): boolean =>
+  text === noPassword || parse(text) !== undefined || isForeign(text)
 
 /** A stored hash above these counts as corrupt: computing it would exhaust memory or block a thread for long. */
 const costMax = { memoryCost: 1_048_576, timeCost: 64, parallelism: 64 }

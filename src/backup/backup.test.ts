@@ -1,10 +1,12 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import type pg from 'pg'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { emptyDatabase, type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
+import { inFormat1 } from '../../test/helpers/backup-files.ts'
 import { sql } from '../db/db.ts'
 import { migrate, migrationNames } from '../db/migrate.ts'
 import { testService } from '../testing/index.ts'
@@ -32,6 +34,11 @@ await test.cellGrant(cell.id, 'viewer', { actor_id: keeper.id })
 await operations.createInvite({ email: 'b@x.io' }, by)
 await operations.setSettings({ open_signup: true }, by)
 await ada.client.account_token_create({ scope: { kind: 'read_only' }, lifetime: { kind: 'eternal' } })
+await test.service.call(
+  'cell_create',
+  { data: { text: awkward } },
+  { headers: { cookie: ada.cookie }, idempotency_key: 'x'.repeat(16) },
+)
 const { db } = test.service.app
 // A number that no double holds, the two tables that reference each other, audit rows with and without a number.
 await db.run(sql`update cell set data = jsonb_set(data, '{number}', '12345678901234567890.123456789')`)
@@ -68,7 +75,7 @@ await db.run(sql`insert into username_reservation values ('lovelace', ${ada.id}:
 await db.run(sql`insert into account_import values ('users', '1', ${ada.id}::uuid)`)
 await db.run(sql`select audit_number(5)`)
 const whole = join(dir, 'whole')
-await writeBackup(source(), { file: whole, version: '1.2.3' })
+await writeBackup(source(), { to: whole, version: '1.2.3' })
 afterAll(async () => {
   await test.close()
   await rm(dir, { recursive: true })
@@ -144,6 +151,12 @@ describe('restoreBackup', () => {
     expect(done.rows).toBe(Object.values(before).flat().length)
   })
 
+  it('reads the format before checksums', async () => {
+    const to = await target()
+    await restoreBackup(to.connection, await changed('format-1', inFormat1))
+    expect(withoutLinks(await content(await to.open()))).toEqual(withoutLinks(await sourceContent()))
+  })
+
   it('leaves the same schema, references and numbering behind', async () => {
     const [to, fresh] = [await target(), await target(migratedDatabase)]
     await restoreBackup(to.connection, whole)
@@ -185,11 +198,11 @@ describe('restoreBackup', () => {
     const [last, ...earlier] = migrationNames().reverse()
     const old = await target()
     const names = earlier.reverse()
-    await migrate(old.connection, { upTo: names.at(-1) as string })
+    await migrate(old.connection, { only: names })
     const client = await old.open()
     await client.query(`insert into account (username, password_hash) values ('of-old', 'x')`)
     const file = join(dir, 'old')
-    await writeBackup(old.connection, { file, version: '0.0.1' })
+    await writeBackup(old.connection, { to: file, version: '0.0.1' })
     const to = await target()
     expect(await restoreBackup(to.connection, file)).toMatchObject({ applied: [last] })
     const restored = await to.open()
@@ -251,22 +264,36 @@ describe('writeBackup', () => {
     expect((await stat(whole)).mode & 0o777).toBe(0o600)
     const [first = '', ...rest] = await lines(whole)
     expect(JSON.parse(first.slice(1))).toMatchObject({
-      cellkeep_backup: 1,
+      cellkeep_backup: 2,
       version: '1.2.3',
       migrations: migrationNames(),
+      timeline: '00000001',
+      lsn: expect.stringMatching(/^[0-9A-F]+\/[0-9A-F]+$/),
+      audit_seq: 5,
     })
     expect(rest.filter((line) => line.startsWith('#{"table"'))).toHaveLength(backedUpTables().length)
+  })
+
+  it('writes to a stream, and leaves it open', async () => {
+    const stream = new PassThrough()
+    const taken = stream.take(1e9).toArray()
+    const { bytes, rows } = await writeBackup(source(), { to: stream, version: '1' })
+    expect(stream.writableEnded).toBe(false)
+    stream.end()
+    const text = Buffer.concat(await taken)
+    expect(text.length).toBe(bytes)
+    expect(gunzipSync(text).toString('utf8')).toContain(`#{"end":true,"rows":${rows},"sha256"`)
   })
 
   it('overwrites nothing, and leaves no file when it fails', async () => {
     const file = join(dir, 'mine')
     await writeFile(file, 'mine')
-    await expect(writeBackup(source(), { file, version: '1' })).rejects.toMatchObject({
+    await expect(writeBackup(source(), { to: file, version: '1' })).rejects.toMatchObject({
       reason: 'backup_unwritable',
     })
     expect(await readFile(file, 'utf8')).toBe('mine')
     const nowhere = join(dir, 'no', 'where')
-    await expect(writeBackup(source(), { file: nowhere, version: '1' })).rejects.toMatchObject({
+    await expect(writeBackup(source(), { to: nowhere, version: '1' })).rejects.toMatchObject({
       reason: 'backup_unwritable',
     })
 
@@ -276,7 +303,7 @@ describe('writeBackup', () => {
     await client.query(`create view cell as select id, 1 / (visibility = 'x')::int as bad from elsewhere`)
     await client.query(`insert into elsewhere (data, data_bytes) values ('{}', 2)`)
     const half = join(dir, 'half')
-    await expect(writeBackup(broken.connection, { file: half, version: '1' })).rejects.toThrow(
+    await expect(writeBackup(broken.connection, { to: half, version: '1' })).rejects.toThrow(
       'division by zero',
     )
     await expect(stat(half)).rejects.toMatchObject({ code: 'ENOENT' })
@@ -286,7 +313,7 @@ describe('writeBackup', () => {
     const before = await sourceContent()
     const file = join(dir, 'moment')
     let isDone = false
-    const backup = writeBackup(source(), { file, version: '1' }).finally(() => {
+    const backup = writeBackup(source(), { to: file, version: '1' }).finally(() => {
       isDone = true
     })
     while (!isDone) await ada.client.cell_create({ data: {} })

@@ -1,25 +1,35 @@
+import { createHash } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { type Duplex, Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type pg from 'pg'
 import type { Connection } from '../db/connection.ts'
-import { migrate } from '../db/migrate.ts'
+import { databaseRefusal } from '../db/failure.ts'
+import { connect, migrate } from '../db/migrate.ts'
+import { readRecords } from '../db/migration/records.ts'
 import { StartError } from '../errors.ts'
 import {
   backedUpTables,
   type End,
-  type Header,
   marker,
-  openBackupConnection,
+  type NewHeader,
   quoted,
   storedColumns,
+  type TableEnd,
   type TableStart,
 } from './format.ts'
 
 export type BackedUp = { tables: number; rows: number; bytes: number }
-/** Called with the rows written so far, and with about how many there are. */
-export type OnRows = (written: number, of: number) => void
+/** Called with the rows written so far, and with about how many there are, and the table being read. */
+export type OnRows = (written: number, of: number, table: string) => void
+
+export type BackupOptions = {
+  /** A new file, or a stream that stays open. */
+  to: string | Writable
+  version: string
+  onRows?: OnRows
+}
 
 /**
  * Writes a consistent dump of the service's tables from one snapshot, while the service may run. The file has
@@ -28,72 +38,136 @@ export type OnRows = (written: number, of: number) => void
  */
 export async function writeBackup(
   connection: Connection,
-  { file, version, onRows = () => {} }: { file: string; version: string; onRows?: OnRows },
+  { to, version, onRows = () => {} }: BackupOptions,
 ): Promise<BackedUp> {
   await migrate(connection, { mode: 'check' }).catch((error) => {
     if (!(error instanceof StartError) || error.reason !== 'migration_pending') throw error
   })
-  const client = await openBackupConnection(connection)
+  const client = await connect(connection, 'cellkeep backup')
   try {
     await client.query('begin isolation level repeatable read read only')
-    const migrations = await recordedMigrations(client)
-    const handle = await open(file, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-      const why = error.code === 'EEXIST' ? 'it exists already; choose another name' : error.message
-      throw new StartError('backup_unwritable', `${file} cannot be written: ${why}.`, 1)
-    })
-    try {
-      await handle.chmod(0o600)
-      const count = { tables: 0, rows: 0 }
-      const created_at = new Date().toISOString()
-      const header: Header = { cellkeep_backup: 1, version, created_at, migrations }
-      const target = handle.createWriteStream({ flush: true })
-      const lines = dump(client, header, count, onRows)
-      await pipeline(Readable.from(lines, { objectMode: false }), createGzip(), target)
-      return { ...count, bytes: target.bytesWritten }
-    } catch (error) {
-      await handle.close().catch(() => undefined)
-      await rm(file, { force: true })
-      throw error
-    }
+    const header = await headerFor(client, version)
+    const count = { tables: 0, rows: 0, bytes: 0 }
+    const lines = Readable.from(dump(client, header, count, onRows), { objectMode: false })
+    if (typeof to === 'string') await intoFile(to, (file) => pipeline(lines, zipped(count), file))
+    else await pipeline(lines, zipped(count), to, { end: false })
+    await record(client)
+    return count
+  } catch (error) {
+    if (databaseRefusal(error)?.data.reason !== 'service_unavailable') throw error
+    const what = 'The connection to the database was lost before the backup was whole. Run it again.'
+    throw new StartError('backup_interrupted', what, 1, { cause: error })
   } finally {
     await client.end().catch(() => undefined)
   }
 }
 
+/** `doctor` tells when there was none for long. The backup is whole already, and stays whatever happens here. */
+const record = (client: pg.Client): Promise<unknown> =>
+  client.query('commit; update cluster set backed_up_at = now()').catch(() => undefined)
+
+function zipped(count: BackedUp): Duplex {
+  return createGzip().on('data', (chunk: Buffer) => {
+    count.bytes += chunk.length
+  })
+}
+
+async function intoFile(file: string, write: (target: Writable) => Promise<void>): Promise<void> {
+  const handle = await open(file, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === 'EEXIST' ? 'it exists already; choose another name' : error.message
+    throw new StartError('backup_unwritable', `${file} cannot be written: ${why}.`, 1)
+  })
+  try {
+    await handle.chmod(0o600)
+    await write(handle.createWriteStream({ flush: true }))
+  } catch (error) {
+    await handle.close().catch(() => undefined)
+    await rm(file, { force: true })
+    throw error
+  }
+}
+
+async function headerFor(client: pg.Client, version: string): Promise<NewHeader> {
+  const migrations = await recordedMigrations(client)
+  const cluster = await only<string>(client, 'cluster', 'id')
+  const audit_seq = await only<string>(client, 'audit_position', 'seq')
+  const { rows } = await client.query<{ isStandby: boolean }>('select pg_is_in_recovery() as "isStandby"')
+  const isStandby = rows[0]?.isStandby
+  const place = isStandby ? 'pg_last_wal_replay_lsn()' : 'pg_current_wal_insert_lsn()'
+  const timeline = isStandby ? 'null' : `left(pg_walfile_name(${place}), 8)`
+  // Some managed servers lack these functions.
+  await client.query('savepoint place')
+  const where = await client.query(`select ${place}::text as lsn, ${timeline}::text as timeline`).then(
+    (found) => found.rows[0],
+    async () => {
+      await client.query('rollback to place')
+      return { lsn: null, timeline: null }
+    },
+  )
+  const created_at = new Date().toISOString()
+  return {
+    cellkeep_backup: 2,
+    version,
+    created_at,
+    migrations,
+    cluster,
+    ...where,
+    audit_seq: Number(audit_seq ?? 0),
+  }
+}
+
+/** The value of a table with one row; null if a pending migration makes that table. */
+async function only<T>(client: pg.Client, table: string, column: string): Promise<T | null> {
+  const { rows: found } = await client.query('select to_regclass($1) as id', [table])
+  if (found[0].id === null) return null
+  const { rows } = await client.query<{ value: T }>(`select ${column} as value from ${table}`)
+  return rows[0]?.value ?? null
+}
+
+/** Those that are done: the restore does the others anew. */
 async function recordedMigrations(client: pg.Client): Promise<string[]> {
-  const { rows: found } = await client.query(`select to_regclass('schema_migration') as id`)
-  if (found[0].id === null)
+  const records = await readRecords(client)
+  if (records.length === 0)
     throw new StartError(
       'nothing_to_back_up',
       'The database has no schema yet: there is nothing to back up.',
       1,
     )
-  const { rows } = await client.query<{ name: string }>('select name from schema_migration order by name')
-  return rows.map(({ name }) => name)
+  return records.filter(({ state }) => state === 'done').map(({ name }) => name)
 }
 
 async function* dump(
   client: pg.Client,
-  header: Header,
-  count: { tables: number; rows: number },
+  header: NewHeader,
+  count: BackedUp,
   onRows: OnRows,
 ): AsyncGenerator<string> {
   const about = await estimatedRows(client)
-  const own = (line: Header | TableStart | End): string => `${marker}${JSON.stringify(line)}\n`
-  yield own(header)
+  const all = createHash('sha256')
+  const summed = (text: string): string => {
+    all.update(text)
+    return text
+  }
+  const own = (line: NewHeader | TableStart | TableEnd | End): string => `${marker}${JSON.stringify(line)}\n`
+  yield summed(own(header))
   for (const table of backedUpTables()) {
     const columns = await storedColumns(client, table)
     // A pending migration makes this table.
     if (columns.length === 0) continue
-    yield own({ table, columns })
+    yield summed(own({ table, columns }))
     count.tables += 1
+    const before = count.rows
+    const sum = createHash('sha256')
     for await (const lines of rowsOf(client, table, columns)) {
       count.rows += lines.length
-      onRows(count.rows, about)
-      yield `${lines.join('\n')}\n`
+      onRows(count.rows, about, table)
+      const text = `${lines.join('\n')}\n`
+      sum.update(text)
+      yield summed(text)
     }
+    yield summed(own({ table_end: table, rows: count.rows - before, sha256: sum.digest('hex') }))
   }
-  yield own({ end: true, rows: count.rows })
+  yield own({ end: true, rows: count.rows, sha256: all.digest('hex') })
 }
 
 /** By the statistics of PostgreSQL, which cost nothing to read. */

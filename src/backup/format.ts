@@ -2,32 +2,51 @@ import { createReadStream, statSync } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import pg from 'pg'
 import { z } from 'zod'
-import { type Connection, clientConfig } from '../db/connection.ts'
 import { expectedColumns } from '../db/expected-columns.ts'
 import { StartError } from '../errors.ts'
 
 /**
- * A backup is gzipped text. A line that begins with `#` is the header, the start of a table or the end. Every
- * other line is a row of the current table, as a JSON object of its columns.
+ * A backup is gzipped text. A line that begins with `#` is the header, the start of a table, its end, or the end of
+ * all. Every other line is a row of the current table, as a JSON object of its columns. Format 1 has no ends of tables
+ * and no checksums.
  */
-export const header = z.object({
-  cellkeep_backup: z.literal(1),
+const common = {
   /** The version of Cellkeep that wrote it. */
   version: z.string().regex(/^[\w.+-]{1,100}$/),
   created_at: z.iso.datetime(),
   /** The migrations applied to the database that was backed up. */
   migrations: z.array(z.string()).min(1),
+}
+const header2 = z.object({
+  cellkeep_backup: z.literal(2),
+  ...common,
+  /** The id that the database has had from its first migration on. */
+  cluster: z.uuid().nullable(),
+  /** Where the server was in its history; null if it does not tell. */
+  timeline: z.string().nullable(),
+  lsn: z.string().nullable(),
+  /** The highest number of an audit row. */
+  audit_seq: z.int(),
 })
+export const header = z.discriminatedUnion('cellkeep_backup', [
+  z.object({ cellkeep_backup: z.literal(1), ...common }),
+  header2,
+])
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 export const tableStart = z.object({ table: z.string(), columns: z.array(z.string()).min(1) })
-export const end = z.object({ end: z.literal(true), rows: z.int() })
+/** The checksum is that of the rows, each with its line feed. */
+export const tableEnd = z.object({ table_end: z.string(), rows: z.int(), sha256 })
+/** The checksum, from format 2 on, is that of everything before this line. */
+export const end = z.object({ end: z.literal(true), rows: z.int(), sha256: sha256.optional() })
 export type Header = z.infer<typeof header>
+export type NewHeader = z.infer<typeof header2>
 export type TableStart = z.infer<typeof tableStart>
+export type TableEnd = z.infer<typeof tableEnd>
 export type End = z.infer<typeof end>
 
 export const marker = '#'
 
-/** Migrations come from the restoring version; the others are only of current interest. */
-const notKept = ['schema_migration', 'limiter_charge', 'audit_loss', 'sign_in_flow']
+const notKept = ['schema_migration', 'cluster', 'node', 'limiter_charge', 'audit_loss', 'sign_in_flow']
 
 /** The service's own tables; a consumer's tables in the same database are not backed up. */
 export const backedUpTables = (): string[] =>
@@ -35,27 +54,6 @@ export const backedUpTables = (): string[] =>
 
 /** Quotes a name for SQL text; names come from the database catalog or are checked against it. */
 export const quoted = (name: string): string => pg.escapeIdentifier(name)
-
-/** A connection without time limits, which are meant for requests; it sees the schema of the service alone. */
-export async function openBackupConnection(connection: Connection): Promise<pg.Client> {
-  const client = new pg.Client({
-    application_name: 'cellkeep backup',
-    connectionTimeoutMillis: 5000,
-    ...clientConfig(connection, '', { isAlone: true }),
-  })
-  // Without an 'error' listener Node exits when the connection is lost; the running statement reports it.
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    await client.query(
-      `set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0; set timezone = 'UTC'`,
-    )
-    return client
-  } catch (error) {
-    await client.end().catch(() => undefined)
-    throw new StartError('db_unreachable', `The database cannot be reached: ${(error as Error).message}`, 3)
-  }
-}
 
 /** The columns to back up, in order: all but generated ones, which are computed from the others. */
 export async function storedColumns(client: pg.Client, table: string): Promise<string[]> {

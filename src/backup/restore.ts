@@ -1,22 +1,11 @@
 import type pg from 'pg'
 import type { Connection } from '../db/connection.ts'
-import { databaseRefusal, withoutValues } from '../db/failure.ts'
-import { migrate, migrationNames } from '../db/migrate.ts'
+import { connect, migrate } from '../db/migrate.ts'
+import { readRecords } from '../db/migration/records.ts'
 import { StartError } from '../errors.ts'
-import {
-  backedUpTables,
-  end,
-  type Header,
-  header,
-  linesOf,
-  marker,
-  type OnBytes,
-  openBackupConnection,
-  quoted,
-  storedColumns,
-  type TableStart,
-  tableStart,
-} from './format.ts'
+import { addAgain, type Dropped, dropEveryRule, dropReferences } from './constraints.ts'
+import { backedUpTables, linesOf, type OnBytes, quoted, storedColumns, type TableStart } from './format.ts'
+import { damaged, headerOf, type Portion, portionsOf } from './read.ts'
 
 export type Restored = {
   rows: number
@@ -26,6 +15,12 @@ export type Restored = {
   applied: string[]
 }
 
+type RestoreOptions = {
+  onBytes?: OnBytes | undefined
+  /** Loads rows that break rules of the schema too, and names those rules. Else such a file is refused. */
+  breaking?: (rule: Dropped) => void
+}
+
 /**
  * Loads a backup into a database without accounts and cells: migrates to the schema of the backup, loads the
  * rows in one transaction, then applies the later migrations. Rejects with StartError.
@@ -33,32 +28,25 @@ export type Restored = {
 export async function restoreBackup(
   connection: Connection,
   file: string,
-  onBytes?: OnBytes,
+  { onBytes, breaking }: RestoreOptions = {},
 ): Promise<Restored> {
   const lines = linesOf(file, onBytes)
   try {
-    const { migrations, created_at } = headerOf((await lines.next()).value, file)
-    await migrate(connection, { upTo: migrations.at(-1) as string }).catch((error) => {
+    const first: string = (await lines.next()).value ?? ''
+    const { migrations, created_at, cellkeep_backup } = headerOf(first, file)
+    await migrate(connection, { mode: 'run', only: migrations }).catch((error) => {
       throw error instanceof StartError && error.reason === 'binary_older_than_db' ? newerThan(file) : error
     })
-    const rows = await inTransaction(connection, (client) => load(client, lines, file))
-    const { applied } = await migrate(connection)
+    const source = { lines, first, file, isSummed: cellkeep_backup > 1 }
+    const rows = await inTransaction(connection, async (client) => {
+      if ((await readRecords(client)).some(({ name }) => !migrations.includes(name))) throw newerThan(file)
+      return await load(client, source, breaking)
+    })
+    const { applied } = await migrate(connection, { mode: 'run' })
     return { rows, created_at, applied }
   } finally {
     await lines.return(undefined)
   }
-}
-
-function headerOf(line: string | undefined, file: string): Header {
-  const found = header.safeParse(ownLine(line ?? '')).data
-  if (!found) throw refuse('backup_unreadable', `${file} is not a backup of Cellkeep.`)
-  const known = migrationNames()
-  if (found.migrations.some((name, index) => name !== known[index]))
-    throw refuse(
-      'backup_of_newer_version',
-      `${file} was made by version ${found.version}, whose schema this version does not know: install that version or a later one.`,
-    )
-  return found
 }
 
 const newerThan = (file: string): StartError =>
@@ -68,7 +56,7 @@ const newerThan = (file: string): StartError =>
   )
 
 async function inTransaction<T>(connection: Connection, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = await openBackupConnection(connection)
+  const client = await connect(connection, 'cellkeep backup')
   try {
     await client.query('begin')
     const result = await work(client)
@@ -81,18 +69,24 @@ async function inTransaction<T>(connection: Connection, work: (client: pg.Client
   }
 }
 
-async function load(client: pg.Client, lines: AsyncGenerator<string>, file: string): Promise<number> {
+type Source = { lines: AsyncIterable<string>; first: string; file: string; isSummed: boolean }
+
+async function load(
+  client: pg.Client,
+  { lines, first, file, isSummed }: Source,
+  breaking: RestoreOptions['breaking'],
+): Promise<number> {
   const tables = await presentTables(client)
   const all = tables.map(quoted)
   await requireEmpty(client, all)
-  // Two tables reference each other, so no order of loading works; the references are checked at the end.
-  const references = await dropReferences(client, tables)
+  const dropped = breaking ? await dropEveryRule(client) : await dropReferences(client, tables)
   for (const table of all) await client.query(`delete from ${table}`)
-  const rows = await insertAll(client, lines, tables, file)
+  const portions = portionsOf(lines, first, { file, isSummed, tables })
+  const rows = await insertAll(client, portions, file, isSummed)
   await endLinks(client, tables)
   try {
-    for (const { table, name, definition } of references)
-      await client.query(`alter table ${table} add constraint ${name} ${definition}`)
+    if (breaking) for (const rule of await addAgain(client, dropped)) breaking(rule)
+    else for (const { add } of dropped) await client.query(add)
     await restartIdentities(client, tables)
   } catch (error) {
     throw damaged(file, 'between its rows', error)
@@ -134,72 +128,41 @@ async function endLinks(client: pg.Client, tables: readonly string[]): Promise<v
     )
 }
 
-type Reference = { table: string; name: string; definition: string }
-
-async function dropReferences(client: pg.Client, tables: readonly string[]): Promise<Reference[]> {
-  const { rows } = await client.query<Reference>(
-    `select conrelid::regclass::text as table, quote_ident(conname) as name, pg_get_constraintdef(oid) as definition
-     from pg_constraint where contype = 'f' and conrelid = any($1::regclass[]) order by 1, 2`,
-    [tables.map(quoted)],
-  )
-  for (const { table, name } of rows) await client.query(`alter table ${table} drop constraint ${name}`)
-  return rows
-}
-
-const portionBytes = 1_000_000
-
-/** Resolves to the number of rows, which must match that of the last line. */
 async function insertAll(
   client: pg.Client,
-  lines: AsyncGenerator<string>,
-  tables: readonly string[],
+  portions: AsyncIterable<Portion>,
   file: string,
+  isWhole: boolean,
 ): Promise<number> {
-  const begun = new Set<string>()
-  let insert: string | undefined
-  // Line 1 is the header.
-  let at = 1
+  let table: TableStart | undefined
+  let insert = ''
   let total = 0
-  let portion: string[] = []
-  let bytes = 0
-  const flush = async (): Promise<void> => {
-    if (portion.length > 0)
-      await client.query(insert as string, [`[${portion.join(',')}]`]).catch((error) => {
-        throw damaged(file, `in the ${portion.length} rows before line ${at}`, error)
+  for await (const portion of portions) {
+    const { rows, at } = portion
+    if (portion.table !== table) {
+      table = portion.table
+      insert = await insertInto(client, table, isWhole).catch((error) => {
+        throw damaged(file, `at line ${at}`, error)
       })
-    portion = []
-    bytes = 0
-  }
-  for await (const line of lines) {
-    at += 1
-    if (!line.startsWith(marker)) {
-      if (insert === undefined) throw damaged(file, `at line ${at}`, 'a row before any table')
-      portion.push(line)
-      bytes += line.length
-      total += 1
-      if (bytes > portionBytes) await flush()
-      continue
     }
-    await flush()
-    const own = ownLine(line)
-    const last = end.safeParse(own).data
-    if (last?.rows === total) return total
-    if (last) throw damaged(file, `at line ${at}`, `${total} of ${last.rows} rows found`)
-    const next = tableStart.safeParse(own).data
-    if (!next || !tables.includes(next.table) || begun.has(next.table))
-      throw damaged(file, `at line ${at}`, 'neither the start of another table nor the end')
-    begun.add(next.table)
-    insert = await insertInto(client, next).catch((error) => {
-      throw damaged(file, `at line ${at}`, error)
+    if (rows.length === 0) continue
+    await client.query(insert, [`[${rows.join(',')}]`]).catch((error) => {
+      throw damaged(file, `in the ${rows.length} rows before line ${at}`, error)
     })
+    total += rows.length
   }
-  throw damaged(file, `at line ${at}`, 'the end is missing')
+  return total
 }
 
-async function insertInto(client: pg.Client, { table: name, columns }: TableStart): Promise<string> {
+async function insertInto(
+  client: pg.Client,
+  { table: name, columns }: TableStart,
+  isWhole: boolean,
+): Promise<string> {
   const stored = await storedColumns(client, name)
   const isKnown = columns.every((column) => stored.includes(column))
-  if (!isKnown || new Set(columns).size < columns.length)
+  const isShort = isWhole && columns.length < stored.length
+  if (!isKnown || isShort || new Set(columns).size < columns.length)
     throw new Error(`the columns do not match those of ${name}`)
   const list = columns.map(quoted).join(', ')
   const table = quoted(name)
@@ -221,23 +184,4 @@ async function restartIdentities(client: pg.Client, tables: readonly string[]): 
     )
 }
 
-function ownLine(line: string): unknown {
-  if (!line.startsWith(marker)) return undefined
-  try {
-    return JSON.parse(line.slice(marker.length))
-  } catch {
-    return undefined
-  }
-}
-
 const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)
-
-/** The error for a bad file, without values of rows, which may be secret. A lost database gets its own error. */
-function damaged(file: string, where: string, why: unknown): unknown {
-  if (databaseRefusal(why))
-    return new StartError('db_unreachable', `The database was lost: ${(why as Error).message}.`, 3, {
-      cause: why,
-    })
-  const what = why instanceof Error ? (withoutValues(why) as Error).message : why
-  return refuse('backup_damaged', `${file} is damaged ${where}: ${what}. Nothing was restored.`)
-}

@@ -22,6 +22,7 @@ type CellAuditEvent = z.output<typeof CellAuditEvent>
 export const cell_audit_list = query({
   doc: 'The newest 50 audit events that name a cell. Needs the manage tier; for a deleted cell, the admin role.',
   auth: { account: 'required', actor: 'required' },
+  replica: true,
   input: z.strictObject({ cell_id: Uuid }),
   output: z.object({ events: z.array(CellAuditEvent) }),
   errors: ['cell_not_found'],

@@ -9,7 +9,17 @@ import { me } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Kind, Path, Visibility } from './cells.ts'
 import { compactBytes, Data } from './data.ts'
 import { mayCreate, validated } from './hooks.ts'
-import { cellsUnderWay, counted, noQuota, quotaOf, room, storeWithin, type Write } from './usage.ts'
+import {
+  cellsUnderWay,
+  counted,
+  loneShard,
+  noQuota,
+  ownShard,
+  quotaOf,
+  room,
+  storeWithin,
+  type Write,
+} from './usage.ts'
 
 export const cell_create = mutation({
   doc: 'Create a cell owned by the acting actor. Only admins may give it a path.',
@@ -55,7 +65,7 @@ export const cell_create = mutation({
       {
         account_id: account.id,
         quota,
-        isAlone: app.gate.isAlone(account.id),
+        shard: app.gate.isAlone(account.id) ? loneShard : ownShard,
       },
     )
     if (!cell) throw fail('cell_path_admin_only')

@@ -12,6 +12,7 @@ const edgesMax = 500
 export const cell_get = query({
   doc: 'One cell by id or path, with its visible fields and items. Hidden and missing cells get the same response.',
   auth: { account: 'optional', actor: 'optional' },
+  replica: true,
   rate_limit: 'ip',
   rate_limit_group: 'cell_read',
   input: z.strictObject({ id: Uuid.optional(), path: Path.optional() }),
@@ -34,37 +35,29 @@ export const cell_get = query({
     const caller = actor?.id ?? null
     const alone = await db.joined(id === undefined ? byPath : byId, [caller, (id ?? path) as string])
     if (!alone) throw fail('cell_not_found')
-    if (alone.cell !== null) return answer(alone.cell, alone, none, none)
+    const { cell, fields, items } = alone
+    if (cell !== null) return answer(cell, alone, { text: fields ?? '[]' }, { text: items ?? '[]' })
     const anchor = id === undefined ? withPath(sql`${path}`) : withId(sql`${id}::uuid`)
     const linked = await db.first<Linked>(linkedStatement(caller, anchor))
     if (!linked) throw fail('cell_not_found')
-    return answer(linked.cell, linked, linked.fields, linked.items)
+    return answer(linked.cell, linked, page(linked.fields), page(linked.items))
   },
 })
 
 type Rights = { can_edit: boolean; can_grant: boolean }
-/** `cell` is JSON text; null: it is to be read apart. */
-type Alone = Rights & { cell: string | null }
+/** JSON text. A null `cell` is to be read apart; edges are null where there are none. */
+type Alone = Rights & { cell: string | null; fields: string | null; items: string | null }
 type Linked = Rights & { cell: string; fields: Bundle<Field>; items: Bundle<Item> }
 type Bundle<T> = { edges: T[]; is_cut: boolean }
+type Page = { text: string; isCut?: boolean }
 
-const none = { edges: [], is_cut: false }
+const page = <T>({ edges, is_cut }: Bundle<T>): Page => ({
+  text: JSON.stringify(edges.slice(0, edgesMax)),
+  isCut: is_cut || edges.length > edgesMax,
+})
 
-function answer(
-  cell: string,
-  { can_edit, can_grant }: Rights,
-  fields: Bundle<Field>,
-  items: Bundle<Item>,
-): string {
-  const rest = JSON.stringify({
-    fields: fields.edges.slice(0, edgesMax),
-    fields_truncated: fields.is_cut || fields.edges.length > edgesMax,
-    items: items.edges.slice(0, edgesMax),
-    items_truncated: items.is_cut || items.edges.length > edgesMax,
-    can_edit,
-    can_grant,
-  })
-  return `{"cell":${cell},${rest.slice(1)}`
+function answer(cell: string, { can_edit, can_grant }: Rights, fields: Page, items: Page): string {
+  return `{"cell":${cell},"fields":${fields.text},"fields_truncated":${fields.isCut === true},"items":${items.text},"items_truncated":${items.isCut === true},"can_edit":${can_edit},"can_grant":${can_grant}}`
 }
 
 const rights = sql`${tier.edit} as can_edit, ${tier.manage} as can_grant`
@@ -76,9 +69,11 @@ const withPath = (path: Sql): Sql => sql`c.path = ${path} and c.path <> ''`
 /** Cells of one statement, and the data of one beside others: so no caller waits for much of another's. */
 const [joinedMax, joinedBytesMax] = [16, 32_768]
 const dataBytesMax = 262_144
+/** The fields, and the items, of a cell that are read beside other cells. */
+const fewMax = 8
 
 /**
- * Cells without their edges, each for its caller. If one has any, or is large and not alone, `cell` is null and a
+ * Cells with few edges, each for its caller. If one has more, or is large and not alone, `cell` is null and a
  * second statement reads the whole: thousands of edges may lead to hidden cells, and other reads on the shared
  * connection must not wait for that.
  */
@@ -93,15 +88,26 @@ const joinedRead = (
         with ordinality as asked (actor_id, key, nth)
       cross join lateral (
         with ${me(sql`asked.actor_id`)}
-        select case
+        select
+          case
             when c.data_bytes > ${keys.length > 1 ? joinedBytesMax : dataBytesMax} then null
-            when exists (select from cell_field where source_id = c.id) then null
-            when exists (select from cell_item where parent_id = c.id) then null
+            when greatest(fields.count, items.count) > ${fewMax} then null
             else ${cellText('c')}
-          end as cell, ${rights}
-        from cell c, me where ${anchor(sql`asked.key`)} and ${tier.view}
+          end as cell,
+          ${rights}, ${few(fieldEdges, 'fields')} as fields, ${few(itemEdges, 'items')} as items
+        from cell c, me, lateral (${counted(fieldEdges)}) fields, lateral (${counted(itemEdges)}) items
+        where ${anchor(sql`asked.key`)} and ${tier.view}
       ) one`,
 })
+const counted = ({ table, from }: Edges): Sql =>
+  sql`select count(*) from (select from ${sql.raw(`${table} where ${from}`)} = c.id limit ${fewMax + 1}) e`
+/** The visible edges of `c` as JSON text, if it has any, and few. */
+const few = (edges: Edges, counts: string): Sql =>
+  sql`case when ${sql.raw(counts)}.count between 1 and ${fewMax} then (
+    select coalesce(json_agg(${edgeJson(edges)}), '[]'::json)::text
+    from (${visibleEdges(edges, { anchor: sql`c.id`, size: fewMax })}) e
+  ) end`
+
 const byId = joinedRead('uuid', withId)
 const byPath = joinedRead('text', withPath)
 
@@ -116,13 +122,16 @@ const linkedStatement = (caller: string | null, anchor: Sql): Sql => sql`
 
 /** The visible edges of the anchor as JSON, and whether there were too many to examine them all. */
 function bundled(edges: Edges): Sql {
-  const pairs = [edges.from, edges.key, edges.to].map((name) => `'${name}', e.${name}`).join(', ')
   const order = edgeOrder(edges).map((name) => `e.${name}`)
   const isEnd = sql.raw(`e.${edges.to} is null`)
   return sql`(
     select json_build_object('is_cut', coalesce(bool_or(${isEnd}), false), 'edges', coalesce(
-      json_agg(json_build_object(${sql.raw(pairs)}, 'created_at', iso_timestamp(e.created_at))
-        order by ${sql.raw(order.join(', '))}) filter (where not ${isEnd}), '[]'::json))
+      json_agg(${edgeJson(edges)} order by ${sql.raw(order.join(', '))}) filter (where not ${isEnd}), '[]'::json))
     from (${visibleEdges(edges, { anchor: sql`anchor.id`, size: edgesMax + 1 })}) e
   )`
+}
+
+const edgeJson = ({ from, key, to }: Edges): Sql => {
+  const pairs = [from, key, to].map((name) => `'${name}', e.${name}`).join(', ')
+  return sql`json_build_object(${sql.raw(pairs)}, 'created_at', iso_timestamp(e.created_at))`
 }

@@ -10,7 +10,17 @@ import { me, tier } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Path, Visibility } from './cells.ts'
 import { checkData, compactBytes, Data, DataPatch, dataRule, mergePatch, sameJson } from './data.ts'
 import { validated } from './hooks.ts'
-import { cellsUnderWay, counted, noQuota, quotaOf, room, storeWithin, type Write } from './usage.ts'
+import {
+  cellsUnderWay,
+  counted,
+  loneShard,
+  noQuota,
+  ownShard,
+  quotaOf,
+  room,
+  storeWithin,
+  type Write,
+} from './usage.ts'
 
 export const cell_update = mutation({
   doc: 'Change data (whole or by merge patch), visibility or path. If nothing differs, nothing is written.',
@@ -72,7 +82,7 @@ export const cell_update = mutation({
           account_id: owner.account_id,
           amount: { cells: 0, bytes: grown },
           quota,
-          isAlone: owner.account_id === account.id && app.gate.isAlone(account.id),
+          shard: owner.account_id === account.id && app.gate.isAlone(account.id) ? loneShard : ownShard,
         }
       : undefined
     const cell = await write(db, actor.id, cell_id, change, store).catch((error) => {

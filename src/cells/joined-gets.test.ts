@@ -1,5 +1,5 @@
 import { expect, test as it } from 'vitest'
-import { cellRow, itemRow } from '../../test/helpers/cell-rows.ts'
+import { cellRow, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 
 const sent: string[] = []
@@ -11,7 +11,7 @@ const [ada, bob, root] = await Promise.all([
 ])
 const { app } = test.service
 
-const [own, open, shared, parent, large] = await Promise.all([
+const [own, open, shared, parent, large, wide] = await Promise.all([
   cellRow(test, { created_by: ada.actor_id, path: 'own', data: { a: 'own' } }),
   cellRow(test, { created_by: ada.actor_id, path: 'open', visibility: 'public' }),
   cellRow(test, { created_by: ada.actor_id, path: 'shared' }),
@@ -22,14 +22,19 @@ const [own, open, shared, parent, large] = await Promise.all([
     visibility: 'public',
     data: { a: 'x'.repeat(200_000) },
   }),
+  cellRow(test, { created_by: ada.actor_id, path: 'wide', visibility: 'public' }),
 ])
 await test.cellGrant(shared, 'editor', { actor_id: bob.actor_id })
 await itemRow(test, parent, 'a', own)
 await itemRow(test, parent, 'b', open)
+await fieldRow(test, parent, 'about', own)
+await fieldRow(test, shared, 'next', open)
+// More than are read beside other cells, the last of them visible to one caller only.
+for (let at = 0; at < 9; at++) await itemRow(test, wide, `a${at}`, at === 8 ? own : open)
 const missing = '11111111-1111-4111-8111-111111111111'
 const inputs = [
-  ...[own, open, shared, parent, large, missing].map((id) => ({ id })),
-  ...['own', 'open', 'shared', 'parent', 'large', 'missing'].map((path) => ({ path })),
+  ...[own, open, shared, parent, large, wide, missing].map((id) => ({ id })),
+  ...['own', 'open', 'shared', 'parent', 'large', 'wide', 'missing'].map((path) => ({ path })),
 ]
 const callers = [ada.cookie, bob.cookie, root.cookie, undefined]
 const asked = callers.flatMap((cookie) => inputs.map((input) => ({ cookie, input })))

@@ -22,6 +22,8 @@ const made = (row: Parameters<typeof cellRow>[1] = {}) =>
   cellRow(test, { created_by: owner.actor_id, ...row })
 const own = await made()
 const open = await made({ created_by: null, visibility: 'public', path: 'open' })
+const parent = await made()
+for (let at = 0; at < 9; at++) await itemRow(test, parent, `a${at}`, open)
 const foreign = [
   await made({ created_by: other.actor_id }),
   await made({ deleted_at: '2026-01-01T00:00:00Z' }),
@@ -49,9 +51,10 @@ const all = (ids: readonly string[], wanted: string, call: (id: string) => Promi
  */
 it.each<[string, () => Step[] | Promise<Step[]>]>([
   [
-    'cell_get is one, and one for edges if there are any; a forged session is not looked up',
+    'cell_get is one, and one for edges if there are many; a forged session is not looked up',
     () => [
-      ['ok css', () => ada.cell_get({ id: own })],
+      ['ok cs', () => ada.cell_get({ id: own })],
+      ['ok css', () => ada.cell_get({ id: parent })],
       ['ok cs', () => ada.cell_get({ path: 'open' })],
       ...all(foreign, 'cell_not_found cs', (id) => ada.cell_get({ id })),
       ['cell_not_found s', () => test.client().cell_get({ id: own })],

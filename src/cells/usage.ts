@@ -21,7 +21,12 @@ export const noQuota: Quota = { cells: null, bytes: null }
  * to be updated, and there is only one to add up. Two nodes that both do so wait for each other.
  */
 const shards = 64
-const loneShard = sql.raw(shards + 1)
+export const loneShard = sql.raw(shards + 1)
+/**
+ * Clones have rows of their own, so many that two server processes hardly ever share one: a clone works on a
+ * snapshot, and if another writer has changed its row since, it fails instead of waiting.
+ */
+export const cloneShard = sql`${sql.raw(shards + 2)} + pg_backend_pid() % 4096`
 
 /**
  * How much concurrent writers may add without seeing each other: a thousand cells, or as many bytes as a
@@ -31,8 +36,8 @@ export const cellsUnderWay: Amount = { cells: 1000, bytes: 268_435_456 }
 /** The same for 64 of the largest clones. */
 export const clonesUnderWay: Amount = { cells: 64_000, bytes: 1_073_741_824 }
 
-/** `isAlone`: the account has nothing else under way in this process. */
-export type Write = { account_id: string; amount: Amount; quota: Quota; isAlone?: boolean }
+/** `shard`: the row that counts it, unless the account is near its quota. */
+export type Write = { account_id: string; amount: Amount; quota: Quota; shard: Sql }
 
 /**
  * How a write is counted: in which row (that of its server process, or row 0 under its lock), and how much room
@@ -102,8 +107,7 @@ export async function storeWithin<T>(
   underWay: Amount,
   store: (way: Way) => Promise<T | undefined>,
 ): Promise<T | undefined> {
-  const { account_id, amount, quota, isAlone } = write
-  const shard = isAlone ? loneShard : ownShard
+  const { account_id, amount, quota, shard } = write
   const limits = (['cells', 'bytes'] as const).filter((limit) => quota[limit] !== null && amount[limit] > 0)
   const isSmall = limits.some((limit) => (quota[limit] as number) <= underWay[limit])
   if (limits.length === 0) return await store({ margin: null, shard })

@@ -9,4 +9,4 @@ afterAll(() => stage.close())
 /** `npm run bench:properties` runs two thousand of them. */
 it('after every move, all methods agree with the access rule and with each other', async () => {
   await fc.assert(property(stage, 10), { numRuns: 20 })
-}, 120_000)
+})

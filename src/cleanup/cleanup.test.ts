@@ -167,6 +167,23 @@ describe('cleanUp', () => {
     expect(await cleanUp()).toMatchObject({ expired_sessions: 1100 })
   })
 
+  it('stops after its batch when the connection of its turn ends, and another node does the rest', async () => {
+    await sessions(2100, '1 second')
+    const node = await testService({ database_url: test.databaseUrl })
+    const other = await rival(test.databaseUrl)
+    const turns = sql`from pg_stat_activity where application_name = 'cellkeep cleanup' and datname = current_database()`
+    await other.begin('lock table auth_session in access exclusive mode')
+    const run = cleanUp().catch((error) => error.data.reason)
+    await other.blocks(1)
+    await db().run(sql`select pg_terminate_backend(pid) ${turns}`)
+    await expect.poll(() => db().rows(sql`select ${turns}`)).toEqual([])
+    await other.commit()
+    expect(await run).toBe('service_unavailable')
+    expect(await node.service.operations.cleanUp()).toEqual({ ...none, ran: true, expired_sessions: 1100 })
+    await other.close()
+    await node.close()
+  })
+
   it('gives the turn back when it dies', async () => {
     await sessions(1, '1 second')
     const other = await rival(test.databaseUrl)

@@ -2,11 +2,14 @@ import { numberRows } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { clearFloor } from '../import/floor.ts'
+import { removeNodes } from '../nodes/nodes.ts'
+import { watchJob } from '../observe/job.ts'
 import { reseal } from '../sealing/reseal.ts'
 import { removePendingTotp } from '../second-factor/pending.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
 import {
   expireOffers,
+  forgetKeys,
   removeAuditRows,
   removeMessages,
   removeTickets,
@@ -62,10 +65,11 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     removed_cells: 0,
     removed_audit_rows: 0,
   }
-  const done = await db.exclusively('cellkeep cleanup', async () => {
+  const done = await db.exclusively('cellkeep cleanup', async (lost) => {
+    const stop = AbortSignal.any(signal ? [signal, lost] : [lost])
     const repeat = async (batch: () => Promise<number>, rows = batchRows): Promise<number> => {
       let total = 0
-      for (let count = rows; count === rows && !signal?.aborted; total += count) count = await batch()
+      for (let count = rows; count === rows && !stop.aborted; total += count) count = await batch()
       return total
     }
     const removeCells = async (days: number): Promise<number> => {
@@ -80,9 +84,11 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       if (removed_audit_rows > 0) app.log.info({ removed_audit_rows }, 'old audit rows removed')
       return removed_audit_rows
     }
-    // Not counted: nobody misses a sign-in that was begun and left.
+    await repeat(() => removeNodes(db))
+    // Not counted: nobody misses a sign-in that was begun and left, or a key after its day.
     await repeat(() => db.run(expired(sql`sign_in_flow`, sql`expires_at <= now()`)))
     await repeat(() => removePendingTotp(db, batchRows))
+    await repeat(() => forgetKeys(db, batchRows))
     const retention = app.config.cell_tombstone_retention_days
     const { audit_retention_days } = app.config
     await clearFloor(db)
@@ -98,7 +104,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       expired_addresses: await repeat(() => forgetAddresses(db, batchRows)),
       removed_tickets: await repeat(() => removeTickets(db, batchRows)),
       removed_messages: await repeat(() => removeMessages(db, batchRows)),
-      resealed_secrets: await reseal(app, signal),
+      resealed_secrets: await reseal(app, stop),
       removed_cells: retention === null ? 0 : await removeCells(retention),
       removed_audit_rows: audit_retention_days === null ? 0 : await removeAudit(audit_retention_days),
       // Last, because it fails if its audit rows cannot be written; everything else is done by then.
@@ -121,16 +127,28 @@ const expired = (table: Sql, when: Sql): Sql => sql`
 export function startCleanup(app: App): () => Promise<void> {
   const seconds = app.config.cleanup_interval_s
   if (seconds === null) return async () => {}
+  // Known from the start, so that an alert can miss its runs.
+  app.observer.add('job_runs_total', 0, 'cleanup', 'ok')
   const ending = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
   const run = async (): Promise<void> => {
+    // What a newer version keeps, this one may not know to keep.
+    if (app.node.isBehind) return wait()
     try {
-      const { ran, ...counts } = await sweep(app, { signal: ending.signal })
+      const { ran, ...counts } = await watchJob(
+        app.observer,
+        'cleanup',
+        () => sweep(app, { signal: ending.signal }),
+        ({ ran, ...counts }) => (ran ? Object.values(counts).reduce((all, count) => all + count) : undefined),
+      )
       if (Object.values(counts).some((count) => count > 0)) app.log.info(counts, 'expired rows removed')
       else app.log.debug({ ran }, 'nothing to clean up')
     } catch (error) {
-      app.log.error({ err: error }, 'the cleanup failed; the next one continues where it stopped')
+      app.log.error(
+        { event: 'cleanup_failed', err: error },
+        'the cleanup failed; the next one continues where it stopped',
+      )
     }
     wait()
   }

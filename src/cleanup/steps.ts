@@ -28,6 +28,13 @@ export async function removeTombstones(db: Queryable, days: number): Promise<num
   return removed
 }
 
+/** Removes at most `max` idempotency keys that have expired. */
+export const forgetKeys = (db: Queryable, max: number): Promise<number> =>
+  db.run(sql`
+    delete from idempotency_key where (account_id, key_hash) in (
+      select account_id, key_hash from idempotency_key where expires_at <= now()
+      order by expires_at limit ${sql.raw(max)} for update skip locked)`)
+
 /**
  * Removes at most `max` one-time links that ended more than 30 days ago. The index of their creation finds them: none
  * ends before.

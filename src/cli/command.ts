@@ -92,19 +92,27 @@ export function perhaps(name: string, names: readonly string[]): string {
   return near === undefined ? '.' : `; did you mean ${near}?`
 }
 
-/** A group: the first argument selects the command; flags tell commands with the same word apart. */
+/**
+ * A group: the first argument selects the command, without one that of the group's own name; flags tell commands with
+ * the same word apart.
+ */
 export function group(spec: {
   name: string
   summary: string
   details?: string
   commands: readonly Command[]
+  /** The word that may be left out. */
+  usual?: string
 }): Command {
-  const { name, commands } = spec
-  const words = [...new Set(commands.map(wordOf))]
+  const { name, commands, usual = name } = spec
+  const words = [...new Set(commands.map(wordOf))].filter((word) => word !== name)
+  const mayBeLeftOut = commands.some((one) => one.name === usual)
   return {
     ...spec,
     usage: `${name} ${words.join('|')}`,
-    run: async ([word = '', ...args], io) => {
+    run: async (given, io) => {
+      const isLeftOut = mayBeLeftOut && (given[0] ?? '-').startsWith('-')
+      const [word = '', ...args] = isLeftOut ? [usual, ...given] : given
       const forms = commands.filter((one) => wordOf(one) === word)
       const flagged = forms.find(
         (one) => flagsOf(one).length > 0 && flagsOf(one).every((flag) => args.includes(flag)),

@@ -55,7 +55,7 @@ function choices([name, ...rest]: readonly string[], commands: readonly Command[
   if (name === 'call') return callChoices(rest)
   const command = commands.find((one) => one.name === name)
   const own = command?.commands
-  if (own && rest.length === 0) return [...new Set(own.map(wordOf))]
+  if (own && rest.length === 0) return [...new Set(own.map(wordOf))].filter((word) => word !== name)
   const forms = own ? own.filter((one) => wordOf(one) === rest[0]) : [command ?? []].flat()
   return optionsOf(forms, rest)
 }

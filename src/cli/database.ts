@@ -1,30 +1,20 @@
 import { join, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
 import { writeBackup } from '../backup/backup.ts'
 import { restoreBackup } from '../backup/restore.ts'
-import { envName } from '../config/config.ts'
-import { migrate as runMigrations } from '../db/migrate.ts'
+import { type Config, envName } from '../config/config.ts'
+import { loadConfig } from '../config/file.ts'
+import type { Connection } from '../db/connection.ts'
+import { withTemporaryServer } from '../embedded/temporary.ts'
+import { StartError } from '../errors.ts'
+import { createLog, type Log } from '../log/log.ts'
+import { textLines } from '../log/text.ts'
 import { version } from '../wire/version.ts'
-import { command } from './command.ts'
+import { command, WrongUsage } from './command.ts'
+import { type CommandIo, createOutput, type Output } from './output.ts'
 import { withProgress } from './progress.ts'
-import { withDatabase } from './with-service.ts'
-
-export const migrate = command({
-  name: 'migrate',
-  usage: '[--check]',
-  summary:
-    'Migrate the database to the schema of this version; --check only tells whether it is (exit code 3: no).',
-  options: { check: { type: 'boolean' } },
-  run: ({ options: { check = false }, out, io }) =>
-    withDatabase(
-      io,
-      async ({ connection }) => {
-        const { applied } = await runMigrations(connection, { mode: check ? 'check' : 'auto' })
-        const text = applied.map((name) => `applied ${name}`).join('\n')
-        out.result({ applied }, text || 'The schema is current.')
-      },
-      { makes: !check },
-    ),
-})
+import { type Verified, verifyBackup } from './verify.ts'
+import { onSignal, withDatabase } from './with-service.ts'
 
 export const backup = command({
   name: 'backup',
@@ -32,41 +22,95 @@ export const backup = command({
   args: 1,
   summary: 'Write one consistent dump of everything to a new file; the server may be running.',
   details:
-    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. It does not\nhold the cookie keys and the secret keys; keep those in another place. Without the cookie keys everyone has to\nsign in again, without the secret keys no TOTP works. Tables of your application in the same database are not included.',
+    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. `-` as FILE is\nstandard output. It does not hold the cookie keys and the secret keys; keep those in another place. Without the\ncookie keys everyone has to sign in again, without the secret keys no TOTP works. Tables of your application in the\nsame database are not included.',
   run: ({ args: [name = ''], out, io }) =>
     withDatabase(io, async ({ config, connection }) => {
-      const file = resolve(io.cwd, name)
+      const isStream = name === '-'
+      const file = isStream ? name : resolve(io.cwd, name)
       const done = await withProgress(io, 'rows', (onRows) =>
-        writeBackup(connection, { file, version, onRows }),
+        writeBackup(connection, { to: isStream ? (io.stdout as Writable) : file, version, onRows }),
       )
       const place = (key: 'cookie_keys' | 'secret_keys'): string =>
         config[key] ? `the value of ${envName(key)}` : join(config.data_dir, key)
-      out.result(
+      // Standard output is the backup itself then.
+      const told = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
+      told.result(
         { file, ...done },
-        `Wrote ${done.rows} rows of ${done.tables} tables to ${file} (${done.bytes} bytes). It does not hold the keys: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
+        `Wrote ${done.rows} rows of ${done.tables} tables to ${isStream ? 'standard output' : file} (${done.bytes} bytes). It does not hold the keys: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
       )
     }),
 })
 
 export const restore = command({
   name: 'restore',
-  usage: 'FILE',
+  usage: 'FILE [--verify [--into URL]]',
   args: 1,
   summary: 'Load a backup into a database without accounts, and migrate it to the schema of this version.',
   details:
-    'It restores everything or nothing. One-time links end and no queued message is sent. Sessions and tokens revoked\nafter the backup was made are valid again; end them before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone',
-  run: ({ args: [name = ''], out, io }) =>
-    withDatabase(
-      io,
-      async ({ connection }) => {
-        const done = await withProgress(io, 'bytes read', (onBytes) =>
-          restoreBackup(connection, resolve(io.cwd, name), onBytes),
-        )
-        out.result(
-          done,
-          `Restored ${done.rows} rows, as of ${done.created_at}.\nSessions and tokens revoked since then are valid again. Before you start the server, run\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone`,
-        )
-      },
-      { makes: true },
-    ),
+    'It restores everything or nothing. One-time links end and no queued message is sent. Sessions and tokens revoked\nafter the backup was made are valid again; end them before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone\n\n--verify restores into a temporary database instead, judges every row, starts a server on it and removes it; exit\ncode 0: the backup is good, 1: findings. --into names an empty database for that, which is left as it is then.',
+  options: { verify: { type: 'boolean' }, into: { type: 'string' } },
+  run: async ({ args: [name = ''], options: { verify = false, into }, out, io }) => {
+    if (into !== undefined && !verify) throw new WrongUsage('--into belongs to --verify.')
+    const file = resolve(io.cwd, name)
+    return await (verify ? verifyFile(file, into, out, io) : restoreFile(file, out, io))
+  },
 })
+
+const restoreFile = (file: string, out: Output, io: CommandIo): Promise<void> =>
+  withDatabase(
+    io,
+    async ({ connection }) => {
+      const done = await withProgress(io, 'bytes read', (onBytes) =>
+        restoreBackup(connection, file, { onBytes }),
+      )
+      out.result(
+        done,
+        `Restored ${done.rows} rows, as of ${done.created_at}.\nSessions and tokens revoked since then are valid again. Before you start the server, run\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone`,
+      )
+    },
+    { makes: true },
+  )
+
+async function verifyFile(
+  file: string,
+  into: string | undefined,
+  out: Output,
+  io: CommandIo,
+): Promise<number> {
+  const { config } = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
+  const log = createLog('error', textLines(io.stderr))
+  const verify = (connection: Connection): Promise<Verified> =>
+    withProgress(io, 'bytes read', (onBytes) => verifyBackup(connection, file, { log, onBytes }))
+  const { rows, created_at, findings } =
+    into === undefined ? await onTemporary(config, log, verify) : await verify({ connectionString: into })
+  if (out.json) out.result({ file, rows, created_at, findings }, '')
+  else {
+    for (const { check, finding, what, remedy } of findings)
+      out.result({}, `${check} ${finding}\n  ${what}\n  → ${remedy}`)
+    if (findings.length === 0) out.result({}, `${file} is good: ${rows} rows, as of ${created_at}.`)
+  }
+  return findings.length === 0 ? 0 : 1
+}
+
+/** A signal ends it like a failure, so that nothing is left behind. */
+async function onTemporary<T>(
+  { postgres_bin, postgres_user }: Config,
+  log: Log,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  const interrupt = new AbortController()
+  const unhook = onSignal((code) => interrupt.abort(code))
+  const programs = { postgresBin: postgres_bin ?? undefined, postgresUser: postgres_user ?? undefined }
+  try {
+    return await withTemporaryServer({ ...programs, log, interrupt: interrupt.signal }, work)
+  } catch (error) {
+    if (!interrupt.signal.aborted) throw error
+    throw new StartError(
+      'interrupted',
+      'Interrupted; the temporary database is removed.',
+      interrupt.signal.reason,
+    )
+  } finally {
+    unhook()
+  }
+}

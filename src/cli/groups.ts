@@ -4,15 +4,19 @@ import { alone, type Command, group } from './command.ts'
 import { completion } from './completion.ts'
 import { config, generateKey } from './config.ts'
 import { daemonToken } from './daemon-token.ts'
-import { backup, migrate, restore } from './database.ts'
+import { backup, restore } from './database.ts'
 import { doctor } from './doctor/doctor.ts'
 import { accountImport } from './import.ts'
+import { migrate } from './migrate.ts'
 import { newProject } from './new.ts'
+import { nodeCommands } from './nodes.ts'
 import { operationCommand } from './operation-command.ts'
+import { reindex } from './reindex.ts'
 import { call } from './remote/call.ts'
 import { login, logout } from './remote/login.ts'
 import { tail } from './remote/tail.ts'
 import { start } from './start.ts'
+import { top } from './top/top.ts'
 
 type About = { summary: string; details?: string; commands?: readonly Command[] }
 
@@ -29,6 +33,8 @@ const sections: Record<string, Record<string, Command | About | null>> = {
       commands: [generateKey],
     },
     doctor,
+    nodes: nodeCommands,
+    top,
     audit: {
       summary: 'The audit log: sign-ins, changes and recorded refusals.',
       details:
@@ -88,7 +94,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     'daemon-token': daemonToken,
   },
   'Call a server': { login, logout, call, tail, completion: completion(() => commands) },
-  'The database': { migrate, backup, restore, cleanup: null },
+  'The database': { migrate, backup, restore, reindex, cleanup: null },
 }
 
 const declared = Object.values(operations as unknown as Record<string, Operation>).flatMap((operation) =>
@@ -102,7 +108,7 @@ function filled(word: string, about: Command | About | null): Command {
   if (about && 'run' in about) return about
   const commands = declared.filter((one) => one.word === word).map(({ command }) => command)
   const [only] = commands
-  if (only?.name === word) return alone(only)
+  if (only?.name === word && !about) return alone(only)
   const { commands: own = [], ...rest } = about ?? { summary: `${only?.summary}` }
   return group({ name: word, ...rest, commands: [...own, ...commands] })
 }

@@ -76,6 +76,7 @@ describe('exit code 3', () => {
     await old.service.app.db.run(
       sql`delete from schema_migration where name = (select max(name) from schema_migration)`,
     )
+    await old.service.app.db.run(sql`alter table cluster drop column backed_up_at`)
     const { code, stderr } = await scenario(old, () => at(['settings', 'set', 'open_signup', 'true']))
     expect(code).toBe(3)
     expect(stderr).toMatch(/cellkeep migrate/)

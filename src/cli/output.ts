@@ -4,8 +4,8 @@ import { printable } from '../log/text.ts'
 
 /** The parts of the process that a command may use. */
 export type CommandIo = {
-  stdin: NodeJS.ReadableStream & { isTTY?: boolean }
-  stdout: { write(text: string): unknown }
+  stdin: NodeJS.ReadableStream & { isTTY?: boolean; setRawMode?(raw: boolean): unknown }
+  stdout: { write(text: string): unknown; isTTY?: boolean }
   stderr: { write(text: string): unknown; isTTY?: boolean }
   env: Environment
   cwd: string

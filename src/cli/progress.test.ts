@@ -8,6 +8,7 @@ import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { toUrl } from '../testing/cluster.ts'
 import { execute } from './main.ts'
+import { type Progress, withProgress } from './progress.ts'
 
 const test = await serviceForFile()
 const dir = await mkdtemp(join(tmpdir(), 'ck-progress-'))
@@ -37,7 +38,7 @@ it('a terminal sees how far long work is, and nothing is left of it at the end',
   const bar = /\[#*\.*\] +\d+ % {2}[\d,]+ /
   const backup = await run(['backup', 'shown'], true)
   expect(backup).toMatch(bar)
-  expect(backup).toMatch(/rows<erased>$/)
+  expect(backup).toMatch(/rows[^<]*<erased>$/)
   const target = await emptyDatabase()
   try {
     const restore = await run(['restore', 'shown'], true, toUrl(target.connection))
@@ -52,4 +53,16 @@ it('a terminal sees how far long work is, and nothing is left of it at the end',
 it('a file or pipe gets nothing of it', async () => {
   expect(await run(['backup', 'silent'], false)).toBe('')
   expect(await run(['audit', 'export', '--out', 'silent-rows'], false)).toMatch(/^\{.*\}\n$/)
+})
+
+it('with fields to name the work, a file or pipe gets lines of JSON', async () => {
+  let stderr = ''
+  const write = (text: string) => (stderr += text)
+  const work = async (progress: Progress) => {
+    progress(1, 10)
+    await new Promise(setImmediate)
+    progress(2)
+  }
+  await withProgress({ stderr: { write } }, 'rows', work, { everySeconds: 1e-9, fields: { step: '0021_x' } })
+  expect(stderr).toBe('{"step":"0021_x","done":1,"of":10}\n{"step":"0021_x","done":2}\n')
 })

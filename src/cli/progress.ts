@@ -11,13 +11,13 @@ const rateAfterMs = 1000
 
 /**
  * Runs long work and shows how far it is on one line of the terminal, which goes away at the end. Where standard
- * error is no terminal, a line is written every so many seconds; by default none.
+ * error is no terminal, a line is written every so many seconds, by default none: with `fields` one of JSON.
  */
 export async function withProgress<T>(
   { stderr }: Pick<CommandIo, 'stderr'>,
   unit: string,
   work: (progress: Progress) => Promise<T>,
-  { everySeconds = 0 } = {},
+  { everySeconds = 0, fields }: { everySeconds?: number; fields?: object } = {},
 ): Promise<T> {
   const { isTTY } = stderr
   if (!isTTY && everySeconds === 0) return await work(() => {})
@@ -32,7 +32,8 @@ export async function withProgress<T>(
       shownAt = now
       isShown = true
       const text = `${line(done, of)} ${unit}${rate(done, of, now - begun)}`
-      stderr.write(isTTY ? `${erase}${text}` : `${text}\n`)
+      if (isTTY) stderr.write(`${erase}${text}`)
+      else stderr.write(`${fields ? JSON.stringify({ ...fields, done, of }) : text}\n`)
     })
   } finally {
     if (isTTY && isShown) stderr.write(erase)

@@ -10,6 +10,8 @@ import type { Output } from '../log/output.ts'
 import { composeService, type Service } from '../service.ts'
 import { version } from '../wire/version.ts'
 import { type Command, wrongUsage } from './command.ts'
+import { openRegistry, serveMetrics } from './metrics.ts'
+import { openTraces } from './traces.ts'
 
 /** `cellkeep start`: runs the server until a signal stops it. */
 export const start: Command = {
@@ -19,8 +21,11 @@ export const start: Command = {
   async run(args, io) {
     if (args.length > 0) return wrongUsage(start, io)
     const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
-    const { log, out } = openLog(loaded.config.log_level, loaded.config.log_format)
+    const traces = openTraces(io.env)
+    const { log_level, log_format, node_name: node } = loaded.config
+    const { log, out } = openLog(log_level, log_format, { node, ...(traces && { trace: traces.ids }) })
     const stack = new CleanupStack(log)
+    if (traces) stack.add('traces', traces.close)
     const stopped = stopSignal(log, out)
     try {
       const { parsed, close, ...backing } = await openBacking(loaded, {
@@ -29,7 +34,10 @@ export const start: Command = {
         onLost: stopped.lost,
       })
       stack.add('database', close, { mustEnd: true })
-      const service = await composeService(parsed, { ...backing, log })
+      const metrics = parsed.config.metrics_port === null ? undefined : await openRegistry()
+      if (metrics) stack.add('metrics', await serveMetrics(metrics, parsed.config))
+      const watched = { ...(metrics && { metrics }), ...(traces && { traces: traces.api }) }
+      const service = await composeService(parsed, { ...backing, log, ...watched })
       stack.add('service', () => service.close())
       const serving = await serve(service)
       // On a terminal the list would hide the message below it; `cellkeep config` prints it there.
@@ -46,7 +54,8 @@ export const start: Command = {
       stack.limit = AbortSignal.timeout(service.app.config.shutdown_timeout_ms)
       const isAnswered = await serving.drain(stack.limit)
       const isClosed = await stack.unwind()
-      if (!isAnswered || !isClosed) log.error('the time for the shutdown ran out; what was running was cut')
+      if (!isAnswered || !isClosed)
+        log.error({ event: 'shutdown_cut' }, 'the time for the shutdown ran out; what was running was cut')
       log.info('stopped')
       return isAnswered && isClosed ? exitCode : 1
     } catch (error) {
@@ -80,13 +89,17 @@ function stopSignal(log: Log, out: Output) {
     onSignal()
   })
   // A bug in the handling of a request must not end the process.
-  process.on('unhandledRejection', (error) => log.error({ err: error }, 'a rejection was handled nowhere'))
-  process.on('uncaughtException', (error) => log.error({ err: error }, 'an exception was caught nowhere'))
+  process.on('unhandledRejection', (error) =>
+    log.error({ event: 'unhandled', err: error }, 'a rejection was handled nowhere'),
+  )
+  process.on('uncaughtException', (error) =>
+    log.error({ event: 'unhandled', err: error }, 'an exception was caught nowhere'),
+  )
   return {
     signal: promise,
     isAsked: () => asked,
     lost: (error: Error): void => {
-      log.error({ err: error }, 'the data dir was lost to another process')
+      log.error({ event: 'data_dir_lost', err: error }, 'the data dir was lost to another process')
       resolve(75)
     },
   }
@@ -120,7 +133,7 @@ class CleanupStack {
       const ended = run().then(
         () => true,
         (error) => {
-          this.#log.error({ err: error }, `closing the ${name} failed`)
+          this.#log.error({ event: 'shutdown_cut', err: error }, `closing the ${name} failed`)
           return true
         },
       )

@@ -4,7 +4,7 @@ import { type Config, type ParsedConfig, withDataDir } from '../config/config.ts
 import { loadConfig } from '../config/file.ts'
 import type { App } from '../core/app.ts'
 import type { Operator } from '../core/operate.ts'
-import type { Connection } from '../db/connection.ts'
+import { type Connection, configured } from '../db/connection.ts'
 import { locate } from '../db/locate.ts'
 import { startEmbedded } from '../embedded/embedded.ts'
 import { existingDataDir } from '../embedded/place.ts'
@@ -39,7 +39,10 @@ export async function withDatabase<T>(
   const log = createLog('warn', textLines(io.stderr))
   const { database_url, database_schema, data_dir, postgres_bin, postgres_user } = parsed.config
   if (database_url !== null) {
-    const connection = await locate({ connectionString: database_url }, database_schema)
+    const connection = await locate(
+      configured(database_url, parsed.config.database_direct_url),
+      database_schema,
+    )
     const unhook = interrupt ? onSignal((code) => interrupt.abort(code)) : () => {}
     return await work({ parsed, config: parsed.config, connection, log }).finally(unhook)
   }
@@ -109,7 +112,7 @@ export const withService = <T>(
   )
 
 /** Calls `first` with the exit code of the first signal; a second one ends the process at once. */
-function onSignal(first: (code: number) => void): () => void {
+export function onSignal(first: (code: number) => void): () => void {
   const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
   let isEnding = false
   const hooks = Object.entries(signals).map(([signal, code]) => {

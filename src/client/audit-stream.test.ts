@@ -38,15 +38,22 @@ async function take(items: AsyncIterator<AuditStreamItem>, count: number): Promi
 describe('auditStream', () => {
   it('yields the rows behind a position, each once and in order, over connections that are lost', async () => {
     const { test, admin, headers, proxy } = await started()
-    const items = auditStream({ url: proxy.url, headers, after: 0 })
+    const lost: (number | null)[] = []
+    const reached: number[] = []
+    const items = auditStream({
+      ...{ url: proxy.url, headers, after: 0 },
+      lost: ({ after, wait_ms }) => wait_ms >= 0 && lost.push(after),
+    })
     const seqs: number[] = []
     for (let round = 0; round < 4; round++) {
       await Promise.all(Array.from({ length: 5 }, () => admin.client.cell_create({ data: {} })))
       const last = await newest(test)
       while ((seqs.at(-1) ?? 0) < last)
         for (const item of await take(items, 1)) seqs.push((item as { seq: number }).seq)
+      reached.push(last)
       expect(proxy.cut()).toBeGreaterThan(0)
     }
+    expect(lost).toEqual(reached.slice(0, 3))
     expect(seqs).toEqual(seqs.map((_, index) => index + 1))
     await items.return(undefined as never)
   })

@@ -29,6 +29,8 @@ export type AuditStreamSettings = {
   acting?: string | undefined
   /** The `seq` of the last row already read; without it the stream starts with new rows. */
   after?: number | undefined
+  /** Called when a connection was lost; the next attempt is in `wait_ms`, after the row `after`, if there was one. */
+  lost?: ((about: { after: number | null; wait_ms: number }) => void) | undefined
   /** Ends the iteration, which throws the reason of the signal. */
   signal?: AbortSignal | undefined
 }
@@ -73,7 +75,9 @@ export async function* auditStream(
     signal?.throwIfAborted()
     const maxWaitMs = Math.min(pause.ms * 2 ** pause.failures, longestWaitMs)
     pause.failures += 1
-    await sleep(Math.random() * maxWaitMs, signal)
+    const wait_ms = Math.random() * maxWaitMs
+    settings.lost?.({ after: isPlaced ? after : null, wait_ms })
+    await sleep(wait_ms, signal)
   }
 }
 

@@ -19,6 +19,8 @@ export type CommonReason = Extract<
   | 'actor_not_on_account'
   | 'no_actors_on_account'
   | 'rate_limited'
+  | 'idempotency_key_reused'
+  | 'idempotency_replayed'
   | 'service_unavailable'
   | 'timeout'
   | 'internal_error'
@@ -123,7 +125,13 @@ export type Link<A = unknown> = Connection & {
   readonly options: ClientOptions
   readonly rpcPath: string
   /** Sends one request. Never rejects. */
-  send(verb: 'GET' | 'POST', path: string, body?: unknown, signal?: AbortSignal): Promise<Answer>
+  send(
+    verb: 'GET' | 'POST',
+    path: string,
+    body?: unknown,
+    signal?: AbortSignal,
+    headers?: Record<string, string>,
+  ): Promise<Answer>
   /** Carries the type only. */
   readonly actions?: A
 }
@@ -202,7 +210,7 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
     ...plain.headers(),
     ...(cookies.size && { cookie: [...cookies.values()].join('; ') }),
   })
-  const send: Link['send'] = async (method, path, body, signal) => {
+  const send: Link['send'] = async (method, path, body, signal, more) => {
     const answer: Answer = { status: 0, text: '' }
     try {
       const response = await fetch(url + path, {
@@ -210,8 +218,9 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
         credentials: 'include',
         // Passwords and daemon tokens would follow a redirect to another host.
         redirect: 'manual',
-        headers: { ...headers(), ...(body !== undefined && { 'content-type': 'application/json' }) },
-        ...(signal && { signal }),
+        headers: { ...headers(), ...((body as object) && { 'content-type': 'application/json' }), ...more },
+        // Undefined is none.
+        signal: signal as AbortSignal,
         // Without a body this is undefined, and none is sent.
         body: JSON.stringify(body),
       })

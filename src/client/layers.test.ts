@@ -116,6 +116,78 @@ describe('retry', () => {
   })
 })
 
+describe('retry with a deadline', () => {
+  const key = ({ headers }: ReverseProxy['seen'][number]) => headers['idempotency-key']
+  const withDeadline = (deadline_ms = 20_000) => clientBehind([retry({ deadline_ms })])
+
+  it('repeats a mutation under one key until there is an answer, and it is carried out once', async () => {
+    const { client, answer, seen } = await withDeadline()
+    const refused = (status: number, reason: string) =>
+      page(status, JSON.stringify({ error: { data: { reason, retry_after: 0 } } }))
+    answer(lost, refused(503, 'service_unavailable'), refused(429, 'rate_limited'), page(502, '<html>'))
+    await client.cell_create({ data: {} })
+    expect(new Set(seen.map(key)).size).toBe(1)
+    expect(seen.map(({ method }) => method)).toEqual(Array(5).fill('POST'))
+    await client.cell_create({ data: {} })
+    expect(key(seen[5] as (typeof seen)[0])).not.toBe(key(seen[0] as (typeof seen)[0]))
+  })
+
+  it('of a mutation whose answer was lost resolves to that answer', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.01)
+    let losses = 3
+    const answers: string[] = []
+    const client = createClient({
+      url: test.url,
+      headers: { cookie: ada.cookie },
+      use: [retry({ deadline_ms: 20_000 }), batch()],
+      fetch: async (...call) => {
+        const response = await fetch(...call)
+        answers.push(await response.clone().text())
+        if (losses-- > 0) throw new TypeError('cut')
+        return response
+      },
+    })
+    const before = await ada.client.cell_list({ limit: 200 })
+    const { cell } = await client.cell_create({ data: { n: 1 } })
+    expect(new Set(answers).size).toBe(1)
+    expect(answers[0]).toContain(cell.id)
+    const after = await ada.client.cell_list({ limit: 200 })
+    expect(after.cells.length).toBe(before.cells.length + 1)
+    losses = 1
+    const made = client.try.account_token_create({ scope: { kind: 'full' }, lifetime: { kind: 'eternal' } })
+    expect(await made).toMatchObject({ ok: false, error: { reason: 'idempotency_replayed', status: 409 } })
+  })
+
+  it('gives up at the deadline, also on a server that does not answer, and repeats no refusal', async () => {
+    const { client, answer, seen } = await withDeadline(400)
+    const down = () => page(503, 'down', { 'retry-after': '0' })
+    answer(...Array.from({ length: 50 }, down))
+    const given = await client.try.cell_create({ data: {} })
+    // 0 if the deadline cut the last attempt.
+    expect([0, 503]).toContain(given.ok ? 200 : given.error.status)
+    expect(seen.length).toBeGreaterThan(1)
+    expect(seen.length).toBeLessThan(10)
+    const other = await withDeadline(400)
+    other.answer(() => {})
+    expect(await other.client.try.cell_list()).toMatchObject({ error: { status: 0 } })
+    other.answer(page(503, 'down', { 'retry-after': '1' }))
+    expect(await other.client.try.cell_list()).toMatchObject({ error: { status: 503 } })
+    const refused = await other.client.try.cell_update({ cell_id: ada.id, data: {} })
+    expect(refused).toMatchObject({ error: { reason: 'cell_not_found' } })
+    expect(other.seen).toHaveLength(3)
+  })
+
+  it('reads by GET without a key, and sends once, without one, what takes none', async () => {
+    const { client, answer, seen } = await withDeadline()
+    answer(page(429, '{}', { 'retry-after': '0' }))
+    await client.cell_list()
+    expect(seen.map(({ method }) => method)).toEqual(['POST', 'GET'])
+    expect(seen.map(key)).toEqual([undefined, undefined])
+    for (let round = 0; round < 2; round++) expect(await client.large({ size: 0 })).toBe('')
+    expect(seen.slice(2).map((one) => typeof key(one))).toEqual(['string', 'undefined', 'undefined'])
+  })
+})
+
 describe('batch', () => {
   it('sends the calls of a turn as one request; each has its own result or error', async () => {
     const { client, seen } = await clientBehind([batch()])

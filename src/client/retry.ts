@@ -4,16 +4,14 @@ import type { Answer, Layer } from './client.ts'
 const reads = /[_.](get|list|history|lookup|search|verify|discover|preview|explain|activity|status)$/
 const waitMaxMs = 30_000
 
-/** No answer of the service, or one of those that pass: 502, 503, 504. */
-const isTemporary = ({ status, reply }: Answer): boolean =>
-  reply === undefined || (status > 501 && status < 505)
+type Reply = { error?: { data?: { retry_after?: number; detail?: string } } } | undefined
+const dataOf = ({ reply }: Answer) => (reply as Reply)?.error?.data
 
 /** How long to wait: as long as the service asks for, and never in step with other clients. */
-function waitOf({ reply, retry_after }: Answer, failures: number): number {
-  const error = (reply as { error?: { data?: { retry_after?: number } } } | undefined)?.error
-  const asked = error?.data?.retry_after ?? retry_after ?? 0
+function waitOf(answer: Answer, jitterMs: number): number {
+  const asked = dataOf(answer)?.retry_after ?? answer.retry_after ?? 0
   const askedMs = Number(asked) >= 0 ? Number(asked) * 1_000 : Date.parse(String(asked)) - Date.now()
-  return Math.max(askedMs, 0) + Math.random() * 300 * 2 ** failures
+  return Math.max(askedMs, 0) + Math.random() * jitterMs
 }
 
 /**
@@ -21,25 +19,50 @@ function waitOf({ reply, retry_after }: Answer, failures: number): number {
  * `_get`, `_list`, `_history`, `_lookup`, `_search`, `_verify`, `_preview`, `_explain`, `_activity` or `_status`, or
  * `.discover`. It is repeated by GET, by which the service carries out no mutation whatever its name. If the service asks
  * for a pause of more than 30 s, there is no repetition.
+ *
+ * With `deadline_ms` calls are repeated for that long instead, also after a 429, and so are mutations: each has an
+ * idempotency key, under which the service carries it out once. Methods that take no key are sent once.
  */
 export const retry =
-  ({ times = 2 } = {}): Layer =>
-  (next, { rpcPath, send }) =>
-  async (method, params, signal) => {
-    let answer = await next(method, params, signal)
-    if (!reads.test(method)) return answer
-    const query = new URLSearchParams({ method, id: '1', params: JSON.stringify(params ?? null) })
-    for (let failures = 0; failures < times && isTemporary(answer) && !signal?.aborted; failures++) {
-      const waitMs = waitOf(answer, failures)
-      if (!(waitMs <= waitMaxMs)) break
-      let timer: ReturnType<typeof setTimeout> | undefined
-      await new Promise((resolve) => {
-        timer = setTimeout(resolve, waitMs)
-        signal?.addEventListener('abort', resolve)
-      })
-      clearTimeout(timer)
-      if (signal?.aborted) break
-      answer = await send('GET', `${rpcPath}?${query}`, undefined, signal)
+  ({ times = 2, deadline_ms }: { times?: number; deadline_ms?: number } = {}): Layer =>
+  (next, { rpcPath, send }) => {
+    /** Methods that take no key, as the service said. */
+    const keyless = new Set<string>()
+    const [most, firstWaitMs] = deadline_ms ? [Number.POSITIVE_INFINITY, 200] : [times, 300]
+    /** No answer of the service, or one of those that pass. */
+    const isTemporary = ({ status, reply }: Answer): boolean =>
+      !reply || (status > 501 && status < 505) || (status === 429 && !!deadline_ms)
+
+    return async (method, params, signal) => {
+      const isRead = reads.test(method)
+      if (!isRead && (!deadline_ms || keyless.has(method))) return await next(method, params, signal)
+      const began = Date.now()
+      const limits = [signal, deadline_ms && AbortSignal.timeout(deadline_ms)].filter((one) => !!one)
+      const limit = limits.length ? AbortSignal.any(limits as AbortSignal[]) : undefined
+      const query = new URLSearchParams({ method, id: '1', params: JSON.stringify(params ?? null) })
+      const key = isRead || { 'idempotency-key': crypto.randomUUID() }
+      const attempt = (): Promise<Answer> =>
+        key === true
+          ? send('GET', `${rpcPath}?${query}`, undefined, limit)
+          : send('POST', rpcPath, { jsonrpc: '2.0', id: 1, method, params }, limit, key)
+      let answer = await (isRead ? next(method, params, limit) : attempt())
+      if (dataOf(answer)?.detail === 'idempotency_not_supported') {
+        keyless.add(method)
+        return await next(method, params, signal)
+      }
+      for (let failures = 0; failures < most && isTemporary(answer) && !limit?.aborted; failures++) {
+        const waitMs = waitOf(answer, firstWaitMs * 2 ** failures)
+        const isTooLong = !(waitMs <= waitMaxMs) || (deadline_ms && Date.now() - began + waitMs > deadline_ms)
+        if (isTooLong) break
+        let timer: ReturnType<typeof setTimeout> | undefined
+        await new Promise((resolve) => {
+          timer = setTimeout(resolve, waitMs)
+          limit?.addEventListener('abort', resolve)
+        })
+        clearTimeout(timer)
+        if (limit?.aborted) break
+        answer = await attempt()
+      }
+      return answer
     }
-    return answer
   }

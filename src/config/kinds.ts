@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { parseDatabaseUrl } from './database-url.ts'
 
 /**
  * A kind of setting. Its schemas name no rule for most faults: `read` then says `rule`, so that a message tells
@@ -81,6 +82,10 @@ export const path = (rule = 'a path'): Kind<string, string> => ({
 export const matching = (rule: string, expression: RegExp): Kind<string, string> =>
   textual(rule, z.string().regex(expression))
 
+/** Text that is a name only in lower case. */
+export const lowerCase = (rule: string, expression: RegExp): Kind<string, string> =>
+  textual(rule, z.string().toLowerCase().regex(expression))
+
 const hostname = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/i
 
 /** Not resolved against the working directory, as `builtin` would be. */
@@ -93,28 +98,33 @@ export const hostName = (): Kind<string, string> =>
     z.string().refine((text) => isIP(text) || (hostname.test(text) && !/(^|\.)\d+$/.test(text))),
   )
 
+const databaseUrlText = () =>
+  entry((text) => {
+    const url = parseDatabaseUrl(text)
+    return typeof url === 'string' ? url : undefined
+  })
 export const databaseUrl = (): Kind<string, string> =>
-  textual(
-    'a postgres:// or postgresql:// URL, special characters percent-encoded',
-    z.string().refine((text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text)),
-  )
+  textual('a postgres:// or postgresql:// URL, special characters percent-encoded', databaseUrlText())
+export const databaseUrls = () =>
+  list('postgres:// or postgresql:// URLs with spaces between them', z.array(databaseUrlText()).max(8), ' ')
 
 /** A kind of text that a function checks. */
 export const checked = (rule: string, fits: (text: string) => boolean): Kind<string, string> =>
   textual(rule, z.string().refine(fits))
 
-/** A list, written as text with commas or as an array; entries are trimmed and empty ones dropped. */
+/** A list, written as text with a separator or as an array; entries are trimmed and empty ones dropped. */
 export const list = (
   rule: string,
   entries: z.ZodType<string[], string[]>,
+  separator = ',',
 ): Kind<readonly string[], string | readonly string[]> => {
   const raw = z.union([z.string(), z.array(z.string()).readonly()])
   const split = z.codec(raw, z.array(z.string()), {
     decode: (given) =>
-      (typeof given === 'string' ? given.split(',') : given)
+      (typeof given === 'string' ? given.split(separator) : given)
         .map((entry) => entry.trim())
         .filter((entry) => entry !== ''),
-    encode: (list) => list.join(','),
+    encode: (list) => list.join(separator),
   })
   return textual(rule, split.pipe(entries))
 }

@@ -25,6 +25,12 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
         'make a key with `cellkeep keys generate` and give the same to every node',
     )
   }
+  if (config.database_replica_urls.length > 0 && !has('database_url')) {
+    problems.push(`${label('database_replica_urls')} needs ${label('database_url')}: a database of your own`)
+  }
+  if (config.metrics_port !== null && config.metrics_port === config.port) {
+    problems.push(`${label('metrics_port')} must not be ${label('port')}`)
+  }
   if (!config.cookie_secure && !loopback) {
     problems.push(`${label('cookie_secure')} may be false only when ${label('host')} is a loopback address`)
   }

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { getHeapStatistics } from 'node:v8'
@@ -5,14 +6,13 @@ import { z } from 'zod'
 import { checkNetwork, isLoopbackHost } from './ip.ts'
 import {
   cookieKeys,
-  databaseUrl,
   entry,
   flag,
   hostName,
   list,
+  lowerCase,
   matching,
   oneOf,
-  orOff,
   orUnset,
   path,
   port,
@@ -20,12 +20,12 @@ import {
 } from './kinds.ts'
 import { checkOriginPattern } from './origins.ts'
 import { setting } from './setting.ts'
+import { database } from './table-database.ts'
 import { accounts, limits } from './table-limits.ts'
 import { messages } from './table-messages.ts'
 import { signIn } from './table-sign-in.ts'
 
-// No quotes needed, and room for names made of it.
-const schemaRule = 'a name of 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_'
+const nodeName = /^[a-z0-9][a-z0-9.-]{0,62}$/
 
 /** A fraction of Node's heap limit, at least `min` and at most 256 MiB. */
 const heapShare = (part: number, min: number): number =>
@@ -45,6 +45,26 @@ const serving = {
     doc: 'Address to listen on; `0.0.0.0` or `::` for all interfaces.',
   }),
   port: setting(port(), { default: 4040, doc: 'TCP port; 0 picks a free one.' }),
+  node_name: setting(lowerCase('a name of 1 to 63 of a-z, 0-9, . and -', nodeName), {
+    default: () => {
+      const name = hostname()
+        .toLowerCase()
+        .replaceAll(/[^a-z0-9.-]/g, '-')
+        .slice(0, 63)
+      return nodeName.test(name) ? name : 'node'
+    },
+    shown: 'the host name',
+    doc: 'How operators call this process; `cellkeep nodes` lists them all.',
+  }),
+  metrics_port: setting(orUnset(whole(1, 65_535)), {
+    default: null,
+    shown: 'no metrics',
+    doc: 'Port of `cellkeep start` for `GET /metrics`, for Prometheus; needs the package `prom-client`.',
+  }),
+  metrics_host: setting(hostName(), {
+    default: '127.0.0.1',
+    doc: 'Address of the metrics; they tell much about your use, so keep others out.',
+  }),
   config: setting(orUnset(path()), {
     default: null,
     shown: '`cellkeep.config.{ts,mjs,js,json}` in the working directory, if present',
@@ -96,51 +116,6 @@ const serving = {
     default: () => (isatty(1) ? 'text' : 'json'),
     shown: '`text` on a terminal, otherwise `json`',
     doc: 'JSON lines for machines, text for people.',
-  }),
-}
-
-const database = {
-  database_url: setting(orUnset(databaseUrl()), {
-    default: null,
-    shown: 'an embedded PostgreSQL under `<data dir>/db`',
-    secret: true,
-    doc: 'URL of your own PostgreSQL, 15 to 18.',
-  }),
-  database_schema: setting(
-    orUnset(matching(schemaRule, /^(?!pg_)(?!information_schema$)[a-z_][a-z0-9_]{0,47}$/)),
-    {
-      default: null,
-      shown: '`cellkeep`, or the one with the tables of an earlier version, such as `public`',
-      doc: 'Schema of the database for the tables of the service. Services in different schemas of one database are separate.',
-    },
-  ),
-  postgres_bin: setting(orUnset(path('a directory with postgres and initdb')), {
-    default: null,
-    shown: 'the bundled binaries, else those of `/usr/lib/postgresql/<15 to 18>/bin` or the `PATH`',
-    doc: 'PostgreSQL binaries for the embedded database.',
-  }),
-  disk_reserve: setting(orOff(whole(1_048_576, 1_000_000_000_000, 'bytes')), {
-    default: 268_435_456,
-    doc: 'Free disk space of the embedded database below which no content is stored, capped at a twentieth of the disk; a warning is logged below four times as much.',
-  }),
-  postgres_user: setting(orUnset(matching('the name of a user', /^[A-Za-z_][\w.-]{0,63}$/)), {
-    default: null,
-    shown: 'the owner of `<data dir>/db`, else `cellkeep`, `postgres` or `nobody`',
-    doc: 'The user that runs the embedded database if the process is root.',
-  }),
-  database_pool_max: setting(whole(2, 200), { default: 10, doc: 'Max pooled connections per process.' }),
-  max_caller_connections: setting(orOff(whole(1, 200)), {
-    default: ({ database_pool_max }) => Math.max(2, Math.floor(database_pool_max * 0.8)),
-    shown: 'four fifths of the pool, at least 2',
-    doc: 'Max pooled connections that one account, or one IP without a credential, uses at once; its other calls wait.',
-  }),
-  statement_timeout_ms: setting(whole(100, 30_000), {
-    default: 10_000,
-    doc: 'Time limit of one SQL statement.',
-  }),
-  migrate: setting(oneOf('auto', 'check'), {
-    default: 'auto',
-    doc: '`auto` applies pending migrations at start, `check` refuses to start if there are any.',
   }),
 }
 

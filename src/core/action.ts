@@ -80,7 +80,12 @@ export function query<
   const E extends Reason = never,
   R = z.output<I>,
   const T extends true | undefined = undefined,
->(spec: Declaration<D, I, O, E, R, QueryContext<AuthOf<D>, E>, T>): Method<AuthOf<D>, I, O, NoInfer<E>> {
+>(
+  spec: Declaration<D, I, O, E, R, QueryContext<AuthOf<D>, E>, T> & {
+    /** A replica may answer what is read by `db`, once it has everything that was committed before the call. */
+    replica?: true | undefined
+  },
+): Method<AuthOf<D>, I, O, NoInfer<E>> {
   return declare(spec, false)
 }
 
@@ -96,6 +101,9 @@ export function mutation<
   spec: Declaration<D, I, O, E, R, MutationContext<AuthOf<D>, E>, T> & {
     event: EventType
     snapshot?: true | undefined
+    repeat?: false | undefined
+    /** The result holds a secret: a call that repeats its idempotency key learns only that it was done. */
+    secret_reply?: true | undefined
     budget?: string | undefined
   },
 ): Method<AuthOf<D>, I, O, NoInfer<E>> {

@@ -13,6 +13,7 @@ import type { Refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import type { Limiters } from '../limits/limiters.ts'
 import type { Log } from '../log/log.ts'
+import type { Observer } from '../observe/observer.ts'
 import type { RelyingParty } from '../oidc/relying-party.ts'
 import type { Hub } from '../realtime/hub.ts'
 import type { AuthorizeOffer, CellHooks } from '../registry/hooks.ts'
@@ -24,11 +25,13 @@ import type { Cursors } from './cursor.ts'
 import type { Outputs } from './guards.ts'
 import type { WiredMethod } from './method.ts'
 import type { Tally } from './tally.ts'
+import type { ThisNode, Warning } from './this-node.ts'
 
 /** The parts of one running service. `createService` builds it once; every handler receives it. */
 export type App = {
   readonly config: Config
   readonly log: Log
+  readonly observer: Observer
   readonly db: Database
   readonly disk: Disk
   readonly actions: ReadonlyMap<string, WiredMethod>
@@ -38,6 +41,8 @@ export type App = {
   readonly lastUsed: LastUsed
   readonly audit: AuditWriter
   readonly hub: Hub
+  /** Whether this node hears the others. */
+  readonly bus: { readonly isUp: boolean }
   readonly passwords: Passwords
   /** Passwords that nobody may set. */
   readonly blocklist: Blocklist
@@ -53,6 +58,9 @@ export type App = {
   readonly fail: Refusal
   readonly gate: Gate
   readonly tally: Tally
+  /** What readiness answers beside 200, for operators. Whoever finds the fault adds its word, and removes it. */
+  readonly warnings: Set<Warning>
+  readonly node: ThisNode
   readonly bootstrap: Bootstrap
   /** The descriptions of this service for machines, by kind; each is made on first use. */
   readonly documents: Map<'openrpc' | 'openapi', Document>

@@ -9,10 +9,11 @@ import type { Log } from '../log/log.ts'
 export function asServiceError(error: unknown, log: Log, request_id: string): ServiceError {
   const known = error instanceof ServiceError ? error : databaseRefusal(error)
   if (known && isSendable(known)) {
-    if (known.cause !== undefined) log.warn({ request_id, err: known.cause }, `answered ${known.data.reason}`)
+    if (known.cause !== undefined)
+      log.warn({ event: 'refused', request_id, err: known.cause }, `answered ${known.data.reason}`)
     return known
   }
-  log.error({ request_id, err: error }, 'a request failed unexpectedly')
+  log.error({ event: 'request_failed', request_id, err: error }, 'a request failed unexpectedly')
   return refusal('internal_error')
 }
 

@@ -5,13 +5,15 @@ import type { Sql } from '../db/sql.ts'
 import { refusal, tellOutcome } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
+import type { RequestFields } from '../observe/work.ts'
 import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
 import { JsonText } from '../wire/json-text.ts'
 import { withRules } from '../wire/rules.ts'
 import type { App } from './app.ts'
 import { guardCredential, guardRole, guardScope, resolveActor } from './guards.ts'
+import { checkKey, once } from './idempotency.ts'
 import type { WiredMethod } from './method.ts'
-import { callerSubject, mutate } from './mutate.ts'
+import { callerSubject, mutate, type Work } from './mutate.ts'
 
 /** One RPC call from any transport: HTTP POST or GET, a batch entry, a WebSocket message, `service.call`. */
 export type Call = {
@@ -23,13 +25,15 @@ export type Call = {
   /** False when the raw text proves that no string is ill-formed, so the params need no walk. */
   mayHoldBadText: boolean
   viaGet: boolean
+  /** As sent; undefined: none. */
+  idempotency_key?: unknown
   carriers: Carriers
   ip: string
   request_id: string
   /** The WebSocket message of this call; the notifications it causes on its own socket follow its reply. */
   message?: Message
   /** Filled in for the log line of the request. */
-  trace: { account_id?: string }
+  trace: RequestFields
 }
 
 /** The hooks of a call that came over a WebSocket. */
@@ -65,8 +69,10 @@ async function carryOut<T>(
   call: Call,
   finish: (result: unknown) => T,
 ): Promise<T> {
-  // 2. GET never mutates
+  // 2. GET never mutates, and a key fits what is called
   if (call.viaGet && action.side_effects) throw refusal('invalid_request', { detail: 'get_not_allowed' })
+  const { idempotency_key: key } = call
+  if (key !== undefined) checkKey(key, action)
 
   // 3. credential presence, 4. its type, 5. its scope, strength and freshness
   const { auth } = action
@@ -88,7 +94,8 @@ async function carryOut<T>(
 
   // 8. the input, and with it the scope of the role
   const context = contextOf(app, call, caller, actor)
-  const input = parse(action, call, context)
+  const sent = parse(action, call, context)
+  const input = action.refine ? action.refine(sent as never, context as never) : sent
 
   // 9. the limiters
   await charge(app, action, call, caller)
@@ -96,8 +103,11 @@ async function carryOut<T>(
   // 10. the handler, a mutation inside its transaction; callers take turns for the connections of the pool
   const turnOf = (): string => caller?.account.id ?? crowdOf(call.ip)
   if (!action.event) {
+    const replicas = action.replica ? app.db.replicas : undefined
+    // The statement that read the credential has taken the fence.
+    if (replicas && !caller) await replicas.fence.take()
     message?.begin()
-    const db = new GatedReads(app.db.readOnly, app.gate, turnOf)
+    const db = new GatedReads(replicas?.reads() ?? app.db.readOnly, app.gate, turnOf)
     return finish(await handled(app, action, input, { ...context, db }))
   }
   const mutator = {
@@ -105,12 +115,16 @@ async function carryOut<T>(
     isCaller: true,
     origin: message,
     snapshot: action.snapshot,
+    repeat: action.repeat,
   }
   const { event } = action
+  const act = (work: Work) => handled(app, action, input, { ...context, ...work })
   return await app.gate.run(turnOf(), () =>
     mutate(app, event, mutator, async (work) => {
       message?.begin()
-      return finish(await handled(app, action, input, { ...context, ...work }))
+      if (key === undefined) return finish(await act(work))
+      const keyed = { key, action, subject: mutator.subject, input: sent, trace: call.trace }
+      return finish(await once(app, work, keyed, () => act(work)))
     }),
   )
 }
@@ -150,7 +164,7 @@ function parse(action: WiredMethod, call: Call, context: ReturnType<typeof conte
   const parsed = action.params.safeParse(call.params ?? {}, withRules)
   if (!parsed.success) throw issues(toIssues(parsed.error))
   if (action.isScoped) guardScope(action.auth, context.role_grants, parsed.data, action.method)
-  return action.refine ? action.refine(parsed.data as never, context as never) : parsed.data
+  return parsed.data
 }
 
 /** Charges the IP first. A limit per IP on a method with an optional credential applies to anonymous callers only. */
@@ -182,8 +196,8 @@ class GatedReads implements ReadOnly {
   one<T>(query: Sql): Promise<T> {
     return this.#gate.read(this.#caller(), () => this.#db.one<T>(query))
   }
-  point<T>(query: Sql): Promise<T[]> {
-    return this.#db.point<T>(query)
+  point<T>(query: Sql, shared?: string): Promise<T[]> {
+    return this.#db.point<T>(query, shared)
   }
   joined<K extends readonly (string | null)[], V>(read: JoinedRead<K, V>, key: K): Promise<V | undefined> {
     return this.#db.joined(read, key)

@@ -139,7 +139,10 @@ export function createOutputs(isStrict: boolean, log: Log): Outputs {
     const before = broken.get(name) ?? 0
     broken.set(name, before + 1)
     if (before === 0)
-      log.error({ method: name, flaw }, 'a result breaks its declared output; further ones are only counted')
+      log.error(
+        { event: 'output_flaw', method: name, flaw },
+        'a result breaks its declared output; further ones are only counted',
+      )
   }
   return {
     check(declared, name, result) {

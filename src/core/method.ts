@@ -56,10 +56,16 @@ export type Method<
   readonly event?: EventType
   /** True: the handler resolves to the JSON text of its result, which is sent without being parsed. */
   readonly json_text?: boolean
+  /** True: a replica may answer what a query reads through its `db`, as far as it is no older than the call. */
+  readonly replica?: boolean
   /** True: also for a caller who has yet to enrol a second factor that a role requires. */
   readonly before_enrolment?: boolean
   /** True: all statements of a mutation see one snapshot of the database. */
   readonly snapshot?: boolean
+  /** False: the handler of a mutation never runs a second time, after a deadlock or the loss of the primary. */
+  readonly repeat?: boolean
+  /** True: the result holds a secret, so it is not kept for repetitions under an idempotency key. */
+  readonly secret_reply?: boolean
   /** False: the method is not wired, and calls get `method_not_found`. */
   readonly enabled?: (config: Config, registry: Registry) => boolean
   /** Checks across fields, and cursors. Runs with the schema, before the limiters, and sees the input alone. */

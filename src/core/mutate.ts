@@ -52,6 +52,8 @@ export type Mutator = {
   via?: string | undefined
   /** All statements of the transaction see one snapshot of the database. */
   snapshot?: boolean | undefined
+  /** False: the work never runs a second time. */
+  repeat?: boolean | undefined
 }
 
 /**
@@ -64,7 +66,7 @@ export async function mutate<T>(
   mutator: Mutator,
   work: (tools: Work) => Promise<T>,
 ): Promise<T> {
-  const { subject, isCaller, snapshot } = mutator
+  const { subject, isCaller, snapshot, repeat } = mutator
   const caller = isCaller ? subject : undefined
   let rows: AuditRow[] = []
   let isCommitted = false
@@ -78,7 +80,7 @@ export async function mutate<T>(
         })
         return await run(app, tx, { rows, ...mutator, caller }, work)
       },
-      { snapshot },
+      { snapshot, repeat },
     )
     if ('refused' in outcome) throw outcome.refused
     return outcome.result

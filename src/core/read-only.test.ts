@@ -108,7 +108,7 @@ it('a writing statement leaves its connection read-only, also where it fails or 
   const small = openDatabase({
     connection: { connectionString: test.databaseUrl },
     poolMax: 1,
-    statementTimeoutMs: 200,
+    statementTimeoutMs: 1_000,
     onError: () => {},
   })
   const isReadOnly = async () =>
@@ -117,7 +117,7 @@ it('a writing statement leaves its connection read-only, also where it fails or 
   const endings: Sql[] = [
     insert,
     sql`select 1 / 0`,
-    sql`select pg_sleep(2)`,
+    sql`select pg_sleep(60)`,
     sql`vacuum note`,
     sql`select pg_terminate_backend(pg_backend_pid())`,
   ]

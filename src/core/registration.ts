@@ -97,9 +97,12 @@ const optional: typeof declared = {
   enabled: ['enabled', 'a function', isFunction],
   event: ['event', 'a text', isText],
   snapshot: ['snapshot', 'true or false', (value) => typeof value === 'boolean'],
+  repeat: ['repeat', 'true or false', (value) => typeof value === 'boolean'],
   budget: ['budget', 'a text', isText],
   before_enrolment: ['before_enrolment', 'true or false', (value) => typeof value === 'boolean'],
+  replica: ['replica', 'true or false', (value) => typeof value === 'boolean'],
   json_text: ['json_text', 'true or false', (value) => typeof value === 'boolean'],
+  secret_reply: ['secret_reply', 'true or false', (value) => typeof value === 'boolean'],
 }
 /** What `query` and `mutation` add. */
 const added = ['kind', 'initiator', 'async', 'side_effects']
@@ -119,12 +122,13 @@ function checkValues(action: Method, refuse: (rule: string) => never): void {
   }
 }
 
-function checkKind({ side_effects, event }: Method, refuse: (rule: string) => never): void {
+function checkKind({ side_effects, event, replica }: Method, refuse: (rule: string) => never): void {
   if (typeof side_effects !== 'boolean') refuse('side_effects must be true or false.')
   if (side_effects && typeof event !== 'string')
     refuse('a method with side effects needs the audit event of its transaction; declare it with mutation().')
   if (!side_effects && event !== undefined)
     refuse('a query() has no audit event; leave it out, or declare the method with mutation().')
+  if (side_effects && replica) refuse('replica is for a query(): a mutation reads what it changes.')
 }
 
 const axes = ['none', 'optional', 'required']

@@ -81,7 +81,7 @@ describe('is undone, and leaves the rows recorded before as failures, if', () =>
   })
 
   it('it takes too long', async () => {
-    const slow = sql`noted as (select pg_sleep(5)::text as text)`
+    const slow = sql`noted as (select pg_sleep(60)::text as text)`
     const done = await lab.outcome((context) => single(context, slow))
     expect(done).toEqual({ status: 504, reason: 'timeout', ...undone })
   })

@@ -11,6 +11,8 @@ export type TransactionOptions = Partial<
   event: EventType
   /** All statements see one snapshot of the database. */
   snapshot?: boolean | undefined
+  /** False: the work never runs a second time, after a deadlock or the loss of the primary. */
+  repeat?: boolean | undefined
 }
 
 /**
@@ -19,7 +21,7 @@ export type TransactionOptions = Partial<
  */
 export async function transaction<T>(
   app: App,
-  { event, via, actor_id = null, account_id = null, ip = null, within, snapshot }: TransactionOptions,
+  { event, via, actor_id = null, account_id = null, ip = null, within, snapshot, repeat }: TransactionOptions,
   work: (tools: Work) => Promise<T>,
 ): Promise<T> {
   if (!app.registry.events.has(event))
@@ -31,5 +33,5 @@ export async function transaction<T>(
       'A transaction that joins another cannot ask for a snapshot: give the first one `snapshot`.',
     )
   if (within) return await joined(within, subject, work)
-  return await mutate(app, event, { subject, via, snapshot }, work)
+  return await mutate(app, event, { subject, via, snapshot, repeat }, work)
 }

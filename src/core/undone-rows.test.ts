@@ -39,7 +39,7 @@ let ada: TestAccount
 let bob: TestAccount
 beforeAll(async () => {
   const roles = [{ name: 'teacher', grant_paths: ['system'] }]
-  test = await testService({ actions, audit_events, roles, statement_timeout_ms: 500 })
+  test = await testService({ actions, audit_events, roles })
   ;[ada, bob] = await Promise.all([test.account(), test.account()])
   const run = (text: string) => test.service.app.db.run(sql.raw(text))
   await run('create table shelf (text text)')
@@ -101,7 +101,14 @@ describe('all rows of a mutation, in their order and as failures, are left by', 
     ['an exception', 'internal_error', () => Promise.reject(new Error('unexpected'))],
     ['a result that breaks its declaration', 'internal_error', async () => 1n],
     ['an SQL error', 'internal_error', ({ db }) => db.run(sql`select 1 / 0`)],
-    ['a time limit', 'timeout', ({ db }) => db.run(sql`select pg_sleep(5)`)],
+    [
+      'a time limit',
+      'timeout',
+      async ({ db }) => {
+        await db.run(sql`set local statement_timeout = 50`)
+        await db.run(sql`select pg_sleep(60)`)
+      },
+    ],
     ['a commit that fails', 'internal_error', (tools) => put(tools, 'refuse')],
     [
       'an SQL error that was swallowed',

@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -149,7 +147,7 @@ test('a backup goes from one schema into another', async () => {
   const { cell } = await ada.client.cell_create({ data: {}, visibility: 'public' })
   const file = join(tmpdir(), `ck-schema-${process.pid}.backup`)
   onTestFinished(() => rm(file, { force: true }))
-  await writeBackup({ ...from.connection, schema: 'left' }, { file, version: '1' })
+  await writeBackup({ ...from.connection, schema: 'left' }, { to: file, version: '1' })
   await restoreBackup({ ...to.connection, schema: 'right' }, file)
   const restored = await serviceOn(to, { database_schema: 'right' })
   expect((await restored.client().cell_get({ id: cell.id })).cell).toEqual(cell)
@@ -182,23 +180,4 @@ test('start-up options of the URL are kept, and neither they nor a consumer’s 
       current_setting('default_transaction_read_only') as read_only`)
   expect(found).toEqual({ path: 'cellkeep,public', memory: '5MB', read_only: 'on' })
   await (await test.account()).client.cell_create({ data: {} })
-})
-
-test('a pooler that refuses start-up options is named as the cause', async () => {
-  const pooler = createServer((socket) =>
-    socket.once('data', () => {
-      const text = 'SFATAL\0C08P01\0Munsupported startup parameter: options\0\0'
-      const head = Buffer.from('E\0\0\0\0')
-      head.writeInt32BE(4 + text.length, 1)
-      socket.end(Buffer.concat([head, Buffer.from(text)]))
-    }),
-  ).listen(0, '127.0.0.1')
-  onTestFinished(() => void pooler.close())
-  await once(pooler, 'listening')
-  const { port } = pooler.address() as AddressInfo
-  const connection = { host: '127.0.0.1', port, user: 'u', database: 'd', schema: 'cellkeep' }
-  await expect(migrate(connection)).rejects.toMatchObject({
-    reason: 'db_unsuitable',
-    message: expect.stringContaining('connect to PostgreSQL itself'),
-  })
 })

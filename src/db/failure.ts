@@ -5,15 +5,18 @@ import { refusal, ServiceError } from '../errors.ts'
 const unreachable =
   /^(08...|57P0[1235]|53300|ECONN\w+|ENOENT|EPIPE|EACCES|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN)$/
 const unreachableText =
-  /connection terminated|connection error|not queryable|timeout exceeded when trying to connect|timeout expired|read timeout|client was closed|Cannot use a pool after/i
+  /connection terminated|connection error|not queryable|timeout expired|read timeout|client was closed/i
 
 /** SQLSTATEs of a statement or transaction that exceeded its time limit. */
 const timedOut = new Set(['57014', '25P03', '25P04', '55P03'])
 
+/** SQLSTATE of a transaction of which nobody can say whether it is committed. */
+export const resolutionUnknown = '08007'
+
 /** SQLSTATE for a full disk: a write, or a large sort that needs a temporary file. */
 const diskFull = '53100'
 
-const codeOf = (error: unknown): string =>
+export const codeOf = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
 
 /** True for a deadlock or serialization failure: the transaction can be retried. */
@@ -88,3 +91,27 @@ export const explainReadOnly = (error: unknown): never => {
     cause: error,
   })
 }
+
+/** What a call rejects with that got no connection: always an error of its own. */
+export function unavailable(error: unknown): ServiceError {
+  const refused = databaseRefusal(error) ?? withCause(refusal('service_unavailable'), error)
+  refused.outcome = 'never_began'
+  return refused
+}
+
+/** Why it is worth running the same again on another connection: nothing was done on the first one. */
+export type RepeatCause = 'lost' | 'read_only' | 'statement_name'
+
+/** Undefined also if what was sent may have been done, or no connection was to be had. */
+export function repeatCause(error: unknown): RepeatCause | undefined {
+  const known = error instanceof ServiceError
+  if (known && (error.outcome || error.data.reason !== 'service_unavailable')) return undefined
+  const raw = known ? error.cause : error
+  if (takesNoWrites(raw)) return 'read_only'
+  if (nameIsLost(raw)) return 'statement_name'
+  if (raw instanceof Error && /read timeout/i.test(raw.message)) return undefined
+  return databaseRefusal(raw)?.data.reason === 'service_unavailable' ? 'lost' : undefined
+}
+
+/** A prepared statement is not there, or is already: a pooler has given us another session. */
+export const nameIsLost = (error: unknown): boolean => ['26000', '42P05'].includes(codeOf(error))

@@ -5,7 +5,6 @@ import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { type Database, openDatabase, sql } from './db.ts'
 
 const mebibyte = 1_048_576
-const patient = { timeout: 30_000 }
 
 /** One connection to the database, with what it has sent and the test has not yet passed on. */
 type Line = { near: Socket; kept: Buffer[]; passed: number; letter: string; isHeld: boolean }
@@ -70,12 +69,12 @@ const isWhole = (rows: { text: string }[], letter: string) =>
 it('a large result waits unread while another is arriving, and short ones do not', async () => {
   holds = { a: 5 * mebibyte }
   const first = result('a', 10_000)
-  await expect.poll(() => lineOf('a')?.isHeld, patient).toBe(true)
+  await expect.poll(() => lineOf('a')?.isHeld).toBe(true)
   let isDone = false
   const second = result('b', 30_000).finally(() => {
     isDone = true
   })
-  await expect.poll(() => lineOf('b')?.near.writableLength, patient).toBeGreaterThan(8 * mebibyte)
+  await expect.poll(() => lineOf('b')?.near.writableLength).toBeGreaterThan(8 * mebibyte)
   for (let count = 0; count < 50; count++) expect(await result('c', 100)).toHaveLength(100)
   expect(isDone).toBe(false)
   expect(lineOf('b').near.writableLength).toBeGreaterThan(8 * mebibyte)
@@ -87,16 +86,14 @@ it('a large result waits unread while another is arriving, and short ones do not
 it('a result that ends in the moment when it would have to wait leaves its connection in use', async () => {
   holds = { d: 5 * mebibyte, e: 250_000 }
   const first = result('d', 10_000)
-  await expect.poll(() => lineOf('d')?.isHeld, patient).toBe(true)
+  await expect.poll(() => lineOf('d')?.isHeld).toBe(true)
   // The rest of it, 15 kB, crosses the size from which results wait.
   const short = result('e', 262)
   await expect
-    .poll(
-      () =>
-        Buffer.concat(lineOf('e')?.kept ?? [])
-          .subarray(-6, -5)
-          .toString(),
-      patient,
+    .poll(() =>
+      Buffer.concat(lineOf('e')?.kept ?? [])
+        .subarray(-6, -5)
+        .toString(),
     )
     .toBe('Z')
   release('e')

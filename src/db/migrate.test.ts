@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { emptyDatabase, emptyDatabaseWith, type FreshDatabase } from '../../test/fresh-database.ts'
-import { migrate, migrationNames, migrationsDirectory } from './migrate.ts'
+import { withSteps, writeSteps } from '../../test/helpers/planted-steps.ts'
+import { silentLog } from '../log/log.ts'
+import { migrate, migrationNames } from './migrate.ts'
+import type { Around } from './migration/runner.ts'
+import { readSteps } from './migration/steps.ts'
 
 const names = migrationNames()
 
@@ -13,15 +15,6 @@ async function empty(): Promise<FreshDatabase> {
   const database = await emptyDatabase()
   onTestFinished(database.drop)
   return database
-}
-
-/** A copy of the package's migrations with additional ones. */
-function directoryWith(steps: Record<string, string>): string {
-  const directory = mkdtempSync(join(tmpdir(), 'ck-migrations-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
-  cpSync(migrationsDirectory, directory, { recursive: true })
-  for (const [name, text] of Object.entries(steps)) writeFileSync(join(directory, `${name}.sql`), text)
-  return directory
 }
 
 async function tables(database: FreshDatabase): Promise<string[]> {
@@ -38,7 +31,7 @@ test('the names are the files in order', () => {
 })
 
 test('a migration file with a malformed name is refused, and so is a folder without migrations', () => {
-  expect(() => migrationNames(directoryWith({ '5_Later': '' }))).toThrow('5_Later.sql is not named like')
+  expect(() => migrationNames(withSteps({ '5_Later': '' }))).toThrow('5_Later.sql is not named like')
   expect(() => migrationNames(tmpdir())).toThrow(expect.objectContaining({ reason: 'migrations_missing' }))
   expect(() => migrationNames('/nowhere')).toThrow(
     expect.objectContaining({ reason: 'migrations_missing', exitCode: 3 }),
@@ -49,13 +42,19 @@ test('an empty database gets every migration in order, and a second run has noth
   const database = await empty()
   const seen: string[] = []
   const logged: object[] = []
-  const log = { info: (fields: object) => void logged.push(fields) }
-  expect(await migrate(database.connection, { observe: (name) => seen.push(name), log })).toEqual({
+  const log = { ...silentLog, info: (fields: object | string) => void logged.push(fields as object) }
+  const around: Around = (step, work) => {
+    seen.push(step.name)
+    return work()
+  }
+  expect(await migrate(database.connection, { around, log })).toEqual({
     applied: names,
+    pending: [],
+    newer: [],
   })
   expect(seen).toEqual(names)
-  expect(logged).toEqual(names.map((migration) => ({ migration })))
-  expect(await migrate(database.connection, { observe: (name) => seen.push(name) })).toEqual({ applied: [] })
+  expect(logged).toEqual(readSteps().map(({ name, kind }) => ({ migration: name, kind })))
+  expect(await migrate(database.connection, { around })).toMatchObject({ applied: [], pending: [] })
   expect(seen).toEqual(names)
 })
 
@@ -80,27 +79,33 @@ test('ten connections that migrate at once apply each migration once', async () 
 
 test('a failing last migration is named and leaves no table and no record; once fixed it succeeds', async () => {
   const database = await empty()
-  const directory = directoryWith({ '9999_last': 'create table last_thing (); select 1 / 0' })
+  const directory = withSteps({ '9999_last': 'create table last_thing (); select 1 / 0' })
   await expect(migrate(database.connection, { directory })).rejects.toMatchObject({
     reason: 'migration_failed',
     exitCode: 3,
     message: expect.stringMatching(/9999_last.*division by zero/),
   })
   expect(await tables(database)).toEqual([])
-  writeFileSync(join(directory, '9999_last.sql'), 'create table last_thing ()')
-  expect(await migrate(database.connection, { directory })).toEqual({ applied: [...names, '9999_last'] })
+  writeSteps(directory, { '9999_last': 'create table last_thing ()' })
+  expect(await migrate(database.connection, { directory })).toMatchObject({
+    applied: [...names, '9999_last'],
+  })
 })
 
 test('only pending migrations are applied', async () => {
   const database = await empty()
   await migrate(database.connection)
-  const directory = directoryWith({ '9998_next': 'create table next_thing ()', '9999_last': 'select 1' })
-  expect(await migrate(database.connection, { directory })).toEqual({ applied: ['9998_next', '9999_last'] })
+  const directory = withSteps({ '9998_next': 'create table next_thing ()', '9999_last': 'select 1' })
+  expect(await migrate(database.connection, { directory })).toMatchObject({
+    applied: ['9998_next', '9999_last'],
+  })
 })
 
 test('a database that a newer version migrated is refused with the unknown names', async () => {
   const database = await empty()
-  await migrate(database.connection, { directory: directoryWith({ '9999_newer': 'select 1' }) })
+  await migrate(database.connection, {
+    directory: withSteps({ '9999_newer': '-- cellkeep: kind=expand needs=999.0.0\nselect 1' }),
+  })
   for (const mode of ['auto', 'check'] as const)
     await expect(migrate(database.connection, { mode })).rejects.toMatchObject({
       reason: 'binary_older_than_db',
@@ -140,7 +145,7 @@ test('check mode refuses pending migrations without writing, and accepts a curre
   })
   expect(await tables(database)).toEqual([])
   await migrate(database.connection)
-  expect(await migrate(database.connection, { mode: 'check' })).toEqual({ applied: [] })
+  expect(await migrate(database.connection, { mode: 'check' })).toMatchObject({ applied: [] })
 })
 
 test('an unreachable database is refused with exit code 3, without showing the password', async () => {
@@ -158,7 +163,7 @@ test('an unreachable database is refused with exit code 3, without showing the p
 
 test('a connection lost within a migration ends in a refusal and leaves nothing', async () => {
   const database = await empty()
-  const directory = directoryWith({ '9999_last': 'select pg_terminate_backend(pg_backend_pid())' })
+  const directory = withSteps({ '9999_last': 'select pg_terminate_backend(pg_backend_pid())' })
   await expect(migrate(database.connection, { directory })).rejects.toMatchObject({
     reason: 'db_unreachable',
     exitCode: 3,
@@ -174,7 +179,7 @@ test('time limits set for the database do not end a migration', async () => {
   await client.query(`alter database ${name} set statement_timeout = '20ms'`)
   await client.query(`alter database ${name} set lock_timeout = '1ms'`)
   await client.query(`alter database ${name} set default_transaction_isolation = 'serializable'`)
-  const directory = directoryWith({ '9999_slow': 'select pg_sleep(0.05)' })
+  const directory = withSteps({ '9999_slow': 'select pg_sleep(0.05)' })
   expect((await migrate(database.connection, { directory })).applied).toContain('9999_slow')
 })
 
@@ -185,7 +190,7 @@ test('a failing lock is fatal', async () => {
   const attempt = migrate(database.connection)
   const waiting = `select pg_terminate_backend(pid) as ended from pg_stat_activity
                     where application_name = 'cellkeep migrate' and datname = current_database()
-                      and wait_event_type = 'Lock'`
+                      and query like '%pg_try_advisory_lock%'`
   const refused = expect(attempt).rejects.toMatchObject({
     message: expect.stringContaining('waiting for the migration lock'),
   })

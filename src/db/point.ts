@@ -1,13 +1,27 @@
-import pg from 'pg'
-import { explainReadOnly, refused } from './failure.ts'
-import { compile, isWornOut, noteOpened, type Sql } from './sql.ts'
+import type pg from 'pg'
+import type { Observer } from '../observe/observer.ts'
+import { beginShare, beginStatement } from '../observe/statement.ts'
+import { currentWork, siteOf } from '../observe/work.ts'
+import { explainReadOnly, refused, repeatCause, unavailable } from './failure.ts'
+import type { Primary } from './primary.ts'
+import { compile, isWornOut, nameless, noteOpened, type Sql } from './sql.ts'
 
 /** The most keys that one statement looks up. */
 const batchMax = 128
 /** Concurrent statements. Reads that arrive meanwhile form the next batch, so batches grow with the load. */
 const underWayMax = 2
 
-type Waiting<V> = { resolve(value: V | undefined): void; reject(error: unknown): void }
+/** Bounds how many wait while there is no primary. */
+export type Line = Pick<Primary, 'enter' | 'leave'>
+
+type Waiting<V> = {
+  resolve(value: V | undefined): void
+  reject(error: unknown): void
+  end: (() => void) | undefined
+}
+
+/** Batches of statements have a name for those who watch. */
+export type Watched = { site: string; observer: Observer }
 
 /**
  * Combines reads requested in one turn of the event loop, or while other batches run, into one call of
@@ -16,7 +30,7 @@ type Waiting<V> = { resolve(value: V | undefined): void; reject(error: unknown):
  */
 export function batched<V>(
   load: (keys: string[]) => Promise<Map<string, V>>,
-  max = batchMax,
+  { line, watched, max = batchMax }: { line?: Line; watched?: Watched; max?: number } = {},
 ): (key: string) => Promise<V | undefined> {
   let waiting = new Map<string, Waiting<V>[]>()
   let underWay = 0
@@ -27,11 +41,20 @@ export function batched<V>(
     const batch = waiting
     waiting = new Map()
     underWay += 1
+    watched?.observer.observe('batch_size', batch.size, watched.site)
+    const all = (settle: (reader: Waiting<V>, key: string) => void): void => {
+      for (const [key, readers] of batch)
+        for (const reader of readers) {
+          line?.leave()
+          reader.end?.()
+          settle(reader, key)
+        }
+    }
     try {
       const found = await load([...batch.keys()])
-      for (const [key, readers] of batch) for (const reader of readers) reader.resolve(found.get(key))
+      all((reader, key) => reader.resolve(found.get(key)))
     } catch (error) {
-      for (const readers of batch.values()) for (const reader of readers) reader.reject(error)
+      all((reader) => reader.reject(error))
     }
     underWay -= 1
     plan()
@@ -48,9 +71,11 @@ export function batched<V>(
 
   return (key) =>
     new Promise((resolve, reject) => {
+      line?.enter()
+      const reader = { resolve, reject, end: watched && beginShare(watched.observer, watched.site) }
       const readers = waiting.get(key)
-      if (readers) return readers.push({ resolve, reject })
-      waiting.set(key, [{ resolve, reject }])
+      if (readers) return readers.push(reader)
+      waiting.set(key, [reader])
       if (waiting.size === max) void flush()
       else plan()
     })
@@ -69,54 +94,73 @@ export type JoinedRead<K extends readonly (string | null)[], V> = {
 }
 
 /** Runs joined reads by means of `point`. */
-export function joiner(point: <T>(query: Sql) => Promise<T[]>) {
+export function joiner(
+  point: <T>(query: Sql, shared?: string) => Promise<T[]>,
+  { line, observer }: { line: Line; observer: Observer },
+) {
   const readers = new WeakMap<object, (key: string) => Promise<unknown>>()
   return <K extends readonly (string | null)[], V>(
     read: JoinedRead<K, V>,
     key: K,
   ): Promise<V | undefined> => {
-    const known = readers.get(read)
-    const reader =
-      known ??
-      batched(async (texts: string[]) => {
-        const rows = await point<V & { nth: number }>(read.statement(texts.map((text) => JSON.parse(text))))
-        return new Map(rows.map((row) => [texts[row.nth - 1] as string, row]))
-      }, read.max)
-    if (!known) readers.set(read, reader)
+    const reader = readers.get(read) ?? make(read)
+    readers.set(read, reader)
     return reader(JSON.stringify(key)) as Promise<V | undefined>
+  }
+
+  function make<K extends readonly (string | null)[], V>(read: JoinedRead<K, V>) {
+    // Named after the method that asks first.
+    const site = siteOf(currentWork())
+    return batched(
+      async (texts: string[]) => {
+        const keys = texts.map((text) => JSON.parse(text))
+        const rows = await point<V & { nth: number }>(read.statement(keys), site)
+        return new Map(rows.map((row) => [texts[row.nth - 1] as string, row]))
+      },
+      { line, watched: { site, observer }, max: read.max },
+    )
   }
 }
 
-type Observers = {
+type ReaderOptions = {
   onError(error: unknown, what: string): void
   onStatement?: ((text: string) => void) | undefined
+  noteLostName(error: unknown): void
+  /** What a session sets is not kept: each read is a transaction. */
+  isPooled: boolean
+  hasNames: boolean
+  observer: Observer
 }
 
 /** Enough for short reads: a pipelined connection sends the next one without waiting for an answer. */
 const connections = 2
 
 /**
- * Point reads on shared, pipelined connections. A lost connection rejects the reads in flight on it; the next
- * read opens a new one.
+ * Point reads on shared, pipelined connections. A lost connection rejects the reads in flight on it, which are
+ * repeated once; the next read opens a new one.
  */
-export function pipelinedReader(settings: pg.ClientConfig, { onError, onStatement }: Observers) {
+export function pipelinedReader(primary: Primary, options: ReaderOptions) {
+  const { onError, onStatement, noteLostName, isPooled, hasNames, observer } = options
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: connections })
   let next = 0
   let closed = false
+  let underWay = 0
 
   const open = (slot: number): Promise<pg.Client> => {
-    const client = new pg.Client(settings)
-    noteOpened(client)
     const drop = () => {
       if (slots[slot] === opened) slots[slot] = undefined
     }
-    client.on('error', (error) => {
-      drop()
-      onError(error, 'a reading database connection ended')
-    })
-    client.on('end', drop)
-    const opened: Promise<pg.Client> = client.connect().then(
-      () => client,
+    const opened: Promise<pg.Client> = primary.connect().then(
+      (client) => {
+        noteOpened(client)
+        client.once('error', (error) => {
+          drop()
+          onError(error, 'a reading database connection ended')
+        })
+        client.on('end', drop)
+        if (!isPooled) client.query('set default_transaction_read_only = on').catch(drop)
+        return client
+      },
       (error) => {
         drop()
         throw error
@@ -126,13 +170,7 @@ export function pipelinedReader(settings: pg.ClientConfig, { onError, onStatemen
     return opened
   }
 
-  const connected = (): Promise<pg.Client> => {
-    if (closed) throw new Error('client was closed')
-    const slot = next++ % connections
-    return slots[slot] ?? open(slot)
-  }
-
-  /** A worn-out connection takes no further reads. */
+  /** Takes a connection out of use. */
   const retire = (client: pg.Client, opened: Promise<pg.Client>): void => {
     const slot = slots.indexOf(opened)
     if (slot < 0) return
@@ -141,17 +179,53 @@ export function pipelinedReader(settings: pg.ClientConfig, { onError, onStatemen
     setImmediate(() => client.end().catch(() => {}))
   }
 
+  const connected = async (): Promise<pg.Client> => {
+    for (;;) {
+      if (closed) throw new Error('client was closed')
+      const slot = next++ % connections
+      const opened = slots[slot] ?? open(slot)
+      const client = await opened
+      if (isWornOut(client)) retire(client, opened)
+      if (primary.isCertain(client)) return client
+      retire(client, opened)
+    }
+  }
+
+  const read = async <T>(query: Sql, isNamed: boolean, shared: string | undefined): Promise<T[]> => {
+    const statement = isNamed ? compile(query) : nameless(query)
+    onStatement?.(statement.text)
+    const end = beginStatement(observer, shared)
+    const client = await connected().catch((error) => {
+      end()
+      throw unavailable(error)
+    })
+    if (underWay === 0) primary.alive()
+    underWay += 1
+    try {
+      const begun = isPooled && client.query('begin read only')
+      const sent = client.query(statement)
+      if (!begun) return (await sent).rows as T[]
+      return (await Promise.all([sent, begun, client.query('commit')]))[0].rows as T[]
+    } catch (error) {
+      noteLostName(error)
+      throw refused(error)
+    } finally {
+      end()
+      underWay -= 1
+      primary.alive()
+    }
+  }
+
   return {
-    point: async <T>(query: Sql): Promise<T[]> => {
-      const statement = compile(query)
-      onStatement?.(statement.text)
+    isBusy: () => underWay > 0,
+    point: async <T>(query: Sql, shared?: string): Promise<T[]> => {
       try {
-        const opened = connected()
-        const client = await opened
-        if (isWornOut(client)) retire(client, opened)
-        return (await client.query(statement)).rows as T[]
+        return await read<T>(query, hasNames, shared)
       } catch (error) {
-        return explainReadOnly(refused(error))
+        const cause = repeatCause(error)
+        if (cause !== 'lost' && cause !== 'statement_name') return explainReadOnly(error)
+        await primary.repeats(cause)
+        return await read<T>(query, hasNames && cause !== 'statement_name', shared).catch(explainReadOnly)
       }
     },
     close: async (): Promise<void> => {

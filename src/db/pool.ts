@@ -1,14 +1,21 @@
-import type { Socket } from 'node:net'
-import pg from 'pg'
-import { refusal } from '../errors.ts'
-import { type Connection, clientConfig } from './connection.ts'
-import { databaseRefusal, explainReadOnly, refused, withCause, writeRefused } from './failure.ts'
-import { pipelinedReader } from './point.ts'
-import { compile, isWornOut, noteOpened, type Sql, timeTypes } from './sql.ts'
+import type pg from 'pg'
+import type { LogEvent } from '../log/events.ts'
+import { noObserver, type Observer } from '../observe/observer.ts'
+import { beginStatement } from '../observe/statement.ts'
+import { addTime, currentWork } from '../observe/work.ts'
+import type { Limits } from './admission.ts'
+import type { Clock } from './clock.ts'
+import { type Connection, clientConfig, type ReplicaOptions } from './connection.ts'
+import { explainReadOnly, isUnsent, refused, repeatCause, takesNoWrites, writeRefused } from './failure.ts'
+import { lostNames } from './lost-names.ts'
+import { type JoinedRead, pipelinedReader } from './point.ts'
+import { openPrimary, type Primary } from './primary.ts'
+import { Receiving } from './receiving.ts'
+import { openSlots, type Slot } from './slots.ts'
+import { compile, isWornOut, nameless, noteOpened, type Sql, timeTypes } from './sql.ts'
 
 /** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
 export const transactionLimitMs = 30_000
-const connectWaitMs = 5_000
 /** A server that is silent for so long after the statement timeout is taken for dead. */
 const silenceMs = 5_000
 
@@ -22,164 +29,230 @@ export interface Queryable {
   run(query: Sql): Promise<number>
 }
 
+/** The database as a query() method sees it: every write is refused. */
+export interface ReadOnly extends Pick<Queryable, 'rows' | 'first' | 'one'> {
+  /**
+   * A short read on a shared, pipelined connection. Never for lists: they would delay session checks. `shared` names
+   * one that many requests share.
+   */
+  point<T>(query: Sql, shared?: string): Promise<T[]>
+  /** One key of a read that joins its neighbours, on the connection of the short reads. Callers share the row. */
+  joined<K extends readonly (string | null)[], V>(read: JoinedRead<K, V>, key: K): Promise<V | undefined>
+}
+
 export type DatabaseOptions = {
   connection: Connection
   poolMax: number
   statementTimeoutMs: number
-  onError: (error: unknown, what: string) => void
-  /** Called with the text of every statement sent; for metrics and for tests that count statements. */
+  /** How long a call may wait for a primary. */
+  waitMs?: number
+  /** False: statements are not prepared under a name, as poolers lose names. */
+  hasNames?: boolean
+  /** `event`: the word of the log, by default `db_lost`. */
+  onError: (error: unknown, what: string, event?: LogEvent) => void
+  /** Called with the text of every statement sent; for tests that count statements. */
   onStatement?: (text: string) => void
+  observer?: Observer
+  /** Standbys that may answer reads. */
+  replicas?: ReplicaOptions
 }
 
 /** The connections of one process. On each a statement that is declared as reading, and only that, is read-only. */
 export type Pool = {
   /** Rejects with `service_unavailable`. */
-  connect(): Promise<pg.PoolClient>
-  /** A connection that has just answered, at the cost of a round trip. */
-  connectAlive(): Promise<pg.PoolClient>
-  send(client: pg.PoolClient, query: Sql): Promise<pg.QueryResult>
+  connect(): Promise<Slot>
+  send(slot: Slot, query: Sql): Promise<pg.QueryResult>
   /** One statement as a writing transaction of its own; rejects with the error of the driver as it is. */
-  sendAlone(client: pg.PoolClient, query: Sql): Promise<pg.QueryResult>
+  sendAlone(slot: Slot, query: Sql): Promise<pg.QueryResult>
   /** One statement that can only read. */
   read(query: Sql): Promise<pg.QueryResult>
   /** One statement that may write. */
   write(query: Sql): Promise<pg.QueryResult>
-  /** One short statement that can only read, on a shared connection. */
-  point<T>(query: Sql): Promise<T[]>
+  /** One short statement that can only read, on a shared connection; `shared` names one that many requests share. */
+  point<T>(query: Sql, shared?: string): Promise<T[]>
   load(): { open: number; idle: number; waiting: number }
+  primary: Primary
+  receiving: Receiving
+  noteLostName(error: unknown): void
   onError: DatabaseOptions['onError']
+  observer: Observer
   close(): Promise<void>
 }
 
 /** Statements are short and pages cached: JIT and the default cost of random reads only slow them down. */
 export const planning = '-c jit=off -c random_page_cost=1.1'
 
-export function openPool(options: DatabaseOptions): Pool {
-  const { onError, onStatement } = options
-  const settings = settingsOf(options)
-  const pool = new pg.Pool({ ...settings, max: options.poolMax, idleTimeoutMillis: 30_000 })
-  pool.on('error', (error) => onError(error, 'an idle database connection ended'))
-  // pg also emits 'error' on a connection in use; without a listener Node exits.
-  const receiving = new Receiving()
-  pool.on('connect', (client) => {
-    noteOpened(client)
-    receiving.watch(client)
-    client.on('error', () => {})
+export function openPool(options: DatabaseOptions, clock: Clock): Pool {
+  const { connection, onError, onStatement, waitMs = 5_000, hasNames = true, observer = noObserver } = options
+  const primary = openPrimary({
+    connection,
+    config: (one) => configOf(one, options),
+    limits: limitsOf(options),
+    clock,
+    waitMs,
+    onError,
+    observer,
+    isBusy: () => slots.isBusy() || reader.isBusy(),
+    idle: () => slots.idle(),
   })
-  const reader = pipelinedReader(settings, options)
+  const receiving = new Receiving()
+  const slots = openSlots(primary, {
+    max: options.poolMax,
+    waitMs,
+    onOpen: (slot) => {
+      noteOpened(slot)
+      receiving.watch(slot)
+    },
+    onError: (error) => onError(error, 'an idle database connection ended'),
+  })
+  const noteLostName = lostNames(onError)
+  const isPooled = connection.direct !== undefined
+  const reader = pipelinedReader(primary, {
+    onError,
+    isPooled,
+    hasNames,
+    noteLostName,
+    onStatement,
+    observer,
+  })
 
-  const compiled = (query: Sql) => {
-    const statement = compile(query)
+  const compiled = (slot: Slot, query: Sql) => {
+    const statement = hasNames && !slot.isNameless ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     return statement
   }
-  const connect = async (): Promise<pg.PoolClient> => {
+  const take = async (): Promise<Slot> => {
+    const began = performance.now()
     try {
-      return await pool.connect()
-    } catch (error) {
-      throw databaseRefusal(error) ?? withCause(refusal('service_unavailable'), error)
+      return await slots.take()
+    } finally {
+      addTime(currentWork(), 'db_wait_ms', began)
     }
   }
-  // An idle connection may have died without our having heard of it yet.
-  const connectAlive = async (): Promise<pg.PoolClient> => {
-    for (let tries = 0; ; tries++) {
-      const client = await connect()
-      try {
-        await client.query('select')
-        return client
-      } catch (error) {
-        client.release(true)
-        if (tries >= options.poolMax) throw databaseRefusal(error) ?? error
-      }
-    }
-  }
-  const send: Pool['send'] = async (client, query) => {
+  const send: Pool['send'] = async (slot, query) => {
+    const end = beginStatement(observer)
     try {
-      return await client.query(compiled(query))
+      return await slot.query(compiled(slot, query))
     } catch (error) {
+      noteLostName(error)
       throw refused(error)
     } finally {
-      receiving.done(client)
+      end()
+      receiving.done(slot)
+    }
+  }
+  const readOn = async (slot: Slot, query: Sql): Promise<pg.QueryResult> => {
+    const closed = isPooled ? slot.query('begin read only').catch(asError) : setReadOnly(slot, 'on')
+    const sent = send(slot, query)
+    const ended = isPooled ? slot.query('commit').catch(asError) : undefined
+    try {
+      const answer = await sent
+      slot.release((await closed) instanceof Error || (await ended) instanceof Error || isWornOut(slot))
+      return answer
+    } catch (error) {
+      slot.release(repeatCause(error) !== undefined || (await closed) instanceof Error)
+      throw error
     }
   }
   const read = async (query: Sql): Promise<pg.QueryResult> => {
-    const client = await connect()
-    const closed = setReadOnly(client, 'on')
     try {
-      const answer = await send(client, query)
-      client.release((await closed) instanceof Error || isWornOut(client))
-      return answer
+      return await readOn(await take(), query)
     } catch (error) {
-      client.release(isLost(error) || (await closed) instanceof Error)
-      return explainReadOnly(error)
+      const cause = repeatCause(error)
+      if (cause !== 'lost' && cause !== 'statement_name') return explainReadOnly(error)
+      await primary.repeats(cause)
+      const slot = await take()
+      slot.isNameless = cause === 'statement_name'
+      return await readOn(slot, query).catch(explainReadOnly)
     }
   }
-  const sendAlone: Pool['sendAlone'] = async (client, query) => {
+  const sendAlone: Pool['sendAlone'] = async (slot, query) => {
     // If this fails, so does the statement.
-    void setReadOnly(client, 'off')
+    if (!isPooled) void setReadOnly(slot, 'off')
+    const end = beginStatement(observer)
     try {
-      return await client.query(compiled(query))
+      return await slot.query(compiled(slot, query))
+    } catch (error) {
+      noteLostName(error)
+      throw error
     } finally {
-      receiving.done(client)
+      end()
+      receiving.done(slot)
     }
   }
-  const write = async (query: Sql): Promise<pg.QueryResult> => {
-    const client = await connect()
+  const write = async (query: Sql, isNameless = false, isRepeat = false): Promise<pg.QueryResult> => {
+    const slot = await take()
+    slot.isNameless = isNameless
     try {
-      const answer = await sendAlone(client, query)
-      client.release(isWornOut(client))
+      const answer = await sendAlone(slot, query)
+      slot.release(isWornOut(slot))
       return answer
     } catch (error) {
-      const known = writeRefused(error)
-      client.release(isLost(known))
-      throw known
+      const cause = repeatCause(error)
+      slot.release(cause !== undefined)
+      if (takesNoWrites(error)) primary.doubt()
+      // A statement that was sent may have been done.
+      if (!cause || isRepeat || (cause === 'lost' && !isUnsent(error))) throw writeRefused(error)
+      await primary.repeats(cause)
+      return await write(query, cause === 'statement_name', true)
     }
   }
   return {
-    connect,
-    connectAlive,
+    connect: take,
     send,
     sendAlone,
     read,
-    write,
+    write: (query) => write(query),
     point: reader.point,
-    load: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    load: slots.load,
+    primary,
+    receiving,
+    noteLostName,
     onError,
+    observer,
     close: async () => {
-      await Promise.all([pool.end(), reader.close()])
+      primary.close()
+      await Promise.all([slots.close(), reader.close()])
     },
   }
 }
 
-/** Connections whose last statement of their own was a writing one. */
-const writable = new WeakSet<pg.PoolClient>()
+/** Connections whose last statement of their own was a reading one. */
+const readOnly = new WeakSet<Slot>()
 
 /** Is not awaited, so that it goes out with the statement behind it; often there is nothing to do. */
-function setReadOnly(client: pg.PoolClient, to: 'on' | 'off'): Promise<unknown> | undefined {
-  if (writable.has(client) === (to === 'off')) return undefined
-  if (to === 'off') writable.add(client)
-  else writable.delete(client)
-  return client.query(`set default_transaction_read_only = ${to}`).catch((error) => error)
+function setReadOnly(slot: Slot, to: 'on' | 'off'): Promise<unknown> | undefined {
+  if (readOnly.has(slot) === (to === 'on')) return undefined
+  if (to === 'on') readOnly.add(slot)
+  else readOnly.delete(slot)
+  return slot.query(`set default_transaction_read_only = ${to}`).catch(asError)
 }
 
-const settingsOf = ({ connection, statementTimeoutMs }: DatabaseOptions): pg.ClientConfig => ({
+const asError = (error: unknown): Error => error as Error
+
+export const limitsOf = ({
+  connection,
+  statementTimeoutMs,
+}: Pick<DatabaseOptions, 'connection' | 'statementTimeoutMs'>): Limits => ({
+  statementMs: statementTimeoutMs,
+  idleMs: transactionLimitMs,
+  schema: connection.schema,
+})
+
+export const configOf = (
+  one: Connection,
+  { statementTimeoutMs }: Pick<DatabaseOptions, 'statementTimeoutMs'>,
+  more = '',
+): pg.ClientConfig => ({
   application_name: 'cellkeep',
   ...clientConfig(
-    connection,
-    `-c TimeZone=UTC ${planning} -c default_transaction_read_only=on -c statement_timeout=${statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs}`,
+    one,
+    `-c TimeZone=UTC ${planning} -c statement_timeout=${statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs} ${more}`.trim(),
   ),
   pipeline: true,
   types: timeTypes,
-  connectionTimeoutMillis: connectWaitMs,
-  keepAlive: true,
   query_timeout: statementTimeoutMs + silenceMs,
 })
-
-const isLost = (error: unknown): boolean =>
-  typeof error === 'object' &&
-  error !== null &&
-  'data' in error &&
-  (error.data as { reason: string }).reason === 'service_unavailable'
 
 /** The `Queryable` methods on top of a function that runs a statement. */
 export const queryable = (answer: (query: Sql) => Promise<pg.QueryResult>): Queryable => ({
@@ -192,72 +265,3 @@ export const queryable = (answer: (query: Sql) => Promise<pg.QueryResult>): Quer
   },
   run: async (query: Sql) => (await answer(query)).rowCount ?? 0,
 })
-
-/** Bytes of large results that may be arriving at the same time, beyond which they arrive one after the other. */
-const arrivingMax = 4_194_304
-/** A result that is shorter never waits. */
-const shortMax = 262_144
-
-type Client = Pick<pg.Client, 'query'>
-type Result = { socket: Socket; bytes: number; isPaused: boolean }
-
-/**
- * Results on their way from the database. Each becomes objects as it arrives, several times its bytes, so the
- * large ones take turns: the one that was large first goes on, the others stay unread on their connections.
- */
-class Receiving {
-  readonly #results = new WeakMap<Client, Result>()
-  /** Oldest first. */
-  readonly #large = new Set<Result>()
-  #bytes = 0
-
-  /** To be called for each connection, once it is open. */
-  watch(client: Client): void {
-    const socket = streamOf(client)
-    if (!socket) return
-    const result: Result = { socket, bytes: 0, isPaused: false }
-    this.#results.set(client, result)
-    socket.on('data', (chunk: Buffer) => this.#take(result, chunk.length))
-    socket.once('close', () => this.#end(result))
-  }
-
-  /** The statement that `client` ran has been answered, or never will be. */
-  done(client: Client): void {
-    const result = this.#results.get(client)
-    if (result) this.#end(result)
-  }
-
-  #take(result: Result, length: number): void {
-    result.bytes += length
-    if (result.bytes <= shortMax) return
-    this.#bytes += this.#large.has(result) ? length : result.bytes
-    this.#large.add(result)
-    const [oldest] = this.#large
-    if (this.#bytes <= arrivingMax || result === oldest) return
-    result.isPaused = true
-    result.socket.pause()
-  }
-
-  #end(result: Result): void {
-    const { bytes } = result
-    result.bytes = 0
-    // Its last bytes may have come just when it was paused.
-    resume(result)
-    if (!this.#large.delete(result)) return
-    this.#bytes -= bytes
-    for (const next of this.#large) {
-      resume(next)
-      // The oldest in any case; others while there is room.
-      if (this.#bytes > arrivingMax) return
-    }
-  }
-}
-
-function resume(result: Result): void {
-  if (result.isPaused) result.socket.resume()
-  result.isPaused = false
-}
-
-/** The connection below a client, which the types of pg leave out. */
-const streamOf = (client: Client): Socket | undefined =>
-  (client as { connection?: { stream?: Socket } }).connection?.stream

@@ -7,10 +7,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { migratedDatabase } from '../../test/fresh-database.ts'
 import { openDatabase } from './db.ts'
 import { expectedColumns } from './expected-columns.ts'
-import { migrationNames } from './migrate.ts'
 import { createReadiness } from './ready.ts'
 
 const sinceMs = expect.any(Number)
+const ready = { ready: true }
 const drift = { ready: false, reason: 'schema_drift', sinceMs }
 const unreachable = { ready: false, reason: 'db_unreachable', sinceMs }
 
@@ -26,7 +26,9 @@ function open(connection: pg.ClientConfig) {
   })
   const clock = { ms: 0 }
   const logged: Record<string, unknown>[] = []
-  const readiness = createReadiness(db, migrationNames(), {
+  const warnings = new Set<string>()
+  const readiness = createReadiness(db, {
+    warnings,
     log: { error: (fields) => void logged.push(fields as Record<string, unknown>) },
     now: () => clock.ms,
   })
@@ -34,7 +36,7 @@ function open(connection: pg.ClientConfig) {
     clock.ms += 2_000
     return readiness.check()
   }
-  return { db, errors, statements, clock, logged, readiness, check }
+  return { db, errors, warnings, statements, clock, logged, readiness, check }
 }
 
 async function served() {
@@ -60,7 +62,7 @@ test('the expected columns are those of a freshly migrated database, of every ta
 
 test('a fresh database is ready', async () => {
   const { check, logged } = await served()
-  expect(await check()).toEqual({ ready: true })
+  expect(await check()).toEqual(ready)
   expect(logged).toEqual([])
 })
 
@@ -80,7 +82,7 @@ test.each([
   ['removed record', `delete from schema_migration where name = '0004_cells'`, ['migration 0004_cells']],
 ])('a %s is drift, and the log alone names it', async (_what, change, missing) => {
   const { check, client, logged } = await served()
-  expect(await check()).toEqual({ ready: true })
+  expect(await check()).toEqual(ready)
   await client.query(change)
   expect(await check()).toEqual(drift)
   expect(await check()).toEqual(drift)
@@ -97,14 +99,19 @@ test('a missing schema_migration table is drift, not an unreachable database', a
   expect(await check()).toEqual(drift)
 })
 
-test('extra columns, tables and migrations are not drift, even while a node runs', async () => {
-  const { check, client } = await served()
-  expect(await check()).toEqual({ ready: true })
+test('extra columns, tables and migrations are not drift, even while a node runs, but a warning', async () => {
+  const { check, client, warnings } = await served()
+  expect(await check()).toEqual(ready)
+  expect([...warnings]).toEqual([])
   await client.query(`
     alter table account add column nickname text;
     create table of_a_later_version (id uuid);
     insert into schema_migration (name) values ('9999_later')`)
-  expect(await check()).toEqual({ ready: true })
+  expect(await check()).toEqual(ready)
+  expect([...warnings]).toEqual(['schema_newer'])
+  await client.query(`delete from schema_migration where name = '9999_later'`)
+  await check()
+  expect([...warnings]).toEqual([])
 })
 
 test('a repaired database is ready again, and a new problem is logged again', async () => {
@@ -112,7 +119,7 @@ test('a repaired database is ready again, and a new problem is logged again', as
   await client.query('alter table account rename username to user_name')
   expect(await check()).toEqual(drift)
   await client.query('alter table account rename user_name to username')
-  expect(await check()).toEqual({ ready: true })
+  expect(await check()).toEqual(ready)
   await client.query('alter table account rename username to user_name')
   expect(await check()).toEqual(drift)
   expect(logged).toHaveLength(2)
@@ -121,7 +128,7 @@ test('a repaired database is ready again, and a new problem is logged again', as
 test('a thousand probes at once make one query, and so do all probes within two seconds', async () => {
   const { readiness, clock, statements } = await served()
   const answers = await Promise.all(Array.from({ length: 1000 }, () => readiness.check()))
-  expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toEqual(new Set(['{"ready":true}']))
+  expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toEqual(new Set([JSON.stringify(ready)]))
   clock.ms = 1_999
   await readiness.check()
   expect(statements).toHaveLength(1)
@@ -132,7 +139,7 @@ test('a thousand probes at once make one query, and so do all probes within two 
 
 test('a database that is gone is unreachable', async () => {
   const { check, database, logged } = await served()
-  expect(await check()).toEqual({ ready: true })
+  expect(await check()).toEqual(ready)
   await database.drop()
   expect(await check()).toEqual(unreachable)
   expect(await check()).toEqual(unreachable)
@@ -144,12 +151,12 @@ test('a database that is gone is unreachable', async () => {
 
 test('a lost connection is replaced by the next check', async () => {
   const { check, client, errors } = await served()
-  expect(await check()).toEqual({ ready: true })
+  expect(await check()).toEqual(ready)
   const ended = once(errors, 'error-seen')
   await client.query(`select pg_terminate_backend(pid) from pg_stat_activity
                        where datname = current_database() and pid <> pg_backend_pid()`)
   await ended
-  expect(await check()).toEqual({ ready: true })
+  expect(await check()).toEqual(ready)
 })
 
 test('a database that does not answer within two seconds is unreachable', async () => {
@@ -157,15 +164,23 @@ test('a database that does not answer within two seconds is unreachable', async 
   await client.query('begin; lock table schema_migration in access exclusive mode')
   expect(await check()).toEqual(unreachable)
   await client.query('rollback')
-  expect(await check()).toEqual({ ready: true })
+  expect(await check()).toEqual(ready)
 })
 
 test('without expected columns it refuses to start', () => {
   const { db } = open({ host: '/nowhere' })
   onTestFinished(() => db.close())
   const refusal = expect.objectContaining({ reason: 'schema_map_empty', exitCode: 3 })
-  expect(() => createReadiness(db, migrationNames(), { expected: new Map() })).toThrow(refusal)
-  expect(() => createReadiness(db, migrationNames(), { expected: new Map([['cell', []]]) })).toThrow(refusal)
+  expect(() =>
+    createReadiness(db, {
+      expected: new Map(),
+    }),
+  ).toThrow(refusal)
+  expect(() =>
+    createReadiness(db, {
+      expected: new Map([['cell', []]]),
+    }),
+  ).toThrow(refusal)
   expect(() => expectedColumns('/nowhere/schema.sql')).toThrow(refusal)
   const file = join(tmpdir(), `ck-empty-${process.pid}.sql`)
   writeFileSync(file, '-- nothing\n')

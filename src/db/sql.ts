@@ -44,10 +44,20 @@ sql.join = (parts: readonly Sql[], separator: string): Sql =>
 
 /** The form that the driver takes: numbered parameters and the name of the prepared statement. */
 export function compile(query: Sql): { name: string; text: string; values: unknown[] } {
-  const { chunks, values } = query
+  const text = textOf(query)
+  return { name: statementName(text), text, values: [...query.values] }
+}
+
+/** The same for a statement that is not prepared under a name. */
+export const nameless = (query: Sql): { text: string; values: unknown[] } => ({
+  text: textOf(query),
+  values: [...query.values],
+})
+
+function textOf({ chunks }: Sql): string {
   let text = chunks[0] as string
   for (let i = 1; i < chunks.length; i++) text += `$${i}${chunks[i]}`
-  return { name: statementName(text), text, values: [...values] }
+  return text
 }
 
 /**

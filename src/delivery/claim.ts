@@ -82,7 +82,7 @@ export async function record(
   { state, error }: Outcome,
 ): Promise<Outcome> {
   const pause = pauseAfter(attempts)
-  const isLast = Date.now() + pause * 1000 >= Date.parse(expires_at)
+  const isLast = db.clock.now() + pause * 1000 >= Date.parse(expires_at)
   const own = sql`where id = ${id}::uuid and state = 'queued' and attempts = ${attempts}`
   if (state === 'queued' && !isLast) {
     await db.run(sql`

@@ -42,7 +42,7 @@ export async function deliverOne(
         : { state: 'queued', error: errorOf(error, limit) }
     const { id: message_id, attempts: attempt } = row
     app.log.warn(
-      { message_id, attempt, error: outcome.error, ...whereabouts(error) },
+      { event: 'delivery_failed', message_id, attempt, error: outcome.error, ...whereabouts(error) },
       'a message was not delivered',
     )
     return await record(app, row, outcome)
@@ -67,7 +67,7 @@ async function reasonNotTo(
   if (row.is_over) return { state: 'failed', error: 'expired' }
   if (!isDeliverable(row.to_address)) return { state: 'failed', error: 'undeliverable' }
   if (!message) {
-    app.log.error({ message_id: row.id }, 'no secret key opens the link of a message')
+    app.log.error({ event: 'sealed_lost', message_id: row.id }, 'no secret key opens the link of a message')
     return { state: 'failed', error: 'unsealable' }
   }
   if (row.attempts === 1 && (await isOverLimit(app, row))) return { state: 'suppressed', error: 'limited' }

@@ -131,7 +131,7 @@ it('two nodes deliver 200 messages once each', async () => {
     from generate_series(1, 200) i`)
   deliver = () => new Promise((resolve) => setImmediate(resolve))
   for (const one of [test, other]) one.service.app.outbox.wake()
-  await expect.poll(() => sent.length, { timeout: 30_000 }).toBe(200)
+  await expect.poll(() => sent.length).toBe(200)
   const rows = await settled(test)
   expect(rows.every(({ state, attempts }) => state === 'sent' && attempts === 1)).toBe(true)
   expect(new Set(sent.map(({ id }) => id)).size).toBe(200)
@@ -189,7 +189,7 @@ it('a message that no key opens fails, and is logged', async () => {
   const wake = app.outbox.wake
   ;(app.outbox as { wake(): void }).wake = () => {}
   await makeDue(other)
-  await expect.poll(async () => (await outbox(test))[0]?.state, { timeout: 30_000 }).toBe('failed')
+  await expect.poll(async () => (await outbox(test))[0]?.state).toBe('failed')
   ;(app.outbox as { wake(): void }).wake = wake
   expect(await outbox(test)).toMatchObject([{ error: 'unsealable', link_sealed: null }])
   expect(text()).toContain('no secret key opens')
@@ -207,7 +207,7 @@ it('lists, logs, audit rows and a dump tell neither address nor link', async () 
   expect(list).toContain('password_reset')
   const rows = JSON.stringify(await app.db.rows(sql`select metadata from audit_log`))
   const file = join(tmpdir(), `ck-backup-${process.pid}-${Date.now()}`)
-  await writeBackup({ connectionString: test.databaseUrl }, { file, version: 'test' })
+  await writeBackup({ connectionString: test.databaseUrl }, { to: file, version: 'test' })
   const dump = gunzipSync(await readFile(file)).toString()
   await rm(file)
   const secret = tokenOf(linkOf(sent[0]))

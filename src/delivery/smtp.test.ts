@@ -62,7 +62,7 @@ it('a server that is down: the message waits, and goes out when it is back', asy
   const back = await server()
   const other = await serviceOn(back.url, { database_url: test.databaseUrl })
   await makeDue(other)
-  await expect.poll(() => back.received.length, { timeout: 30_000 }).toBe(1)
+  await expect.poll(() => back.received.length).toBe(1)
   expect(await settled(other)).toMatchObject([{ state: 'sent', attempts: 2 }])
 })
 
@@ -91,7 +91,7 @@ it('450 is tried again, with the same id', async () => {
   const { row } = await recover(test)
   expect(row).toMatchObject({ state: 'queued', error: 'unreachable', attempts: 1 })
   await makeDue(test)
-  await expect.poll(() => mail.received.length, { timeout: 30_000 }).toBe(1)
+  await expect.poll(() => mail.received.length).toBe(1)
   expect(mail.received[0]?.raw).toContain(row?.id)
   expect(await settled(test)).toMatchObject([{ state: 'sent', attempts: 2, error: null }])
 })

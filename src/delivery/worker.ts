@@ -36,15 +36,24 @@ export function startDelivery(app: App, deliver: Deliver | undefined): () => Pro
         for (const row of rows) run(row)
       }
     } catch (error) {
-      app.log.error({ err: error }, 'the outbox of messages cannot be read; trying again later')
+      app.log.error(
+        { event: 'delivery_failed', err: error },
+        'the outbox of messages cannot be read; trying again later',
+      )
     }
   }
   const run = (row: Awaited<ReturnType<typeof claimDue>>[number]): void => {
     const job = deliverOne(app, deliver, row, cutting.signal)
       .then((outcome) => {
+        if (outcome) app.observer.count('messages_total', row.purpose, outcome.state)
         if (outcome?.state === 'queued') setTimeout(wake, pauseAfter(row.attempts) * 1000).unref()
       })
-      .catch((error) => app.log.error({ err: error, message_id: row.id }, 'a message waits for its next try'))
+      .catch((error) =>
+        app.log.error(
+          { event: 'delivery_failed', err: error, message_id: row.id },
+          'a message waits for its next try',
+        ),
+      )
       .finally(() => {
         running.delete(job)
         wake()

@@ -1,4 +1,5 @@
 import type { App } from '../core/app.ts'
+import { takesKey } from '../core/idempotency.ts'
 import type { AuthSpec, WiredMethod } from '../core/method.ts'
 import type { Reason } from '../errors.ts'
 import type { JsonSchema } from '../wire/type-text.ts'
@@ -12,6 +13,8 @@ export type MethodDescription = {
   auth: AuthSpec
   /** False: also reached by GET, and by tokens of scope `read_only`. */
   side_effects: boolean
+  /** Whether a call may have an idempotency key, and what a repetition is answered. */
+  idempotency: 'same_reply' | 'completed_at' | null
   rate_limit: LimiterDescription | null
   /** Every reason that a call may be refused with, once its envelope is valid. */
   reasons: readonly string[]
@@ -40,13 +43,14 @@ export function describeMethods(
 }
 
 function describeMethod(action: WiredMethod, schemas: Schemas): MethodDescription {
-  const { method, description, auth, side_effects, scope } = action
+  const { method, description, auth, side_effects, scope, secret_reply } = action
   return {
     name: method,
     summary: summaryOf(description),
     description,
     auth: auth.account === 'none' ? auth : { ...auth, required_scope: scope },
     side_effects,
+    idempotency: takesKey(action) ? (secret_reply ? 'completed_at' : 'same_reply') : null,
     rate_limit: limiterOf(action),
     reasons: reasonsOf(action),
     input: schemas.of(action.params, 'input'),
@@ -86,6 +90,7 @@ export function reasonsOf({
   'auth' | 'side_effects' | 'rate_limit' | 'error_reasons' | 'before_enrolment'
 >): Reason[] {
   const { account, actor, roles, credential_types, fresh } = auth
+  const isKeyed = takesKey({ auth, side_effects })
   const guards: (Reason | false | undefined)[] = [
     account === 'required' && 'authentication_required',
     credential_types && 'credential_type_required',
@@ -98,7 +103,8 @@ export function reasonsOf({
     actor !== 'none' && 'no_actors_on_account',
     roles && 'insufficient_permissions',
     'invalid_params',
-    rate_limit && 'rate_limited',
+    (rate_limit || isKeyed) && 'rate_limited',
+    ...(isKeyed ? (['idempotency_key_reused', 'idempotency_replayed'] as const) : []),
     'busy',
     side_effects && 'storage_full',
     'service_unavailable',

@@ -57,6 +57,7 @@ function methodObject({ name, summary, description, auth, reasons, ...described 
     ...exampleOf(name),
     'x-auth': auth,
     'x-side-effects': described.side_effects,
+    'x-idempotency-key': described.idempotency,
     'x-rate-limit': described.rate_limit,
     'x-error-reasons': reasons,
   }

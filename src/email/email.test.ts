@@ -138,8 +138,10 @@ describe('POST /email_confirm', () => {
       await operations.deleteAccount({ account_id: bob.id }, by)
       return token
     })()
+    const { link } = await operations.createResetLink({ account_id: ada.id }, by)
     const wrong = [
       deleted,
+      link?.split('#ticket=')[1] as string,
       open.slice(0, -1),
       `${open}x`,
       open.toUpperCase(),

@@ -46,12 +46,18 @@ export async function watchDisk(dir: string, reserveMax: number, log: Log): Prom
     if (state === before) return
     const fields = { data_dir: dir, free_bytes: space.free, reserve_bytes: space.reserve }
     if (state === 'full')
-      log.error(fields, 'the disk of the data dir is full: content is refused until there is room')
-    else if (state === 'low') log.warn(fields, 'the disk of the data dir is nearly full')
+      log.error(
+        { event: 'disk_full', ...fields },
+        'the disk of the data dir is full: content is refused until there is room',
+      )
+    else if (state === 'low')
+      log.warn({ event: 'disk_low', ...fields }, 'the disk of the data dir is nearly full')
     else log.info(fields, 'the disk of the data dir has room again')
   }
   const again = (): Promise<void> =>
-    look().catch((err) => log.warn({ err, data_dir: dir }, 'the free space on the disk cannot be read'))
+    look().catch((err) =>
+      log.warn({ event: 'disk_low', err, data_dir: dir }, 'the free space on the disk cannot be read'),
+    )
   await again()
   const timer = setInterval(again, intervalMs)
   timer.unref()

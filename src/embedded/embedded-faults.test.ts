@@ -31,7 +31,7 @@ async function dataDir(): Promise<string> {
 
 /** Resolves once the database accepts statements; tries for as long as the test may last. */
 const answers = (connection: pg.ClientConfig) =>
-  expect.poll(() => query(connection, 'select n from kept').catch((error) => error), { timeout: 15_000 })
+  expect.poll(() => query(connection, 'select n from kept').catch((error) => error))
 
 const write = (connection: pg.ClientConfig, n: number) => query(connection, `insert into kept values (${n})`)
 

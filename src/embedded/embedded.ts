@@ -48,7 +48,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const place = await preparePlace(options)
   if (place.user?.name === sharedUser && options.role === 'serve')
     options.log.warn(
-      { user: sharedUser },
+      { event: 'configuration', user: sharedUser },
       'the database runs as a user shared with other daemons, which can read it: set CELLKEEP_POSTGRES_USER to another',
     )
   const closing = new AbortController()
@@ -122,14 +122,14 @@ async function supervise(session: Session): Promise<void> {
     await Promise.race([session.held?.ended, closed])
     if (closing.aborted) break
     session.held = undefined
-    log.error({ data_dir: place.dataDir }, 'embedded database lost, starting it again')
+    log.error({ event: 'embedded_db', data_dir: place.dataDir }, 'embedded database lost, starting it again')
     for (let wait = 50; session.held === undefined && !closing.aborted; wait = Math.min(wait * 2, 5000)) {
       try {
         await join(session, false)
       } catch (error) {
         if (closing.aborted) break
         log.error(
-          { err: error, data_dir: place.dataDir },
+          { event: 'embedded_db', err: error, data_dir: place.dataDir },
           'embedded database cannot be started, trying again',
         )
         if (error instanceof StartError && error.reason === 'data_dir_locked') options.onLost?.(error)
@@ -161,7 +161,10 @@ async function leave(session: Session): Promise<void> {
       await delay(50)
     }
   }
-  options.log.error({ err: failure, data_dir: place.dataDir }, 'embedded database left running')
+  options.log.error(
+    { event: 'embedded_db', err: failure, data_dir: place.dataDir },
+    'embedded database left running',
+  )
 }
 
 /** Undoes a failed join. By now this process may be the last user of the server. */

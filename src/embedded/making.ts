@@ -21,7 +21,7 @@ const making = 'db.making-'
 
 /** Makes the database under a temporary name and renames it, so that `db` is never half made. */
 export async function makeDatabase(place: Place, binaries: Binaries): Promise<void> {
-  const made = join(place.dataDir, `${making}${process.pid}-${await ownBirth()}`)
+  const made = join(place.dataDir, `${making}${await ownMark()}`)
   await mkdir(made, { mode: 0o700 })
   try {
     await chmod(made, 0o700)
@@ -55,7 +55,7 @@ async function append(file: string, text: string, user: DatabaseUser | undefined
  * Removes the content as the owner of the directory, who could redirect root with links while it runs. The
  * owner may not remove the directory itself.
  */
-async function removeDatabase(dir: string): Promise<void> {
+export async function removeDatabase(dir: string): Promise<void> {
   const found = await lstat(dir).catch(() => undefined)
   if (found === undefined) return
   if (found.uid !== process.geteuid?.())
@@ -72,8 +72,7 @@ async function removeDatabase(dir: string): Promise<void> {
 export async function dropUnfinished(dataDir: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
     if (!name.startsWith(making)) continue
-    const [pid, birth] = name.slice(making.length).split('-')
-    if (await isMaker(Number(pid), birth)) continue
+    if (await isAtWork(name.slice(making.length))) continue
     // An orphaned `initdb` may still write into it; the next start removes the rest.
     await removeDatabase(join(dataDir, name)).catch(() => {})
   }
@@ -84,8 +83,13 @@ const mark = randomBytes(4).toString('hex')
 
 const ownBirth = async (): Promise<string> => (await birthOf(process.pid)) ?? mark
 
-/** Distinguishes a process from a later one with the same pid, as after a restart of the container. */
-async function isMaker(pid: number, birth: string | undefined): Promise<boolean> {
+/** Marks what this process makes, for `isAtWork`. */
+export const ownMark = async (): Promise<string> => `${process.pid}-${await ownBirth()}`
+
+/** True if the process that made it lives: not a later one with its pid, as after a restart of the container. */
+export async function isAtWork(ofMaker: string): Promise<boolean> {
+  const [number, birth] = ofMaker.split('-')
+  const pid = Number(number)
   if (pid === process.pid) return birth === (await ownBirth())
   return process.platform === 'linux' ? (await birthOf(pid)) === birth : isAlive(pid)
 }

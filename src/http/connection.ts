@@ -31,6 +31,8 @@ export class Connections {
   running = 0
   held = 0
   lingering = 0
+  /** The server will stop soon: clients shall make new connections, to another one. */
+  isLeaving = false
   readonly limits: { -readonly [K in keyof AnswerLimits]: AnswerLimits[K] }
   readonly start: Start
   readonly #open = new Map<Socket, Connection>()
@@ -140,6 +142,11 @@ export class Connection implements Holder {
     this.#all.held -= this.#held.length
     for (const [, response] of this.#held) this.#owed.delete(response)
     this.#held = []
+  }
+
+  /** The answer to its only request may be the last of the connection. */
+  get isLast(): boolean {
+    return this.#all.isLeaving && this.#owed.size === 1
   }
 
   get mayLinger(): boolean {

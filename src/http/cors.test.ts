@@ -33,7 +33,7 @@ it.each([
   expect(corsOf(reply.headers)).toEqual({
     'access-control-allow-origin': allowed,
     'access-control-allow-credentials': 'true',
-    'access-control-expose-headers': 'Retry-After, X-Request-Id',
+    'access-control-expose-headers': 'Retry-After, X-Request-Id, Idempotency-Replayed',
   })
   expect(reply.headers.vary).toContain('Origin')
 })
@@ -45,9 +45,9 @@ it('a preflight of an allowed origin is answered 204, on every path of the servi
     expect(corsOf(reply.headers)).toEqual({
       'access-control-allow-origin': allowed,
       'access-control-allow-credentials': 'true',
-      'access-control-expose-headers': 'Retry-After, X-Request-Id',
+      'access-control-expose-headers': 'Retry-After, X-Request-Id, Idempotency-Replayed',
       'access-control-allow-methods': 'GET, HEAD, POST',
-      'access-control-allow-headers': 'Content-Type, X-Request-Id, Last-Event-ID',
+      'access-control-allow-headers': 'Content-Type, X-Request-Id, Last-Event-ID, Idempotency-Key',
       'access-control-max-age': '600',
     })
     expect(reply.headers).toMatchObject({ vary: 'Origin', 'x-content-type-options': 'nosniff' })

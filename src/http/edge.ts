@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import type { AuditStreams } from '../audit-stream/audit-stream.ts'
 import { readCarriers } from '../auth/caller.ts'
+import { canonicalIp } from '../config/ip.ts'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { countAnswer } from '../core/tally.ts'
 import type { Readiness } from '../db/ready.ts'
 import { type BuiltinReason, refusal, StartError } from '../errors.ts'
 import { logWarnings } from '../log/log.ts'
+import { inWork, tenths } from '../observe/work.ts'
 import { routeList } from '../routes.ts'
 import { admitUpgrade } from '../websocket/upgrade.ts'
 import { clientIp, compileTrustedProxies } from './client-ip.ts'
@@ -18,14 +20,16 @@ import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
 import { compileOrigins } from './origin.ts'
 import { runRoute } from './rest.ts'
 import { createSite } from './site.ts'
-
-/** `serving` → `leaving` (only readiness answers 503) → `draining` (every request gets 503). */
-export type Phase = { now: 'serving' | 'leaving' | 'draining' }
+import { observeRequest, traced } from './watched.ts'
 
 type Surface = {
+  /** The name of its path for those who watch. */
+  route: string
   verbs: readonly string[]
   /** True: the `Origin` header is checked even without a session cookie. */
   checksOrigin?: boolean
+  /** True: a request may have an `Idempotency-Key`. */
+  takesKey?: boolean
   /** Health paths: no origin check, no cookie handling. */
   exempt?: boolean
   handle(request: EdgeRequest, info: RequestInfo): Promise<EdgeReply>
@@ -34,13 +38,14 @@ type Surface = {
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/
 
 /** The checks of every request, in the order of the numbers below. The raw path is matched, never decoded. */
-export function createEdge(app: App, readiness: Readiness, phase: Phase, streams: AuditStreams) {
-  const { config } = app
+export function createEdge(app: App, readiness: Readiness, streams: AuditStreams) {
+  const { config, node, tally } = app
   const isAllowed = compileOrigins(config.allowed_origins)
   const proxies = compileTrustedProxies(config.trusted_proxies)
-  const surfaces = surfaceTable(app, readiness, phase, streams)
+  const surfaces = surfaceTable(app, readiness, streams)
   const site = createSite(app)
   const pages: Surface = {
+    route: 'pages',
     verbs: ['GET', 'HEAD'],
     exempt: true,
     handle: (request) => (request.path === '/' && !wantsPage(request) ? home(app) : site.answer(request)),
@@ -51,7 +56,11 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     surfaces.get(path) ?? (site.answers(path) ? pages : undefined)
   let warned = false
   const warnIgnored = (): void => {
-    if (!warned) app.log.warn('X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES')
+    if (!warned)
+      app.log.warn(
+        { event: 'configuration' },
+        'X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES',
+      )
     warned = true
   }
 
@@ -66,7 +75,7 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
   /** An error it throws becomes the flat body of its reason. */
   async function answer(request: EdgeRequest, sent: Sent, info: RequestInfo): Promise<EdgeReply> {
     // 1. draining
-    if (phase.now === 'draining') throw refusal('shutting_down')
+    if (node.phase === 'draining') throw refusal('shutting_down')
 
     // 2. a declared length over the limit; the body stays unread
     if (Number(request.header('content-length') ?? 0) > config.body_limit) throw refusal('payload_too_large')
@@ -89,11 +98,15 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
       return reply
     }
 
-    // 5. the surface
+    // 5. a key that would not be heeded
+    if (!surface.takesKey && !surface.exempt && request.header('idempotency-key') !== undefined)
+      throw refusal('invalid_request', { detail: 'idempotency_not_supported' })
+
+    // 6. the surface
     return await surface.handle(request, info)
   }
 
-  const handle = async (request: EdgeRequest): Promise<EdgeReply> => {
+  const serve = async (request: EdgeRequest): Promise<EdgeReply> => {
     const started = performance.now()
     const sentId = request.header('x-request-id')
     const request_id = sentId !== undefined && requestIdForm.test(sentId) ? sentId : randomUUID()
@@ -105,15 +118,22 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     }
     const { carriers, discarded } = readCarriers(request.header, app.sessionCookie)
     const trace: RequestInfo['trace'] = {}
+    // Health checks go on while a node drains.
+    const counted = sent.surface?.exempt ? 0 : 1
+    tally.running += counted
     let ip = ''
     let reply: EdgeReply
+    const site = sent.surface?.route ?? 'unknown'
     try {
       ip = addressOf(request)
-      reply = await answer(request, sent, { carriers, ip, request_id, trace })
+      const info = { carriers, ip, request_id, trace }
+      reply = await inWork({ site, fields: trace }, () => answer(request, sent, info))
     } catch (error) {
       const { status, data } = asServiceError(error, app.log, request_id)
       trace.reason = data.reason
       reply = flatReply(status, data)
+    } finally {
+      tally.running -= counted
     }
     if (endsConnection.has(trace.reason ?? '')) {
       reply.close = true
@@ -125,14 +145,16 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     if (discarded.length > 0 && config.env === 'development')
       reply.headers['x-svc-auth-debug'] = discarded.join(', ')
     reply.headers['x-request-id'] = request_id
-    countAnswer(app.tally, trace.reason)
+    const took = performance.now() - started
+    countAnswer(tally, trace.reason, took)
+    observeRequest(app, { request, route: site, status: reply.status, started, reason: trace.reason })
     app.log.info(
       {
         request_id,
         method: request.method,
         path: request.path.slice(0, 200),
         status: reply.status,
-        duration_ms: Math.round((performance.now() - started) * 10) / 10,
+        duration_ms: tenths(took),
         ip,
         ...trace,
       },
@@ -140,6 +162,10 @@ export function createEdge(app: App, readiness: Readiness, phase: Phase, streams
     )
     return reply
   }
+  const handle = traced(app, serve, {
+    routeOf: (path) => surfaceOf(path)?.route ?? 'unknown',
+    isTrusted: ({ address }) => proxies(canonicalIp(address ?? '') ?? ''),
+  })
   return Object.assign(handle, { answers: (path: string): boolean => surfaceOf(path) !== undefined })
 }
 
@@ -162,29 +188,22 @@ function refuse(reason: BuiltinReason): EdgeReply {
   return flatReply(status, data)
 }
 
-function surfaceTable(
-  app: App,
-  readiness: Readiness,
-  phase: Phase,
-  streams: AuditStreams,
-): Map<string, Surface> {
-  const { config } = app
+function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Map<string, Surface> {
+  const { config, node } = app
   const surfaces = new Map<string, Surface>()
-  const mount = (path: string, surface: Surface): void => {
+  const mount = (path: string, surface: Omit<Surface, 'route'>): void => {
     if (surfaces.has(path)) throw new StartError('configuration', `Two surfaces have the path ${path}.`, 78)
-    surfaces.set(path, surface)
+    surfaces.set(path, { route: path, ...surface })
   }
   mount(config.rpc_path, {
     verbs: ['GET', 'POST'],
-    handle: async (request, info) =>
-      request.method === 'GET'
-        ? rpcGet(app, info, request.query)
-        : rpcPost(
-            app,
-            info,
-            await readJsonText(request, config.body_limit, () => isKnown(app, info)),
-            request.isGone,
-          ),
+    takesKey: true,
+    handle: async (request, info) => {
+      const key = request.header('idempotency-key')
+      if (request.method === 'GET') return rpcGet(app, info, request.query, key)
+      const text = await readJsonText(request, config.body_limit, () => isKnown(app, info))
+      return rpcPost(app, info, text, request.isGone, key)
+    },
   })
   for (const route of routeList) {
     if (route.enabled && !route.enabled(app)) continue
@@ -208,32 +227,35 @@ function surfaceTable(
         verbs: ['GET', 'HEAD'],
         handle: (request, info) => sendDocument(app, make, request, info),
       })
-  const live: Surface = {
+  const live = {
     verbs: ['GET', 'HEAD'],
     exempt: true,
     handle: async () => jsonReply(200, '{"status":"ok"}'),
   }
-  const ready: Surface = {
+  const ready = {
     verbs: ['GET', 'HEAD'],
     exempt: true,
     handle: async () => {
-      if (phase.now !== 'serving') return refuse('shutting_down')
+      if (node.phase !== 'serving') return refuse('shutting_down')
+      if (node.isDrained) return refuse('draining')
       const state = await readiness.check()
       if (!state.ready) return refuse(state.reason)
-      const warnings = [...app.bootstrap.warnings(), ...logWarnings()]
+      const warnings = [...app.bootstrap.warnings(), ...logWarnings(), ...app.warnings]
       return jsonReply(200, JSON.stringify({ ready: true, ...(warnings.length > 0 && { warnings }) }))
     },
   }
-  const serving: Surface = {
+  const serving = {
     verbs: ['GET', 'HEAD'],
     exempt: true,
-    handle: async (request, info) => {
-      if (phase.now !== 'serving') return refuse('shutting_down')
+    handle: async () => {
+      if (node.phase !== 'serving') return refuse('shutting_down')
+      if (node.isDrained) return refuse('draining')
       const state = await readiness.check()
       // A balancer that takes out every node because their database is away would cut all connections.
-      if (state.ready) return await live.handle(request, info)
-      const mayReturn = state.reason !== 'schema_drift' && state.sinceMs < config.serving_grace_s * 1000
-      return mayReturn ? await live.handle(request, info) : refuse(state.reason)
+      if (state.ready) return await live.handle()
+      const isOurs = state.reason !== 'schema_drift' && state.reason !== 'db_other_database'
+      const mayReturn = isOurs && state.sinceMs < config.serving_grace_s * 1000
+      return mayReturn ? await live.handle() : refuse(state.reason)
     },
   }
   for (const path of ['/health', '/health/live']) mount(path, live)
@@ -245,13 +267,13 @@ function surfaceTable(
 const corsHeaders = (origin: string): Record<string, string> => ({
   'access-control-allow-origin': origin,
   'access-control-allow-credentials': 'true',
-  'access-control-expose-headers': 'Retry-After, X-Request-Id',
+  'access-control-expose-headers': 'Retry-After, X-Request-Id, Idempotency-Replayed',
 })
 
 const preflightHeaders = {
   vary: 'Origin',
   'x-content-type-options': 'nosniff',
   'access-control-allow-methods': 'GET, HEAD, POST',
-  'access-control-allow-headers': 'Content-Type, X-Request-Id, Last-Event-ID',
+  'access-control-allow-headers': 'Content-Type, X-Request-Id, Last-Event-ID, Idempotency-Key',
   'access-control-max-age': '600',
 }

@@ -1,6 +1,6 @@
 import type { App } from '../core/app.ts'
-import { asServiceError } from '../core/boundary.ts'
-import { type Call, dispatch } from '../core/dispatch.ts'
+import { type CallSurface, carryOut } from '../core/carry-out.ts'
+import type { Call } from '../core/dispatch.ts'
 import { codeMessage, refusal, ServiceError } from '../errors.ts'
 import { closest } from '../wire/closest.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
@@ -17,10 +17,9 @@ const batchAnswerMax = 16_777_216
 
 export type Id = string | number | null
 /** What a request carries besides its call. */
-export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message'> & {
-  trace: { account_id?: string; rpc_method?: string; reason?: string }
-}
-export type RpcCall = { id: Id; method: string; params: unknown }
+export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message' | 'trace'>
+/** Over HTTP the key is a header. */
+export type RpcCall = { id: Id; method: string; params: unknown; idempotency_key?: unknown }
 export type Answer = {
   status: number
   text: string
@@ -35,11 +34,13 @@ export async function rpcPost(
   info: RequestInfo,
   text: string | null,
   isGone: () => boolean,
+  key?: string,
 ): Promise<EdgeReply> {
   const parsed = parseText(text)
   if (parsed instanceof ServiceError) return toReply(refused(info, null, parsed))
   const { value, mayHold } = parsed
-  if (!Array.isArray(value)) return toReply(await answer(app, info, value, mayHold))
+  if (!Array.isArray(value)) return toReply(await answer(app, info, value, { mayHold, surface: 'http', key }))
+  if (key !== undefined) return toReply(refused(info, null, keyNotSupported()))
   if (value.length === 0) return toReply(refused(info, null, invalidRequest('empty_batch')))
   if (value.length > batchMax) return toReply(refused(info, null, invalidRequest('batch_too_large')))
   return jsonReply(200, await runBatch(app, info, value, mayHold, isGone))
@@ -60,7 +61,7 @@ async function runBatch(
       if (isGone()) break
       const answered =
         length + discarded < batchAnswerMax
-          ? await answer(app, info, entry, mayHold)
+          ? await answer(app, info, entry, { mayHold, surface: 'batch' })
           : notCarriedOut(info, entry)
       replies.push(replies.length === 0 ? '[' : ',', answered.text)
       length += answered.text.length
@@ -81,14 +82,15 @@ function notCarriedOut(info: RequestInfo, entry: unknown): Answer {
   return refused(info, call.id, refusal('batch_answer_too_large'))
 }
 
-export async function rpcGet(app: App, info: RequestInfo, query: string): Promise<EdgeReply> {
+export async function rpcGet(app: App, info: RequestInfo, query: string, key?: string): Promise<EdgeReply> {
   const keys = new URLSearchParams(query)
   const [method, id] = [keys.get('method'), keys.get('id')]
   if (!method) return toReply(refused(info, null, invalidRequest('missing_method')))
   if (!id) return toReply(refused(info, null, invalidRequest('missing_id')))
-  const isTwice = (key: string): boolean => keys.getAll(key).length > 1
+  const isTwice = (name: string): boolean => keys.getAll(name).length > 1
   if (['method', 'id', 'params'].some(isTwice))
     return toReply(refused(info, isTwice('id') ? null : idOfText(id), invalidRequest('duplicate_query_key')))
+  if (key !== undefined) return toReply(refused(info, idOfText(id), keyNotSupported()))
   const text = keys.get('params') ?? ''
   const { params, paramsIssue } = readParams(text)
   if (!paramsIssue && tooDeep(text, nestingMax))
@@ -98,7 +100,12 @@ export async function rpcGet(app: App, info: RequestInfo, query: string): Promis
       app,
       info,
       { id: idOfText(id), method, params },
-      { viaGet: true, mayHoldBadText: mayHoldBadText(text), ...(paramsIssue && { paramsIssue }) },
+      {
+        viaGet: true,
+        mayHoldBadText: mayHoldBadText(text),
+        surface: 'http',
+        ...(paramsIssue && { paramsIssue }),
+      },
     ),
   )
 }
@@ -115,22 +122,29 @@ function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
   }
 }
 
-async function answer(app: App, info: RequestInfo, value: unknown, mayHold: boolean): Promise<Answer> {
+async function answer(
+  app: App,
+  info: RequestInfo,
+  value: unknown,
+  { mayHold, surface, key }: { mayHold: boolean; surface: CallSurface; key?: string | undefined },
+): Promise<Answer> {
   const call = readCall(value)
   if ('refused' in call) return refused(info, call.id, call.refused)
-  return await run(app, info, call, { viaGet: false, mayHoldBadText: mayHold })
+  if (call.idempotency_key !== undefined) return refused(info, call.id, keyNotSupported())
+  call.idempotency_key = key
+  return await run(app, info, call, { viaGet: false, mayHoldBadText: mayHold, surface })
 }
 
 /** Carries out a valid call; never rejects. */
 export async function run(
   app: App,
   info: RequestInfo,
-  { id, method, params }: RpcCall,
-  how: Pick<Call, 'viaGet' | 'mayHoldBadText' | 'paramsIssue'>,
+  { id, method, params, idempotency_key }: RpcCall,
+  { surface, ...how }: Pick<Call, 'viaGet' | 'mayHoldBadText' | 'paramsIssue'> & { surface: CallSurface },
 ): Promise<Answer> {
-  info.trace.rpc_method = app.actions.has(method) ? method : 'unknown'
   try {
-    const text = await dispatch(app, { method, params, ...how, ...info }, (result) => toText(id, result))
+    const call = { method, params, idempotency_key, ...how, ...info }
+    const text = await carryOut(app, surface, call, (result) => toText(id, result))
     // A mutation has been carried out by now, so its result is sent whatever its size.
     if (
       text.length > smallAnswer &&
@@ -138,12 +152,19 @@ export async function run(
       !app.actions.get(method)?.side_effects
     )
       return { ...refused(info, id, refusal('busy', { retry_after: 1 })), discarded: text.length }
-    return { status: 200, text }
+    return info.trace.replayed ? asReplayed(info, { status: 200, text }) : { status: 200, text }
   } catch (error) {
-    const known = asServiceError(error, app.log, info.request_id)
-    return refused(info, id, known, known.code === -32601 ? notFoundMessage(app, method) : undefined)
+    const known = error as ServiceError
+    const answer = refused(info, id, known, known.code === -32601 ? notFoundMessage(app, method) : undefined)
+    return info.trace.replayed ? asReplayed(info, answer) : answer
   }
 }
+
+/** Says that this was answered to an earlier call with the same key. */
+const asReplayed = ({ message }: RequestInfo, answer: Answer): Answer =>
+  message
+    ? { ...answer, text: `${answer.text.slice(0, -1)},"replayed":true}` }
+    : { ...answer, headers: { ...answer.headers, 'idempotency-replayed': 'true' } }
 
 const longestName = 64
 
@@ -166,13 +187,13 @@ function toText(id: Id, result: unknown): string {
 /** Checks a call: object, `jsonrpc`, `id`, `method`, `params`, in that order. A valid id is echoed. */
 export function readCall(value: unknown): RpcCall | { id: Id; refused: ServiceError } {
   if (!isObject(value)) return { id: null, refused: invalidRequest('not_an_object') }
-  const { jsonrpc, id: sentId, method, params } = value
+  const { jsonrpc, id: sentId, method, params, idempotency_key } = value
   const id = isId(sentId) ? sentId : null
   if (jsonrpc !== '2.0') return { id, refused: invalidRequest('version') }
   if (id === null) return { id, refused: invalidRequest('id') }
   if (typeof method !== 'string') return { id, refused: invalidRequest('method') }
   if (params !== undefined && !isObject(params)) return { id, refused: invalidRequest('params') }
-  return { id, method, params }
+  return { id, method, params, idempotency_key }
 }
 
 /** Parses a message; `mayHold` is false if no string in it can fail `badText`. */
@@ -187,6 +208,8 @@ export function parseText(text: string | null): { value: unknown; mayHold: boole
     return refusal('parse_error')
   }
 }
+
+const keyNotSupported = (): ServiceError => invalidRequest('idempotency_not_supported')
 
 export const invalidRequest = (detail: string): ServiceError => refusal('invalid_request', { detail })
 

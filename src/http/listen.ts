@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import { type AddressInfo, createServer, type ListenOptions, Server as NetServer } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { StartError } from '../errors.ts'
 import type { Service } from '../service.ts'
 import { createNodeServer } from './node.ts'
@@ -8,7 +8,10 @@ import { createNodeServer } from './node.ts'
 export type Serving = {
   /** The base URL for clients, without a trailing slash. */
   url: string
-  /** Makes readiness answer 503 from now on; resolves after `shutdown_delay_ms`. */
+  /**
+   * Makes readiness answer 503 from now on, and the other answers end their connections. Resolves after
+   * `shutdown_delay_ms`, when no connection is accepted any more and those that came last have been used.
+   */
   leave(): Promise<void>
   /**
    * Stops accepting connections and resolves to true when all running requests are answered, or to false when
@@ -26,9 +29,9 @@ const backlog = 4_096
 const listening = 64
 
 /** Listens on the configured host and port. */
-export async function serve({ app, handle, upgrade, leave, socketsClosed }: Service): Promise<Serving> {
+export async function serve({ app, handle, upgrade, join, leave, socketsClosed }: Service): Promise<Serving> {
   const { config } = app
-  const { server, drain } = createNodeServer(handle, config, upgrade)
+  const { server, ...told } = createNodeServer(handle, config, upgrade)
   let running = 0
   let idle: () => void = () => {}
   server.on('request', (_request, response) => {
@@ -39,21 +42,25 @@ export async function serve({ app, handle, upgrade, leave, socketsClosed }: Serv
     })
   })
   const listeners = await listen(server, config)
+  await join()
   return {
     url: urlOf(server.address() as AddressInfo),
     leave: async () => {
       leave('leaving')
-      if (config.shutdown_delay_ms > 0) await delay(config.shutdown_delay_ms)
+      if (config.shutdown_delay_ms === 0) return
+      told.leave()
+      await delay(config.shutdown_delay_ms)
+      await closeQuietly(listeners)
+      await delay(Math.min(settleMs, config.shutdown_delay_ms))
     },
     drain: async (limit) => {
       leave('draining')
-      drain()
+      told.drain()
       const drained = new Promise<true>((resolve) => {
         idle = () => resolve(true)
         if (running === 0) idle()
       })
-      // Not http.Server.close: it would cut idle connections, whose next request must get its 503.
-      for (const listener of listeners) NetServer.prototype.close.call(listener)
+      for (const listener of listeners.splice(0)) stopAccepting(listener)
       const isClean = await Promise.race([drained, aborted(limit)])
       await socketsClosed(limit)
       server.closeAllConnections()
@@ -61,6 +68,30 @@ export async function serve({ app, handle, upgrade, leave, socketsClosed }: Serv
     },
   }
 }
+
+/** How long the request of a connection that was accepted last may be on its way. */
+const settleMs = 200
+/** A turn of the event loop in which nothing happened is shorter. */
+const quietMs = 0.3
+const turnsMax = 100
+
+/**
+ * The system resets connections that wait to be accepted when their listener closes, and a balancer that has sent a
+ * mutation may not send it again. So each closes right after a turn that accepted what there was and did little else.
+ */
+async function closeQuietly(listeners: NetServer[]): Promise<void> {
+  for (const listener of listeners.splice(0)) {
+    for (let turn = 0; turn < turnsMax; turn++) {
+      const began = performance.now()
+      await nextTurn()
+      if (performance.now() - began < quietMs) break
+    }
+    stopAccepting(listener)
+  }
+}
+
+/** Not http.Server.close: it would cut idle connections, whose next request must get its 503. */
+const stopAccepting = (listener: NetServer): void => void NetServer.prototype.close.call(listener)
 
 /** Resolves to all that listen; `server` is the first of them and serves the connections of all. */
 async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<NetServer[]> {
@@ -110,15 +141,16 @@ export const aborted = (signal: AbortSignal): Promise<false> =>
     else signal.addEventListener('abort', end, { once: true })
   })
 
-function cannotListen(
+export function cannotListen(
   error: NodeJS.ErrnoException,
   { host, port }: { host: string; port: number },
+  prefix = 'CELLKEEP_',
 ): StartError {
   const why =
     error.code === 'EADDRINUSE'
-      ? 'something listens there already; stop it or set CELLKEEP_PORT'
+      ? `something listens there already; stop it or set ${prefix}PORT`
       : error.code === 'EACCES'
-        ? 'the system forbids it; choose a port above 1023 with CELLKEEP_PORT'
-        : `the system answered ${error.code}; check CELLKEEP_HOST and CELLKEEP_PORT`
+        ? `the system forbids it; choose a port above 1023 with ${prefix}PORT`
+        : `the system answered ${error.code}; check ${prefix}HOST and ${prefix}PORT`
   return new StartError('cannot_listen', `Cannot listen on ${host}:${port}: ${why}.`, 1, { cause: error })
 }

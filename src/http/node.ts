@@ -82,7 +82,7 @@ export function createNodeServer(
   config: Pick<Config, 'request_timeout_ms' | 'ws' | 'ws_path'> & Limits,
   upgrade: Upgrade,
   application: ServerOptions & Partial<Pick<Service, 'answers'>> = {},
-): { server: Server; drain(): void } {
+): { server: Server; leave(): void; drain(): void } {
   const pathOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] as string
   const isOwn = (request: IncomingMessage): boolean => application.answers?.(pathOf(request)) ?? true
   const { listener, connections, bodies } = createListener(
@@ -126,6 +126,9 @@ export function createNodeServer(
     server.on(event, (request, response) => server.emit('request', request, response))
   return {
     server,
+    leave: () => {
+      connections.isLeaving = true
+    },
     /** Stops waiting for clients that hold up the shutdown with an unfinished body or by not reading. */
     drain: () => {
       bodies.drain()
@@ -174,6 +177,10 @@ export function send(
   if (status !== 204 && status !== 304) headers['content-length'] = String(length)
   connection.handOver(response, length)
   if (!reply.close && !isLongUnread(request)) {
+    if (connection.isLast) {
+      headers.connection = 'close'
+      connection.isEnding = true
+    }
     response.writeHead(status, headers)
     if (length <= smallAnswer || request.method === 'HEAD' || body instanceof Uint8Array)
       response.end(oneText(body))

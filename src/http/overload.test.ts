@@ -7,7 +7,6 @@ import { type TestAccount, type TestService, testService } from '../testing/inde
 import { unsent } from './unsent.ts'
 
 const mebibyte = 1_048_576
-const patient = { timeout: 30_000 }
 let hits = 0
 let held: (() => void)[] = []
 const auth = { account: 'none', actor: 'none' } as const
@@ -83,12 +82,12 @@ describe('requests of one connection', () => {
     socket.write(get('held').replace('Host: x', 'Host: x\r\nConnection: close'))
     const seen: number[] = []
     while (hits < count) {
-      await expect.poll(() => held.length, patient).toBe(Math.min(12, count - hits))
+      await expect.poll(() => held.length).toBe(Math.min(12, count - hits))
       // Any further request would have begun by the time another client gets its answer.
       expect((await send(test.url, { path: '/health' })).status).toBe(200)
       seen.push(held.length)
       for (const release of held.splice(0)) release()
-      await expect.poll(() => hits, patient).toBe(seen.reduce((a, b) => a + b))
+      await expect.poll(() => hits).toBe(seen.reduce((a, b) => a + b))
     }
     expect(Math.max(...seen)).toBe(12)
     expect(statuses(await closed)).toEqual(Array(count).fill(200))
@@ -96,7 +95,7 @@ describe('requests of one connection', () => {
 
   it('are not begun while it leaves more than a mebibyte unread', async () => {
     const socket = await unreading(big(8))
-    await expect.poll(() => hits, patient).toBe(1)
+    await expect.poll(() => hits).toBe(1)
     await expect.poll(() => unsent.bytes).toBeGreaterThan(8 * mebibyte)
     socket.write(big(0).repeat(40))
     await cut(socket)
@@ -128,7 +127,7 @@ describe('an answer that is not read', () => {
 
   it('takes no more room than is set: large answers of reads are refused, others given', async () => {
     const sockets = await Promise.all([unreading(big(14)), unreading(big(15))])
-    await expect.poll(() => hits, patient).toBe(2)
+    await expect.poll(() => hits).toBe(2)
     const refused = await rpc(test.url, call('big', { size: 4 }))
     expect([refused.status, dataOf(refused)]).toEqual([503, { reason: 'busy', retry_after: 1 }])
     expect(refused.headers['retry-after']).toBe('1')
@@ -137,7 +136,7 @@ describe('an answer that is not read', () => {
     expect(done.status).toBe(200)
     // Clients that read nothing are cut.
     await Promise.any(sockets.map(cut))
-    await expect.poll(async () => reasonOf(await rpc(test.url, call('big', { size: 4 }))), patient).toBe('ok')
+    await expect.poll(async () => reasonOf(await rpc(test.url, call('big', { size: 4 })))).toBe('ok')
     for (const socket of sockets) socket.destroy()
   })
 })
@@ -175,7 +174,7 @@ describe('a batch', () => {
 
   it('begins none either behind 16 MiB that found no room', async () => {
     const sockets = await Promise.all([unreading(big(14)), unreading(big(15))])
-    await expect.poll(() => hits, patient).toBe(2)
+    await expect.poll(() => hits).toBe(2)
     const entries = Array.from({ length: 10 }, (_, id) => call('big', { size: 4 }, id))
     const { json } = await rpc(test.url, entries)
     expect(replies(json).map(({ error }) => (error?.data as { reason?: string })?.reason)).toEqual([
@@ -184,7 +183,7 @@ describe('a batch', () => {
     ])
     expect(hits).toBe(6)
     for (const socket of sockets) socket.destroy()
-    await expect.poll(() => unsent.bytes, patient).toBe(0)
+    await expect.poll(() => unsent.bytes).toBe(0)
   })
 })
 

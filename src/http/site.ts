@@ -31,7 +31,10 @@ export function createSite({ config, log }: Pick<App, 'config' | 'log'>, folder 
   const isOn = { console: config.console === 'on', pages: config.pages }
   const built = isOn.console || isOn.pages ? readBuilt(folder, isOn, metaOf(config)) : undefined
   built?.catch(() =>
-    log.warn({ folder: folder.pathname }, 'the console is not built; `npm run build:console` builds it'),
+    log.warn(
+      { event: 'console_not_built', folder: folder.pathname },
+      'the console is not built; `npm run build:console` builds it',
+    ),
   )
 
   const documentOf = (path: string): 'console' | 'pages' | undefined => {
@@ -112,6 +115,10 @@ function metaOf(config: App['config']): string {
       bootstrap: config.bootstrap === 'live',
       signup: config.signup,
       recovery: hasRecovery(config),
+      mail: config.mail !== 'off',
+      username_change: config.username_change === 'self',
+      username_set: config.username_change !== 'off',
+      actor_rename: config.actor_rename,
     },
   })
 }

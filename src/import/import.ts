@@ -57,7 +57,9 @@ async function run(app: App, lines: Lines, { via, ...given }: ImportOptions): Pr
     if (!done.complete) break
     const read: Read[] = []
     for (const value of batch)
-      read.push(await withBearableHash(readLine(value, ++done.lines, firebase), costs))
+      read.push(
+        await withBearableHash(readLine(value, ++done.lines, { firebase, now: app.db.clock.now() }), costs),
+      )
     const { imported, refused, isOver } = await importBatch(read, write, options.on_conflict === 'fail')
     done.imported += imported
     done.refused += refused.length

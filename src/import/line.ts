@@ -12,7 +12,7 @@ const Line = z.strictObject({
   email_verified: z.boolean().nullish(),
   /** Default: the username. */
   actor_name: ActorName.nullish(),
-  created_at: Timestamp.refine((text) => Date.parse(text) <= Date.now()).nullish(),
+  created_at: Timestamp.nullish(),
   /** By this a later run knows the line again. Default: the username. */
   external_id: z.string().min(1).max(255).nullish(),
   password: ForeignPassword.nullish(),
@@ -41,7 +41,10 @@ export type Refused = {
   key?: string
 }
 
-export function readLine(value: unknown, line: number, firebase?: FirebaseParams): Row | Refused {
+type Reading = { firebase?: FirebaseParams | undefined; now: number }
+
+/** `now` is the present time by the clock of the database. */
+export function readLine(value: unknown, line: number, { firebase, now }: Reading): Row | Refused {
   const parsed = badText(value) ? undefined : Line.safeParse(value)
   if (!parsed?.success) {
     const key = parsed?.error.issues[0]?.path[0]
@@ -49,6 +52,8 @@ export function readLine(value: unknown, line: number, firebase?: FirebaseParams
   }
   const { username, email = null, email_verified, actor_name, created_at = null, password } = parsed.data
   const external_id = parsed.data.external_id ?? null
+  if (created_at !== null && Date.parse(created_at) > now)
+    return { line, external_id, reason: 'bad_format', key: 'created_at' }
   const hash = password == null ? { stored: noPassword } : storedHash(password, firebase)
   if (typeof hash === 'string') return { line, external_id, reason: hash }
   return {

@@ -3,6 +3,7 @@ import { Email, fold, Username } from '../accounts/formats.ts'
 import { isReserved } from '../accounts/usernames.ts'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
+import { requireAhead } from '../core/ahead.ts'
 import type { App } from '../core/app.ts'
 import { recorded } from '../core/mutate.ts'
 import { operation } from '../core/operation.ts'
@@ -13,24 +14,12 @@ import { Locale, Timestamp } from '../wire/types.ts'
 import { type Linked, makeInviteLink, refuseReveal } from './invite-link.ts'
 import { Invite, inviteColumns, type Via } from './invites.ts'
 
-const dayMs = 86_400_000
 const daysMax = 36_500
-
-/** A future time, by the clock of this server because the schema is checked before any statement runs. */
-const ExpiresAt = Timestamp.check((payload) => {
-  if (payload.issues.length > 0) return
-  const { value: input } = payload
-  const [at, now] = [Date.parse(input), Date.now()]
-  const bound = { origin: 'date', inclusive: true, input } as const
-  if (at <= now) payload.issues.push({ ...bound, code: 'too_small', minimum: now + 1 })
-  else if (at > now + daysMax * dayMs)
-    payload.issues.push({ ...bound, code: 'too_big', maximum: now + daysMax * dayMs })
-})
 
 const InviteInput = z.strictObject({
   email: Email.nullish(),
   username: Username.nullish(),
-  expires_at: ExpiresAt.nullish(),
+  expires_at: Timestamp.nullish(),
   /** False: no message is sent, even if one could be. */
   send: z.boolean().nullish(),
   /** True: the link is answered instead of mailed. */
@@ -42,6 +31,7 @@ export const invite_create = mutation({
   doc: 'Invite by e-mail, username or both: whoever signs up with exactly these may, even while signup is closed. No secret is sent.',
   auth: { role: 'admin' },
   event: 'invite_create',
+  secret_reply: true,
   rate_limit: 'account',
   rate_limit_group: 'admin_write',
   input: InviteInput,
@@ -78,6 +68,7 @@ async function insertInvite(
   { email, username, expires_at, created_by }: NewInvite & Pick<Invite, 'created_by'>,
   via: Via = {},
 ): Promise<Invite> {
+  await requireAhead(db, 'expires_at', expires_at, daysMax)
   const email_key = email === null ? null : fold(email)
   // Lock by ascending id, so that two calls that replace the same pair of invites do not deadlock.
   await db.run(sql`

@@ -22,6 +22,7 @@ export const invite_send = mutation({
   doc: 'Mail an open invite again with a new link, or answer the link once with `reveal`. The three newest links work.',
   auth: { role: 'admin' },
   event: 'ticket_create',
+  secret_reply: true,
   rate_limit: 'account',
   rate_limit_group: 'admin_write',
   input: Input,

@@ -78,24 +78,24 @@ describe('invite_create', () => {
     })
   })
 
-  const at = (offset: number) => new Date(Date.parse('2040-01-01T00:00:00Z') + offset).toISOString()
+  const at = (offset: number) => new Date(Date.now() + offset).toISOString()
+  const minute = 60_000
   it.each([
-    ['in the past', at(-1), 'too_small'],
+    ['in the past', at(-minute), 'too_small'],
     ['equal to now', at(0), 'too_small'],
-    ['36 500 days and a millisecond ahead', at(36_500 * dayMs + 1), 'too_big'],
+    ['more than 36 500 days ahead', at(36_500 * dayMs + 10 * minute), 'too_big'],
     ['no timestamp', 'tomorrow', 'invalid_format'],
     ['without a zone', '2100-01-01T00:00:00', 'invalid_format'],
     ['a number', 4_102_444_800_000, 'invalid_type'],
   ])('refuses an expiry %s', async (_what, expires_at, code) => {
-    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.parse(at(0)))
     const refused = await issuesOf(create({ username: 'late', expires_at: expires_at as string }))
-    clock.mockRestore()
     expect(refused).toEqual(['invalid_params', [['expires_at'], code]])
   })
 
-  it('takes an expiry from the next millisecond up to 36 500 days ahead', async () => {
-    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.parse(at(0)))
-    for (const expires_at of [at(1), at(36_500 * dayMs)])
+  it('takes an expiry up to 36 500 days ahead by the clock of the database, whatever that of the node', async () => {
+    const ends = [at(10 * minute), at(36_500 * dayMs - minute)]
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.parse(at(365 * dayMs)))
+    for (const expires_at of ends)
       expect((await create({ username: `u${expires_at.slice(0, 4)}`, expires_at })).invite).toMatchObject({
         expires_at,
       })

@@ -124,13 +124,11 @@ describe('one caller', () => {
           select count(*)::int as n from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock'`)
       )?.n
-    await expect.poll(blocked, { timeout: 20_000 }).toBe(8)
-    const began = performance.now()
+    await expect.poll(blocked).toBe(8)
+    // A call that finds no connection waits five seconds for one, and is refused then.
     expect(await reasonOf(bob.client.cell_create({ data: {} }))).toBe('ok')
     expect((await bob.client.cell_list()).cells).toHaveLength(1)
     expect((await test.client().cell_list()).cells).toHaveLength(0)
-    // Calls without a connection wait five seconds for one.
-    expect(performance.now() - began).toBeLessThan(4000)
     await holder.query('rollback')
     await holder.end()
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))

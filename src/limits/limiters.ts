@@ -4,7 +4,8 @@ import { formatIpv6, hostBehind, ipv6Words } from '../config/ip.ts'
 import type { Database } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
-import type { Held, Limiter } from './limiter.ts'
+import { noObserver, type Observer, since } from '../observe/observer.ts'
+import type { Held, Limiter, Refused } from './limiter.ts'
 import { withLines } from './line.ts'
 import { createMemoryLimiter } from './memory-limiter.ts'
 import { createPostgresLimiter } from './postgres-limiter.ts'
@@ -110,34 +111,43 @@ export const limiterStore = ({ limit_store }: Config, db: Database, log: Log): L
 /** `rest`: slots held by attempts. The others separate the axes of a method group; /48s exist for both. */
 type Space = 'rest' | 'account' | 'ip' | 'rest /48' | 'ip /48'
 
-/** The limiter of a name, made on first use; null if it is switched off. */
-type LimiterOf = (space: Space, name: string) => Limiter | null
+/** A limiter that is watched; each function throws `rate_limited`. */
+type Watched = {
+  charge(key: string): Promise<void>
+  hold(key: string): Promise<Held>
+} & Pick<Limiter, 'spend' | 'clear'>
 
-export function createLimiters(config: Config, store: LimiterStore = memoryStore): Limiters {
-  const limiterOf = limitersOf(config, store)
+/** The limiter of a name, made on first use; null if it is switched off. */
+type LimiterOf = (space: Space, name: string) => Watched | null
+
+export function createLimiters(
+  config: Config,
+  store: LimiterStore = memoryStore,
+  observer: Observer = noObserver,
+): Limiters {
+  const limiterOf = limitersOf(config, store, observer)
   return {
     attempt: (charged, work) => runAttempt(limiterOf, charged, work),
     clear: async (name, keys) => await limiterOf('rest', name)?.clear(...keys),
-    take: (group, account_id) => charge(limiterOf('account', group), accountKey(account_id)),
+    take: async (group, account_id) => await limiterOf('account', group)?.charge(accountKey(account_id)),
     checkBudget: async (name, account_id) => {
       const slot = await limiterOf('account', name)?.hold(accountKey(account_id))
-      if (slot && !slot.ok) throw refusal('rate_limited', { retry_after: slot.retryAfter })
       await slot?.drop()
     },
     spend: async (name, account_id, count) =>
       await limiterOf('account', name)?.spend(accountKey(account_id), count),
     takeIp: async (group, ip) => {
-      await charge(limiterOf('ip', group), ipKey(ip))
+      await limiterOf('ip', group)?.charge(ipKey(ip))
       // If the network refuses, the address keeps its charge: both belong to the same client.
       const network = widerNetwork(ip)
-      if (network) await charge(limiterOf('ip /48', group), `ip:${network}`)
+      if (network) await limiterOf('ip /48', group)?.charge(`ip:${network}`)
     },
   }
 }
 
-function limitersOf(config: Config, store: LimiterStore): LimiterOf {
-  const made = new Map<string, Limiter | null>()
-  const make = (space: Space, name: string): Limiter | null => {
+function limitersOf(config: Config, store: LimiterStore, observer: Observer): LimiterOf {
+  const made = new Map<string, Watched | null>()
+  const make = (space: Space, name: string): Watched | null => {
     const setting = (config as Record<string, unknown>)[`limit_${name}`]
     const isRest = space.startsWith('rest')
     const isSet = isRule(setting) && isRest === restLimiters.includes(name as RestLimiter)
@@ -145,7 +155,7 @@ function limitersOf(config: Config, store: LimiterStore): LimiterOf {
     if (rule === null) return null
     const max = space.endsWith('/48') ? rule.max * widerFactor : rule.max
     const limiter = store(`${space} ${name}`, { max, windowMs: rule.seconds * 1000 })
-    return isRest ? withLines(limiter) : limiter
+    return watched(isRest ? withLines(limiter) : limiter, name, config.limit_store, observer)
   }
   return (space, name) => {
     const key = `${space} ${name}`
@@ -157,9 +167,22 @@ function limitersOf(config: Config, store: LimiterStore): LimiterOf {
   }
 }
 
-async function charge(limiter: Limiter | null, key: string): Promise<void> {
-  const charged = await limiter?.charge(key)
-  if (charged && !charged.ok) throw refusal('rate_limited', { retry_after: charged.retryAfter })
+function watched(limiter: Limiter, name: string, kept: string, observer: Observer): Watched {
+  const admitted = async <T extends { ok: true }>(asked: () => Promise<T | Refused>): Promise<T> => {
+    const { tracer } = observer
+    const began = performance.now()
+    const answer = await (tracer?.span('limiter', { 'cellkeep.limiter': name }, asked) ?? asked())
+    observer.observe('limiter_seconds', since(began), kept)
+    if (answer.ok) return answer
+    observer.count('rate_limited_total', name)
+    throw refusal('rate_limited', { retry_after: answer.retryAfter })
+  }
+  return {
+    charge: async (key) => void (await admitted(() => limiter.charge(key))),
+    hold: (key) => admitted(() => limiter.hold(key)),
+    spend: limiter.spend,
+    clear: limiter.clear,
+  }
 }
 
 async function runAttempt<T>(
@@ -168,9 +191,8 @@ async function runAttempt<T>(
   work: (hold: Hold) => Promise<T>,
 ): Promise<T> {
   const held: { slot: Held; isCharged: IsCharged | undefined }[] = []
-  const take = async (limiter: Limiter | null, key: string, isCharged?: IsCharged): Promise<void> => {
+  const take = async (limiter: Watched | null, key: string, isCharged?: IsCharged): Promise<void> => {
     const slot = await limiter?.hold(key)
-    if (slot && !slot.ok) throw refusal('rate_limited', { retry_after: slot.retryAfter })
     if (slot) held.push({ slot, isCharged })
   }
   const hold: Hold = {

@@ -49,7 +49,10 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
     try {
       await db.run(charge ? sql`with gone as (${gone}) ${add}` : gone)
     } catch (error) {
-      log.error({ err: error, limiter: name }, 'a limiter slot could not be settled; it counts as a charge')
+      log.error(
+        { event: 'limiter_slot', err: error, limiter: name },
+        'a limiter slot could not be settled; it counts as a charge',
+      )
     }
   }
 

@@ -177,9 +177,7 @@ describe('while the database is away', () => {
     const reply = await send(test, 'POST /login', { body: { username: 'ada', password }, ip: freshIp() })
     expect([reply.status, reply.json]).toMatchObject([503, { error: 'service_unavailable' }])
     await cluster.start()
-    await expect
-      .poll(() => limiters.takeIp('mine', '203.0.113.2').then(() => 'back', String), { timeout: 20_000 })
-      .toBe('back')
+    await expect.poll(() => limiters.takeIp('mine', '203.0.113.2').then(() => 'back', String)).toBe('back')
     await expect(limiters.attempt([], (hold) => hold.ip('login_ip', '203.0.113.1'))).rejects.toMatchObject({
       data: { reason: 'rate_limited', retry_after: 1 },
     })

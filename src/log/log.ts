@@ -1,19 +1,22 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
+import type { Log } from './events.ts'
 import { createOutput, type Output, standardOutputFd } from './output.ts'
+import { withoutRepeats } from './repeats.ts'
 import { textLines } from './text.ts'
 
-/** A line: fields for machines and a text, or a text alone. An error is the field `err`. */
-export type LogLine = { (fields: object, text?: string): void; (text: string): void }
-/** The part of a pino logger that the service uses; any object with these four functions will do. */
-export type Log = Readonly<Record<'debug' | 'info' | 'warn' | 'error', LogLine>>
+export type { EventLine, Log, LogLine } from './events.ts'
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
+/** What every line of a process carries: its node, and the trace that it belongs to. */
+export type EveryLine = { node?: string; trace?: () => object | undefined }
+
 /** A log of JSON lines with `time`, `level` (as a word) and `msg`. */
-export function createLog(level: string, stream: DestinationStream): Logger {
+export function createLog(level: string, stream: DestinationStream, { node, trace }: EveryLine = {}): Logger {
   const options = {
     level,
-    base: null,
+    base: node === undefined ? null : { node },
+    ...(trace && { mixin: () => trace() ?? {} }),
     timestamp: isoTime(),
     formatters: { level: (label: string) => ({ level: label }) },
   }
@@ -35,12 +38,22 @@ function isoTime(): () => string {
 let standardOutput: Output | undefined
 let reportDropped: (dropped: number) => void
 
-/** A log that writes to the standard output of this process, and that output. */
-export function openLog(level: string, format: 'json' | 'text' = 'json'): { log: Logger; out: Output } {
+/** A log that writes to the standard output of this process, without repeats, and that output. */
+export function openLog(
+  level: string,
+  format: 'json' | 'text' = 'json',
+  every: EveryLine = {},
+): { log: Log; out: Output } {
   standardOutput ??= openStandardOutput()
-  const log = createLog(level, format === 'text' ? textLines(standardOutput) : standardOutput)
+  const isText = format === 'text'
+  const log = withoutRepeats(
+    createLog(level, isText ? textLines(standardOutput) : standardOutput, isText ? {} : every),
+  )
   reportDropped = (dropped) =>
-    log.error({ dropped }, 'lines are missing here: the reader of this log did not keep up')
+    log.error(
+      { event: 'log_lines_dropped', dropped },
+      'lines are missing here: the reader of this log did not keep up',
+    )
   return { log, out: standardOutput }
 }
 

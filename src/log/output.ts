@@ -41,7 +41,8 @@ export class Output {
 
   write(line: string): void {
     if (this.#isMuted) return
-    if (this.#held + (this.#chunk?.length ?? 0) + line.length > heldMax) {
+    // Until the loss is reported, later lines are dropped too, so that the report stands where lines are missing.
+    if (this.#dropped > 0 || this.#held + (this.#chunk?.length ?? 0) + line.length > heldMax) {
       this.#dropped += 1
       return
     }

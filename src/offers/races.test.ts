@@ -5,7 +5,7 @@ import { type GrantRace, grantRaceWorld, runGrantRace } from '../../test/helpers
 import { acceptRaces } from '../../test/helpers/grant-races.ts'
 
 /** Enough to see each order; `npm run bench:races` runs many more of each. */
-const rounds = (name: string): number => (/^R(1|3|10|20|24|30|32) /.test(name) ? 50 : 8)
+const rounds = (name: string): number => (/^R(1|3|10|20|24|30|32) /.test(name) ? 24 : 8)
 const races = await grantRaceWorld()
 
 describe.each<[string, Record<string, GrantRace>]>([

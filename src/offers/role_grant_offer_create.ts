@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { lockAccounts, lockScope } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
+import { requireAhead } from '../core/ahead.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { type Reason, refusal } from '../errors.ts'
-import { GrantExpiry } from '../roles/grants.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from '../roles/scope.ts'
 import { Offer } from '../wire/offer.ts'
-import { Int, Text, Uuid } from '../wire/types.ts'
+import { Int, Text, Timestamp, Uuid } from '../wire/types.ts'
 import { mayOffer, offerColumns, offerMetadata, readLiveActors, unstamped } from './offers.ts'
 
 const daysDefault = 30
@@ -26,7 +26,7 @@ export const role_grant_offer_create = mutation({
     scope_id: Uuid.nullish(),
     message: Text(500).nullish(),
     expires_in_days: Int(1, 365).nullish(),
-    grant_expires_at: GrantExpiry.nullish(),
+    grant_expires_at: Timestamp.nullish(),
   }),
   output: z.object({ offer: Offer }),
   errors: [
@@ -55,6 +55,7 @@ export const role_grant_offer_create = mutation({
   },
   async handler({ wanted, assertApplicable, days }, { app, account, actor, db, audit, notify, fail }) {
     const { to_account_id, to_actor_id } = wanted
+    await requireAhead(db, 'grant_expires_at', wanted.grant_expires_at)
     const spec = app.registry.role(wanted.role)
     const refuse = refusalOf(wanted, spec !== undefined)
     if (!spec?.grant_paths.includes('admin')) throw refuse('role_grant_offer_role_not_grantable')

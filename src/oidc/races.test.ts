@@ -3,6 +3,7 @@ import { freshIp } from '../../test/helpers/account-routes.ts'
 import { linkedAccounts } from '../../test/helpers/linked-accounts.ts'
 import { finish, start } from '../../test/helpers/oidc.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { addPasskey, device } from '../../test/helpers/passkeys.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { sql } from '../db/db.ts'
 import { testService } from '../testing/index.ts'
@@ -68,6 +69,17 @@ describe('at the same moment, on two nodes', () => {
       const outcomes = await Promise.all([
         reasonOf(client.account_link_remove({ link_id })),
         reasonOf(node.client(cookie).account_link_remove({ link_id: gone })),
+      ])
+      expect(outcomes.sort()).toEqual(['last_sign_in_method', 'ok'])
+    }))
+
+  it('the last passkey and the last link are removed: one stays', () =>
+    repeat(async () => {
+      const { cookie, client, link_id } = await passwordless()
+      const { passkey } = await addPasskey({ client }, device())
+      const outcomes = await Promise.all([
+        reasonOf(client.account_link_remove({ link_id })),
+        reasonOf(node.client(cookie).account_passkey_remove({ passkey_id: passkey.id })),
       ])
       expect(outcomes.sort()).toEqual(['last_sign_in_method', 'ok'])
     }))

@@ -51,7 +51,10 @@ export function createRelyingParty(redirectUrl: string, log: Log): RelyingParty 
       const library = await import('openid-client')
       return await work(library, await configurationOf(library, provider))
     } catch (error) {
-      log.warn({ provider: provider.id, cause: causeOf(error) }, 'a provider has not proven an identity')
+      log.warn(
+        { event: 'provider_refused', provider: provider.id, cause: causeOf(error) },
+        'a provider has not proven an identity',
+      )
       throw refusalOf(error)
     }
   }

@@ -108,7 +108,7 @@ const forgeries: [string, Forged][] = [
   ['another type', { type: 'payment.get' }],
   ['nobody present', { up: false }],
   ['a frame of another site', { crossOrigin: true }],
-  ['a frame, named by its page only', { crossOrigin: true, topOrigin: 'https://evil.example' }],
+  ['a frame, named by its page only', { topOrigin: 'https://evil.example' }],
   ['a synced state of a key that cannot be synced', { be: false, bs: true }],
 ]
 describe('a response is refused', () => {
@@ -125,6 +125,14 @@ describe('a response is refused', () => {
     const attStmt = new Map<string, never>([['x5c', [Buffer.from('certificate')] as never]])
     expect(await register(device(), { fmt: 'packed', attStmt })).toBeUndefined()
     expect(await register(device(), { fmt: 'tpm' })).toBeUndefined()
+  })
+
+  it('that names another key than the one it attests', async () => {
+    const challenge = newChallenge()
+    const whole = device().create(await creationOptions(party, account, challenge, []))
+    expect(await verifyRegistration(party, challenge, whole)).toMatchObject({ id: whole.id })
+    const other = { ...whole, id: 'AAAA', rawId: 'AAAA' }
+    expect(await verifyRegistration(party, challenge, other)).toBeUndefined()
   })
 
   it('cut, nested or filled, and nothing throws', async () => {

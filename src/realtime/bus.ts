@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto'
+import { AsyncResource } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
-import { type Connection, clientConfig, nameIn } from '../db/connection.ts'
-import type { Log } from '../log/log.ts'
+import { type Connection, nameIn } from '../db/connection.ts'
+import { createLink, type LinkOptions } from './bus-link.ts'
 import { encodeSignal, isEmpty, merged, type Signal, signalDecoder } from './committed.ts'
+import { Echo } from './echo.ts'
 
 /**
  * Signals between the processes on one database, by LISTEN and NOTIFY on a connection of their own. Inside
@@ -15,6 +15,8 @@ export type Bus = {
   send(signal: Signal): void
   /** Listens to the other nodes; resolves when connected, or when the first attempt failed. */
   listen(heard: Heard): Promise<void>
+  /** Connected, and what it sends to itself arrives. */
+  readonly isUp: boolean
   /** Sends queued signals, if that is possible soon, and disconnects. */
   close(): Promise<void>
 }
@@ -29,16 +31,17 @@ const sendText = 'select pg_notify($2, payload) from unnest($1::text[]) as paylo
 
 /** Min time between two notifications, so that many small mutations share one. */
 const restMs = 20
-const retryMs = { first: 100, max: 5_000 }
-/** How often the connection is checked. */
-const pingMs = 15_000
-const answerMs = 5_000
 /** How long a shutdown waits for an unreachable database. */
 const farewellMs = 2_000
 
-export function createBus({ connection, log }: { connection: Connection; log: Log }): Bus {
+type BusDeps = Pick<LinkOptions, 'session' | 'log' | 'observer' | 'warnings'> & {
+  connection: Connection
+  /** The id of this node, which signs its signals. */
+  node: string
+}
+
+export function createBus({ connection, session, log, node, observer, warnings }: BusDeps): Bus {
   const channel = nameIn(connection.schema, 'cellkeep')
-  const node = randomBytes(8).toString('hex')
   let heard: Heard | undefined
   let waiting: Signal | undefined
   let sending: Promise<void> | undefined
@@ -46,19 +49,29 @@ export function createBus({ connection, log }: { connection: Connection; log: Lo
   const leaving = new AbortController()
   const ended = new AbortController()
 
-  const hear = signalDecoder(node, (signal) => {
+  const decode = signalDecoder(node, (signal) => {
+    observer.count('bus_signals_total', 'heard', signal.gap ? 'overflow' : 'ok')
     heard?.signal(signal)
     if (signal.gap) heard?.gap()
   })
-  const link = createLink({ connection, channel, log, ended: ended.signal, hear })
+  const echo = new Echo(node, channel)
+  const hear = (payload: string): void => {
+    echo.hear(payload)
+    decode(payload)
+  }
+  const link = createLink({
+    ...{ session, channel, log, observer, warnings, ended: ended.signal, hear },
+    echo: (client) => echo.of(client),
+  })
 
-  function start(): void {
+  // Bound here, as what is sent belongs to no single request: many share it.
+  const start: () => void = AsyncResource.bind(() => {
     sending ??= flush().finally(() => {
       sending = undefined
       // A signal may have been queued after the last check.
       if (waiting && !ended.signal.aborted) start()
     })
-  }
+  })
 
   /** Sends until the queue is empty. A failed batch is dropped: it may have arrived, and none may arrive twice. */
   async function flush(): Promise<void> {
@@ -72,10 +85,16 @@ export function createBus({ connection, log }: { connection: Connection; log: Lo
       }
       const payloads = encodeSignal(node, waiting)
       waiting = undefined
+      const sent = () => ready.query({ name: 'signal', text: sendText, values: [payloads, channel] })
       try {
-        await ready.query({ name: 'signal', text: sendText, values: [payloads, channel] })
+        await (observer.tracer?.span('bus', { 'cellkeep.payloads': payloads.length }, sent) ?? sent())
+        observer.count('bus_signals_total', 'sent', 'ok')
       } catch (error) {
-        log.warn({ err: error }, 'a signal to other nodes is lost; they find out within 30 s')
+        observer.count('bus_signals_total', 'sent', 'lost')
+        log.warn(
+          { event: 'signals_lost', err: error },
+          'a signal to other nodes is lost; they find out within 30 s',
+        )
       }
       await delay(restMs, undefined, { signal: leaving.signal }).catch(() => {})
     }
@@ -83,7 +102,11 @@ export function createBus({ connection, log }: { connection: Connection; log: Lo
 
   function drop(why: string): void {
     waiting = undefined
-    log.warn(`a signal to other nodes is lost, as ${why}; they find out within 30 s`)
+    observer.count('bus_signals_total', 'sent', 'lost')
+    log.warn(
+      { event: 'signals_lost' },
+      `a signal to other nodes is lost, as ${why}; they find out within 30 s`,
+    )
   }
 
   return {
@@ -91,6 +114,9 @@ export function createBus({ connection, log }: { connection: Connection; log: Lo
       if (ended.signal.aborted || isEmpty(signal)) return
       waiting = merged(waiting, signal)
       start()
+    },
+    get isUp() {
+      return link.isUp
     },
     listen: (by) => {
       heard = by
@@ -103,129 +129,6 @@ export function createBus({ connection, log }: { connection: Connection; log: Lo
       ended.abort()
       await Promise.race([Promise.all([sending, link.reconnecting]), limit])
       await Promise.race([link.disconnect(), limit])
-    },
-  }
-}
-
-type LinkOptions = {
-  connection: Connection
-  channel: string
-  log: Log
-  /** Aborted when reconnecting must stop. */
-  ended: AbortSignal
-  /** Called with every notification. */
-  hear(payload: string): void
-}
-
-/** The single connection of a bus: opened on demand and, once it listens, reopened whenever it is lost. */
-type Link = {
-  connected(): Promise<pg.Client>
-  /** Resolves when a lost connection is back, or when `ended` is aborted. */
-  restored(): Promise<void>
-  /** Listens from now on; `gap` is called after every reconnection. */
-  listen(gap: () => void): Promise<void>
-  readonly isListening: boolean
-  /** The attempt to reconnect that is under way, if any. */
-  readonly reconnecting: Promise<void> | undefined
-  disconnect(): Promise<void>
-}
-
-function createLink({ connection, channel, log, ended, hear }: LinkOptions): Link {
-  let onGap: (() => void) | undefined
-  let client: Promise<pg.Client> | undefined
-  let reconnecting: Promise<void> | undefined
-  let ping: NodeJS.Timeout | undefined
-
-  const connected = (): Promise<pg.Client> => {
-    if (client) return client
-    const opened: Promise<pg.Client> = open(() => {
-      if (client !== opened) return
-      client = undefined
-      if (onGap && !ended.aborted) void restored()
-    })
-    client = opened
-    return opened
-  }
-
-  async function open(onLost: () => void): Promise<pg.Client> {
-    const fresh = new pg.Client({
-      application_name: 'cellkeep bus',
-      // Signals needn't be durable: they don't survive a server crash anyway.
-      ...clientConfig(connection, '-c synchronous_commit=off -c idle_session_timeout=0'),
-      pipeline: true,
-      keepAlive: true,
-      connectionTimeoutMillis: answerMs,
-      query_timeout: answerMs,
-    })
-    fresh.on('error', onLost)
-    fresh.on('end', onLost)
-    fresh.on('notification', ({ payload }) => payload && hear(payload))
-    try {
-      await fresh.connect()
-      if (onGap) await fresh.query(`listen ${channel}`)
-      return fresh
-    } catch (error) {
-      onLost()
-      void fresh.end().catch(() => {})
-      throw error
-    }
-  }
-
-  const restored = (): Promise<void> => {
-    reconnecting ??= reconnect()
-    return reconnecting
-  }
-
-  async function reconnect(): Promise<void> {
-    log.warn(
-      'the connection for signals between nodes is lost; live connections are checked every 30 s meanwhile',
-    )
-    for (let wait = retryMs.first; !ended.aborted; wait = Math.min(2 * wait, retryMs.max)) {
-      await delay(wait * (0.5 + Math.random()), undefined, { signal: ended }).catch(() => {})
-      if (ended.aborted) break
-      const isBack = await connected().then(
-        () => true,
-        () => false,
-      )
-      if (!isBack) continue
-      log.info('the connection for signals between nodes is back')
-      onGap?.()
-      break
-    }
-    reconnecting = undefined
-  }
-
-  function check(): void {
-    void client
-      ?.then(async (asked) => {
-        await asked.query('select 1').catch(() => asked.end())
-      })
-      .catch(() => {})
-  }
-
-  return {
-    connected,
-    restored,
-    listen: async (gap) => {
-      onGap = gap
-      ping = setInterval(check, pingMs).unref()
-      // A connection opened for sending doesn't listen.
-      const before = client
-      client = undefined
-      await before?.then((sender) => sender.end()).catch(() => {})
-      await connected().catch(() => void restored())
-    },
-    get isListening() {
-      return onGap !== undefined
-    },
-    get reconnecting() {
-      return reconnecting
-    },
-    disconnect: async () => {
-      clearInterval(ping)
-      const last = client
-      client = undefined
-      await last?.then((one) => one.end()).catch(() => {})
     },
   }
 }

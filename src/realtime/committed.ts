@@ -11,6 +11,8 @@ export type Committed = {
   wroteAudit: boolean
   /** Keys of `login_account` that every node resets if its limiters count in memory. */
   cleared?: readonly string[]
+  /** When it was committed, by the clock of the database, if it closes anything. */
+  at?: number | undefined
   /** The WebSocket call that caused it, if any: its reply is sent before anything here. */
   origin?: object | undefined
 }
@@ -23,6 +25,7 @@ export type Committed = {
  * - `account`: all connections of the account close.
  * - `actor`: its streams are rechecked; sockets stay open, their next message is refused.
  * - `role`: a role that came may ask for a stronger credential, so the streams of the account are rechecked.
+ * - `node`: what an operator wants of that node changed; it reads it.
  * - `keeper`: everything that a daemon token opened closes, whichever account it acted for.
  */
 export type Closing =
@@ -30,6 +33,7 @@ export type Closing =
   | { kind: 'account'; account_id: string }
   | { kind: 'actor'; actor_id: string }
   | { kind: 'role'; account_id: string }
+  | { kind: 'node'; node_id: string }
   | { kind: 'keeper' }
 
 type Ended = { type: CredentialType; ids: string[] | null }
@@ -44,6 +48,7 @@ const oneSession = (row: AuditRow, { session_id }: Record<string, unknown>): Clo
   credentials(row, { type: 'session', ids: [session_id as string] })
 const bothKinds: Judge = (row) =>
   credentials(row, { type: 'session', ids: null }, { type: 'api_token', ids: null })
+const node: Judge = (_row, { node_id }) => ({ kind: 'node', node_id: node_id as string })
 const actor: Judge = (row) => ({ kind: 'actor', actor_id: row.target_actor_id as string })
 
 /**
@@ -66,6 +71,8 @@ const closings: Readonly<Record<string, Judge>> = {
   account_purge: (row) => ({ kind: 'account', account_id: row.target_account_id as string }),
   actor_delete: actor,
   actor_purge: actor,
+  node_drain: node,
+  node_resume: node,
   role_grant_create: (row) => ({ kind: 'role', account_id: row.target_account_id as string }),
   role_grant_revoke: (row, metadata) => {
     if (metadata.cause === 'keeper_transfer') return { kind: 'keeper' }
@@ -94,8 +101,8 @@ type Verdict = 'own' | 'rotated' | 'other'
 
 function verdict(closing: Closing, { account_id, credential }: Opened): Verdict | undefined {
   if (closing.kind === 'keeper') return credential.type === 'daemon_token' ? 'own' : undefined
-  if (closing.kind === 'actor' || closing.kind === 'role' || closing.account_id !== account_id)
-    return undefined
+  if (closing.kind !== 'account' && closing.kind !== 'credentials') return undefined
+  if (closing.account_id !== account_id) return undefined
   if (closing.kind === 'account') return 'own'
   const isOwn = closing.ended.some(
     ({ type, ids }) => type === credential.type && (ids === null || ids.includes(credential.id as string)),
@@ -105,7 +112,9 @@ function verdict(closing: Closing, { account_id, credential }: Opened): Verdict 
 }
 
 /** The part of a commit that other nodes hear of; `gap`: too much was queued, so recheck everything. */
-export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit' | 'cleared'> & { gap?: true }
+export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit' | 'cleared' | 'at'> & {
+  gap?: true
+}
 
 /** Max notifications, closings and cleared limiter keys that are queued for other nodes. */
 const heldMax = 1000
@@ -121,35 +130,39 @@ export function merged(a: Signal | undefined, b: Signal): Signal {
   if (a.gap || b.gap || notifications.length + closings.length + cleared.length > heldMax)
     return { notifications: [], closings: [], wroteAudit: true, gap: true }
   const wroteAudit = a.wroteAudit || b.wroteAudit
-  return { notifications, closings, wroteAudit, ...(cleared.length > 0 && { cleared }) }
+  const at = a.at ?? b.at
+  return { notifications, closings, wroteAudit, ...(cleared.length > 0 && { cleared }), ...(at && { at }) }
 }
 
 export const isEmpty = ({ notifications, closings, wroteAudit, cleared }: Signal): boolean =>
   !wroteAudit && !cleared && notifications.length === 0 && closings.length === 0
 
 /**
- * A signal as payloads `<node> <index>/<count> <piece>`, since the largest offer, escaped, doesn't fit in one. Plain
+ * A signal as payloads `v1 <node> <index>/<count> <piece>`, since the largest offer, escaped, doesn't fit in one. Plain
  * ASCII, so that a character is one byte in any database encoding. The index keeps equal pieces distinct; PostgreSQL
  * drops duplicate payloads.
  */
 export function encodeSignal(node: string, signal: Signal): string[] {
-  const { notifications, closings, wroteAudit, cleared, gap } = signal
+  const { notifications, closings, wroteAudit, cleared, gap, at } = signal
   const rest = gap ?? cleared
-  const text = JSON.stringify([notifications, closings, wroteAudit, ...(rest ? [rest] : [])]).replace(
-    /[\u0080-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-  const room = payloadMax - node.length - 16
+  const text = JSON.stringify([
+    notifications,
+    closings,
+    wroteAudit,
+    ...(rest || at ? [rest ?? null, ...(at ? [at] : [])] : []),
+  ]).replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const room = payloadMax - node.length - 20
   const count = Math.ceil(text.length / room)
-  const payload = (at: number): string => `${node} ${at}/${count} ${text.slice(at * room, (at + 1) * room)}`
+  const payload = (at: number): string =>
+    `v1 ${node} ${at}/${count} ${text.slice(at * room, (at + 1) * room)}`
   return Array.from({ length: count }, (_, at) => payload(at))
 }
 
-const form = /^([a-z0-9]+) (\d+)\/(\d+) (.*)$/s
+const form = /^v1 ([a-z0-9]+) (\d+)\/(\d+) (.*)$/s
 
 /**
- * Reassembles the payloads of other nodes and passes on each complete signal. Anything else is dropped: every client
- * of the database may notify.
+ * Reassembles the payloads of other nodes and passes on each complete signal. Anything else is dropped, as if
+ * it were lost: another form of a later version, or what any client of the database may notify.
  */
 export function signalDecoder(own: string, hear: (signal: Signal) => void): (payload: string) => void {
   const pieces = new Map<string, string[]>()
@@ -172,9 +185,10 @@ const isList = (value: unknown, type: 'object' | 'string'): boolean =>
 
 function parse(text: string): Signal | undefined {
   try {
-    const [notifications, closings, wroteAudit, rest] = JSON.parse(text)
+    const [notifications, closings, wroteAudit, rest, at] = JSON.parse(text)
     if (!isList(notifications, 'object') || !isList(closings, 'object')) return undefined
-    const signal = { notifications, closings, wroteAudit: wroteAudit === true }
+    const moment = typeof at === 'number' && { at }
+    const signal = { notifications, closings, wroteAudit: wroteAudit === true, ...moment }
     if (rest === true) return { ...signal, gap: true }
     return isList(rest, 'string') ? { ...signal, cleared: rest } : signal
   } catch {

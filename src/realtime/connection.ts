@@ -1,4 +1,5 @@
 import type { Credential } from '../auth/identity.ts'
+import type { Clock } from '../db/db.ts'
 import type { Committed } from './committed.ts'
 
 /** A WebSocket or an audit stream, as the hub sees it. */
@@ -22,19 +23,21 @@ export type Connection = {
 
 export type Lost = Parameters<Connection['lost']>[0]
 
-/** By the clock of this process; the database decides. */
-export const hasExpired = ({ expires_at }: Pick<Credential, 'expires_at'>): boolean =>
-  expires_at !== null && Date.parse(expires_at) <= Date.now()
+/** Only words the reason of an end that the database has decided. */
+export const hasExpired = (
+  { expires_at }: Pick<Credential, 'expires_at'>,
+  { now }: Pick<Clock, 'now'>,
+): boolean => expires_at !== null && Date.parse(expires_at) <= now()
 
 /** The longest delay of a Node timer; a longer one fires at once. */
 const longest = 2 ** 31 - 1
 
-/** Runs `act` at a time, however distant; the returned function cancels. Doesn't keep the process alive. */
-export function at(time: string, act: () => void): () => void {
+/** Runs `act` at a time of the database, however distant; the returned function cancels. Doesn't keep the process alive. */
+export function at(time: string, { now }: Pick<Clock, 'now'>, act: () => void): () => void {
   const due = Date.parse(time)
   let timer: NodeJS.Timeout
   const wait = (): void => {
-    const left = due - Date.now()
+    const left = due - now()
     timer = setTimeout(() => (left > longest ? wait() : act()), Math.min(Math.max(left, 0), longest)).unref()
   }
   wait()

@@ -1,6 +1,7 @@
 import type { Database } from '../db/db.ts'
 import type { Log } from '../log/log.ts'
 import type { Notification } from '../notifications.ts'
+import { noObserver, type Observer } from '../observe/observer.ts'
 import { type Closing, type Committed, verdictOf } from './committed.ts'
 import { at, type Connection, hasExpired } from './connection.ts'
 import { findLost } from './recheck.ts'
@@ -22,8 +23,10 @@ export type Hub = {
   check(): Promise<void>
   /** Starts the regular checks; call the returned function to stop them. */
   watch(): () => void
-  /** Tells every connection that the process stops. */
+  /** Asks every connection to end, and each that is opened later. */
   leave(): void
+  /** Takes connections again. */
+  stay(): void
 }
 
 export type HubOptions = {
@@ -38,6 +41,7 @@ export type HubOptions = {
   holdsDaemon(token: string): Promise<boolean>
   /** Roles whose holders need a strong credential. */
   strongRoles: readonly string[]
+  observer?: Observer
 }
 
 /** The effect of a lost signal must be caught within 30 s. */
@@ -45,6 +49,7 @@ const checkMs = 25_000
 
 export function createHub(options: HubOptions): Hub {
   const { db, log, connectionsMax, socketsPerAccount, send, holdsDaemon, strongRoles } = options
+  const { observer = noObserver } = options
   const listeners = new Set<(committed: Committed) => void>()
   const connections = new Set<Connection>()
   const byAccount = new Map<string, Set<Connection>>()
@@ -54,7 +59,8 @@ export function createHub(options: HubOptions): Hub {
     try {
       act()
     } catch (error) {
-      log.error({ err: error }, 'a live connection failed to hear what was committed')
+      observer.count('effect_failures_total', 'live')
+      log.error({ event: 'effect_failed', err: error }, 'a live connection failed to hear what was committed')
     }
   }
   const deliver = (committed: Committed, isLate = false): void => {
@@ -68,6 +74,8 @@ export function createHub(options: HubOptions): Hub {
         doubtful.push(connection)
         closings = []
       }
+      if (committed.at !== undefined && verdictOf(closings, connection) === 'own')
+        observer.observe('revocation_close_seconds', Math.max(0, db.clock.now() - committed.at) / 1000)
       if (notifications.length > 0 || closings.length > 0)
         safely(() => connection.hear({ ...committed, notifications, closings }))
     }
@@ -98,7 +106,7 @@ export function createHub(options: HubOptions): Hub {
     const cancel =
       credential.expires_at === null
         ? () => {}
-        : at(credential.expires_at, () => safely(() => connection.lost('expired')))
+        : at(credential.expires_at, db.clock, () => safely(() => connection.lost('expired')))
     // The caller isn't ready for `leave` before `add` returns.
     if (isLeaving) queueMicrotask(() => leave(connection))
     return () => {
@@ -113,14 +121,17 @@ export function createHub(options: HubOptions): Hub {
     try {
       for (const [connection, reason] of await findLost(db, which, strongRoles)) {
         // The cleanup may already have removed the expired row.
-        const isExpired = reason === 'revoked' && hasExpired(connection.credential)
+        const isExpired = reason === 'revoked' && hasExpired(connection.credential, db.clock)
         if (connections.has(connection)) safely(() => connection.lost(isExpired ? 'expired' : reason))
       }
       for (const connection of [...which])
         if (connection.daemon !== undefined && !(await holdsDaemon(connection.daemon)))
           if (connections.has(connection)) safely(() => connection.lost('revoked'))
     } catch (error) {
-      log.warn({ err: error }, 'live connections could not be checked; the next check is soon')
+      log.warn(
+        { event: 'live_check_failed', err: error },
+        'live connections could not be checked; the next check is soon',
+      )
     }
   }
 
@@ -132,7 +143,8 @@ export function createHub(options: HubOptions): Hub {
       for (const { kind } of connections) if (kind === 'socket') sockets++
       return { sockets, streams: connections.size - sockets }
     },
-    publish: (committed) => {
+    publish: (given) => {
+      const committed = given.closings.length > 0 ? { ...given, at: db.clock.now() } : given
       safely(() => deliver(committed))
       safely(() => send(committed))
     },
@@ -149,6 +161,9 @@ export function createHub(options: HubOptions): Hub {
     leave: () => {
       isLeaving = true
       for (const connection of [...connections]) leave(connection)
+    },
+    stay: () => {
+      isLeaving = false
     },
   }
 }
@@ -170,6 +185,7 @@ function byRecipient(
 }
 
 function concerns(closing: Closing, { account_id, actor_id, credential }: Connection): boolean {
+  if (closing.kind === 'node') return false
   if (closing.kind === 'keeper') return credential.type === 'daemon_token'
   return closing.kind === 'actor' ? closing.actor_id === actor_id : closing.account_id === account_id
 }

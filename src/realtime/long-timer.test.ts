@@ -9,7 +9,7 @@ const inDays = (days: number): string => new Date(Date.now() + days * day).toISO
 
 it('acts at its time also beyond the 24.8 days that one timer holds, and not before', () => {
   const act = vi.fn()
-  at(inDays(60), act)
+  at(inDays(60), Date, act)
   vi.advanceTimersByTime(60 * day - 1)
   expect(act).not.toHaveBeenCalled()
   vi.advanceTimersByTime(1)
@@ -18,8 +18,8 @@ it('acts at its time also beyond the 24.8 days that one timer holds, and not bef
 
 it('acts soon where the time has passed, never once it is cancelled', () => {
   const [past, cancelled] = [vi.fn(), vi.fn()]
-  at(inDays(-1), past)
-  const cancel = at(inDays(30), cancelled)
+  at(inDays(-1), Date, past)
+  const cancel = at(inDays(30), Date, cancelled)
   vi.advanceTimersByTime(26 * day)
   cancel()
   vi.advanceTimersByTime(26 * day)

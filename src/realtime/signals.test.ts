@@ -96,12 +96,14 @@ describe('a signal', () => {
     const junk = [
       '',
       'x',
-      'a1 0/1 {',
-      'a1 0/1 null',
-      'a1 0/1 [1,2,3]',
-      'a1 5/3 x',
-      'a1 0/99999999999 x',
-      'a1 -1/1 []',
+      'v1 a1 0/1 {',
+      'v1 a1 0/1 null',
+      'v1 a1 0/1 [1,2,3]',
+      'v1 a1 5/3 x',
+      'v1 a1 0/99999999999 x',
+      'v1 a1 -1/1 []',
+      // The form of another version.
+      whole.replace('v1', 'v2'),
     ]
     expect(heardBy('b2', [...junk, whole])).toEqual([small])
   })

@@ -11,6 +11,7 @@ export const admin_account_reset_link_create = mutation({
   doc: 'Make a link with which somebody sets a new password: mailed to the account, or with `reveal` answered once. Not for holders of keeper or admin.',
   auth: freshAdmin,
   event: 'ticket_create',
+  secret_reply: true,
   rate_limit: 'account',
   rate_limit_group: 'admin_write',
   input: z.strictObject({ account_id: Uuid, reveal: z.boolean().nullish() }),

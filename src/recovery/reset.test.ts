@@ -306,6 +306,8 @@ describe('links that an admin makes', () => {
       update role_grant set scope_kind = 'place', scope_id = gen_random_uuid()
       where actor_id = ${scoped.actor_id}::uuid`)
     for (const { id } of [expired, scoped]) expect((await make(id, true)).link).toBeTruthy()
+    await operations.deleteAccount({ account_id: scoped.id }, operator)
+    await expect(make(scoped.id)).rejects.toMatchObject({ reason: 'account_not_found' })
     const unknown = '00000000-0000-4000-8000-000000000000'
     await expect(make(unknown)).rejects.toMatchObject({ reason: 'account_not_found' })
     expect((await rowsOf('ticket_create')).at(-1)).toMatchObject({

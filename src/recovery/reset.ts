@@ -52,11 +52,10 @@ async function setPassword({ app, ip }: Context, ticket: Found, hash: string) {
     const account = (await lockAccounts(db, [account_id])).get(account_id)
     if (!account) throw refusal('ticket_not_found')
     await useTicket(db, ticket)
-    // A link that was mailed proves the address; one shown to an admin does not.
-    const proven = ticket.delivery === 'mailed' ? ticket.email_key : null
+    // A link that was mailed proves the address; one shown to an admin has none.
     await db.run(sql`
       update account set password_hash = ${hash}, hash_foreign = false, updated_at = now(), updated_by = null,
-        email_verified = email_verified or coalesce(email_key = ${proven}, false)
+        email_verified = email_verified or ${ticket.email_key !== null}
       where id = ${account_id}::uuid`)
     const ended = await endCredentials(db, account_id)
     await notify(app, work, account_id, 'password_changed')

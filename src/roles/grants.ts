@@ -4,7 +4,7 @@ import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { Timestamp, Uuid } from '../wire/types.ts'
+import { Uuid } from '../wire/types.ts'
 import { refuseDestroyed } from './scope.ts'
 
 /** Wire form of an active role grant. */
@@ -22,11 +22,6 @@ export const RoleGrantSummary = z.object({
 /** Whether these grants, as read when the request was admitted, make the acting actor a global admin. */
 export const holdsAdmin = (grants: readonly { role: string; scope_id: string | null }[]): boolean =>
   grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
-
-/** When a grant ends: a future time by the clock of this server, because the schema is checked before any statement. */
-export const GrantExpiry = Timestamp.refine((at) => Date.parse(at) > Date.now(), {
-  params: { code: 'too_small', rule: 'A time in the future is required.' },
-})
 
 /** The grant of a role to an actor, at a scope or globally. */
 export type GrantInput = {

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { onlyVia } from '../accounts/ending.ts'
+import { requireAhead } from '../core/ahead.ts'
 import { actor, operation } from '../core/operation.ts'
-import { Uuid } from '../wire/types.ts'
-import { conferGrant, GrantExpiry } from './grants.ts'
+import { Timestamp, Uuid } from '../wire/types.ts'
+import { conferGrant } from './grants.ts'
 import { checkScope, RoleName, ScopeKind } from './scope.ts'
 
 /** If the actor has an active grant of the same role and scope, that one keeps its id and can only be extended. */
@@ -13,7 +14,7 @@ export const grantRole = operation({
     role: RoleName,
     scope_kind: ScopeKind.nullish(),
     scope_id: Uuid.nullish(),
-    expires_at: GrantExpiry.nullish(),
+    expires_at: Timestamp.nullish(),
     /** The grant path; the role must list it. */
     path: RoleName,
     granted_by: Uuid.nullish(),
@@ -35,8 +36,10 @@ export const grantRole = operation({
     scope.assertApplicable(spec)
     return { path, grant: { ...grant, scope_kind, scope_id } }
   },
-  handler: ({ path, grant }, { db, audit, detail }) =>
-    conferGrant(db, audit, grant, { source: 'library', path, ...onlyVia(detail) }),
+  async handler({ path, grant }, { db, audit, detail }) {
+    await requireAhead(db, 'expires_at', grant.expires_at)
+    return await conferGrant(db, audit, grant, { source: 'library', path, ...onlyVia(detail) })
+  },
   command: {
     name: 'role assign',
     args: {

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { lockAccounts, lockScope } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
+import { requireAhead } from '../core/ahead.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { Uuid } from '../wire/types.ts'
-import { auditConferred, confer, GrantExpiry } from './grants.ts'
+import { Timestamp, Uuid } from '../wire/types.ts'
+import { auditConferred, confer } from './grants.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
 
 export const role_grant_assign = mutation({
@@ -20,7 +21,7 @@ export const role_grant_assign = mutation({
     role: RoleName,
     scope_kind: ScopeKind.nullish(),
     scope_id: Uuid.nullish(),
-    expires_at: GrantExpiry.nullish(),
+    expires_at: Timestamp.nullish(),
   }),
   output: z.object({
     ok: z.literal(true),
@@ -44,6 +45,7 @@ export const role_grant_assign = mutation({
   },
   async handler({ wanted, assertApplicable }, { app, actor, db, audit, fail }) {
     const { to_account_id, to_actor_id, ...of } = wanted
+    await requireAhead(db, 'expires_at', of.expires_at)
     const spec = app.registry.role(of.role)
     if (!spec?.grant_paths.includes('admin')) throw refuseRole(wanted, spec !== undefined)
     assertApplicable(spec)

@@ -8,6 +8,7 @@ export const account_recovery_codes_create = mutation({
   doc: 'Make ten recovery codes, shown once, in place of all that there were. Each stands in for a second factor once.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
   event: 'factor_add',
+  secret_reply: true,
   rate_limit: 'account',
   rate_limit_group: 'credential',
   output: z.object({ ok: z.literal(true), recovery_codes: z.array(z.string()) }),

@@ -10,6 +10,7 @@ export const account_totp_confirm = mutation({
   doc: 'Make the TOTP that this session has begun count, with a code of it. The answer has recovery codes if there were none.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'factor_add',
+  secret_reply: true,
   before_enrolment: true,
   rate_limit: 'account',
   rate_limit_group: 'credential',

@@ -11,6 +11,7 @@ export const account_totp_enrol = mutation({
   doc: 'Begin to add TOTP as a second factor: the secret, shown once, for an authenticator. It counts once confirmed.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
   event: 'factor_add',
+  secret_reply: true,
   before_enrolment: true,
   rate_limit: 'account',
   rate_limit_group: 'credential',

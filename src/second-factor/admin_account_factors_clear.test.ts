@@ -5,7 +5,7 @@ import { serviceForFile } from '../../test/helpers/service.ts'
 import { firstStep, guarded } from '../../test/helpers/totp.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
-import { scenario, type TestAccount } from '../testing/index.ts'
+import { scenario, type TestAccount, testService } from '../testing/index.ts'
 
 const test = await serviceForFile()
 const db = test.service.app.db
@@ -83,9 +83,10 @@ describe('clearing the factors of another account', () => {
   })
 })
 
-it('an operator clears those of anybody, and sees what is there', async () => {
+it('an operator clears those of anybody, also where a role requires them, and sees what is there', async () => {
   const ada = await guarded(test, { roles: ['admin'] })
-  const { listSignIn, clearFactors } = test.service.operations
+  await using node = await testService({ database_url: test.databaseUrl, require_second_factor: 'admin' })
+  const { listSignIn, clearFactors } = node.service.operations
   const shown = { password: true, passkeys: 0, links: [] }
   expect(await listSignIn({ account_id: ada.id })).toEqual({ ...shown, second_factor: true })
   expect(await clearFactors({ account_id: ada.id }, { via: 'cli' })).toEqual({ totp: true, passkeys: 0 })

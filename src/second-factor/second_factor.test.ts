@@ -82,6 +82,16 @@ describe('the second step', () => {
     expect(answer(await secondStep(test, await begin(ada), { totp: codeOf(eve.secret) }))).toEqual(wrong)
   })
 
+  it('of a secret that waits for its first code is wrong', async () => {
+    const ada = await guarded(test)
+    await db.run(sql`
+      with gone as (delete from account_totp where account_id = ${ada.id}::uuid)
+      insert into account_passkey (id, account_id, public_key, counter, device, backed_up, first_factor, second_factor, rp_id, name)
+      values ('waits', ${ada.id}::uuid, '', 0, 'single', false, false, true, 'localhost', 'key')`)
+    const { secret } = await ada.client.account_totp_enrol()
+    expect(answer(await secondStep(test, await begin(ada), { totp: codeOf(secret) }))).toEqual(wrong)
+  })
+
   it('needs exactly one proof, of the right form', async () => {
     const ada = await guarded(test)
     const flow = await begin(ada)
@@ -103,6 +113,13 @@ describe('a recovery code', () => {
     expect(session).toMatchObject({ methods: ['password', 'recovery_code'], strong: true })
     expect(recovery_codes_left).toBe(9)
     expect(answer(await secondStep(test, await begin(ada), { recovery_code: code }))).toEqual(wrong)
+  })
+
+  it('of another account is wrong, and stays', async () => {
+    const [ada, eve] = [await guarded(test), await guarded(test)]
+    const recovery_code = eve.recovery_codes[0] as string
+    expect(answer(await secondStep(test, await begin(ada), { recovery_code }))).toEqual(wrong)
+    expect(await eve.client.account_sign_in_get()).toMatchObject({ recovery_codes_left: 10 })
   })
 
   it('of a set that was replaced is dead', async () => {
@@ -165,6 +182,13 @@ describe('a flow', () => {
     expect(statuses(replies).slice(refused.length)).toEqual(Array(20 - refused.length).fill(409))
     expect(answer(await secondStep(test, flow, { totp: codeOf(ada.secret) }))).toEqual(expired)
     expect(await db.rows(sql`select from sign_in_flow where account_id = ${ada.id}::uuid`)).toEqual([])
+  })
+
+  it('whose attempts never came to an end takes no more', async () => {
+    const ada = await guarded(test)
+    const flow = await begin(ada)
+    await db.run(sql`update sign_in_flow set attempts = 5 where account_id = ${ada.id}::uuid`)
+    expect(answer(await secondStep(test, flow, { totp: codeOf(ada.secret) }))).toEqual(expired)
   })
 })
 
@@ -238,6 +262,13 @@ describe('proving again who is signed in, with a second factor', () => {
     const totp = codeOf(ada.secret)
     for (const cookie of [flow, `${other.cookie}; ${flow}`])
       expect(answer(await secondStep(test, cookie, { totp }))).toEqual(expired)
+    const lives = (by: string) =>
+      db.run(
+        sql`update auth_session set expires_at = now() + ${by}::interval where account_id = ${ada.id}::uuid`,
+      )
+    await lives('0')
+    expect(answer(await secondStep(test, `${ada.cookie}; ${flow}`, { totp }))).toEqual(expired)
+    await lives('1 day')
     await send(test, 'POST /logout', { cookie: ada.cookie })
     expect(answer(await secondStep(test, `${ada.cookie}; ${flow}`, { totp }))).toEqual(expired)
   })

@@ -23,6 +23,13 @@ it('accepts the present step and its neighbours, and none further away', () => {
   expect(accepted).toEqual([undefined, present - 1, present, present + 1, undefined])
 })
 
+it('uses up the later of two steps that have one code', () => {
+  const first = 56_188_870
+  expect([codeAt(secret, first), codeAt(secret, first + 1)]).toEqual(['617002', '617002'])
+  for (const seconds of [0, 30])
+    expect(stepOf(secret, '617002', (first * 30 + seconds) * 1000)).toBe(first + 1)
+})
+
 it('takes six ASCII digits, with spaces between them', () => {
   expect(TotpCode.parse(' 123 456')).toBe('123456')
   for (const bad of ['12345', '1234567', '12345a', '１２３４５６', '123\t456', ''])

@@ -28,7 +28,7 @@ export function codeAt(secret: Buffer, step: number): string {
 }
 
 /** The step whose code this is: the present one or a neighbour, as clocks drift both ways. */
-export function stepOf(secret: Buffer, code: string, now = Date.now()): number | undefined {
+export function stepOf(secret: Buffer, code: string, now: number): number | undefined {
   const present = Math.floor(now / 1000 / stepSeconds)
   return [present - 1, present, present + 1].filter((step) => equalText(codeAt(secret, step), code)).at(-1)
 }
@@ -61,8 +61,11 @@ export type StoredTotp = { id: string; secret_sealed: string }
 export function storedStepOf(app: App, { id, secret_sealed }: StoredTotp, account_id: string, code: string) {
   const secret = app.sealing?.open(secret_sealed, placeOf(id, account_id))
   if (secret === undefined)
-    app.log.error({ account_id }, 'no secret key opens a TOTP secret; recovery codes and passkeys still work')
-  return secret === undefined ? undefined : stepOf(Buffer.from(secret, 'base64url'), code)
+    app.log.error(
+      { event: 'sealed_lost', account_id },
+      'no secret key opens a TOTP secret; recovery codes and passkeys still work',
+    )
+  return secret === undefined ? undefined : stepOf(Buffer.from(secret, 'base64url'), code, app.db.clock.now())
 }
 
 /** Uses a code up: no step is accepted twice, nor one before it. The caller holds the account lock. */

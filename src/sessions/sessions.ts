@@ -151,7 +151,7 @@ export async function endForeignSession(
     })
   } catch (error) {
     app.log.error(
-      { err: error },
+      { event: 'credential_end_failed', err: error },
       'cannot end the session of a replaced cookie; it stays valid until it expires',
     )
   }

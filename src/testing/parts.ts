@@ -7,7 +7,7 @@ import { createLimiters, limiterStore } from '../limits/limiters.ts'
 import { type Log, silentLog } from '../log/log.ts'
 
 /** Readers of the audit log go on from the number they have. */
-const kept = ['schema_migration', 'audit_position']
+const kept = ['schema_migration', 'audit_position', 'cluster']
 /** Tables of one row, which the migrations make. */
 const single = ['bootstrap_lock', 'app_settings']
 
@@ -29,7 +29,7 @@ export async function resetService(app: App): Promise<void> {
     for (const table of single) await tx.run(sql`insert into ${sql.raw(table)} (id) values (1)`)
   })
   const fresh: { -readonly [K in 'limiters']: App[K] } = app
-  fresh.limiters = createLimiters(config, limiterStore(config, db, log))
+  fresh.limiters = createLimiters(config, limiterStore(config, db, log), app.observer)
   await app.hub.check()
 }
 
@@ -39,9 +39,7 @@ export async function resetService(app: App): Promise<void> {
  */
 export const errorLog: Log = {
   ...silentLog,
-  error: (fields: object | string, text?: string) => {
-    if (typeof fields === 'string') return console.error(`cellkeep: ${fields}`)
-    const { err, ...rest } = fields as { err?: unknown }
+  error: ({ err, ...rest }, text) => {
     console.error(`cellkeep: ${text}`, ...(err === undefined ? [rest] : [err]))
   },
 }

@@ -22,6 +22,7 @@ const testDefaults = {
   login_fail_jitter_ms: 0,
   cookie_keys: ['test-key-test-key-test-key-test-key-1'],
   secret_keys: ['test-secret-test-secret-test-secret-1'],
+  heartbeat: false,
 } as const
 
 /** `database_url` makes it another node on that database, such as `databaseUrl` of another test service. */

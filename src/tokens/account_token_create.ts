@@ -29,6 +29,7 @@ export const account_token_create = mutation({
   doc: 'Make an API token for scripts. Only this response has its secret. The oldest tokens beyond the cap end.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'token_create',
+  secret_reply: true,
   rate_limit: 'account',
   rate_limit_group: 'account',
   input: TokenInput,

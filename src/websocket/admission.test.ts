@@ -29,7 +29,7 @@ it('a credential that ends between the check of an upgrade and the registration 
   expect(codes.flat()).toHaveLength(1000)
   expect(codes.flat().filter((code) => code !== 4001 && code !== 401)).toEqual([])
   expect(codes.flat().filter((code) => code === 4001).length).toBeGreaterThan(500)
-}, 180_000)
+})
 
 async function roundsOfOneAccount(rounds: number): Promise<number[]> {
   const { db } = test.service.app

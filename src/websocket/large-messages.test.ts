@@ -7,7 +7,6 @@ import { query } from '../core/action.ts'
 import { unsent } from '../http/unsent.ts'
 
 const mebibyte = 1_048_576
-const patient = { timeout: 30_000 }
 const actions = {
   big: query({
     doc: 'Answers as many MiB as are asked for.',
@@ -27,10 +26,10 @@ it('a large message counts until its client has read it', async () => {
   const socket = await open()
   socket.ws.pause()
   const answer = socket.call('big', { size: 14 })
-  await expect.poll(() => unsent.bytes, patient).toBeGreaterThan(14 * mebibyte)
+  await expect.poll(() => unsent.bytes).toBeGreaterThan(14 * mebibyte)
   socket.ws.resume()
   expect(outcomeOf(await answer)).toBe('ok')
-  await expect.poll(() => unsent.bytes, patient).toBe(0)
+  await expect.poll(() => unsent.bytes).toBe(0)
   await socket.close()
 })
 
@@ -40,18 +39,18 @@ it('messages that nobody reads leave no room for large answers, until one of the
     socket.ws.pause()
     return socket.call('big', { size: 14 })
   })
-  await expect.poll(() => unsent.bytes, patient).toBeGreaterThan(28 * mebibyte)
+  await expect.poll(() => unsent.bytes).toBeGreaterThan(28 * mebibyte)
   expect(reasonOf(await rpc(test.url, call('big', { size: 6 })))).toBe('busy')
   expect(reasonOf(await rpc(test.url, call('big', { size: 0 })))).toBe('ok')
   // Only what makes room is cut: the other socket has more patience than a plain answer that is not read.
-  await expect.poll(() => unsent.bytes, patient).toBeLessThan(15 * mebibyte)
+  await expect.poll(() => unsent.bytes).toBeLessThan(15 * mebibyte)
   expect(reasonOf(await rpc(test.url, call('big', { size: 6 })))).toBe('ok')
   for (const { ws } of sockets) ws.resume()
   const ends = sockets.map(({ closed }, index) =>
     Promise.race([closed.then(({ code }) => code), answers[index]?.then(outcomeOf)]),
   )
   expect((await Promise.all(ends)).sort()).toEqual([1006, 'ok'])
-  await expect.poll(() => unsent.bytes, patient).toBe(0)
+  await expect.poll(() => unsent.bytes).toBe(0)
   for (const { ws } of sockets) ws.terminate()
 })
 
@@ -59,7 +58,7 @@ it('a socket that ends takes its unread messages out of the account', async () =
   const socket = await open()
   socket.ws.pause()
   void socket.call('big', { size: 14 })
-  await expect.poll(() => unsent.bytes, patient).toBeGreaterThan(14 * mebibyte)
+  await expect.poll(() => unsent.bytes).toBeGreaterThan(14 * mebibyte)
   socket.ws.terminate()
-  await expect.poll(() => unsent.bytes, patient).toBe(0)
+  await expect.poll(() => unsent.bytes).toBe(0)
 })

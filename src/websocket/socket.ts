@@ -5,6 +5,7 @@ import { refusal } from '../errors.ts'
 import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
 import { isHeardBy } from '../notifications.ts'
+import { inWork, tenths } from '../observe/work.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
 import { type Connection, hasExpired } from '../realtime/connection.ts'
 import { type Bound, Call, isOwn } from './bound.ts'
@@ -87,7 +88,7 @@ export class Socket {
       const caller = await this.#app.callers.read(carriers, false, ip)
       if (!isOwn(caller, this.#bound)) this.#end(this.#lostCode())
     } catch (error) {
-      this.#app.log.warn({ request_id, err: error }, 'a socket could not be opened')
+      this.#app.log.warn({ event: 'socket_failed', request_id, err: error }, 'a socket could not be opened')
       this.#end(1011)
     }
     this.#admitted.resolve()
@@ -137,11 +138,14 @@ export class Socket {
     this.#calls.add(call)
     await this.#admitted.promise
     if (this.#isOver) return void this.#calls.delete(call)
-    const { status, text } = await run(
-      this.#app,
-      { carriers, ip, request_id, trace, message: call },
-      { ...rpc, params: this.#withActor(rpc) },
-      { viaGet: false, mayHoldBadText },
+    const info = { carriers, ip, request_id, trace, message: call }
+    const { status, text } = await inWork({ site: 'ws', fields: trace }, () =>
+      run(
+        this.#app,
+        info,
+        { ...rpc, params: this.#withActor(rpc) },
+        { viaGet: false, mayHoldBadText, surface: 'ws' },
+      ),
     )
     this.#log(request_id, status, started, trace)
     this.#calls.delete(call)
@@ -201,7 +205,7 @@ export class Socket {
   }
 
   #lostCode(): EndCode {
-    return hasExpired(this.#bound.credential) ? 4005 : 4001
+    return hasExpired(this.#bound.credential, this.#app.db.clock) ? 4005 : 4001
   }
 
   /** Closes once every call that has begun is answered. */
@@ -220,19 +224,23 @@ export class Socket {
 
   #end(code: EndCode): void {
     if (this.#isOver) return
-    this.#over()
+    this.#over(ends[code].replace(' ', '_'))
     this.#ws.close(code, ends[code])
   }
 
-  #over(): void {
+  #over(reason = 'client_left'): void {
     if (this.#isOver) return
     this.#isOver = true
+    this.#app.observer.count('live_closed_total', 'socket', reason)
     this.#onEnd()
   }
 
   /** The error boundary of all message handling. */
   #fail(error: unknown): void {
-    this.#app.log.error({ request_id: this.#bound.request_id, err: error }, 'a message failed unexpectedly')
+    this.#app.log.error(
+      { event: 'request_failed', request_id: this.#bound.request_id, err: error },
+      'a message failed unexpectedly',
+    )
     this.#end(1011)
   }
 
@@ -249,8 +257,9 @@ export class Socket {
 
   #log(request_id: string, status: number, started: number, trace: RequestInfo['trace']): void {
     const { config, log } = this.#app
-    const duration_ms = tenths(performance.now() - started)
-    countAnswer(this.#app.tally, trace.reason)
+    const took = performance.now() - started
+    const duration_ms = tenths(took)
+    countAnswer(this.#app.tally, trace.reason, took)
     log.info(
       { request_id, path: config.ws_path, status, duration_ms, ip: this.#bound.ip, ...trace },
       'message',
@@ -259,4 +268,3 @@ export class Socket {
 }
 
 const ignore = (): void => {}
-const tenths = (ms: number): number => Math.round(ms * 10) / 10

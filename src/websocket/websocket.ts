@@ -93,7 +93,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
       socket.on('error', () => socket.destroy())
       track(socket)
       upgrade(request, socket, head).catch((error) => {
-        app.log.error({ err: error }, 'an upgrade failed unexpectedly')
+        app.log.error({ event: 'socket_failed', err: error }, 'an upgrade failed unexpectedly')
         socket.destroy()
       })
     },

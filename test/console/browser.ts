@@ -20,18 +20,34 @@ export const consoleService = (options: TestOptions = {}): Promise<TestService> 
     ...options,
   })
 
+/** One for all stories of a file, emptied after each. */
+export async function consoleForFile(options?: TestOptions): Promise<TestService> {
+  let test: TestService | undefined
+  afterEach(() => test?.reset())
+  afterAll(() => test?.close())
+  test = await consoleService(options)
+  return test
+}
+
 let browser: Promise<Browser> | undefined
 const contexts: BrowserContext[] = []
 /** What no page may do: errors of scripts, of the console and of the policy, requests to other places. */
 const faults: string[] = []
 
-/** `visits`: another origin that the story leads to. */
-export type Look = { width?: number; height?: number; dark?: boolean; touch?: boolean; visits?: string }
+/** `visits`: another origin that the story leads to; `expects`: what the console of the browser says on purpose. */
+export type Look = {
+  width?: number
+  height?: number
+  dark?: boolean
+  touch?: boolean
+  visits?: string
+  expects?: RegExp
+}
 
 /** A browser of one person, with no cookies yet; `cookie` signs in. */
 export async function person(test: TestService, cookie?: string, look: Look = {}): Promise<Page> {
   browser ??= chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
-  const { width = 1280, height = 800, dark = false, touch = false, visits } = look
+  const { width = 1280, height = 800, dark = false, touch = false, visits, expects } = look
   const context = await (await browser).newContext({
     baseURL: test.url,
     viewport: { width, height },
@@ -61,9 +77,12 @@ export async function person(test: TestService, cookie?: string, look: Look = {}
   })
   const page = await context.newPage()
   page.setDefaultTimeout(20_000)
-  page.on('pageerror', (error) => faults.push(`page error: ${error.message}`))
+  page.on('pageerror', ({ message }) => {
+    if (!expects?.test(message)) faults.push(`page error: ${message}`)
+  })
   page.on('console', (message) => {
     // Chromium reports refusals as errors of loading; they are part of the stories.
+    if (expects?.test(message.text())) return
     if (message.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(message.text()))
       faults.push(`console: ${message.text()}`)
   })

@@ -114,6 +114,37 @@ it('shares with a person and with a role, changes the level, stops, and makes pu
   expect((await test.client().try.cell_get({ id: cell.id })).ok).toBe(true)
 })
 
+it('leaves what was shared by name, and says when a role still admits', async () => {
+  await using test = await consoleService({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace', roles: ['editor'] })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const cell_id = cell.id
+  const share = (principal: { actor_id: string } | { role: string }) =>
+    ada.client.cell_grant_create({ cell_id, level: 'editor', principal })
+  await share({ actor_id: grace.actor_id })
+  const { grant } = await share({ role: 'editor' })
+  const page = await person(test, grace.cookie)
+  await page.goto(`/admin/cells/${cell_id}/sharing`)
+  const leave = page.getByRole('main').getByRole('button', { name: 'Leave', exact: true })
+  const confirm = async (): Promise<void> => {
+    await leave.click()
+    await page.getByRole('dialog', { name: 'Leave Plan?' }).getByRole('button', { name: 'Leave' }).click()
+  }
+  await confirm()
+  await page.getByText('still lets you see it').waitFor()
+  await leave.waitFor({ state: 'detached' })
+  expect((await ada.client.cell_grant_list({ cell_id })).grants).toEqual([grant])
+
+  await share({ actor_id: grace.actor_id })
+  await ada.client.cell_grant_revoke({ grant_id: grant.id })
+  await page.reload()
+  await confirm()
+  await page.getByText('You left the cell.').waitFor()
+  await page.getByRole('heading', { name: 'Cells', level: 1 }).waitFor()
+  expect((await grace.client.try.cell_get({ id: cell_id })).ok).toBe(false)
+})
+
 it('relations and items: added, moved, removed with a way back', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada' })
@@ -138,7 +169,11 @@ it('relations and items: added, moved, removed with a way back', async () => {
     await page.getByRole('link', { name: id === one ? 'Chapter one' : 'Chapter two' }).waitFor()
   }
   await look(page, 'cell-items')
-  await page.getByRole('listitem').filter({ hasText: 'Chapter two' }).getByRole('button').click()
+  await page
+    .getByRole('listitem')
+    .filter({ hasText: 'Chapter two' })
+    .getByRole('button', { name: 'More actions' })
+    .click()
   await page.getByRole('menuitem', { name: 'Move up' }).click()
   await page.getByText('Item 1 of 2.').waitFor()
   const { items } = await ada.client.cell_item_list({ parent_id: book })
@@ -166,9 +201,53 @@ it('what is hostile stays text: scripts, links, marks and characters that turn t
   await page.getByText('<script>alert(1)</script>').waitFor()
   expect(await page.locator('main [href^="javascript:"], main img, main script').count()).toBe(0)
   await look(page, 'hostile')
+  await page.getByRole('button', { name: 'More actions' }).first().click()
+  await page.getByRole('menuitem', { name: 'Delete cell' }).click()
+  const asked = page.getByRole('dialog')
+  // What nobody could type is named by its id.
+  await asked.getByRole('heading', { name: cell.id.slice(0, 8) }).waitFor()
+  expect(await asked.innerText()).not.toMatch(/\u202e|\p{M}{9}/u)
+  await look(page, 'hostile-dialog')
+  await page.keyboard.press('Escape')
   await page.goto('/admin/cells')
   await page.getByText('U+202E').first().waitFor()
   await look(page, 'hostile-list')
+})
+
+it('what is hostile in a name changes nothing beside it: in menus, sentences, options, buttons and dialogs', async () => {
+  await using test = await consoleService({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
+  const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
+  const grace = await test.account({ username: 'grace' })
+  const to_actor_id = await test.actor(grace.id, `sdneirf \u202e${'o\u0301'.repeat(40)}`)
+  await ada.client.role_grant_offer_create({ to_account_id: grace.id, to_actor_id, role: 'editor' })
+  await grace.client.account_token_create({
+    name: 'bot\u202egpj.exe',
+    scope: { kind: 'full' },
+    lifetime: { kind: 'eternal' },
+  })
+  const page = await person(test, grace.cookie)
+  const isCalm = async (): Promise<void> =>
+    expect(await page.locator('body').innerText()).not.toMatch(/\u202e|\p{M}{9}/u)
+  await page.goto('/admin/inbox')
+  await page.getByRole('button', { name: /^Accept as sdneirf U\+202E/ }).waitFor()
+  await page.getByRole('button', { name: 'Account and theme' }).click()
+  await look(page, 'hostile-actor')
+  await isCalm()
+  await page.getByRole('menuitemradio', { name: /^Act as sdneirf U\+202E/ }).click()
+  await page.goto('/admin/people')
+  await page.getByText('You act as sdneirf U+202E').waitFor()
+  await isCalm()
+  await page.goto('/admin/me/tokens')
+  await page.getByRole('button', { name: /^Revoke bot/ }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke botU+202Egpj.exe' }).waitFor()
+  await look(page, 'hostile-token')
+  await isCalm()
+  const admin = await person(test, ada.cookie)
+  await admin.goto(`/admin/people/${grace.id}?dialog=give`)
+  const options = admin.getByLabel('For the actor').locator('option')
+  await expect
+    .poll(() => options.allTextContents())
+    .toEqual(expect.arrayContaining(['grace', `sdneirf U+202E${'o\u0301'.repeat(40)}`]))
 })
 
 it('shows a large cell quickly and in pieces, and a long list in part', async () => {
@@ -181,8 +260,10 @@ it('shows a large cell quickly and in pieces, and a long list in part', async ()
   await page.goto('/admin/cells')
   await page.getByRole('link', { name: 'Large' }).click()
   await page.getByText('[50000]').waitFor()
-  await page.getByRole('button', { name: 'Show 100 more of 49,900' }).waitFor()
+  await page.getByRole('treeitem', { name: 'Show 100 more of 49,900' }).waitFor()
   expect(await page.locator('.tree li').count()).toBeLessThan(200)
+  await page.getByRole('treeitem', { name: 'Show 100 more of 49,900' }).press('Enter')
+  await page.getByRole('treeitem', { name: '100 0' }).and(page.locator(':focus')).waitFor()
   await page.goto('/admin/cells')
   for (let n = 0; n < 250; n++) await ada.client.cell_create({ data: { label: `Cell ${n}` } })
   await page.reload()

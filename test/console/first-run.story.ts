@@ -14,8 +14,10 @@ it('a new server: from / to the first account, signed in, with the list of what 
   const token = (await readFile(join(data_dir, 'bootstrap_token'), 'utf8')).trim()
   const page = await person(test)
   await page.goto('/')
+  const setUp = page.getByRole('link', { name: 'Set up this server' })
+  await setUp.waitFor()
   await look(page, 'welcome-new')
-  await page.getByRole('link', { name: 'Set up this server' }).click()
+  await setUp.click()
   await page.getByRole('heading', { name: 'Set up this server' }).waitFor()
 
   // What is wrong is said beside each field, and the first one has the focus.

@@ -94,7 +94,7 @@ it('deletes and undeletes a person after counting, and roles come back', async (
   await look(page, 'person-deleted')
   await page.getByRole('button', { name: 'Undelete' }).click()
   await page.getByText('The account is back.').waitFor()
-  await page.getByText('editor', { exact: true }).waitFor()
+  await page.getByText('editor', { exact: true }).first().waitFor()
 })
 
 it('finds people by the beginning of a name, whatever signs it has, and keeps the filter in the address', async () => {

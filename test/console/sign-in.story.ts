@@ -1,5 +1,7 @@
+import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { sql } from '../../src/db/db.ts'
+import { createLog } from '../../src/log/log.ts'
 import { codeOf, guarded, wrongCode } from '../helpers/totp.ts'
 import { consoleService, look, person } from './browser.ts'
 
@@ -61,4 +63,86 @@ it('asks again who it is where a call needs that, and then makes the call', asyn
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'deploy-bot is ready' }).waitFor()
   expect((await test.client().try.account_verify()).ok).toBe(false)
+})
+
+it('no secret gets into an address, a title, storage, the console, a Referer or the log of the server', async () => {
+  const told: string[] = []
+  const tell = (text: string | undefined): void => void told.push(text ?? '')
+  const log = createLog('debug', { write: tell })
+  await using test = await consoleService({ log })
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  const listen = (page: Page): Page => {
+    page.on('request', (request) => {
+      tell(request.url())
+      tell(request.headers().referer)
+    })
+    page.on('console', (message) => tell(message.text()))
+    page.on('framenavigated', (frame) => tell(frame.url()))
+    return page
+  }
+  const keep = async (page: Page): Promise<void> =>
+    tell(
+      await page.evaluate(() =>
+        JSON.stringify([
+          { ...localStorage },
+          { ...sessionStorage },
+          history.state,
+          document.title,
+          location.href,
+        ]),
+      ),
+    )
+  const secrets = { wrong: 'not the long password', password: ada.password, changed: 'another long password' }
+  const page = listen(await person(test))
+  await page.goto('/sign-in')
+  await page.getByLabel('Username or e-mail').fill('ada')
+  for (const [password, then] of [
+    [secrets.wrong, page.getByText('Name or password is wrong.')],
+    [secrets.password, page.getByRole('heading', { name: 'Home' })],
+  ] as const) {
+    await page.getByLabel('Password', { exact: true }).fill(password)
+    await page.keyboard.press('Enter')
+    await then.waitFor()
+  }
+  await keep(page)
+  await page.goto('/admin/me/tokens?dialog=token')
+  await page.getByLabel('Name').fill('deploy-bot')
+  await page.getByRole('button', { name: 'Create token' }).click()
+  const token = await page.locator('.secret code').innerText()
+  await keep(page)
+  await page.getByLabel('I have stored it').check()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.goto(`/admin/people/${grace.id}/sign_in?dialog=reset`)
+  await page.getByRole('button', { name: 'Make a reset link' }).click()
+  await page.getByLabel('Show it to me').check()
+  await page.getByRole('dialog').getByRole('button', { name: 'Make a reset link' }).click()
+  const link = await page.locator('.secret code').innerText()
+  const ticket = new URLSearchParams(new URL(link).hash.slice(1)).get('ticket') ?? ''
+  await keep(page)
+
+  const hers = await person(test)
+  await hers.goto(`/admin/link${new URL(link).hash}`)
+  await hers.getByText('For the account grace.').waitFor()
+  listen(hers)
+  await hers.getByLabel('New password', { exact: true }).fill(secrets.changed)
+  await hers.getByRole('button', { name: 'Set password' }).click()
+  await hers.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await hers.getByLabel('Username or e-mail').fill('grace')
+  await hers.getByLabel('Password', { exact: true }).fill(secrets.changed)
+  await hers.keyboard.press('Enter')
+  await hers.getByRole('heading', { name: 'Home' }).waitFor()
+  await keep(hers)
+  const cookies = [...(await page.context().cookies()), ...(await hers.context().cookies())]
+  const hidden = {
+    ...secrets,
+    token,
+    ticket,
+    ...Object.fromEntries(cookies.map(({ value }, n) => [`cookie ${n}`, value])),
+  }
+  // The log has told of all of it.
+  expect(told.filter((line) => line.includes('/api/account/login')).length).toBeGreaterThan(3)
+  expect(Object.values(hidden).every((secret) => secret.length > 10)).toBe(true)
+  const found = Object.entries(hidden).filter(([, secret]) => told.some((line) => line.includes(secret)))
+  expect(found).toEqual([])
 })

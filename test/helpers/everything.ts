@@ -181,6 +181,9 @@ async function rolesAndOffers(
   await test.service.app.db.run(sql`
     update role_grant_offer set expires_at = now() where expired_at is null and accepted_at is null`)
   await test.service.operations.cleanUp()
+  await test.service.join()
+  await test.service.operations.drainNode({ node_id: test.service.app.node.id }, operator)
+  await test.service.operations.resumeNode({ node_id: test.service.app.node.id }, operator)
   await offer()
   const reason = `${mark} reason`
   await client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id, reason })

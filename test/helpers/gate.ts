@@ -7,7 +7,7 @@ import { join } from 'node:path'
 export type Gate = {
   /** Resolves when a mutation has reached its hook and waits there. */
   entered: Promise<void>
-  /** Lets it continue. */
+  /** Lets it continue, and those that come later. */
   open(): void
   close(): void
 }
@@ -15,7 +15,11 @@ export type Gate = {
 /** A config file whose data hook waits for this process: mutations with `data.gate` stop inside their transaction. */
 export async function gatedConfig(cwd: string, extra = ''): Promise<Gate> {
   const waiting: ServerResponse[] = []
-  const server = createServer((_request, response) => void waiting.push(response))
+  let isOpen = false
+  const server = createServer((_request, response) => {
+    if (isOpen) response.end()
+    else waiting.push(response)
+  })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -34,6 +38,7 @@ export async function gatedConfig(cwd: string, extra = ''): Promise<Gate> {
   return {
     entered: once(server, 'request').then(() => undefined),
     open: () => {
+      isOpen = true
       for (const response of waiting.splice(0)) response.end()
     },
     close: () => {

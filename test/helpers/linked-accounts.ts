@@ -2,6 +2,7 @@ import { afterAll } from 'vitest'
 import { sql } from '../../src/db/db.ts'
 import type { TestAccount } from '../../src/testing/index.ts'
 import { signIn, testProvider } from './oidc.ts'
+import { onLocalhost } from './passkeys.ts'
 import { serviceForFile } from './service.ts'
 
 /** A service with two providers while signup is open, and people who link accounts to them. */
@@ -9,9 +10,11 @@ export async function linkedAccounts() {
   const [corp, other] = await Promise.all([testProvider(), testProvider('other')])
   afterAll(() => Promise.all([corp.close(), other.close()]))
   const options = {
+    ...onLocalhost,
     limit_login_ip: null,
     limit_signup_open_ip: null,
     limit_credential: null,
+    limit_flow_ip: null,
     oidc: [corp.entry({ on_unknown: 'signup' }), other.entry()],
   } as const
   const test = await serviceForFile(options)

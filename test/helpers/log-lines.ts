@@ -1,16 +1,18 @@
 import { once } from 'node:events'
-import { Agent, get } from 'node:http'
+import { type Agent, get } from 'node:http'
+import { connect } from 'node:net'
 
-/** Requests whose lines in the log are as long as lines get. */
+/** Requests whose lines in the log are as long as lines get, pipelined; `count` is a multiple of four. */
 export async function fillLog(url: string, count: number): Promise<void> {
-  const agent = new Agent({ keepAlive: true })
-  let left = count
-  const long = `${url}/${'x'.repeat(190)}`
-  const worker = async (): Promise<void> => {
-    while (left-- > 0) await ask(long, agent)
+  const { hostname, port } = new URL(url)
+  const head = `GET /${'x'.repeat(190)} HTTP/1.1\r\nHost: x\r\n`
+  const requests = `${`${head}\r\n`.repeat(count / 4 - 1)}${head}Connection: close\r\n\r\n`
+  const client = async (): Promise<void> => {
+    const socket = connect(Number(port), hostname)
+    socket.resume().write(requests)
+    await once(socket, 'close')
   }
-  await Promise.all(Array.from({ length: 20 }, worker))
-  agent.destroy()
+  await Promise.all(Array.from({ length: 4 }, client))
 }
 
 /** The body of an answer. */

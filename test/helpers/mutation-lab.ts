@@ -37,7 +37,7 @@ export async function mutationLab() {
     },
   })
   const captured = capturedLog()
-  const test = await testService({ actions: { act }, log: captured.log, statement_timeout_ms: 500 })
+  const test = await testService({ actions: { act }, log: captured.log, statement_timeout_ms: 2_000 })
   const ada = await test.account()
   const admin = new pg.Client(test.databaseUrl)
   await admin.connect()

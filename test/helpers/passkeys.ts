@@ -24,7 +24,7 @@ export async function addPasskey(
 }
 
 /** Begins to sign in; resolves to the options, and the cookies to finish with. */
-export async function beginPasskey(test: TestService, cookie?: string) {
+export async function beginPasskey(test: Pick<TestService, 'url'>, cookie?: string) {
   const { json, cookie: flow } = await send(test, 'POST /passkey_begin', { body: {}, cookie })
   const cookies = [cookie, flow].filter(Boolean).join('; ')
   return { options: json?.options as Options, cookie: cookies }
@@ -32,7 +32,7 @@ export async function beginPasskey(test: TestService, cookie?: string) {
 
 /** Signs in with the newest passkey of the device. */
 export async function signInWith(
-  test: TestService,
+  test: Pick<TestService, 'url'>,
   authenticator: Authenticator,
   forged?: Forged,
 ): Promise<Reply> {

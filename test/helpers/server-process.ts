@@ -63,14 +63,15 @@ export type ServerProcess = {
 
 export type Environment = Record<string, string>
 
-/** Runs `cellkeep <args>` until it exits, with `input` on standard input. */
+/** Runs `cellkeep <args>` until it exits, with `input` on standard input; `program` is that of another release. */
 export async function runCellkeep(
   cwd: string,
   args: string[],
   env: Environment = {},
   input = '',
+  program = entry,
 ): Promise<Ended> {
-  const child = spawnCellkeep(cwd, args, env, 'pipe')
+  const child = spawnCellkeep(cwd, args, env, 'pipe', '', program)
   child.stdin?.end(input)
   return watch(child).ended
 }
@@ -79,8 +80,13 @@ export async function runCellkeep(
  * Runs `cellkeep start` on a free port; rejects with its output if it exits before it listens. `shell` is a script that
  * runs it as `"$@"`, after it has set limits or redirected output.
  */
-export async function startServer(cwd: string, env: Environment = {}, shell = ''): Promise<ServerProcess> {
-  const child = spawnCellkeep(cwd, ['start'], { CELLKEEP_PORT: '0', ...env }, 'ignore', shell)
+export async function startServer(
+  cwd: string,
+  env: Environment = {},
+  shell = '',
+  program = entry,
+): Promise<ServerProcess> {
+  const child = spawnCellkeep(cwd, ['start'], { CELLKEEP_PORT: '0', ...env }, 'ignore', shell, program)
   const seen = watch(child)
   const url = await seen.listening
   return {
@@ -115,12 +121,13 @@ function spawnCellkeep(
   env: Environment,
   stdin: 'ignore' | 'pipe' = 'ignore',
   shell = '',
+  main = entry,
 ): ChildProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('CELLKEEP_'))
   const [program = '', ...rest] = [
     ...(shell && ['/bin/sh', '-c', shell, 'sh']),
     process.execPath,
-    entry,
+    main,
     ...args,
   ]
   const child = spawn(program, rest, {

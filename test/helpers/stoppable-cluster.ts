@@ -1,7 +1,9 @@
-import { writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { appendFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { findBinaries } from '../../src/embedded/binaries.ts'
-import { disconnect, startPostgres, stopPostgres } from '../../src/embedded/postgres-process.ts'
+import { disconnect, startPostgres, stopPostgres, superuser } from '../../src/embedded/postgres-process.ts'
 import { databaseUser } from '../../src/embedded/user.ts'
 import { startCluster, toUrl } from '../../src/testing/cluster.ts'
 import { serverProcesses } from '../embedded.ts'
@@ -11,22 +13,24 @@ import { inMemory } from '../memory.ts'
 export async function stoppableCluster(initial: Record<string, string> = {}) {
   const cluster = await startCluster({ within: inMemory(), settings: initial })
   const dir = cluster.connection.host as string
+  const db = join(dir, 'db')
   const signal = async (name: NodeJS.Signals) => {
     for (const pid of await serverProcesses(dir)) process.kill(pid, name)
   }
   return {
+    db,
     url: toUrl(cluster.connection),
     /** Stops it as an operator would; connections are cut. */
-    stop: () => stopPostgres(join(dir, 'db')),
-    start: async () => {
+    stop: () => stopPostgres(db),
+    start: async (own: Record<string, string> = { fsync: 'off' }) => {
       const user = await databaseUser('')
       const postgresBin = process.env.CELLKEEP_POSTGRES_BIN || undefined
       const libDir = join(dir, 'lib')
       const binaries = await findBinaries({ postgresBin, libDir, user, onNotice: console.warn })
-      const settings = { fsync: 'off', max_connections: '300' }
+      const settings = { ...own, max_connections: '300' }
       const server = {
         binaries,
-        db: join(dir, 'db'),
+        db,
         socketDir: dir,
         logFile: join(dir, 'log'),
         user,
@@ -35,7 +39,23 @@ export async function stoppableCluster(initial: Record<string, string> = {}) {
       await disconnect(await startPostgres(server))
     },
     /** It starts as a standby next time, until somebody promotes it. Needs `wal_level` `replica` from the beginning. */
-    demote: () => writeFile(join(dir, 'db', 'standby.signal'), ''),
+    demote: () => writeFile(join(db, 'standby.signal'), ''),
+    /** Its directory takes the place of this one's: what is here is lost. Both have to be stopped. */
+    replaceBy: async ({ db: other }: { db: string }) => {
+      await rm(db, { recursive: true })
+      // Whoever runs as root must leave the files to the user of the database.
+      await promisify(execFile)('cp', ['-a', other, db])
+    },
+    /** It follows the primary as its standby of this name from the next start on. */
+    follow: async ({ dir: primary }: { dir: string }, name = 'standby') => {
+      await writeFile(join(db, 'standby.signal'), '')
+      await appendFile(
+        join(db, 'postgresql.auto.conf'),
+        `primary_conninfo = 'host=${primary} user=${superuser} application_name=${name}'\n`,
+      )
+    },
+    dir,
+    kill: () => signal('SIGKILL'),
     /** From now on it accepts connections and bytes, but answers nothing. */
     freeze: () => signal('SIGSTOP'),
     thaw: () => signal('SIGCONT'),

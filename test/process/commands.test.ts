@@ -34,9 +34,8 @@ async function signIn(server: ServerProcess, username: string, password = secret
 }
 
 // Each command is a process, which takes seconds to start on a busy machine.
-const slow = { timeout: 60_000 }
 
-describe('beside a running server', slow, () => {
+describe('beside a running server', () => {
   let server: ServerProcess
   let database: number | undefined
   beforeAll(async () => {
@@ -110,7 +109,7 @@ describe('beside a running server', slow, () => {
   })
 })
 
-describe('without a server', slow, () => {
+describe('without a server', () => {
   test('a command starts the database, and stops it', async () => {
     const { code, stdout } = await cellkeep(['account', 'list'])
     expect([code, stdout[1]]).toEqual([0, expect.stringContaining('ada')])
@@ -124,7 +123,7 @@ describe('without a server', slow, () => {
       stdio: ['pipe', 'ignore', 'inherit'],
     })
     const ended = once(child, 'exit')
-    await expect.poll(() => databaseOf(cwd), { timeout: 10_000 }).toBeDefined()
+    await expect.poll(() => databaseOf(cwd)).toBeDefined()
     // Before that it may still be opening the database, which a signal waits for.
     child.kill('SIGTERM')
     expect(await ended).toEqual([143, null])

@@ -1,13 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { createClient } from '../../src/client/client.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { bootstrap, runCellkeep, startServer, workspace } from '../helpers/server-process.ts'
 
 // Each test starts processes and databases, which takes long on a busy machine.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
-
 const space = await workspace()
 afterAll(() => space.remove())
 

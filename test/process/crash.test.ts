@@ -1,11 +1,9 @@
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { crashTest } from '../helpers/crash.ts'
 import { gatedConfig } from '../helpers/gate.ts'
 import { bootstrap, databaseOf, startServer, workspace } from '../helpers/server-process.ts'
 
 // Each test starts processes and databases, which takes long on a busy machine.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
-
 // One working directory, so that every round also checks the writes of earlier rounds. `npm run durability` runs ten
 // rounds of each kind.
 const space = await workspace()
@@ -16,16 +14,15 @@ test('after kill -9 of the server amid writes the next start adopts its database
   await crash.round('server')
 })
 
-test('a server whose database is killed amid writes answers 503, starts it again, and has every acknowledged write', async () => {
-  const { refused } = await crash.round('database')
-  expect(refused).toBeGreaterThan(0)
+test('a server whose database is killed amid writes starts it again, and has every acknowledged write', async () => {
+  await crash.round('database')
 })
 
 test('after kill -9 of both amid writes the next start recovers every acknowledged write', async () => {
   await crash.round('both')
 })
 
-test('a mutation whose database dies while its hook runs is refused with 503, and nothing escapes', async () => {
+test('a mutation whose database dies while its hook runs is carried out once more, and nothing escapes', async () => {
   const cwd = await space.make('hook')
   const gate = await gatedConfig(cwd)
   const server = await startServer(cwd)
@@ -35,7 +32,8 @@ test('a mutation whose database dies while its hook runs is refused with 503, an
   process.kill((await databaseOf(cwd)) as number, 'SIGKILL')
   await server.logged('embedded database lost, starting it again')
   gate.open()
-  expect(await outcome).toMatchObject({ ok: false, error: { status: 503, reason: 'service_unavailable' } })
+  expect(await outcome).toMatchObject({ ok: true })
+  expect((await server.client.cell_list({})).cells).toHaveLength(1)
   gate.close()
   const { code, stdout } = await server.end('SIGTERM')
   expect(code).toBe(0)

@@ -7,9 +7,7 @@ import { runCellkeep, startServer, workspace } from '../helpers/server-process.t
 const space = await workspace()
 afterAll(() => space.remove())
 
-test('a started server lets the keeper purge once a daemon token file is there', {
-  timeout: 120_000,
-}, async () => {
+test('a started server lets the keeper purge once a daemon token file is there', async () => {
   const cwd = await space.make('daemon')
   const path = join(cwd, 'daemon_token')
   const env = { CELLKEEP_DAEMON_TOKEN_FILE: path }

@@ -8,12 +8,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { ask, fillLog } from '../helpers/log-lines.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { workspace } from '../helpers/server-process.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 const space = await workspace()
 afterAll(() => space.remove())

@@ -1,13 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { runCellkeep, type ServerProcess, startServer, workspace } from '../helpers/server-process.ts'
 
 // Each test starts processes and databases, which takes long on a busy machine.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
-
 const space = await workspace()
 afterAll(() => space.remove())
 
@@ -59,7 +57,7 @@ test.each([
   await client.end()
   expect(rowCount).toBe(1)
   const second = await startServer(cwd, env)
-  await expect.poll(async () => (await sentIn(cwd)).length, { timeout: 30_000 }).toBe(times)
+  await expect.poll(async () => (await sentIn(cwd)).length).toBe(times)
   const sent = await sentIn(cwd)
   expect(new Set(sent.map(({ id }) => id)).size).toBe(1)
   const { link = '' } = sent.at(-1) ?? {}

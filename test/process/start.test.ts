@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emptyDatabase } from '../fresh-database.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import {
@@ -15,8 +15,6 @@ import {
 } from '../helpers/server-process.ts'
 
 // Each test starts processes and databases, which takes long on a busy machine.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
-
 const space = await workspace()
 afterAll(() => space.remove())
 

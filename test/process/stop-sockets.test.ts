@@ -2,15 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { gatedConfig } from '../helpers/gate.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { type Environment, startServer, workspace } from '../helpers/server-process.ts'
 import { openSocket, outcomeOf } from '../helpers/sockets.ts'
 
 // Each test starts processes and databases, which takes long on a busy machine.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
-
 const space = await workspace()
 afterAll(() => space.remove())
 let count = 0

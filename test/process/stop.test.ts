@@ -1,14 +1,12 @@
 import { once } from 'node:events'
 import { Agent, get } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { gatedConfig } from '../helpers/gate.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { bootstrap, databaseOf, type Environment, startServer, workspace } from '../helpers/server-process.ts'
 
 // Each test starts processes and databases, which takes long on a busy machine.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
-
 const space = await workspace()
 afterAll(() => space.remove())
 let count = 0
@@ -110,7 +108,8 @@ test('during the shutdown delay readiness says no and everything else is served'
   await server.logged('stopping')
   const ready = await fetch(`${server.url}/ready`)
   expect([ready.status, await ready.json()]).toEqual([503, { error: 'shutting_down' }])
-  expect((await fetch(`${server.url}/health`)).status).toBe(200)
+  const agent = new Agent({ keepAlive: true })
+  expect(await ask(`${server.url}/health`, agent)).toMatchObject({ status: 200, connection: 'close' })
   await bootstrap(server)
   expect((await server.end('SIGINT')).code).toBe(1)
 })

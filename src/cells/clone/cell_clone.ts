@@ -12,7 +12,7 @@ import { me, tier } from '../access.ts'
 import { Cell, cellWriteError } from '../cells.ts'
 import { checkData, compactBytes, DataPatch, dataRule, mergePatch, sameJson } from '../data.ts'
 import { mayCreate, validated } from '../hooks.ts'
-import { clonesUnderWay, noQuota, quotaOf, storeWithin } from '../usage.ts'
+import { cloneShard, clonesUnderWay, noQuota, quotaOf, storeWithin } from '../usage.ts'
 import { type Copy, copyStatement } from './copy.ts'
 import { cellsToClone, cloneLimits, tooLarge, type Walked } from './walk.ts'
 
@@ -73,7 +73,7 @@ async function clone(
   const changed = new Map(data && [[root.id, data]])
   const amount = { cells: ids.length, bytes: await runHooks(app, db, caller, walked, root, changed) }
   const copies = ids.map((id): Copy => ({ source_id: id, new_id: randomUUID(), data: changed.get(id) }))
-  const write = { account_id, amount, quota: is_admin ? noQuota : quotaOf(app.config) }
+  const write = { account_id, amount, quota: is_admin ? noQuota : quotaOf(app.config), shard: cloneShard }
   const cell = await storeWithin(db, write, clonesUnderWay, (way) =>
     db.first<Cell>(copyStatement(actor_id, copies, deep, write, way)),
   ).catch((error) => {

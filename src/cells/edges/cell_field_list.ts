@@ -8,6 +8,7 @@ import { edgePage, readEdges } from './list.ts'
 export const cell_field_list = query({
   doc: 'The fields of a cell by name, or the fields that lead to it by age. Lists only those whose other end the caller may view.',
   auth: { account: 'required', actor: 'required' },
+  replica: true,
   input: z.strictObject({
     source_id: Uuid.optional(),
     target_id: Uuid.optional(),

@@ -8,6 +8,7 @@ import { edgePage, readEdges } from './list.ts'
 export const cell_item_list = query({
   doc: 'The items of a cell by position, or the items that lead to it by age. Lists only those whose other end the caller may view.',
   auth: { account: 'required', actor: 'required' },
+  replica: true,
   input: z.strictObject({
     parent_id: Uuid.optional(),
     child_id: Uuid.optional(),

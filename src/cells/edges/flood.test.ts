@@ -88,6 +88,6 @@ describe('a flood of hidden edges', () => {
     await Promise.all(attack)
     expect(wrote.cell.created_by).toBe(bob.actor_id)
     // On the two connections that read credentials, a call would wait for about half of the forty.
-    expect(overtaken.sort((a, b) => a - b)[15]).toBeLessThan(5)
+    expect(overtaken.sort((a, b) => a - b)[15]).toBeLessThan(10)
   })
 })

@@ -31,6 +31,7 @@ const orderRule = 'Leave it out: with `path_prefix` the order is that of the pat
 export const cell_list = query({
   doc: 'A page of the cells that the caller may view and that pass every filter, newest first by default. With `path_prefix` they come in the order of their paths; `order_by` is refused beside it.',
   auth: { account: 'optional', actor: 'optional' },
+  replica: true,
   rate_limit: 'ip',
   rate_limit_group: 'cell_read',
   input,

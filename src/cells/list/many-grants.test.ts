@@ -40,7 +40,7 @@ beforeAll(async () => {
   await grants('near', sql`i % 2 = 0`)
   await grants('far', sql`i <= ${granted}`)
   for (const table of ['cell', 'cell_grant']) await test.service.app.db.run(sql`analyze ${sql.raw(table)}`)
-}, 120_000)
+})
 afterAll(() => test.close())
 
 type Input = NonNullable<Parameters<TestAccount['client']['cell_list']>[0]>

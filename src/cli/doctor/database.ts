@@ -1,32 +1,51 @@
+import { rm } from 'node:fs/promises'
 import { activeGrant } from '../../auth/active-grant.ts'
 import { secondFactorActive } from '../../auth/ways-in.ts'
+import { replicasOf } from '../../db/connection.ts'
 import { type Database, openDatabase, sql } from '../../db/db.ts'
-import { migrate, migrationNames } from '../../db/migrate.ts'
+import { migrate } from '../../db/migrate.ts'
 import { createReadiness } from '../../db/ready.ts'
 import { StartError } from '../../errors.ts'
 import { readPrivateFile } from '../../files/private-file.ts'
+import { missingAuthority, readAuthority } from '../../verify/authority.ts'
+import { judge } from '../../verify/judge.ts'
 import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
-import type { Finding } from './files.ts'
+import type { Finding, Fix } from './files.ts'
 import { linkFindings } from './links.ts'
 import { messageFindings } from './messages.ts'
+import { nodeFindings } from './nodes.ts'
 import { orphanedPasskeys } from './passkeys.ts'
+import { replicaFindings } from './replicas.ts'
+import { serverFindings } from './server.ts'
+import { featureFindings, wayFindings } from './way.ts'
 
-/** Findings about the schema; if it is sound, about roles, the audit log and e-mails. */
-export async function databaseFindings(opened: Opened): Promise<Finding[]> {
+/** Findings about the schema; if it is sound, about roles, the audit log and e-mails, and with `sample` about rows. */
+export async function databaseFindings(
+  opened: Opened,
+  deep: { sample: number | null; onRows: (rows: number) => void },
+): Promise<Finding[]> {
   const steps = await stepFindings(opened)
   if (steps.length > 0) return steps
   const { config, connection, log } = opened
+  const way = await wayFindings(opened)
+  if (way.length > 0) return way
   const db = openDatabase({
     connection,
+    hasNames: config.database_statements === 'named',
     poolMax: 2,
     statementTimeoutMs: config.statement_timeout_ms,
-    onError: (error, what) => log.error({ err: error }, what),
+    onError: (error, what, event = 'db_lost') => {
+      if (event !== 'replica_down') log.error({ event, err: error }, what)
+    },
+    replicas: replicasOf(config, connection),
   })
   try {
     const drift = await driftFindings(db)
     if (drift.length > 0) return drift
     return [
+      ...(await featureFindings(opened)),
+      ...(await serverFindings(db, opened)),
       ...(await authorityFindings(db, opened)),
       ...(await weakFindings(db, opened)),
       ...(await auditFindings(db)),
@@ -35,11 +54,19 @@ export async function databaseFindings(opened: Opened): Promise<Finding[]> {
       ...(await messageFindings(db, config)),
       ...(await importFindings(db)),
       ...(await orphanedPasskeys(db, opened)),
+      ...(await nodeFindings(db)),
+      ...(await replicaFindings(db, config)),
+      ...(deep.sample === null
+        ? []
+        : await judge(db, { remedy, isGentle: true, sample: deep.sample, onRows: deep.onRows })),
     ]
   } finally {
     await db.close()
   }
 }
+
+const remedy =
+  'Cellkeep writes no such rows: find out what did, compare them with a backup, and mend them with psql.'
 
 async function stepFindings({ connection }: Opened): Promise<Finding[]> {
   try {
@@ -62,11 +89,11 @@ async function stepFindings({ connection }: Opened): Promise<Finding[]> {
 async function driftFindings(db: Database): Promise<Finding[]> {
   let missing: unknown
   const log = {
-    error: (fields: { missing?: unknown }) => {
+    error: (fields: Record<string, unknown>) => {
       missing = fields.missing
     },
   }
-  const state = await createReadiness(db, migrationNames(), { log }).check()
+  const state = await createReadiness(db, { log }).check()
   if (state.ready) return []
   return [
     {
@@ -77,25 +104,14 @@ async function driftFindings(db: Database): Promise<Finding[]> {
   ]
 }
 
-type State = { bootstrapped: boolean; accounts: boolean; keepers: string[]; admins: boolean }
-
 async function authorityFindings(db: Database, { config }: Opened): Promise<Finding[]> {
-  const { bootstrapped, accounts, keepers, admins } = await db.one<State>(sql`
-    with held as (
-      select g.role, account.username, g.actor_id
-      from role_grant g join actor on actor.id = g.actor_id join account on account.id = actor.account_id
-      where g.role in ('keeper', 'admin') and g.scope_id is null and ${activeGrant}
-        and actor.deleted_at is null and account.deleted_at is null
-    )
-    select (select bootstrapped from bootstrap_lock) as bootstrapped,
-      exists (select from account) as accounts,
-      array(select username from held where role = 'keeper' order by username) as keepers,
-      exists (select from held where role = 'admin') as admins`)
+  const state = await readAuthority(db)
+  const { bootstrapped, accounts } = state
   const token = await readPrivateFile(config.bootstrap_token_path)
   const path = config.bootstrap_token_path
   const findings: Finding[] = []
-  const add = (finding: string, what: string, remedy: string): void =>
-    void findings.push({ finding, what, remedy })
+  const add = (finding: string, what: string, remedy: string, fix?: Fix): void =>
+    void findings.push({ finding, what, remedy, ...(fix && { fix }) })
 
   if (!bootstrapped && !accounts) {
     if ('problem' in token && !token.missing)
@@ -120,28 +136,9 @@ async function authorityFindings(db: Database, { config }: Opened): Promise<Find
       'bootstrap_token_left',
       `The bootstrap is done, but its token file ${path} still exists.`,
       `Delete it: \`rm ${path}\`.`,
+      { does: `rm ${path}`, run: () => rm(path, { force: true }) },
     )
-  if (keepers.length === 0)
-    add(
-      'no_keeper',
-      'There is no keeper.',
-      bootstrapped
-        ? 'Run `cellkeep keeper transfer REF` with the account of the new keeper.'
-        : 'Run `cellkeep account create --username NAME --keeper`, or bootstrap with the token file.',
-    )
-  if (keepers.length > 1)
-    add(
-      'many_keepers',
-      `There are ${keepers.length} keepers: ${keepers.join(', ')}.`,
-      'Run `cellkeep keeper transfer REF`, which leaves that account as the only keeper.',
-    )
-  if (!admins)
-    add(
-      'no_admin',
-      'There is no admin.',
-      'Run `cellkeep role assign REF admin` with the account of the new admin.',
-    )
-  return findings
+  return [...findings, ...missingAuthority(state)]
 }
 
 const namesShown = 20

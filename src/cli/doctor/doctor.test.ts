@@ -1,26 +1,47 @@
+import { globSync, readFileSync } from 'node:fs'
 import { chmod, chown, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rival } from '../../../test/helpers/race.ts'
 import { shell } from '../../../test/helpers/shell.ts'
+import { inMemory } from '../../../test/memory.ts'
 import type { Environment } from '../../config/config.ts'
 import { sql } from '../../db/db.ts'
 import { databaseUser } from '../../embedded/user.ts'
+import {
+  cloneDatabase,
+  migratedTemplate,
+  startCluster,
+  type TestCluster,
+  toUrl,
+} from '../../testing/cluster.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 import { fileFindings } from './files.ts'
 
 const key = 'Zq3vX9-kLm0_TtYw7bHs4nRd8pGf2cJa'
+const soundSettings = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', autovacuum: 'on' }
+let cluster: TestCluster
 let test: TestService
 let ada: TestAccount
 let cwd: string
 let dataDir: string
+/** A service on a new database of the cluster. */
+const ownService = async () => {
+  const { connection } = await cloneDatabase(cluster.connection, await migratedTemplate(cluster.connection))
+  return await testService({ database_url: toUrl(connection) })
+}
 beforeAll(async () => {
-  test = await testService()
+  // The servers of the test run are set to be fast, which is a finding.
+  cluster = await startCluster({ within: inMemory(), settings: soundSettings })
+  test = await ownService()
   ada = await test.account({ roles: ['keeper', 'admin'] })
   await db(sql`update bootstrap_lock set bootstrapped = true`)
 })
-afterAll(() => test.close())
+afterAll(async () => {
+  await test.close()
+  await cluster.stop()
+})
 beforeEach(async () => {
   cwd = await mkdtemp(join(tmpdir(), 'ck-doc-'))
   dataDir = join(cwd, '.cellkeep')
@@ -75,6 +96,17 @@ it('a database that does not answer ends in exit code 3, behind what the files t
     )
     expect([code, stdout.match(/"open_to_others"/g)?.length]).toEqual([3, 1])
   }
+})
+
+it('the guide names every finding', () => {
+  const page = readFileSync('docs/doctor.md', 'utf8')
+  const texts = globSync('src/{cli/doctor/!(*.test),verify/authority}.ts').map((one) =>
+    readFileSync(one, 'utf8'),
+  )
+  // Its name stands alone on a line, or behind `finding:`.
+  const names = texts.flatMap((text) => [...text.matchAll(/(?:finding: |^ +)'([a-z]+(?:_[a-z]+)+)',$/gm)])
+  expect(names.length).toBeGreaterThan(40)
+  expect(names.map(([, name]) => name).filter((name) => !page.includes(`\`${name}\``))).toEqual([])
 })
 
 it('each finding says what is wrong and what to do', async () => {
@@ -142,7 +174,7 @@ describe('who may do what', () => {
   })
 
   it('nobody has bootstrapped', async () => {
-    const fresh = await testService()
+    const fresh = await ownService()
     const at = (env = {}) => doctor({ CELLKEEP_DATABASE_URL: fresh.databaseUrl, ...env })
     expect((await at()).stdout).toMatch(/^not_bootstrapped\n.*\n.*bootstrap-token reset/)
     await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
@@ -209,7 +241,7 @@ describe('the audit log', () => {
 
 describe('the schema', () => {
   it('pending migrations and drift, each reported alone because nothing else can be read', async () => {
-    const old = await testService()
+    const old = await ownService()
     const at = { CELLKEEP_DATABASE_URL: old.databaseUrl }
     const run = old.service.app.db.run
     await run(sql`alter table account rename column email_key to elsewhere`)
@@ -235,6 +267,9 @@ describe('the configuration', () => {
   it.each([
     [{ CELLKEEP_COOKIE_SECURE: 'false' }, ['cookie_insecure']],
     [{ CELLKEEP_ENV: 'development' }, ['development']],
+    [{ CELLKEEP_METRICS_PORT: '9464' }, []],
+    [{ CELLKEEP_METRICS_PORT: '9464', CELLKEEP_METRICS_HOST: '10.1.2.3' }, []],
+    [{ CELLKEEP_METRICS_PORT: '9464', CELLKEEP_METRICS_HOST: '0.0.0.0' }, ['metrics_exposed']],
     [{ CELLKEEP_PROT: '1' }, ['configuration']],
     [{ CELLKEEP_ALLOWED_ORIGINS: 'https://a.example,http://b.example:*' }, ['origin_without_tls']],
     [{ CELLKEEP_ALLOWED_ORIGINS: 'http://localhost:3000,http://[::1]:1' }, []],
@@ -278,7 +313,7 @@ describe('the data dir', () => {
   })
 
   it.skipIf(process.getuid?.() !== 0)('of another user, or with his token', async () => {
-    const fresh = await testService()
+    const fresh = await ownService()
     const env = { CELLKEEP_DATABASE_URL: fresh.databaseUrl }
     await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
     await chown(join(dataDir, 'bootstrap_token'), 65_534, 65_534)
@@ -305,4 +340,27 @@ describe('the data dir', () => {
     await chmod(dataDir, 0o733)
     expect(await found()).toEqual(open)
   })
+})
+
+it('with --deep reads every row, and names those that nothing of ours writes', async () => {
+  const names = async (...args: string[]) =>
+    (await doctor({}, [...args, '--json'])).stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line))
+      .filter(({ check }) => check)
+      .map(({ finding }) => finding)
+  expect(await names('--deep')).toEqual([])
+  const { cell } = await ada.client.cell_create({ data: {} })
+  await db(sql`
+    insert into cell_grant (cell_id, level, actor_id, cell_created_at)
+    select id, 'viewer', created_by, created_at from cell where id = ${cell.id}::uuid`)
+  await db(sql`insert into cell (data, data_bytes) select '{}', 2 from generate_series(1, 25000)`)
+  await db(sql`select setval(pg_get_serial_sequence('audit_log', 'written'), 1, false)`)
+  expect(await names()).toEqual([])
+  expect(await names('--deep')).toEqual(['owner_granted', 'identity_behind'])
+  expect((await doctor({}, ['--deep'])).stdout).toMatch(/owner_granted\n {2}1 rows of cell_grant share/)
+  expect(await doctor({}, ['--sample', '5'])).toMatchObject({ code: 2 })
+  expect(await doctor({}, ['--deep', '--sample', '0'])).toMatchObject({ code: 2 })
+  await doctor({}, ['--deep', '--sample', '50'])
 })

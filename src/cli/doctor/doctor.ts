@@ -2,24 +2,43 @@ import type { ParsedConfig } from '../../config/config.ts'
 import { loadConfig } from '../../config/file.ts'
 import { isLoopbackHost } from '../../config/ip.ts'
 import { StartError } from '../../errors.ts'
-import { command } from '../command.ts'
+import { command, WrongUsage } from '../command.ts'
+import { agreed } from '../confirm.ts'
+import { withProgress } from '../progress.ts'
 import { withDatabase } from '../with-service.ts'
 import { databaseFindings } from './database.ts'
-import { type Finding, fileFindings } from './files.ts'
+import { type Finding, type Fix, fileFindings } from './files.ts'
 import { passkeysOff } from './passkeys.ts'
 
 export const doctor = command({
   name: 'doctor',
+  usage: '[--fix] [--deep [--sample PERCENT]]',
   summary: 'Check this installation for problems, and say how to fix them.',
   details:
-    'Checks the configuration, the files of the data dir, the schema, and who holds keeper and admin. It changes\nnothing. Exit code 0: no findings, 1: findings, 3: the database cannot be reached.',
-  run: async ({ out, io }) => {
+    'Checks the configuration, the files of the data dir, the schema, and who holds keeper and admin, the\ndatabase server and the nodes that serve. It changes nothing. Exit code 0: no findings, 1: findings, 3: the database\ncannot be reached.\n\n--fix does what is safe about some of them, and at a terminal asks before each.\n\n--deep also reads every row and judges it: constraints, grants, relations of cells, numbers of the audit log, forms of\nhashes. It reads in small parts, with pauses; --sample reads only about that part of them.',
+  options: { fix: { type: 'boolean' }, deep: { type: 'boolean' }, sample: { type: 'string' } },
+  run: async ({ options, out, io }) => {
+    const sample = sampleOf(options)
     let count = 0
+    const fixes: [finding: string, fix: Fix][] = []
     const report = (findings: readonly Finding[]): void => {
       for (const one of findings) {
         count += 1
-        out.result(one, `${one.finding}\n  ${one.what}\n  → ${one.remedy}\n`)
+        const { fix, ...shown } = one
+        out.result(
+          { ...shown, ...(fix && { fix: fix.does }) },
+          `${one.finding}\n  ${one.what}\n  → ${one.remedy}\n`,
+        )
+        if (options.fix && fix) fixes.push([one.finding, fix])
       }
+    }
+    const mend = async (): Promise<void> => {
+      for (const [finding, { does, run }] of fixes.splice(0))
+        if (await agreed(io, `${finding}: ${does}. Do it?`)) {
+          await run()
+          count -= 1
+          out.result({ finding, fixed: does }, `Fixed ${finding}: ${does}`)
+        }
     }
     const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
     report([...configFindings(loaded), ...passkeysOff(loaded)])
@@ -28,7 +47,8 @@ export const doctor = command({
       await withDatabase(io, async (opened) => {
         isOpen = true
         report(await fileFindings(opened.config))
-        report(await databaseFindings(opened))
+        report(await withProgress(io, 'rows', (onRows) => databaseFindings(opened, { sample, onRows })))
+        await mend()
       })
     } catch (error) {
       // A database that does not answer hides nothing about the files.
@@ -38,14 +58,24 @@ export const doctor = command({
       if (!remedy) throw error
       report([{ finding: error.reason, what: error.message, remedy }])
     }
+    await mend()
     if (count === 0 && !out.json) io.stdout.write('Nothing is wrong.\n')
     return count === 0 ? 0 : 1
   },
 })
 
+/** In per cent; null: no row is judged. */
+function sampleOf({ deep = false, sample }: { deep?: boolean; sample?: string }): number | null {
+  if (!deep && sample !== undefined) throw new WrongUsage('--sample belongs to --deep.')
+  const percent = Number(sample ?? 100)
+  if (!(percent > 0 && percent <= 100)) throw new WrongUsage('--sample takes a number up to 100.')
+  return deep ? percent : null
+}
+
 /** For errors that keep the database from being opened. */
 const remedies: Record<string, string> = {
   no_database: 'Run `cellkeep start`.',
+  db_read_only: 'No node starts until this is resolved.',
   data_dir_unsafe:
     'Then delete any `bootstrap_token` or `cookie_keys` in it that you did not make, and run this again.',
 }
@@ -71,6 +101,14 @@ function configFindings({ config, warnings }: ParsedConfig): Finding[] {
       remedy:
         'List only https:// origins there: anyone on the network path can change a page sent over http.',
     })
+  const { metrics_port, metrics_host } = config
+  if (metrics_port !== null && !isLoopbackHost(metrics_host) && !privateAddress.test(metrics_host))
+    findings.push({
+      finding: 'metrics_exposed',
+      what: `The metrics answer on ${metrics_host}:${metrics_port}, to whoever can reach it.`,
+      remedy:
+        'Set CELLKEEP_METRICS_HOST to 127.0.0.1, or to an address of a network that only Prometheus reaches.',
+    })
   if (config.env === 'development')
     findings.push({
       finding: 'development',
@@ -79,6 +117,8 @@ function configFindings({ config, warnings }: ParsedConfig): Finding[] {
     })
   return findings
 }
+
+const privateAddress = /^(10\.|172\.(1[6-9]|2\d|3[01])\.|192\.168\.|f[cd])[\d.:a-f]+$/i
 
 const isPlainAndRemote = (origin: string): boolean => {
   const host = /^http:\/\/(\[[^\]]*\]|[^:]*)/i.exec(origin)?.[1]

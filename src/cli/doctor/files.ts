@@ -1,4 +1,4 @@
-import { lstat, readdir } from 'node:fs/promises'
+import { chmod, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readDaemonTokenFile } from '../../auth/daemon-token.ts'
 import type { Config } from '../../config/config.ts'
@@ -8,7 +8,10 @@ import { readPrivateFile } from '../../files/private-file.ts'
 import { ownerRisk } from '../../files/safe-directory.ts'
 
 /** A problem of an installation, and how to fix it. */
-export type Finding = { finding: string; what: string; remedy: string }
+export type Finding = { finding: string; what: string; remedy: string; fix?: Fix }
+
+/** What `--fix` does about it, which nothing that is stored depends on. */
+export type Fix = { does: string; run(): Promise<unknown> }
 
 type Files = Pick<Config, 'data_dir' | 'cookie_keys' | 'database_url' | 'daemon_token_file' | 'disk_reserve'>
 
@@ -88,6 +91,7 @@ async function openToOthers(dataDir: string): Promise<Finding[]> {
       finding: 'open_to_others',
       what: `${path} has mode ${(found.mode & 0o7777).toString(8).padStart(4, '0')}: other users of this machine have access.`,
       remedy: `Run \`chmod ${right} ${path}\`.`,
+      fix: { does: `chmod ${right} ${path}`, run: () => chmod(path, Number.parseInt(right, 8)) },
     })
   }
   await check(dataDir, true)

@@ -1,7 +1,8 @@
 import { useEffect, useId, useState } from 'preact/hooks'
-import { client, type Output } from '../api/client.ts'
-import { isAdmin, type Session, signedIn } from '../api/session.ts'
-import { cells } from '../copy/cells.ts'
+import { words } from '../copy/common.ts'
+import { Text } from '../ui/text.tsx'
+import { client, type Output } from './client.ts'
+import { isAdmin, type Session, signedIn } from './session.ts'
 
 type Label = Output<'actor_search'>['actors'][number]
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -69,7 +70,7 @@ export function ActorPicker({
         aria-autocomplete="list"
         autocomplete="off"
         spellcheck={false}
-        placeholder={cells.find_person}
+        placeholder={words.find_person}
         value={text}
         onInput={(event) => {
           setText(event.currentTarget.value)
@@ -97,7 +98,7 @@ export function ActorPicker({
               choose(one)
             }}
           >
-            {nameOf(one)}
+            <Text>{nameOf(one)}</Text>
           </div>
         ))}
       </div>

@@ -1,0 +1,67 @@
+import { computed, effect, signal } from '@preact/signals'
+import { AuditStreamError, type AuditStreamItem, auditStream } from '../../src/client/audit-stream.ts'
+import { client } from './client.ts'
+import { server } from './server.ts'
+import { acting, loadSession, sessionEnded, signedIn } from './session.ts'
+
+/** Somebody who hears the audit log as it is written. */
+export type Hearer = {
+  item(item: AuditStreamItem): void
+  lost?(about: { after: number | null; wait_ms: number }): void
+  /** For good: nothing comes until somebody begins to listen again. */
+  ended?(reason: string): void
+}
+
+const hearers = new Set<Hearer>()
+let stop: AbortController | undefined
+export const isHearing = signal(false)
+/** From one page of admins to the next the stream stays open. */
+const lingerMs = 2_000
+
+/** The one stream of this tab: open while anybody listens. Returns what ends the listening. */
+export function hearAudit(own: Hearer): () => void {
+  hearers.add(own)
+  if (!stop) void follow()
+  return () => {
+    hearers.delete(own)
+    setTimeout(() => hearers.size === 0 && close(), lingerMs)
+  }
+}
+
+function close(): void {
+  stop?.abort()
+  stop = undefined
+  isHearing.value = false
+}
+
+// Whoever signs in next, or acts as another, has a stream of their own.
+const follower = computed(() => `${signedIn.value?.account.id} ${acting.value}`)
+effect(() => {
+  follower.value
+  close()
+})
+
+async function follow(): Promise<void> {
+  const own = new AbortController()
+  stop = own
+  isHearing.value = true
+  const acts = acting.peek()
+  try {
+    const stream = auditStream(client, {
+      path: server.paths.audit_stream,
+      signal: own.signal,
+      lost: (about) => {
+        for (const one of hearers) one.lost?.(about)
+      },
+      ...(acts && { acting: acts }),
+    })
+    for await (const item of stream) for (const one of hearers) one.item(item)
+  } catch (error) {
+    if (own.signal.aborted) return
+    close()
+    const reason = error instanceof AuditStreamError ? error.reason : 'transport_failed'
+    for (const one of hearers) one.ended?.(reason)
+    if (reason === 'revoked' || reason === 'expired') sessionEnded()
+    if (reason === 'role_lost') void loadSession()
+  }
+}

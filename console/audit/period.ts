@@ -1,0 +1,20 @@
+const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]
+const spans = [
+  ...[minute, 5 * minute, 15 * minute, hour / 2, hour, 3 * hour, 6 * hour, 12 * hour],
+  ...[day, 2 * day, 7 * day, 30 * day, 90 * day, 366 * day],
+]
+const barsMax = 120
+
+/** What the chart is of: its bounds in milliseconds and as many bars as can be hit; by default the last day. */
+export function periodOf(
+  from: string | null | undefined,
+  to: string | null | undefined,
+  now: number,
+): { from: number; to: number; bucket_s: number; count: number } {
+  // The present is rounded up, so that the question stays the same for a while.
+  const end = to ? Date.parse(to) : Math.ceil(now / (hour / 2)) * (hour / 2)
+  const begin = from ? Date.parse(from) : end - day
+  const length = Math.max(end - begin, minute)
+  const span = spans.find((one) => length / one <= barsMax) ?? Math.ceil(length / barsMax / day) * day
+  return { from: begin, to: begin + length, bucket_s: span / 1000, count: Math.ceil(length / span) }
+}

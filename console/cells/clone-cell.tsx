@@ -1,0 +1,58 @@
+import { useState } from 'preact/hooks'
+import { useCall } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { cells } from '../copy/cells.ts'
+import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
+import { go, to } from '../lib/router.ts'
+import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
+import { Fault } from '../ui/fault.tsx'
+import { Checkbox } from '../ui/field.tsx'
+import { toast } from '../ui/toast.tsx'
+import type { DialogOf } from './cell-menu.tsx'
+
+/** Counts what a copy would hold before it is made. */
+export function CloneCell({ got: { cell }, onClose }: DialogOf) {
+  const [deep, setDeep] = useState(false)
+  const preview = useCall('cell_clone_preview', { source_id: cell.id, deep })
+  const clone = useSend('cell_clone', { spoils: ['cell_list'] })
+  const error = clone.error ?? preview.error
+  const chooseDeep = (next: boolean): void => {
+    clone.reset()
+    setDeep(next)
+  }
+  const submit = async (): Promise<void> => {
+    const made = await clone.send({ source_id: cell.id, deep })
+    if (!made) return
+    toast(cells.cloned)
+    go(to(`/cells/${made.cell.id}`))
+  }
+  return (
+    <Dialog
+      title={cells.clone}
+      onClose={onClose}
+      onSubmit={() => preview.data && void submit()}
+      foot={
+        <>
+          <Button onClick={onClose}>{words.cancel}</Button>
+          <Button
+            type="submit"
+            kind="primary"
+            isBusy={clone.isBusy}
+            wait={clone.wait}
+            disabled={!preview.data && (preview.error ? explain(preview.error) : words.counting)}
+          >
+            {cells.clone}
+          </Button>
+        </>
+      }
+    >
+      <Fault text={error && explain(error)} />
+      <Checkbox label={cells.clone_deep} checked={deep} onChange={chooseDeep} />
+      <p aria-live="polite">
+        {preview.data ? cells.clone_about(preview.data) : !preview.error && words.counting}
+      </p>
+    </Dialog>
+  )
+}

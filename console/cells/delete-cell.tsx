@@ -1,0 +1,42 @@
+import { useCall } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { cellLabel, cells } from '../copy/cells.ts'
+import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
+import { go, to } from '../lib/router.ts'
+import { Confirm } from '../ui/dialog.tsx'
+import { isTypable } from '../ui/text.tsx'
+import { toast } from '../ui/toast.tsx'
+import type { DialogOf } from './cell-menu.tsx'
+
+/** Counts first what it cuts off; where that concerns others, the name has to be typed. */
+export function DeleteCell({ got: { cell }, onClose }: DialogOf) {
+  const preview = useCall('cell_delete_preview', { cell_id: cell.id })
+  const remove = useSend('cell_delete', { spoils: ['cell_list'] })
+  const label = cellLabel(cell)
+  const name = isTypable(label) ? label : cell.id.slice(0, 8)
+  const counts = preview.data
+  const error = remove.error ?? preview.error
+  const confirm = async (): Promise<void> => {
+    if (!(await remove.send({ cell_id: cell.id }))) return
+    toast(cells.deleted)
+    go(to('/cells'))
+  }
+  // Null: shared, and with whom is not ours to see.
+  const isOthers = counts && (counts.linked_from > 0 || counts.grants !== 0)
+  return (
+    <Confirm
+      name={isOthers ? name : null}
+      title={cells.delete_question(name)}
+      verb={cells.delete_verb}
+      onConfirm={() => void confirm()}
+      onClose={onClose}
+      isBusy={remove.isBusy}
+      wait={remove.wait}
+      disabled={!counts && words.counting}
+      fault={error && explain(error)}
+    >
+      <p>{counts ? cells.delete_about(counts) : words.counting}</p>
+    </Confirm>
+  )
+}

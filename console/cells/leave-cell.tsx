@@ -1,0 +1,46 @@
+import { useState } from 'preact/hooks'
+import { useCall } from '../api/query.ts'
+import { useSend } from '../api/send.ts'
+import { type Session, signedIn } from '../api/session.ts'
+import { cellLabel, cells } from '../copy/cells.ts'
+import { explain } from '../copy/errors.ts'
+import { go, to } from '../lib/router.ts'
+import { Button } from '../ui/button.tsx'
+import { Confirm } from '../ui/dialog.tsx'
+import { toast } from '../ui/toast.tsx'
+import type { PartProps } from './cell-page.tsx'
+
+/** Gives up what was shared with oneself by name; what comes with a role, or to everybody, cannot be left. */
+export function LeaveCell({ got: { cell } }: PartProps) {
+  const [isOpen, setOpen] = useState(false)
+  const actor_id = (signedIn.value as Session).actor?.id ?? ''
+  const explained = useCall('cell_access_explain', { cell_id: cell.id, actor_id })
+  const leave = useSend('cell_grant_revoke', { spoils: ['cell_list', 'cell_get', 'cell_access_explain'] })
+  const grant_id = explained.data?.reasons.find(({ via }) => via === 'actor_grant')?.cell_grant_id
+  if (!grant_id) return null
+  const confirm = async (): Promise<void> => {
+    const left = await leave.send({ grant_id })
+    if (!left) return
+    setOpen(false)
+    toast(left.still_admitted ? cells.left_partly : cells.left)
+    if (!left.still_admitted) go(to('/cells'))
+  }
+  return (
+    <div>
+      <Button onClick={() => setOpen(true)}>{cells.leave}</Button>
+      {isOpen && (
+        <Confirm
+          title={cells.leave_question(cellLabel(cell))}
+          verb={cells.leave}
+          onConfirm={() => void confirm()}
+          onClose={() => setOpen(false)}
+          isBusy={leave.isBusy}
+          wait={leave.wait}
+          fault={leave.error && explain(leave.error)}
+        >
+          <p>{cells.leave_about}</p>
+        </Confirm>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,55 @@
+import type { MessageError } from '../../src/delivery/claim.ts'
+import type { Notice, TicketPurpose } from '../../src/registry/messages.ts'
+
+const whats: Record<Notice | TicketPurpose | 'test', string> = {
+  password_reset: 'link for a new password',
+  email_verify: 'link that verifies the e-mail',
+  email_change: 'link that confirms a new e-mail',
+  invite: 'invite',
+  test: 'test',
+  password_changed: 'notice: the password was changed',
+  email_change_requested: 'notice: another e-mail was asked for',
+  email_changed: 'notice: the e-mail was changed',
+  username_changed: 'notice: the username was changed',
+  second_factor_added: 'notice: a second factor was added',
+  second_factor_removed: 'notice: a second factor was removed',
+  second_factor_attempts: 'notice: wrong second factors',
+  recovery_code_used: 'notice: a recovery code was used',
+  recovery_codes_replaced: 'notice: new recovery codes',
+  passkey_added: 'notice: a passkey was added',
+  passkey_removed: 'notice: a passkey was removed',
+  passkey_counter: 'notice: a passkey may have been copied',
+  link_added: 'notice: a provider was linked',
+  link_removed: 'notice: a provider was unlinked',
+}
+
+/** Mails that the server sends. */
+export const messages = {
+  title: 'Messages',
+  about: 'What became of the mails of this server: seven days back, without addresses and links.',
+  state: 'State',
+  any_state: 'Any state',
+  states: { queued: 'waiting', sent: 'sent', failed: 'failed', suppressed: 'not sent' },
+  none: 'No messages',
+  none_about: 'Links and notices that the server mails appear here.',
+  none_match: 'No message matches this filter.',
+  what: 'What',
+  whatOf: (name: string) => whats[name as Notice] ?? name,
+  for: 'For',
+  account: (id: string) => `account ${id}`,
+  invite: 'an invite',
+  made: 'Made',
+  tries: 'Tries',
+  error: 'Error',
+  next: 'Again',
+  errors: {
+    timeout: 'The mail server took too long.',
+    unreachable: 'The mail server cannot be reached.',
+    refused: 'The mail server refused it.',
+    undeliverable: 'The address does not take it.',
+    limited: 'The mail server asks for a pause.',
+    expired: 'It was too old.',
+    hook_failed: 'The program that delivers failed.',
+    unsealable: 'The secret key that it was kept with is gone.',
+  } satisfies Record<MessageError, string>,
+}

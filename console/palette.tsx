@@ -1,0 +1,135 @@
+import { useEffect, useId, useState } from 'preact/hooks'
+import { client } from './api/client.ts'
+import { acting, isAdmin } from './api/session.ts'
+import { cellLabel } from './copy/cells.ts'
+import { palette } from './copy/common.ts'
+import { isPaletteOpen } from './keys.ts'
+import { go, to } from './lib/router.ts'
+import { nav } from './routes.ts'
+import { Dialog } from './ui/dialog.tsx'
+import { Text } from './ui/text.tsx'
+
+type Entry = { kind: string; label: string; run(): void; disabled?: string | undefined }
+const shownMax = 8
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** What the buttons and the menu at the head of the page do, as they are when the palette opens. */
+const actionsOf = (main: Element | null): Entry[] =>
+  [...(main?.querySelectorAll<HTMLElement>('.page-title :is(.button, [role=menuitem])') ?? [])]
+    .filter((one) => !one.hasAttribute('popovertarget'))
+    .map((one) => ({
+      kind: palette.action,
+      label: one.querySelector('span')?.textContent || (one.textContent ?? ''),
+      disabled: one.ariaDisabled === 'true' ? one.title : undefined,
+      run: () => one.click(),
+    }))
+
+const pages = (): Entry[] =>
+  nav
+    .filter((one) => !one.admin || isAdmin.value)
+    .map(({ label, path }) => ({ kind: palette.page, label, run: () => go(to(path)) }))
+
+/** People by the beginning of their name, for admins; cells by the beginning of their path. */
+async function find(text: string, signal: AbortSignal): Promise<Entry[]> {
+  const own = acting.peek() ? { acting: acting.peek() as string } : {}
+  if (text.startsWith('/')) {
+    const tried = await client.try.cell_list({ path_prefix: text, limit: shownMax, ...own }, { signal })
+    return (tried.ok ? tried.result.cells : []).map((cell) => ({
+      kind: palette.cell,
+      label: `${cell.path} ${cellLabel(cell)}`,
+      run: () => go(to(`/cells/${cell.id}`)),
+    }))
+  }
+  if (!isAdmin.peek()) return []
+  const tried = await client.try.admin_account_list({ query: text, limit: shownMax, ...own }, { signal })
+  return (tried.ok ? tried.result.accounts : []).map(({ account: { id, username } }) => ({
+    kind: palette.person,
+    label: username,
+    run: () => go(to(`/people/${id}`)),
+  }))
+}
+
+function useFound(text: string): Entry[] {
+  const [found, setFound] = useState<Entry[]>([])
+  useEffect(() => {
+    const stop = new AbortController()
+    setFound([])
+    const timer = setTimeout(async () => {
+      if (!text || uuid.test(text)) return
+      const entries = await find(text, stop.signal)
+      if (!stop.signal.aborted) setFound(entries)
+    }, 150)
+    return () => {
+      clearTimeout(timer)
+      stop.abort()
+    }
+  }, [text])
+  return found
+}
+
+/** Goes anywhere and does what the page can, from the keyboard: Ctrl or Cmd K. */
+export function Palette() {
+  const id = useId()
+  const [typed, type] = useState('')
+  const [at, setAt] = useState(0)
+  const [known] = useState(() => [...actionsOf(document.querySelector('main')), ...pages()])
+  const text = typed.trim()
+  const found = useFound(text)
+  const byWord = known.filter(({ label }) => ` ${label.toLowerCase()}`.includes(` ${text.toLowerCase()}`))
+  const byId = uuid.test(text)
+    ? [{ kind: palette.id, label: text, run: () => go(to(`/go/${text.toLowerCase()}`)) }]
+    : []
+  const shown: Entry[] = [...byId, ...byWord, ...found].slice(0, shownMax)
+  const close = (): void => void (isPaletteOpen.value = false)
+  const choose = (one: Entry | undefined): void => {
+    if (!one || one.disabled) return
+    close()
+    // Once the dialog is gone and has given the focus back.
+    setTimeout(one.run)
+  }
+  const step = (by: number): void => setAt((at + by + shown.length) % Math.max(1, shown.length))
+  return (
+    <Dialog title={palette.title} onClose={close} onSubmit={() => choose(shown[at])}>
+      <input
+        class="input"
+        role="combobox"
+        aria-label={palette.title}
+        aria-expanded={shown.length > 0}
+        aria-controls={`${id}-list`}
+        aria-activedescendant={shown.length > 0 ? `${id}-${at}` : undefined}
+        aria-autocomplete="list"
+        autocomplete="off"
+        spellcheck={false}
+        placeholder={isAdmin.value ? palette.placeholder_admin : palette.placeholder}
+        value={typed}
+        data-autofocus
+        onInput={(event) => {
+          type(event.currentTarget.value)
+          setAt(0)
+        }}
+        onKeyDown={(event) => {
+          if (event.key === 'ArrowDown') step(1)
+          else if (event.key === 'ArrowUp') step(-1)
+          else return
+          event.preventDefault()
+        }}
+      />
+      <div id={`${id}-list`} role="listbox" aria-label={palette.title} class="palette-list">
+        {shown.map((one, index) => (
+          <div
+            key={`${one.kind} ${one.label}`}
+            id={`${id}-${index}`}
+            role="option"
+            aria-selected={index === at}
+            aria-disabled={one.disabled !== undefined}
+            onPointerUp={() => choose(one)}
+          >
+            <Text>{one.label}</Text>
+            <span class="soft">{one.disabled || one.kind}</span>
+          </div>
+        ))}
+      </div>
+      <div role="status">{shown.length === 0 && <p class="soft">{palette.nothing}</p>}</div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,61 @@
+import { useState } from 'preact/hooks'
+import { useSend } from '../api/send.ts'
+import { explain } from '../copy/errors.ts'
+import { people } from '../copy/people.ts'
+import { AskText } from '../ui/ask-text.tsx'
+import { Checkbox } from '../ui/field.tsx'
+import { toast } from '../ui/toast.tsx'
+import type { PartProps } from './person-page.tsx'
+
+type Props = PartProps & { onClose(): void }
+const spoils = ['admin_account_get', 'admin_account_list', 'actor_lookup'] as const
+
+export function EditUsername({ person: { account }, onClose }: Props) {
+  const change = useSend('admin_account_username_set', { spoils })
+  const submit = async (username: string): Promise<void> => {
+    if (!(await change.send({ account_id: account.id, username }))) return
+    onClose()
+    toast(people.username_changed)
+  }
+  return (
+    <AskText
+      title={people.change_username}
+      about={people.username_about(account.username)}
+      label={people.name}
+      verb={people.change_username}
+      initial={account.username}
+      isBusy={change.isBusy}
+      wait={change.wait}
+      fault={change.error && explain(change.error)}
+      onSubmit={(text) => void submit(text)}
+      onClose={onClose}
+    />
+  )
+}
+
+export function EditEmail({ person: { account }, onClose }: Props) {
+  const [verified, setVerified] = useState(account.email_verified)
+  const change = useSend('admin_account_email_set', { spoils })
+  const submit = async (email: string): Promise<void> => {
+    if (!(await change.send({ account_id: account.id, email: email || null, verified }))) return
+    onClose()
+    toast(people.email_changed)
+  }
+  return (
+    <AskText
+      title={people.change_email}
+      label={people.email}
+      hint={people.email_hint}
+      type="email"
+      verb={people.change_email}
+      initial={account.email ?? ''}
+      isBusy={change.isBusy}
+      wait={change.wait}
+      fault={change.error && explain(change.error)}
+      onSubmit={(text) => void submit(text)}
+      onClose={onClose}
+    >
+      <Checkbox label={people.email_verified} checked={verified} onChange={setVerified} />
+    </AskText>
+  )
+}

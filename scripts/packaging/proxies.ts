@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import WebSocket from 'ws'
+import { type Check, freePort, need, packaging, run, until } from './check.ts'
+import { keeper, type Nodes, withNodes } from './nodes.ts'
+
+/** Longer than what proxies allow a silent connection by default. */
+const idleMs = 70_000
+
+/** The application behind a proxy: the headers that reached it. */
+type App = { port: number; seen: Record<string, unknown>[] }
+type Place = { dir: string; ports: number[]; app: number; port: number; certificate: string; key: string }
+type Proxy = {
+  name: string
+  asksWhoCalls: boolean
+  start(place: Place): Promise<ChildProcess>
+}
+
+const nginx: Proxy = {
+  name: 'nginx',
+  asksWhoCalls: true,
+  async start({ dir, ports, app, port, certificate, key }) {
+    const [first, second] = ports
+    const site = (await readFile(packaging('nginx.conf'), 'utf8'))
+      .replace('127.0.0.1:4041', `127.0.0.1:${first}`)
+      .replace('127.0.0.1:4042', `127.0.0.1:${second}`)
+      .replace('127.0.0.1:8080', `127.0.0.1:${app}`)
+      .replace('listen 443', `listen 127.0.0.1:${port}`)
+      .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
+      .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${key};`)
+    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (one) => `${one}_temp_path ${join(dir, one)};`,
+    )
+    const config = join(dir, 'nginx.conf')
+    await writeFile(
+      config,
+      `user root; daemon off; pid ${join(dir, 'nginx.pid')}; error_log stderr;
+       events {} http { access_log off; ${paths.join(' ')} ${site} }`,
+    )
+    return spawn('nginx', ['-c', config], { stdio: 'ignore' })
+  },
+}
+
+const caddy: Proxy = {
+  name: 'Caddy',
+  asksWhoCalls: true,
+  start: async ({ dir, ports, app, port, certificate, key }) =>
+    spawn('caddy', ['run', '--adapter', 'caddyfile', '--config', packaging('Caddyfile')], {
+      env: {
+        PATH: process.env.PATH,
+        HOME: dir,
+        XDG_DATA_HOME: dir,
+        XDG_CONFIG_HOME: dir,
+        SITE: `https://localhost:${port}`,
+        NODES: ports.map((one) => `127.0.0.1:${one}`).join(' '),
+        APP: `127.0.0.1:${app}`,
+        TLS: `tls ${certificate} ${key}`,
+        OPTIONS: 'auto_https disable_redirects',
+      },
+      stdio: 'ignore',
+    }),
+}
+
+const haproxy: Proxy = {
+  name: 'HAProxy',
+  asksWhoCalls: false,
+  async start({ dir, ports, port, certificate, key }) {
+    const [first, second] = ports
+    const both = join(dir, 'both.pem')
+    await writeFile(both, `${await readFile(certificate, 'utf8')}${await readFile(key, 'utf8')}`)
+    const config = join(dir, 'haproxy.cfg')
+    await writeFile(
+      config,
+      (await readFile(packaging('haproxy.cfg'), 'utf8'))
+        .replace('maxconn 20000', 'maxconn 1000')
+        .replace('127.0.0.1:5000', `127.0.0.1:${await freePort()}`)
+        .replace(
+          'bind :443 ssl crt /etc/haproxy/id.example.org.pem',
+          `bind 127.0.0.1:${port} ssl crt ${both}`,
+        )
+        .replace('10.0.0.21:4040', `127.0.0.1:${first}`)
+        .replace('10.0.0.22:4040', `127.0.0.1:${second}`),
+    )
+    return spawn('haproxy', ['-db', '-f', config], { stdio: 'ignore' })
+  },
+}
+
+/** Two nodes behind each proxy, with the files as they are but for addresses and certificates. */
+export const proxies: Check = async function* () {
+  need('nginx')
+  need('caddy')
+  need('haproxy')
+  need('openssl')
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+  const said: string[] = []
+  const settings = {
+    CELLKEEP_TRUSTED_PROXIES: '127.0.0.1',
+    CELLKEEP_SHUTDOWN_DELAY_MS: '3000',
+    CELLKEEP_ALLOWED_ORIGINS: 'https://localhost:*',
+  }
+  await withNodes(2, settings, async (nodes) => {
+    const app = await startApp()
+    const begun: Begun[] = []
+    try {
+      for (const proxy of [nginx, caddy, haproxy]) begun.push(await begin(proxy, nodes, app))
+      for (const one of begun) {
+        const passed = (what: string): void => void said.push(`${one.proxy.name}: ${what}`)
+        await keepsHealthInside(one.url)
+        passed('/health and /ready are not passed on')
+        if (one.proxy.asksWhoCalls) {
+          await tellsWhoCalls(one, app)
+          passed('the application hears who calls, and never what a client claims')
+        }
+        await tellsAddress(one)
+        passed('X-Forwarded-For of a client does not count')
+      }
+      await Promise.all(begun.map(staysOpen))
+      said.push(`socket and stream live after ${idleMs / 1000} s of silence behind each`)
+      await Promise.all(begun.map((one) => restartsUnseen(one, nodes)))
+      said.push('both nodes restarted under load: no call failed, every socket was told 1001')
+    } finally {
+      for (const { child } of begun) {
+        const ended = once(child, 'exit')
+        child.kill()
+        // Caddy would wait for what is still open.
+        const kill = setTimeout(() => child.kill('SIGKILL'), 3000)
+        await ended
+        clearTimeout(kill)
+      }
+      app.close()
+    }
+  })
+  yield* said
+}
+
+type Begun = { proxy: Proxy; child: ChildProcess; url: string; cookie: string; account_id: string }
+
+async function begin(proxy: Proxy, { dir, ports }: Nodes, app: App): Promise<Begun> {
+  const own = join(dir, proxy.name)
+  await mkdir(own)
+  await chmod(own, 0o755)
+  const [certificate, key] = [join(own, 'certificate.pem'), join(own, 'key.pem')]
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
+  const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', ...subject]
+  await run('openssl', [...request, '-keyout', key, '-out', certificate])
+  const port = await freePort()
+  const child = await proxy.start({ dir: own, ports, app: app.port, port, certificate, key })
+  const url = `https://localhost:${port}`
+  await until(`${proxy.name} answers`, async () => (await fetch(`${url}/api/account/status`)).status < 500)
+  return { proxy, child, url, ...(await signIn(url)) }
+}
+
+async function startApp(): Promise<App & { close(): void }> {
+  const seen: App['seen'] = []
+  const server = createServer((request, response) => {
+    seen.push(request.headers)
+    response.end('the application')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { port: (server.address() as { port: number }).port, seen, close: () => void server.close() }
+}
+
+async function keepsHealthInside(url: string): Promise<void> {
+  for (const path of ['/health', '/health/live', '/health/serving', '/health/ready', '/ready'])
+    assert.equal((await fetch(url + path)).status, 404, path)
+}
+
+/** A client that claims to be elsewhere. */
+async function signIn(url: string): Promise<{ cookie: string; account_id: string }> {
+  const answer = await fetch(`${url}/api/account/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-forwarded-for': '203.0.113.9' },
+    body: JSON.stringify(keeper),
+  })
+  assert.equal(answer.status, 200, await answer.clone().text())
+  const cookie = answer.headers.getSetCookie()[0]?.split(';')[0] as string
+  const { id: account_id } = (await call(url, cookie, 'account_verify')) as { id: string }
+  return { cookie, account_id }
+}
+
+async function call(url: string, cookie: string, method: string, params: object = {}): Promise<unknown> {
+  const answer = await fetch(`${url}/api/rpc`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', cookie },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+  })
+  const text = await answer.text()
+  assert.equal(answer.status, 200, `${method}: ${answer.status} ${text}`)
+  return JSON.parse(text).result
+}
+
+const claimed = { 'x-svc-account-id': 'somebody-else', 'X-Svc-Username': 'root' }
+
+async function tellsWhoCalls({ url, cookie, account_id }: Begun, { seen }: App): Promise<void> {
+  seen.length = 0
+  assert.equal((await fetch(`${url}/app/`)).status, 401)
+  assert.equal((await fetch(`${url}/app/`, { headers: claimed })).status, 401)
+  assert.equal(seen.length, 0, 'nobody unknown reached the application')
+  for (const headers of [{}, claimed])
+    assert.equal((await fetch(`${url}/app/x`, { headers: { ...headers, cookie } })).status, 200)
+  const told = seen.map((one) => [one['x-svc-account-id'], one['x-svc-username']])
+  assert.deepEqual(told, Array(2).fill([account_id, keeper.username]))
+}
+
+async function tellsAddress({ url, cookie }: Begun): Promise<void> {
+  const { events } = (await call(url, cookie, 'audit_log_list', { event_type: 'login', limit: 1 })) as {
+    events: { ip: string }[]
+  }
+  assert.match(events[0]?.ip as string, /^(::ffff:)?127\.0\.0\.1$|^::1$/)
+}
+
+/** A socket and an audit stream that are silent for a while, and then answer. */
+async function staysOpen({ url, cookie, proxy: { name } }: Begun): Promise<void> {
+  const socket = await openSocket(url, cookie)
+  const stream = await fetch(`${url}/api/account/audit/stream`, { headers: { cookie } })
+  assert.equal(stream.status, 200)
+  const events = eventsOf(stream)
+  await delay(idleMs)
+  assert.equal(socket.readyState, WebSocket.OPEN, `${name}: the socket is open`)
+  const answered = once(socket, 'message')
+  socket.send(JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'heartbeat' }))
+  const late = delay(10_000).then(() => assert.fail(`${name}: too late`))
+  const [data] = await Promise.race([answered, late])
+  assert.deepEqual(JSON.parse(String(data)), { jsonrpc: '2.0', id: 7, result: {} })
+  const created = call(url, cookie, 'cell_create', { data: {} })
+  await Promise.race([events('cell_create'), late])
+  await created
+  socket.terminate()
+  await stream.body?.cancel().catch(() => undefined)
+}
+
+function eventsOf(stream: Response): (text: string) => Promise<void> {
+  const reader = stream.body?.getReader()
+  let all = ''
+  return async (text) => {
+    while (!all.includes(text)) {
+      const { value, done } = (await reader?.read()) ?? { done: true, value: undefined }
+      if (done) throw new Error('the stream ended')
+      all += Buffer.from(value as Uint8Array).toString()
+    }
+    reader?.releaseLock()
+  }
+}
+
+async function openSocket(url: string, cookie: string): Promise<WebSocket> {
+  const socket = new WebSocket(`${url.replace('https', 'wss')}/api/ws`, { headers: { cookie, origin: url } })
+  await once(socket, 'open')
+  return socket
+}
+
+let restarted: Promise<void> | undefined
+
+/** Calls one after the other, while both nodes are restarted. */
+async function restartsUnseen({ url, cookie, proxy }: Begun, nodes: Nodes): Promise<void> {
+  const sockets = await Promise.all(Array.from({ length: 4 }, () => openSocket(url, cookie)))
+  const codes = sockets.map((socket) => once(socket, 'close').then(([code]) => code))
+  restarted ??= (async () => {
+    for (const index of nodes.ports.keys()) assert.equal(await nodes.restart(index), 0)
+  })()
+  let isOver = false
+  void restarted.finally(() => {
+    isOver = true
+  })
+  let calls = 0
+  const failed: unknown[] = []
+  while (!isOver)
+    for (const [method, params] of [
+      ['cell_create', { data: {} }],
+      ['account_verify', {}],
+    ] as const) {
+      calls += 1
+      await call(url, cookie, method, params).catch((error) => failed.push(error))
+    }
+  await restarted
+  assert.ok(calls > 20, `${calls} calls`)
+  assert.equal(failed.length, 0, `${proxy.name}: ${failed.length} of ${calls} failed: ${failed[0]}`)
+  assert.deepEqual(await Promise.all(codes), Array(4).fill(1001))
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { version } from '../../src/wire/version.ts'
+import { type Check, packaging, root, run } from './check.ts'
+import { withNodes } from './nodes.ts'
+
+/** roll-out.sh over two nodes here in place of hosts; the second of three names is none. */
+export const rollOut: Check = async function* () {
+  const said: string[] = []
+  await withNodes(2, {}, async ({ dir, env, restart }) => {
+    const bin = join(dir, 'bin')
+    const log = join(dir, 'restarts')
+    await mkdir(bin)
+    const entry = `exec "${process.execPath}" "${root}bin/cellkeep.js" "$@"`
+    await writeFile(join(bin, 'cellkeep'), `#!/bin/sh\n${entry}\n`)
+    await chmod(join(bin, 'cellkeep'), 0o755)
+    const roll = (...hosts: string[]) =>
+      run(packaging('roll-out.sh'), [version, ...hosts], {
+        cwd: dir,
+        env: {
+          ...env,
+          PATH: `${bin}:${process.env.PATH}`,
+          INSTALL: `echo "$host $version" >> "${log}"`,
+          TIMEOUT: '5',
+        },
+      })
+    await restart(0)
+    assert.match((await roll('node0', 'node1')).stdout, /^All 2 nodes run/m)
+    said.push('goes over all nodes, and waits for each')
+    await writeFile(log, '')
+    const error = await roll('node0', 'node1', 'gone', 'never').then(
+      () => assert.fail('it went on'),
+      (failure) => failure,
+    )
+    assert.match(error.stderr, /gone is not ready; the roll-out stops here, with 2 of 4 nodes/)
+    assert.deepEqual((await readFile(log, 'utf8')).trim().split('\n'), [
+      `node0 ${version}`,
+      `node1 ${version}`,
+      `gone ${version}`,
+    ])
+    said.push('stops at a node that is not ready in time')
+  })
+  yield* said
+}

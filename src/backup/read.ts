@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import { databaseRefusal, withoutValues } from '../db/failure.ts'
+import { migrationNames } from '../db/migrate.ts'
+import { StartError } from '../errors.ts'
+import { end, type Header, header, marker, type TableStart, tableEnd, tableStart } from './format.ts'
+
+/** Rows of one table, few enough to hold in memory; also one without rows where the table begins. */
+export type Portion = { table: TableStart; rows: string[]; at: number }
+
+const portionBytes = 1_000_000
+
+/** The header of a backup. Throws a StartError if this version cannot read the rest. */
+export function headerOf(line: string | undefined, file: string): Header {
+  const found = header.safeParse(ownLine(line ?? '')).data
+  if (!found) throw refuse('backup_unreadable', `${file} is not a backup of Cellkeep.`)
+  const known = migrationNames()
+  if (found.migrations.some((name) => !known.includes(name)))
+    throw refuse(
+      'backup_of_newer_version',
+      `${file} was made by version ${found.version}, whose schema this version does not know: install that version or a later one.`,
+    )
+  return found
+}
+
+/** What follows the header line `first`, checked against the counts and checksums in the file. */
+export async function* portionsOf(
+  lines: AsyncIterable<string>,
+  first: string,
+  { file, isSummed, tables }: { file: string; isSummed: boolean; tables: readonly string[] },
+): AsyncGenerator<Portion> {
+  const all = createHash('sha256').update(`${first}\n`)
+  const begun = new Set<string>()
+  let current: { table: TableStart; sum: ReturnType<typeof createHash>; rows: number } | undefined
+  let total = 0
+  // Line 1 is the header.
+  let at = 1
+  let rows: string[] = []
+  let bytes = 0
+  const portion = (): Portion => {
+    const made = { table: current?.table as TableStart, rows, at }
+    rows = []
+    bytes = 0
+    return made
+  }
+  const wrong = (why: string) => damaged(file, `at line ${at}`, why)
+
+  for await (const line of lines) {
+    at += 1
+    if (!line.startsWith(marker)) {
+      if (current === undefined) throw wrong('a row before any table')
+      if (isSummed) {
+        all.update(`${line}\n`)
+        current.sum.update(`${line}\n`)
+      }
+      rows.push(line)
+      bytes += line.length
+      current.rows += 1
+      total += 1
+      if (bytes > portionBytes) yield portion()
+      continue
+    }
+    if (rows.length > 0) yield portion()
+    const own = ownLine(line)
+    const last = end.safeParse(own).data
+    if (last) {
+      if (last.rows !== total) throw wrong(`${total} of ${last.rows} rows found`)
+      if (!isSummed) return
+      const absent = tables.find((name) => !begun.has(name))
+      if (current || absent)
+        throw wrong(`the ${current ? `end of ${current.table.table}` : `table ${absent}`} is missing`)
+      if (last.sha256 !== all.digest('hex')) throw wrong('the checksum of the file does not match')
+      return
+    }
+    if (isSummed) all.update(`${line}\n`)
+    const done = isSummed && tableEnd.safeParse(own).data
+    if (done && current?.table.table === done.table_end) {
+      const name = done.table_end
+      if (done.rows !== current.rows) throw wrong(`${current.rows} of ${done.rows} rows of ${name} found`)
+      if (done.sha256 !== current.sum.digest('hex')) throw wrong(`the checksum of ${name} does not match`)
+      current = undefined
+      continue
+    }
+    const table = tableStart.safeParse(own).data
+    if (!table || !tables.includes(table.table) || begun.has(table.table) || (isSummed && current))
+      throw wrong('neither the start of another table nor the end')
+    begun.add(table.table)
+    current = { table, sum: createHash('sha256'), rows: 0 }
+    yield portion()
+  }
+  throw wrong('the end is missing')
+}
+
+function ownLine(line: string): unknown {
+  if (!line.startsWith(marker)) return undefined
+  try {
+    return JSON.parse(line.slice(marker.length))
+  } catch {
+    return undefined
+  }
+}
+
+const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)
+
+/** The error for a bad file, without values of rows, which may be secret. A lost database gets its own error. */
+export function damaged(file: string, where: string, why: unknown): unknown {
+  if (databaseRefusal(why))
+    return new StartError('db_unreachable', `The database was lost: ${(why as Error).message}.`, 3, {
+      cause: why,
+    })
+  const what = why instanceof Error ? (withoutValues(why) as Error).message : why
+  return refuse('backup_damaged', `${file} is damaged ${where}: ${what}. Nothing was restored.`)
+}

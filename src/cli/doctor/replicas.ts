@@ -1,0 +1,59 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Config } from '../../config/table.ts'
+import type { Database } from '../../db/db.ts'
+import { Behind } from '../../db/replica.ts'
+import { Unfit } from '../../db/unfit.ts'
+import type { Finding } from './files.ts'
+
+/** How long to wait for one that is behind, but not by as much as is allowed. */
+const patienceMs = 5_000
+
+/** Findings about the replicas of the settings, each asked as a node would ask it. */
+export async function replicaFindings(
+  db: Database,
+  { database_replica_urls: urls }: Config,
+): Promise<Finding[]> {
+  if (urls.length === 0) return []
+  await db.useReplicas()
+  const { replicas } = db
+  if (!replicas)
+    return [
+      {
+        finding: 'replica_down',
+        what: 'The primary does not tell its place in the log, so no replica is used.',
+        remedy: 'Allow the role pg_current_wal_flush_lsn(), or unset CELLKEEP_DATABASE_REPLICA_URLS.',
+      },
+    ]
+  await Promise.race([
+    Promise.all(replicas.all.map(({ judged }) => judged)),
+    delay(patienceMs, undefined, { ref: false }),
+  ])
+  return replicas.all.flatMap(({ isFit, why }, index) => {
+    if (isFit) return []
+    const what = `Replica ${index + 1} is not used: ${why instanceof Error ? why.message : 'it has not caught up'}.`
+    if (why instanceof Unfit && why.why === 'cluster')
+      return [
+        {
+          finding: 'replica_other_cluster',
+          what,
+          remedy: 'Correct CELLKEEP_DATABASE_REPLICA_URLS: it must name standbys of this primary.',
+        },
+      ]
+    if (why === undefined || why instanceof Behind)
+      return [
+        {
+          finding: 'replica_behind',
+          what,
+          remedy:
+            'Look on it for replay that is paused or held up by long reads (max_standby_streaming_delay), or for slow disks.',
+        },
+      ]
+    return [
+      {
+        finding: 'replica_down',
+        what,
+        remedy: 'Start it, or correct or remove its URL; the primary answers its reads meanwhile.',
+      },
+    ]
+  })
+}

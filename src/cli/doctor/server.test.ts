@@ -1,0 +1,146 @@
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import pg from 'pg'
+import { afterAll, expect, it } from 'vitest'
+import { serviceForFile } from '../../../test/helpers/service.ts'
+import { shell } from '../../../test/helpers/shell.ts'
+import { stoppableCluster } from '../../../test/helpers/stoppable-cluster.ts'
+import { execute } from '../main.ts'
+
+/** A primary with the settings of a good installation, and a standby of it. */
+const [primary, standby] = await Promise.all([
+  stoppableCluster({ wal_level: 'replica', max_wal_senders: '4' }),
+  stoppableCluster(),
+])
+afterAll(() => Promise.all([standby.remove(), primary.remove()]))
+await Promise.all([primary.stop(), standby.stop()])
+await standby.replaceBy(primary)
+await standby.follow(primary)
+// Autovacuum must not mend what a test breaks.
+const patient = { autovacuum_naptime: '3600' }
+await primary.start(patient)
+await standby.start(patient)
+const test = await serviceForFile({ database_url: primary.url })
+await test.account({ roles: ['keeper', 'admin'] })
+const admin = new pg.Client(test.databaseUrl)
+await admin.connect()
+afterAll(() => admin.end())
+const run = async (...statements: string[]) => {
+  for (const statement of statements) await admin.query(statement)
+}
+await run('set search_path = cellkeep', 'update bootstrap_lock set bootstrapped = true')
+
+const env = {
+  CELLKEEP_DATABASE_URL: test.databaseUrl,
+  CELLKEEP_COOKIE_KEYS: 'Zq3vX9-kLm0_TtYw7bHs4nRd8pGf2cJa',
+}
+const doctor = shell(env, '/')
+const found = async (args: string[] = []): Promise<string[]> => {
+  const { stdout, stderr } = await doctor(['doctor', '--json', ...args])
+  expect(stderr).toBe('')
+  return stdout.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line).finding as string)))
+}
+/** Changes of the server's settings are seen by the next connection a moment later. */
+const eventually = (findings: string[]) => expect.poll(() => found(), { timeout: 10_000 }).toEqual(findings)
+const set = (name: string, value: string) =>
+  run(`alter system set ${name} = ${value}`, 'select pg_reload_conf()')
+
+it('commits that wait for no standby, and those that wait for one that is away', async () => {
+  await eventually(['replication_asynchronous'])
+  await set('synchronous_standby_names', `'standby'`)
+  await eventually([])
+  await set('synchronous_commit', 'local')
+  await eventually(['replication_asynchronous'])
+  await set('synchronous_commit', 'off')
+  await eventually(['fsync_off', 'replication_asynchronous'])
+  await set('synchronous_commit', 'on')
+  await eventually([])
+  await standby.stop()
+  await eventually(['no_synchronous_standby'])
+  await set('synchronous_standby_names', `''`)
+  await eventually([])
+})
+
+it('a standby, and a database that is set read-only', async () => {
+  await standby.start(patient)
+  const at = shell({ ...env, CELLKEEP_DATABASE_URL: standby.url }, '/')
+  const answer = async (cellkeep = doctor) => {
+    const { code, stdout, stderr } = await cellkeep(['doctor', '--json'])
+    return [code, stdout.match(/"finding":"(.*?)"/)?.[1] ?? stderr]
+  }
+  expect(await answer(at)).toEqual([1, 'db_read_only'])
+  await run('alter database postgres set default_transaction_read_only = on')
+  expect(await answer()).toEqual([1, 'db_read_only'])
+  await run('set transaction_read_only = off', 'alter database postgres reset default_transaction_read_only')
+  await standby.stop()
+  await eventually([])
+})
+
+it('settings with which a crash loses data, and tables that nobody vacuums', async () => {
+  for (const name of ['fsync', 'full_page_writes', 'autovacuum']) await set(name, 'off')
+  await eventually(['fsync_off', 'full_page_writes_off', 'autovacuum_off'])
+  for (const name of ['fsync', 'full_page_writes', 'autovacuum']) await set(name, 'on')
+  await eventually([])
+})
+
+const old = `now() - interval '8 days'`
+
+it('an older timeline than was seen, transactions that run out, and backups that nobody made', async () => {
+  const age = (millions: number) =>
+    `update pg_database set datfrozenxid = ((txid_current() - ${millions}000000) & 4294967295)::text::xid
+      where datname = current_database()`
+  await run(age(600), `update audit_position set timeline = '0000000A'`)
+  await run(`update schema_migration set applied_at = ${old}`)
+  expect(await found()).toEqual(['timeline_went_back', 'wraparound_near', 'backup_old'])
+  await run(age(0), 'update audit_position set timeline = server_timeline()')
+  await run(`insert into node (id, name, version, known_step, pid, started_at, seen_at, state, info)
+    values ('aaaaaaaaaaaaaaaa', 'a', '0.0.1', 'x', 1, now(), now(), 'ready', '{"timeline": 10}')`)
+  expect(await found()).toEqual(['timeline_went_back', 'backup_old'])
+  // In the spelling of the server, with which it is compared.
+  expect((await doctor(['doctor'])).stdout).toContain('a node has seen 0000000A')
+  await run('delete from node')
+  expect(await doctor(['backup', join(primary.dir, 'backup')])).toMatchObject({ code: 0 })
+  expect(await found()).toEqual([])
+})
+
+it('--fix asks before each thing that it does, and leaves the others', async () => {
+  await run(
+    'alter sequence audit_log_written_seq set unlogged',
+    'alter table node set (autovacuum_enabled = false)',
+    'alter table cell set (autovacuum_enabled = false)',
+    `insert into cell (data, data_bytes) select '{}', 2 from generate_series(1, 60000)`,
+    'delete from cell where created_by is null and random() < 0.9',
+    'analyze cell',
+    `update cluster set backed_up_at = ${old}`,
+    'select pg_stat_force_next_flush()',
+  )
+  const all = ['autovacuum_off', 'unlogged_sequence', 'bloat', 'backup_old']
+  await eventually(all)
+  expect((await doctor(['doctor'])).stdout).toMatch(/table cell, index \w*cell/)
+
+  const stdin = Object.assign(new PassThrough(), { isTTY: true })
+  const said: string[] = []
+  const asked: string[] = []
+  const done = execute(['doctor', '--fix'], {
+    stdin,
+    stdout: { write: (text) => said.push(text) },
+    stderr: {
+      write: (text) => {
+        const [, finding] = /^(\w+): .* Do it\?/.exec(text) ?? []
+        if (!finding) return
+        asked.push(finding)
+        setImmediate(() => stdin.write(finding === 'bloat' ? 'no\n' : 'yes\n'))
+      },
+    },
+    env,
+    cwd: '/',
+  })
+  expect(await done).toBe(1)
+  expect(asked).toEqual(['autovacuum_off', 'unlogged_sequence', 'bloat'])
+  expect(said.join('')).toContain(
+    'Fixed unlogged_sequence: alter sequence audit_log_written_seq set logged\n',
+  )
+  expect(await found()).toEqual(['bloat', 'backup_old'])
+  expect(await found(['--fix'])).toEqual(['bloat', 'backup_old', 'bloat'])
+  expect(await found()).toEqual(['backup_old'])
+})

@@ -1,0 +1,202 @@
+import { type Database, sql } from '../../db/db.ts'
+import { expectedColumns } from '../../db/expected-columns.ts'
+import { withClient } from '../../db/migrate.ts'
+import { bloatedIndexes, reindex } from '../../db/reindex.ts'
+import type { Opened } from '../with-service.ts'
+import type { Finding, Fix } from './files.ts'
+
+/** Findings about the database server: what it does for durability, its standbys, its upkeep, and its backups. */
+export async function serverFindings(db: Database, opened: Opened): Promise<Finding[]> {
+  const tables = [...expectedColumns().keys()]
+  const server = await db.readOnly.one<Server>(sql`
+    select current_setting('fsync') as fsync, current_setting('full_page_writes') as full_page_writes,
+      current_setting('autovacuum') as autovacuum, current_setting('synchronous_commit') as synchronous_commit,
+      current_setting('synchronous_standby_names') <> '' as wants_synchronous,
+      array(select sync_state from pg_stat_replication r where state = 'streaming'
+        and not exists (select from pg_replication_slots s where s.active_pid = r.pid and slot_type = 'logical')) as standbys,
+      pg_has_role('pg_read_all_stats', 'usage') as sees_standbys,
+      (select greatest(age(datfrozenxid), mxid_age(datminmxid)) from pg_database
+        where datname = current_database()) as age,
+      server_timeline() as timeline,
+      greatest((select timeline from audit_position),
+        (select upper(max(lpad(to_hex((info->>'timeline')::int), 8, '0'))) from node)) as known_timeline,
+      array(select c.oid::regclass::text from pg_class c join pg_depend d on d.objid = c.oid and d.deptype in ('a', 'i')
+        where c.relkind = 'S' and c.relpersistence = 'u' and d.refobjid = any(${tables}::regclass[])) as unlogged,
+      array(select c.oid::regclass::text from pg_class c where c.oid = any(${tables}::regclass[])
+        and 'autovacuum_enabled=false' = any(c.reloptions)) as unvacuumed,
+      array(select relname::text from pg_stat_user_tables where relid = any(${tables}::regclass[])
+        and n_dead_tup > greatest(10000, 0.3 * (n_live_tup + n_dead_tup)) order by 1) as bloated,
+      extract(day from now() - greatest(
+        (select coalesce(backed_up_at, (select min(applied_at) from schema_migration)) from cluster),
+        (select last_archived_time from pg_stat_archiver)))::int as backup_days`)
+  return [
+    ...durability(server),
+    ...replication(server),
+    ...upkeep(server, opened),
+    ...(await bloat(server, opened)),
+    ...backups(server),
+  ]
+}
+
+type Server = {
+  fsync: string
+  full_page_writes: string
+  autovacuum: string
+  synchronous_commit: string
+  wants_synchronous: boolean
+  /** How each standby that streams is waited for. */
+  standbys: string[]
+  /** Who may not see them cannot tell whether there are any. */
+  sees_standbys: boolean
+  age: number
+  timeline: string | null
+  known_timeline: string | null
+  unlogged: string[]
+  unvacuumed: string[]
+  bloated: string[]
+  backup_days: number
+}
+
+function durability({ fsync, full_page_writes, synchronous_commit }: Server): Finding[] {
+  const findings: Finding[] = []
+  const off = [fsync === 'off' && 'fsync', synchronous_commit === 'off' && 'synchronous_commit'].filter(
+    Boolean,
+  )
+  if (off.length > 0)
+    findings.push({
+      finding: 'fsync_off',
+      what: `${off.join(' and ')} of the database server ${off.length > 1 ? 'are' : 'is'} off: a crash loses what callers were told is stored${fsync === 'off' ? ', or the whole database' : ''}.`,
+      remedy: `Run \`${off.map((name) => `alter system set ${name} = on;`).join(' ')} select pg_reload_conf();\` as its administrator, and look for ${off.join(', ')} in its configuration and start-up options.`,
+    })
+  if (full_page_writes === 'off')
+    findings.push({
+      finding: 'full_page_writes_off',
+      what: 'full_page_writes of the database server is off: a power failure can leave pages that are half written.',
+      remedy:
+        'Run `alter system set full_page_writes = on; select pg_reload_conf();`, unless the file system writes pages of 8 kB as a whole.',
+    })
+  return findings
+}
+
+function replication(server: Server): Finding[] {
+  const { standbys, sees_standbys, wants_synchronous, synchronous_commit, timeline, known_timeline } = server
+  const findings: Finding[] = []
+  const waits = synchronous_commit !== 'local' && synchronous_commit !== 'off'
+  if (standbys.length > 0 && !(wants_synchronous && waits))
+    findings.push({
+      finding: 'replication_asynchronous',
+      what: 'Commits do not wait for a standby: a fail-over may lose the newest of what callers were told is stored.',
+      remedy:
+        'Set synchronous_mode in Patroni, else synchronous_standby_names, with synchronous_commit = on; or accept that loss.',
+    })
+  const isConfirmed = standbys.some((state) => state === 'sync' || state === 'quorum')
+  if (wants_synchronous && waits && sees_standbys && !isConfirmed)
+    findings.push({
+      finding: 'no_synchronous_standby',
+      what: 'synchronous_standby_names names standbys, and none of them is connected: every mutation waits until its time is over.',
+      remedy:
+        'Start a standby. Until one is there, an empty synchronous_standby_names lets writes go on without.',
+    })
+  if (timeline !== null && known_timeline !== null && timeline < known_timeline)
+    findings.push({
+      finding: 'timeline_went_back',
+      what: `The database server is on timeline ${timeline}; a node has seen ${known_timeline}. It is a primary that was replaced, or a restored one.`,
+      remedy:
+        'Find the primary of the later timeline before anything is written here. If this one is right, restart every node.',
+    })
+  return findings
+}
+
+/** PostgreSQL stops taking writes at two thousand million. */
+const ageMax = 500_000_000
+
+function upkeep({ autovacuum, unvacuumed, age, unlogged }: Server, opened: Opened): Finding[] {
+  const findings: Finding[] = []
+  if (autovacuum === 'off' || unvacuumed.length > 0)
+    findings.push({
+      finding: 'autovacuum_off',
+      what: `autovacuum is off${autovacuum === 'off' ? '' : ` for ${unvacuumed.join(', ')}`}: tables grow, and plans get worse.`,
+      remedy:
+        autovacuum === 'off'
+          ? 'Run `alter system set autovacuum = on; select pg_reload_conf();` as the administrator of the server.'
+          : 'Run `alter table … reset (autovacuum_enabled)` for each.',
+      ...(autovacuum !== 'off' && {
+        fix: statements(
+          opened,
+          unvacuumed.map((table) => `alter table ${table} reset (autovacuum_enabled)`),
+        ),
+      }),
+    })
+  if (age > ageMax)
+    findings.push({
+      finding: 'wraparound_near',
+      what: `The oldest row that was not frozen is ${Math.floor(age / 1_000_000)} million transactions old; at 2,000 the database takes no more writes.`,
+      remedy:
+        'Run `vacuum (freeze)` in this database, and look for what holds vacuum back: old transactions, prepared ones, replication slots.',
+    })
+  if (unlogged.length > 0)
+    findings.push({
+      finding: 'unlogged_sequence',
+      what: `Sequences are not written to the log of the database: ${unlogged.join(', ')}. After a fail-over they are broken, and every insert that needs one fails.`,
+      remedy: 'Run `alter sequence … set logged` for each.',
+      fix: statements(
+        opened,
+        unlogged.map((sequence) => `alter sequence ${sequence} set logged`),
+      ),
+    })
+  return findings
+}
+
+/** Smaller indexes are not worth a finding: 4 MB. */
+const pagesMin = 512
+
+async function bloat({ bloated }: Server, opened: Opened): Promise<Finding[]> {
+  const { connection } = opened
+  const indexes = await withClient(connection, (client) =>
+    bloatedIndexes(client, [...expectedColumns().keys()], pagesMin),
+  )
+  if (bloated.length + indexes.length === 0) return []
+  const vacuum = statements(
+    opened,
+    bloated.map((table) => `vacuum (analyze) ${table}`),
+  )
+  const names = indexes.map(({ index }) => index)
+  return [
+    {
+      finding: 'bloat',
+      what: `More than 30 % is no longer used in ${[...bloated.map((table) => `table ${table}`), ...names.map((name) => `index ${name}`)].join(', ')}.`,
+      remedy:
+        '`vacuum (analyze) TABLE` frees tables for new rows, `cellkeep reindex` makes indexes small again.',
+      fix: {
+        does: [vacuum.does, names.length > 0 && 'cellkeep reindex'].filter(Boolean).join('; '),
+        run: async () => {
+          await vacuum.run()
+          if (names.length > 0)
+            await reindex(connection, { onWait: () => {}, around: (_index, work) => work() })
+        },
+      },
+    },
+  ]
+}
+
+const backupDays = 7
+
+function backups({ backup_days }: Server): Finding[] {
+  if (backup_days < backupDays) return []
+  return [
+    {
+      finding: 'backup_old',
+      what: `Nothing was backed up for ${backup_days} days: neither did \`cellkeep backup\` end well, nor was the log of the database archived.`,
+      remedy: 'Run `cellkeep backup FILE`, every day; the page on backup tells how to check one.',
+    },
+  ]
+}
+
+/** Runs the statements, one after the other. */
+const statements = ({ connection }: Opened, texts: readonly string[]): Fix => ({
+  does: texts.join('; '),
+  run: () =>
+    withClient(connection, async (client) => {
+      for (const text of texts) await client.query(text)
+    }),
+})

@@ -1,0 +1,65 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { directOf } from '../../db/connection.ts'
+import { nameIsLost } from '../../db/failure.ts'
+import { missingFeatures } from '../../db/features.ts'
+import { requireSuitable, withTwo } from '../../db/suitable.ts'
+import { StartError } from '../../errors.ts'
+import type { Opened } from '../with-service.ts'
+import type { Finding } from './files.ts'
+
+/** Why no node starts on this way to the database, or on this engine. */
+export async function wayFindings(opened: Opened): Promise<Finding[]> {
+  try {
+    await requireSuitable(optionsOf(opened))
+    return []
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error
+    return [{ finding: error.reason, what: error.message, remedy: 'No node starts until this is resolved.' }]
+  }
+}
+
+/** What the engine and a pooler before it do not do, though nodes start. */
+export async function featureFindings(opened: Opened): Promise<Finding[]> {
+  const { config, connection } = opened
+  const findings: Finding[] = []
+  const missing = await withTwo(optionsOf(opened), directOf(connection), missingFeatures)
+  if (missing.length > 0)
+    findings.push({
+      finding: 'db_feature_missing',
+      what: `The database server lacks ${missing.join('; ')}. What needs it fails, though the service starts.`,
+      remedy: 'Move to PostgreSQL 15 to 18: `cellkeep backup`, then `cellkeep restore` there.',
+    })
+  if (config.database_statements === 'named' && (await withTwo(optionsOf(opened), connection, losesNames)))
+    findings.push({
+      finding: 'statement_names_lost',
+      what: 'A connection pooler forgets prepared statements, so many statements are sent twice.',
+      remedy:
+        'Set CELLKEEP_DATABASE_STATEMENTS=unnamed on every node, or let the pooler track them (PgBouncer 1.21 or newer, `max_prepared_statements = 400`).',
+    })
+  return findings
+}
+
+const optionsOf = ({ config, connection }: Opened) => ({
+  connection,
+  statementTimeoutMs: config.statement_timeout_ms,
+})
+
+const aloneMs = 1_000
+
+/** Where sessions change servers, one meets the statement of the other, or does not find its own again. */
+async function losesNames(one: pg.Client, other: pg.Client): Promise<boolean> {
+  const ask = (client: pg.Client) => client.query({ name: 'ck_probe', text: 'select 1' })
+  try {
+    for (const client of [one, other, one]) await ask(client)
+    // The other one occupies a server; where there is only this, the statement waits for it.
+    await other.query('begin')
+    const asked = ask(one)
+    await Promise.race([asked, delay(aloneMs)]).finally(() => other.query('commit'))
+    await asked
+    return false
+  } catch (error) {
+    if (!nameIsLost(error)) throw error
+    return true
+  }
+}

@@ -1,0 +1,107 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { App } from '../core/app.ts'
+import { counted } from '../core/operation.ts'
+import { StartError } from '../errors.ts'
+import type { NodeView } from '../nodes/nodes.ts'
+import { operations } from '../operations.ts'
+import { subcommand, WrongUsage } from './command.ts'
+import { cli, withService } from './with-service.ts'
+
+const askMs = 500
+
+const list = async (app: App): Promise<NodeView[]> => (await operations.nodes(app)).nodes
+
+const wait = subcommand('nodes', {
+  name: 'wait',
+  usage: '--ready N [--version V] [--timeout S]',
+  summary: 'Wait until N nodes are ready, as a roll-out does before it goes on.',
+  details: 'Exit code 0 as soon as they are, else 1 after S seconds (60).',
+  options: { ready: { type: 'string' }, version: { type: 'string' }, timeout: { type: 'string' } },
+  run: ({ options: { ready: least, version, timeout = '60' }, out, io }) => {
+    const [wanted, seconds] = [Number(least), Number(timeout)]
+    if (!Number.isInteger(wanted) || wanted < 1) throw new WrongUsage('--ready takes a number of nodes.')
+    if (!(seconds >= 0)) throw new WrongUsage('--timeout takes a number of seconds.')
+    return withService(io, async ({ app }) => {
+      const until = performance.now() + seconds * 1000
+      for (;;) {
+        const ready = (await list(app)).filter(
+          (one) => one.alive && one.state === 'ready' && (version ?? one.version) === one.version,
+        ).length
+        if (ready >= wanted || performance.now() >= until) {
+          out.result({ ready }, `${counted(ready, 'node')} of ${wanted} ready.`)
+          return ready >= wanted ? 0 : 1
+        }
+        await delay(askMs)
+      }
+    })
+  },
+})
+
+const drain = subcommand('nodes', {
+  name: 'drain',
+  usage: 'NODE [--wait]',
+  summary: operations.drainNode.doc,
+  details:
+    '--wait returns when the node has no request, WebSocket or stream left. A stop does all this by itself; drain to\nlook at a node that goes on running, or to empty it long before.',
+  options: { wait: { type: 'boolean' } },
+  args: 1,
+  run: ({ args: [named = ''], options, out, io }) =>
+    withService(io, async ({ app }) => {
+      const { id, name } = await drainNamed(app, named)
+      if (options.wait) await emptied(app, id)
+      out.result({ node_id: id, name }, `${name} (${id}) ${options.wait ? 'is drained' : 'drains'}.`)
+    }),
+})
+
+const resume = subcommand('nodes', {
+  name: 'resume',
+  usage: 'NODE',
+  summary: operations.resumeNode.doc,
+  args: 1,
+  run: ({ args: [named = ''], out, io }) =>
+    withService(io, async ({ app }) => {
+      const { id, name } = await nodeNamed(app, named)
+      await operations.resumeNode(app, { node_id: id }, cli)
+      out.result({ node_id: id, name }, `${name} (${id}) serves again.`)
+    }),
+})
+
+/** With `cellkeep nodes` itself, which its operation declares. */
+export const nodeCommands = {
+  summary: 'The processes that serve this database: list, wait for, drain and resume them.',
+  details:
+    'NODE is an id or a name, if only one node has it.\n\nExamples:\n  cellkeep nodes\n  cellkeep nodes wait --ready 3\n  cellkeep nodes drain web-2 --wait',
+  commands: [wait, drain, resume],
+}
+
+export async function drainNamed(app: App, named: string): Promise<NodeView> {
+  const node = await nodeNamed(app, named)
+  await operations.drainNode(app, { node_id: node.id }, cli)
+  return node
+}
+
+/** A node by id or name; of several with one name the silent ones do not count. */
+async function nodeNamed(app: App, named: string): Promise<NodeView> {
+  const all = (await list(app)).filter(({ id, name }) => [id, name].includes(named.toLowerCase()))
+  const alive = all.filter((one) => one.alive)
+  const [found, ...others] = alive.length > 0 ? alive : all
+  if (!found)
+    throw new StartError('node_not_found', `There is no node ${named}; \`cellkeep nodes\` lists them.`, 1)
+  if (others.length === 0) return found
+  const ids = [found, ...others].map(({ id, pid, started_at }) => `  ${id}  pid ${pid}, since ${started_at}`)
+  throw new StartError(
+    'node_ambiguous',
+    `Several nodes are called ${named}; name one by its id:\n${ids.join('\n')}`,
+    1,
+  )
+}
+
+/** Until nothing is left on the node, or the node is not. */
+async function emptied(app: App, node_id: string): Promise<void> {
+  for (;;) {
+    const found = (await list(app)).find(({ id, alive }) => alive && id === node_id)
+    const { running = 0, sockets = 0, streams = 0 } = found?.info ?? {}
+    if (!found || (found.state === 'drained' && running + sockets + streams === 0)) return
+    await delay(askMs)
+  }
+}

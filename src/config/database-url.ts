@@ -1,0 +1,64 @@
+/** A server that a database URL names, with the URL of this server alone. */
+export type Server = { host: string; port: string | undefined; url: string }
+
+export type DatabaseUrl = {
+  servers: readonly Server[]
+  /** Try them in a random order. */
+  isRandom: boolean
+  /** `connect_timeout`, for each attempt. */
+  attemptMs: number | undefined
+}
+
+const form = /^postgres(?:ql)?:\/\/((?:[^/?#]*@)?)([^@/?#]*)((?:\/[^?#]*)?)(?:\?([^#]*))?$/
+/** What the driver understands. The others are for libpq only: ignored, they would not do what they say. */
+const driverKeys =
+  'sslmode sslrootcert sslcert sslkey uselibpqcompat application_name options host port'.split(' ')
+const ownKeys: Readonly<Record<string, RegExp>> = {
+  connect_timeout: /^\d{1,4}$/,
+  target_session_attrs: /^(read-write|primary)$/,
+  load_balance_hosts: /^(disable|random)$/,
+}
+
+/** Reads a URL in the forms of libpq, which may list several servers; or says what is wrong with it. */
+export function parseDatabaseUrl(text: string): DatabaseUrl | string {
+  const [matched, login = '', authority = '', path = '', query = ''] = form.exec(text) ?? []
+  if (matched === undefined || !URL.canParse(`postgres://${login}h${path}`))
+    return 'must be a postgres:// or postgresql:// URL, special characters percent-encoded'
+  const params = new URLSearchParams(query)
+  for (const [key, value] of params) {
+    const rule = ownKeys[key]
+    if (!rule && !driverKeys.includes(key))
+      return `has the key ${JSON.stringify(key.slice(0, 40))}: the keys are ${[...driverKeys, ...Object.keys(ownKeys)].join(', ')}`
+    if (rule && !rule.test(value)) return `has a value of ${key} other than ${rule.source.slice(1, -1)}`
+  }
+  const found = hostsOf(authority, params)
+  if (typeof found === 'string') return found
+  const seconds = Number(params.get('connect_timeout') ?? 0)
+  const isRandom = params.get('load_balance_hosts') === 'random'
+  for (const key of [...Object.keys(ownKeys), 'host', 'port']) params.delete(key)
+  return {
+    servers: found.map(([host, port]) => {
+      const own = new URLSearchParams([...params, ['host', host], ...(port ? [['port', port]] : [])])
+      return { host, port, url: `postgres://${login}localhost${path}?${own}` }
+    }),
+    isRandom,
+    attemptMs: seconds === 0 ? undefined : Math.max(2, seconds) * 1000,
+  }
+}
+
+function hostsOf(authority: string, params: URLSearchParams): [string, string | undefined][] | string {
+  const listed = authority.split(',').map((one) => /^(\[[0-9a-f:.]+\]|[^[\]:\s]*)(?::(\d*))?$/i.exec(one))
+  if (listed.includes(null) || /%(?![0-7][0-9a-f])/i.test(authority))
+    return 'has a host that is not a name or an address'
+  const hosts =
+    params.get('host')?.split(',') ??
+    listed.map((one) => decodeURIComponent(one?.[1] ?? '').replace(/^\[|\]$/g, ''))
+  const ports = params.get('port')?.split(',') ?? listed.map((one) => one?.[2])
+  if (ports.length !== 1 && ports.length !== hosts.length) return 'must list as many ports as hosts, or one'
+  if (ports.some((port) => port && (!/^\d+$/.test(port) || Number(port) > 65_535)))
+    return 'has a port that is not a number up to 65535'
+  return hosts.map((host, at) => [
+    host || process.env.PGHOST || 'localhost',
+    (ports.length === 1 ? ports[0] : ports[at]) || undefined,
+  ])
+}

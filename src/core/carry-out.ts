@@ -1,0 +1,32 @@
+import { since } from '../observe/observer.ts'
+import type { App } from './app.ts'
+import { asServiceError } from './boundary.ts'
+import { type Call, dispatch } from './dispatch.ts'
+
+/** How a call came: alone or in a batch by HTTP, by WebSocket, or by `service.call`. */
+export type CallSurface = 'http' | 'batch' | 'ws' | 'call'
+
+/** Dispatches one call, counted and timed; rejects with `ServiceError` only. */
+export async function carryOut<T>(
+  app: App,
+  surface: CallSurface,
+  call: Call,
+  finish: (result: unknown) => T,
+): Promise<T> {
+  const { observer } = app
+  const method = app.actions.has(call.method) ? call.method : 'unknown'
+  call.trace.rpc_method = method
+  const run = (): Promise<T> => dispatch(app, call, finish)
+  const began = performance.now()
+  let reason = 'ok'
+  try {
+    return await (observer.tracer?.span(`rpc ${method}`, { 'rpc.method': method }, run) ?? run())
+  } catch (error) {
+    const known = asServiceError(error, app.log, call.request_id)
+    reason = known.data.reason
+    throw known
+  } finally {
+    observer.count('rpc_requests_total', method, reason, surface)
+    observer.observe('rpc_duration_seconds', since(began), method)
+  }
+}

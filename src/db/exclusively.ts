@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { refusal } from '../errors.ts'
+import { databaseRefusal, unavailable, withCause } from './failure.ts'
+import type { Primary } from './primary.ts'
+
+/** How often the connection that holds the lock is asked whether it still does. */
+const askMs = 5_000
+const answerMs = 5_000
+/** How long to wait for a connection that does not close. */
+const farewellMs = 2_000
+
+/**
+ * Runs `work` under an advisory lock on `name`; resolves to undefined without running it if another process holds
+ * the lock. The lock is that of a connection of its own, whose name `pg_stat_activity` shows: when that ends, another
+ * process may hold the lock, so `lost` is aborted, and the result is `service_unavailable`.
+ */
+export async function exclusively<T>(
+  session: Primary['session'],
+  name: string,
+  lockName: string,
+  work: (lost: AbortSignal) => Promise<T>,
+): Promise<T | undefined> {
+  const lost = new AbortController()
+  const settings = { application_name: name, query_timeout: answerMs }
+  const client = await session(settings).catch((error) => {
+    throw unavailable(error)
+  })
+  for (const sign of ['error', 'end'] as const) client.on(sign, () => lost.abort())
+  const call = async (what: 'pg_try_advisory_lock' | 'pg_advisory_unlock'): Promise<boolean> =>
+    (await client.query(`select ${what}(hashtextextended($1, 0)) as done`, [lockName])).rows[0].done
+  let asking: NodeJS.Timeout | undefined
+  try {
+    if (!(await call('pg_try_advisory_lock'))) return undefined
+    asking = setInterval(() => void client.query('select').catch(() => lost.abort()), askMs).unref()
+    const result = await work(lost.signal)
+    if (lost.signal.aborted) throw new Error(`The connection that held the lock of ${name} ended.`)
+    // A server that has not seen the end of the connection yet would refuse the next run.
+    await call('pg_advisory_unlock')
+    return result
+  } catch (error) {
+    throw lost.signal.aborted
+      ? withCause(refusal('service_unavailable'), error)
+      : (databaseRefusal(error) ?? error)
+  } finally {
+    clearInterval(asking)
+    await Promise.race([client.end().catch(() => {}), delay(farewellMs, undefined, { ref: false })])
+  }
+}

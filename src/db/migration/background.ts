@@ -1,0 +1,55 @@
+import type { Log } from '../../log/log.ts'
+import type { Connection } from '../connection.ts'
+import { type MigrateOptions, migrate } from '../migrate.ts'
+import type { Step } from './steps.ts'
+
+/** How long until a node looks again at steps that another one runs, or that failed. */
+const againMs = 30_000
+
+/**
+ * Builds indexes and fills columns while the node serves; one node of a database does. The returned function stops it:
+ * what it was at is undone or continued later.
+ */
+export function startBackgroundSteps(
+  connection: Connection,
+  pending: readonly Step[],
+  log: Log,
+  options: Pick<MigrateOptions, 'directory'> & { everyMs?: number; isBehind?: () => boolean } = {},
+): () => Promise<void> {
+  const { everyMs = againMs, isBehind = () => false, ...rest } = options
+  const contracts = namesOf(pending.filter(({ kind }) => kind === 'contract'))
+  if (contracts.length > 0)
+    log.info({ steps: contracts }, 'steps that remove what older versions use wait for `cellkeep migrate`')
+  const ending = new AbortController()
+  const { signal } = ending
+  let timer: NodeJS.Timeout | undefined
+  const run = async (): Promise<void> => {
+    try {
+      // What a newer version does with these columns, this one may not know.
+      if (isBehind()) return again()
+      const left = await migrate(connection, { mode: 'background', log, signal, ...rest })
+      if (left.pending.every(({ kind }) => kind === 'contract')) return
+    } catch (err) {
+      if (!signal.aborted)
+        log.error(
+          { event: 'migration_failed', err },
+          'a migration in the background failed; it is tried again',
+        )
+    }
+    again()
+  }
+  const again = (): void => {
+    if (signal.aborted) return
+    timer = setTimeout(() => {
+      running = run()
+    }, everyMs).unref()
+  }
+  let running = namesOf(pending).length > contracts.length ? run() : Promise.resolve()
+  return async () => {
+    ending.abort()
+    clearTimeout(timer)
+    await running
+  }
+}
+
+const namesOf = (steps: readonly Step[]): string[] => steps.map(({ name }) => name)

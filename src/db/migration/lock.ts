@@ -1,0 +1,42 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type pg from 'pg'
+
+/** Held, for a short time, by whoever changes the schema. */
+export const runnerLock = 'cellkeep migrate'
+/** Held by whoever builds indexes or fills columns; a node that starts does not wait for it. */
+export const longLock = 'cellkeep migrate background'
+
+const askEveryMs = 200
+
+type Waiting = {
+  /** Called once if somebody else holds the lock; without it the result is false then. */
+  onWait?: (() => void) | undefined
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Runs `work` under a lock of the session. Asks for it again and again instead of waiting in the database, where a
+ * waiting statement would hold up whoever builds an index concurrently.
+ */
+export async function underLock(
+  client: pg.Client,
+  name: string,
+  work: () => Promise<void>,
+  { onWait, signal }: Waiting,
+): Promise<boolean> {
+  const ask = async (what: string): Promise<boolean> => {
+    const { rows } = await client.query(`select ${what}(hashtextextended($1, 0)) as done`, [name])
+    return rows[0].done
+  }
+  for (let tries = 0; !(await ask('pg_try_advisory_lock')); tries++) {
+    if (!onWait) return false
+    if (tries === 0) onWait()
+    await pause(askEveryMs, undefined, { signal })
+  }
+  try {
+    await work()
+    return true
+  } finally {
+    await ask('pg_advisory_unlock').catch(() => undefined)
+  }
+}

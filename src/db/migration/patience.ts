@@ -1,0 +1,81 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import type { Patience, Runner } from './runner.ts'
+import { refuse } from './steps.ts'
+
+export const usualPatience: Patience = { lockMs: 2_000, tries: 20, pauseMs: [500, 5_000], lagS: 5 }
+
+/**
+ * Runs `work` in one transaction that waits only shortly for locks: whoever needs the same table waits behind it. It
+ * is undone and tried again. Rejects with `migration_lock_timeout`, which names the last one seen in the way.
+ */
+export async function patiently<T>(runner: Runner, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const { client } = runner
+  const { lockMs, tries, pauseMs } = runner.patience
+  let watch: Watch | undefined
+  try {
+    for (let tried = 1; ; tried++) {
+      try {
+        await client.query(`begin isolation level read committed; set local lock_timeout = ${lockMs}`)
+        const result = await work(client)
+        await client.query('commit')
+        return result
+      } catch (error) {
+        await client.query('rollback').catch(() => undefined)
+        if (!isBlocked(error)) throw error
+        if (tried >= tries) throw refuse('migration_lock_timeout', lockText(runner, watch?.seen()), error)
+        watch ??= await watchBlockers(runner)
+        const [least, most] = pauseMs
+        const wait = least + Math.random() * Math.min(most - least, least * 2 ** tried)
+        await pause(wait, undefined, { signal: runner.signal })
+      }
+    }
+  } finally {
+    await watch?.end()
+  }
+}
+
+/** Waited too long for a lock, or was chosen to end a deadlock. */
+const isBlocked = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && ['55P03', '40P01'].includes(error.code ?? '')
+
+/** A server process in the way of another, and the age of its transaction. */
+export type Blocker = { pid: number; application: string; seconds: number }
+type Watch = { seen(): Blocker | undefined; end(): Promise<void> }
+
+/** Asks again and again who is in the way: after the timeout nobody can tell. */
+async function watchBlockers({ client, connect, patience: { lockMs } }: Runner): Promise<Watch> {
+  const watcher = await connect()
+  const ending = new AbortController()
+  let last: Blocker | undefined
+  const { rows: own } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  const watching = (async () => {
+    while (!ending.signal.aborted) {
+      const { rows } = await watcher.query<Blocker>(blockersOf, [own[0]?.pid])
+      last = rows[0] ?? last
+      await pause(lockMs / 8, undefined, { signal: ending.signal })
+    }
+  })().catch(() => undefined)
+  return {
+    seen: () => last,
+    end: async () => {
+      ending.abort()
+      await watching
+      await watcher.end().catch(() => undefined)
+    },
+  }
+}
+
+/** Who holds up a server process, the oldest transaction first. */
+export const blockersOf: string = `
+  select pid, coalesce(nullif(application_name, ''), backend_type) as application,
+         extract(epoch from clock_timestamp() - coalesce(xact_start, backend_start))::float8 as seconds
+    from pg_stat_activity where pid = any(pg_blocking_pids($1)) order by xact_start nulls last`
+
+function lockText({ at, patience: { tries } }: Runner, blocker: Blocker | undefined): string {
+  const who = blocker
+    ? `the server process ${blocker.pid} (${blocker.application}) has been in the way for ${Math.round(blocker.seconds)} s: ` +
+      `let it end, or run \`select pg_terminate_backend(${blocker.pid})\``
+    : 'somebody else held it'
+  return `${at} did not get its lock in ${tries} tries; ${who}. Then run \`cellkeep migrate\` again: the steps before it are kept.`
+}

@@ -1,0 +1,29 @@
+import type pg from 'pg'
+import type { Step } from './steps.ts'
+
+/** Rows or blocks done, of about so many. */
+export type OnProgress = (done: number, of?: number) => void
+
+/** Runs the work of one step, and may show how far it is. */
+export type Around = (step: Step, work: (onProgress?: OnProgress) => Promise<void>) => Promise<void>
+
+export type Patience = {
+  /** How long a step may wait for a lock while others wait behind it, how often it tries, and pauses in between. */
+  lockMs: number
+  tries: number
+  pauseMs: readonly [number, number]
+  /** How far a replica may be behind while columns are filled. */
+  lagS: number
+}
+
+export type Runner = {
+  client: pg.Client
+  /** Opens another connection, from which the first one is watched. */
+  connect: () => Promise<pg.Client>
+  schema: string | undefined
+  around: Around
+  patience: Patience
+  signal: AbortSignal | undefined
+  /** What is being done, for the error message. */
+  at: string
+}

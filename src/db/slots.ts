@@ -1,0 +1,155 @@
+import type pg from 'pg'
+import { unavailable } from './failure.ts'
+import type { Primary } from './primary.ts'
+
+/** A connection on loan. */
+export type Slot = pg.Client & {
+  /** Gives it back; a broken one is closed. */
+  release(isBroken?: boolean): void
+  /** Its statements are not prepared under a name. */
+  isNameless?: boolean
+}
+
+export type Slots = {
+  /** The connection that was used last, else a new one, else the next to be given back. */
+  take(): Promise<Slot>
+  idle(): pg.Client | undefined
+  isBusy(): boolean
+  load(): { open: number; idle: number; waiting: number }
+  close(): Promise<void>
+}
+
+type Waiter = { resolve(slot: Slot | Promise<Slot>): void; reject(error: unknown): void; since: number }
+type SlotsOptions = { max: number; waitMs: number; onOpen(slot: Slot): void; onError(error: unknown): void }
+
+/** How long a call waits while all connections are in use. */
+const busyMs = 5_000
+const idleMs = 30_000
+/** Connections that are opened at the same time, so that a new primary is not stormed. */
+const openingMax = 4
+
+/** What leads to a server, and knows which connections still lead to the right one. */
+export type Way = Pick<
+  Primary,
+  'connect' | 'isCertain' | 'isStillFit' | 'alive' | 'isOpen' | 'isAway' | 'enter' | 'leave'
+>
+
+/** The connections that one statement or transaction has to itself. */
+export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsOptions): Slots {
+  const idle: { slot: Slot; since: number }[] = []
+  const used = new Set<Slot>()
+  const waiting: Waiter[] = []
+  let opening = 0
+  let closing: PromiseWithResolvers<void> | undefined
+
+  const lend = (slot: Slot): Slot => {
+    if (used.size === 0) primary.alive()
+    used.add(slot)
+    return slot
+  }
+  const drop = (slot: Slot): void => {
+    void slot.end().catch(() => {})
+    grow()
+    if (closing && used.size + opening === 0) closing.resolve()
+  }
+  const release = (slot: Slot, isBroken: boolean): void => {
+    if (!used.delete(slot)) throw new Error('This connection was given back before.')
+    delete slot.isNameless
+    if (isBroken || closing || isClosed(slot)) {
+      drop(slot)
+      return
+    }
+    primary.alive()
+    const next = waiting.shift()
+    if (next) next.resolve(certain(slot))
+    else idle.push({ slot, since: performance.now() })
+  }
+  /** Doubts end before the connection is used again. */
+  const certain = (slot: Slot): Slot | Promise<Slot> => {
+    lend(slot)
+    if (primary.isCertain(slot)) return slot
+    return primary.isStillFit(slot).then((isFit) => {
+      if (isFit) return slot
+      used.delete(slot)
+      drop(slot)
+      return take()
+    })
+  }
+  const adopt = (client: pg.Client): Slot => {
+    const slot = Object.assign(client, {
+      release: (isBroken = false) => release(slot, isBroken),
+    }) as Slot
+    slot.on('error', (error) => {
+      // While the pool closes the server may be first to end one, as when a test drops its database.
+      if (!used.has(slot) && !closing) onError(error)
+    })
+    slot.once('end', () => {
+      const at = idle.findIndex((one) => one.slot === slot)
+      if (at >= 0) idle.splice(at, 1)
+    })
+    onOpen(slot)
+    return slot
+  }
+  const grow = (): void => {
+    while (waiting.length > opening && opening < openingMax && used.size + idle.length + opening < max) {
+      opening += 1
+      void primary.connect().then(
+        (client) => {
+          opening -= 1
+          used.add(adopt(client))
+          release(client as Slot, false)
+          grow()
+        },
+        (error) => {
+          opening -= 1
+          refuseLate(error)
+          if (closing && used.size + opening === 0) closing.resolve()
+        },
+      )
+    }
+  }
+  /** Those whose time is over; nobody waits once the breaker is open. */
+  const refuseLate = (error: unknown): void => {
+    const limit = primary.isOpen ? 0 : primary.isAway ? waitMs : busyMs
+    while (waiting[0] && performance.now() - waiting[0].since >= limit)
+      waiting.shift()?.reject(unavailable(error))
+  }
+  const sweep = setInterval(() => {
+    refuseLate(new Error('no connection was free'))
+    while (idle[0] && performance.now() - idle[0].since > idleMs) {
+      const { slot } = idle.shift() as { slot: Slot }
+      drop(slot)
+    }
+    grow()
+  }, 100).unref()
+
+  const take = async (): Promise<Slot> => {
+    if (closing) throw unavailable(new Error('the pool is closed'))
+    const free = idle.pop()
+    if (free) return certain(free.slot)
+    primary.enter()
+    try {
+      return await new Promise<Slot>((resolve, reject) => {
+        waiting.push({ resolve, reject, since: performance.now() })
+        grow()
+      })
+    } finally {
+      primary.leave()
+    }
+  }
+  return {
+    take,
+    idle: () => idle.at(-1)?.slot,
+    isBusy: () => used.size > 0,
+    load: () => ({ open: used.size + idle.length, idle: idle.length, waiting: waiting.length }),
+    close: async () => {
+      clearInterval(sweep)
+      closing = Promise.withResolvers()
+      for (const waiter of waiting.splice(0)) waiter.reject(unavailable(new Error('the pool is closed')))
+      for (const { slot } of idle.splice(0)) void slot.end().catch(() => {})
+      if (used.size + opening > 0) await closing.promise
+    },
+  }
+}
+
+const isClosed = (slot: Slot): boolean => !(slot as unknown as { _queryable: boolean })._queryable

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto'
+import type pg from 'pg'
+import { StartError } from '../errors.ts'
+import { type Admission, createAdmission, roleSettings } from './admission.ts'
+import { createClock } from './clock.ts'
+import { type Connection, directOf } from './connection.ts'
+import { dial } from './dial.ts'
+import { configOf, type DatabaseOptions, limitsOf } from './pool.ts'
+import { Unfit } from './unfit.ts'
+
+type Options = Pick<DatabaseOptions, 'connection' | 'statementTimeoutMs'>
+
+/**
+ * Refuses a way to the database on which limits are not in force, and an engine without the guarantees that
+ * everything rests on. Rejects with a StartError that tells what to do.
+ */
+export async function requireSuitable(options: Options): Promise<void> {
+  const { connection } = options
+  // First, as commands without a direct URL have set limits of their own on sessions that the pooler kept.
+  const isPooled = await withTwo(options, connection, sharesLocks)
+  if (isPooled && connection.direct === undefined)
+    throw new StartError(
+      'pooler_transaction_mode',
+      'Two sessions hold the same advisory lock: the database URL leads through a connection pooler in transaction mode. Set CELLKEEP_DATABASE_DIRECT_URL (`database_direct_url`) to a URL past it.',
+      78,
+    )
+  await requireLimits(options)
+  const direct = directOf(connection)
+  const flaw = await withTwo(options, direct, async (one, other) => {
+    if (await sharesLocks(one, other)) return 'advisory locks do not exclude each other'
+    if (!(await undoesTables(one))) return 'a rollback does not undo the creation of a table'
+    if (!(await seesCommits(one, other))) return 'READ COMMITTED does not see what another session committed'
+    return undefined
+  })
+  if (flaw !== undefined)
+    throw new StartError('db_unsuitable', `The database cannot be used: ${flaw}. Use PostgreSQL 15 to 18.`, 3)
+}
+
+async function requireLimits(options: Options): Promise<void> {
+  const limits = limitsOf(options)
+  const { judge } = createAdmission(limits, createClock(), () => {})
+  const client = await open(options, options.connection, judge).catch((error) => {
+    if (!(error instanceof Unfit) || error.why !== 'settings') throw error
+    throw new StartError(
+      'limits_not_in_force',
+      `A connection pooler, or the role, overrules the settings of a connection; ${error.message}. Run as an owner of the role, with its name, then let the pooler reconnect:\n${roleSettings('ROLE', limits)}`,
+      78,
+    )
+  })
+  await client.end().catch(() => {})
+}
+
+/** Runs `work` on two sessions. */
+export async function withTwo<T>(
+  options: Options,
+  connection: Connection,
+  work: (one: pg.Client, other: pg.Client) => Promise<T>,
+): Promise<T> {
+  const { judgeServer } = createAdmission(limitsOf(options), createClock(), () => {})
+  const one = await open(options, connection, judgeServer)
+  try {
+    const other = await open(options, connection, judgeServer)
+    return await work(one, other).finally(() => other.end().catch(() => {}))
+  } finally {
+    await one.end().catch(() => {})
+  }
+}
+
+const open = (options: Options, connection: Connection, judge: Admission['judge']): Promise<pg.Client> =>
+  dial({ connection, config: (one) => configOf(one, options), judge })
+
+async function sharesLocks(one: pg.Client, other: pg.Client): Promise<boolean> {
+  const key = randomBytes(6).readUIntBE(0, 6)
+  const take = async (client: pg.Client): Promise<boolean> =>
+    (await client.query(`select pg_try_advisory_lock(${key}) as held`)).rows[0].held
+  const both = [await take(one), await take(other)]
+  // A pooler keeps its sessions, and their locks.
+  for (const client of [one, other]) await client.query(`select pg_advisory_unlock(${key})`)
+  return both.every(Boolean)
+}
+
+async function undoesTables(client: pg.Client): Promise<boolean> {
+  const name = `ck_probe_${randomBytes(6).toString('hex')}`
+  await client.query(`begin read write; create table ${name} (id integer); rollback`)
+  return (await client.query(`select to_regclass('${name}') is null as undone`)).rows[0].undone
+}
+
+async function seesCommits(one: pg.Client, other: pg.Client): Promise<boolean> {
+  const version = async (): Promise<string> =>
+    (await one.query('select xmin::text as version from cluster')).rows[0].version
+  await one.query('begin isolation level read committed')
+  const before = await version()
+  // It need not wait for a standby: nothing changes.
+  await other.query(
+    'begin read write; set local synchronous_commit = off; update cluster set salt = salt; commit',
+  )
+  const after = await version()
+  await one.query('commit')
+  return before !== after
+}

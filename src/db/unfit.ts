@@ -1,0 +1,14 @@
+/** Why a server that answers is not used, the most telling last. */
+const reasons = ['read_only', 'settings', 'cluster', 'timeline'] as const
+
+/** A server that answers, but is not the one to use. */
+export class Unfit extends Error {
+  readonly why: (typeof reasons)[number]
+  constructor(why: Unfit['why'], message: string) {
+    super(message)
+    this.why = why
+  }
+  get weight(): number {
+    return 1 + reasons.indexOf(this.why)
+  }
+}

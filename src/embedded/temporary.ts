@@ -1,0 +1,56 @@
+import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type pg from 'pg'
+import type { Log } from '../log/log.ts'
+import { startEmbedded } from './embedded.ts'
+import { isAtWork, ownMark, removeDatabase } from './making.ts'
+import { stopPostgres } from './postgres-process.ts'
+
+const prefix = 'cellkeep-temporary-'
+
+type Options = {
+  postgresBin?: string | undefined
+  postgresUser?: string | undefined
+  log: Log
+  /** Removes the server at once, under the work. */
+  interrupt: AbortSignal
+}
+
+/** Runs `work` on an empty database of its own, which is gone afterwards. Removes those that killed runs left too. */
+export async function withTemporaryServer<T>(
+  { interrupt, ...options }: Options,
+  work: (connection: pg.ClientConfig) => Promise<T>,
+): Promise<T> {
+  await removeAbandoned()
+  const dataDir = join(tmpdir(), `${prefix}${await ownMark()}`)
+  const remove = (): void => void removeServer(dataDir).catch(() => undefined)
+  interrupt.addEventListener('abort', remove, { once: true })
+  await mkdir(dataDir, { mode: 0o700 })
+  try {
+    await chmod(dataDir, process.geteuid?.() === 0 ? 0o711 : 0o700)
+    const embedded = await startEmbedded({ ...options, dataDir, role: 'command' })
+    try {
+      return await work(embedded.connection)
+    } finally {
+      await embedded.close()
+    }
+  } finally {
+    await removeServer(dataDir)
+  }
+}
+
+async function removeAbandoned(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    if (!name.startsWith(prefix) || (await isAtWork(name.slice(prefix.length)))) continue
+    const dir = join(tmpdir(), name)
+    // Another user may have made a directory of this name.
+    if ((await lstat(dir).catch(() => undefined))?.uid === process.geteuid?.()) await removeServer(dir)
+  }
+}
+
+async function removeServer(dataDir: string): Promise<void> {
+  await stopPostgres(join(dataDir, 'db')).catch(() => undefined)
+  await removeDatabase(join(dataDir, 'db'))
+  await rm(dataDir, { recursive: true, force: true })
+}

@@ -1,0 +1,143 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { App } from './core/app.ts'
+import { sql } from './db/db.ts'
+import { readSteps, type Step } from './db/migration/steps.ts'
+import type { Readiness } from './db/ready.ts'
+import type { Sample } from './observe/family.ts'
+import type { Meter, MetricRegistry, Sources } from './observe/meter.ts'
+import { version } from './wire/version.ts'
+
+const delayWindowMs = 10_000
+const resolutionMs = 10
+/** What only the database knows is looked up in the background, at most this often; a scrape never waits for it. */
+const lookMs = 5_000
+const backlogMax = 10_000
+
+/** Adds the metrics of a service to a registry; call the returned function to take them out. */
+export function exportMetrics(
+  app: App,
+  { meter, registry, readiness }: { meter: Meter; registry: MetricRegistry; readiness: Readiness },
+): () => void {
+  const delay = watchDelay()
+  const steps = readSteps()
+  const latest = watchDatabase(app, readiness)
+  const known = (read: (one: Known) => Sample[]): Sample[] => {
+    const found = latest().known
+    return found ? read(found) : []
+  }
+  const { db, hub, passwords, config, audit, node } = app
+  const sources: Sources = {
+    build_info: () => [[1, version, process.version, steps.at(-1)?.name ?? '']],
+    readiness: () => [[1, unready(node) ?? latest().reason]],
+    event_loop_delay_seconds: delay.samples,
+    hash_queue_depth: () => [[passwords.depth]],
+    hash_queue_max: () => [[config.hash_queue_max]],
+    db_skew_seconds: () => [[db.clock.skewMs / 1000]],
+    db_pool: () => {
+      const replicas = db.replicas?.all.map(({ load }) => load())
+      return [...poolOf('primary', [db.load()]), ...(replicas ? poolOf('replica', replicas) : [])]
+    },
+    replica_lag_seconds: () =>
+      db.replicas?.all.map(({ lagMs }, index): Sample => [lagMs / 1000, String(index + 1)]) ?? [],
+    bus_up: () => [[Number(app.bus.isUp)]],
+    live_connections: () => {
+      const { sockets, streams } = hub.count()
+      return [
+        [sockets, 'socket'],
+        [streams, 'stream'],
+      ]
+    },
+    audit_insert_failures_total: () => [[audit.failures]],
+    audit_backlog_rows: () => known(({ rows }) => [[rows]]),
+    audit_backlog_seconds: () => known(({ age }) => [[age]]),
+    db_breaker_open: () => [[db.primary.isOpen ? 1 : 0]],
+    db_waiting: () => [[db.primary.isAway ? db.primary.inside : db.load().waiting]],
+    db_timeline: () => {
+      const { timeline } = db.primary.admission
+      return timeline === null ? [] : [[timeline]]
+    },
+    db_sync_standbys: () => known(({ standbys }) => (standbys === null ? [] : [[standbys]])),
+    migration_pending: () => known(({ done }) => pendingOf(steps, done)),
+  }
+  const remove = meter.register(registry, sources)
+  return () => {
+    remove()
+    delay.end()
+  }
+}
+
+function poolOf(target: 'primary' | 'replica', loads: ReturnType<App['db']['load']>[]): Sample[] {
+  const sum = (of: (load: (typeof loads)[number]) => number): number =>
+    loads.reduce((all, load) => all + of(load), 0)
+  return [
+    [sum(({ open, idle }) => open - idle), 'used', target],
+    [sum(({ idle }) => idle), 'idle', target],
+    [sum(({ waiting }) => waiting), 'waiting', target],
+  ]
+}
+
+function watchDelay(): { samples(): Sample[]; end(): void } {
+  const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
+  // It measures from one of its timers to the next.
+  const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - resolutionMs / 1000)
+  const read = (): Sample[] => [
+    ...[0.5, 0.9, 0.99].map((part): Sample => [seconds(histogram.percentile(part * 100)), String(part)]),
+    [seconds(histogram.max), '1'],
+  ]
+  let samples = read()
+  histogram.enable()
+  const timer = setInterval(() => {
+    samples = read()
+    histogram.reset()
+  }, delayWindowMs).unref()
+  return {
+    samples: () => samples,
+    end: () => {
+      clearInterval(timer)
+      histogram.disable()
+    },
+  }
+}
+
+const unready = ({ phase, isDrained }: App['node']): string | undefined =>
+  phase !== 'serving' ? 'shutting_down' : isDrained ? 'draining' : undefined
+
+const kinds = ['expand', 'index', 'backfill', 'contract'] as const
+
+function pendingOf(steps: readonly Step[], done: readonly string[]): Sample[] {
+  const pending = steps.filter(({ name }) => !done.includes(name))
+  return kinds.map((kind) => [pending.filter((step) => step.kind === kind).length, kind])
+}
+
+/** The newest answers, which the next scrape sees; asking also looks again. */
+function watchDatabase({ db }: App, readiness: Readiness) {
+  const latest = { reason: 'starting', known: undefined as Known | undefined }
+  let isLooking = false
+  let next = 0
+  const look = async (): Promise<void> => {
+    isLooking = true
+    const state = await readiness.check()
+    latest.reason = state.ready ? 'ok' : state.reason
+    latest.known = await db.readOnly.one<Known>(asked).catch(() => undefined)
+    next = performance.now() + lookMs
+    isLooking = false
+  }
+  return (): { reason: string; known: Known | undefined } => {
+    if (!isLooking && performance.now() >= next) void look()
+    return latest
+  }
+}
+
+type Known = { rows: number; age: number; standbys: number | null; done: string[] }
+
+const asked = sql`
+  select backlog.*, standby.*, array(select name from schema_migration where state = 'done') as done
+  from (
+      select count(*)::int as rows, coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as age
+      from (select created_at from audit_log where seq is null order by written limit ${sql.raw(backlogMax)}) waiting
+    ) backlog,
+    (
+      select case when current_setting('synchronous_standby_names') <> '' and pg_has_role('pg_monitor', 'member')
+        then count(*) filter (where sync_state in ('sync', 'quorum'))::int end as standbys
+      from pg_stat_replication
+    ) standby`

@@ -1,0 +1,11 @@
+import { z } from 'zod'
+import { operation } from '../core/operation.ts'
+import { NodeId, want } from './want.ts'
+
+export const drainNode = operation({
+  doc: 'Ask a node to take leave of balancers and of its live connections; it still answers.',
+  input: z.strictObject({ node_id: NodeId }),
+  event: 'node_drain',
+  errors: ['node_not_found'],
+  handler: ({ node_id }, work) => want('drain', node_id, work),
+})

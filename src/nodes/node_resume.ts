@@ -1,0 +1,11 @@
+import { z } from 'zod'
+import { operation } from '../core/operation.ts'
+import { NodeId, want } from './want.ts'
+
+export const resumeNode = operation({
+  doc: 'Put a drained node to work again.',
+  input: z.strictObject({ node_id: NodeId }),
+  event: 'node_resume',
+  errors: ['node_not_found'],
+  handler: ({ node_id }, work) => want('run', node_id, work),
+})

@@ -1,0 +1,205 @@
+import { once } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { capturedLog } from '../../test/helpers/captured-log.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { openSocket } from '../../test/helpers/sockets.ts'
+import { sql } from '../db/db.ts'
+import { type TestOptions, type TestService, testService } from '../testing/service.ts'
+import type { NodeView } from './nodes.ts'
+
+const test = await serviceForFile({ node_name: 'Web-1', shutdown_delay_ms: 50 })
+await test.service.join()
+const admin = await test.account({ roles: ['admin'] })
+const db = () => test.service.app.db
+const nodes = async () => (await test.service.operations.nodes()).nodes
+const own = async (of: TestService = test): Promise<NodeView> =>
+  (await nodes()).find(({ id }) => id === of.service.app.node.id) as NodeView
+const health = async (path: string, { url } = test) => {
+  const answer = await fetch(`${url}/health/${path}`)
+  return [answer.status, await answer.json()]
+}
+const by = { via: 'test' }
+
+/** Another node on the database, until the work is done. */
+async function beside<T>(options: TestOptions, work: (other: TestService) => Promise<T>): Promise<T> {
+  await using other = await testService({ database_url: test.databaseUrl, node_name: 'web-2', ...options })
+  await other.service.join()
+  return await work(other)
+}
+
+const plant = (id: string, columns: { name?: string; version?: string; age?: string }) =>
+  db().run(sql`
+    insert into node (id, name, version, known_step, pid, started_at, seen_at, state)
+    values (${id}, ${columns.name ?? 'planted'}, ${columns.version ?? '0.0.1'}, '0001', 1, now(),
+      now() - ${columns.age ?? '0 s'}::interval, 'ready')`)
+const unplant = (id: string) => db().run(sql`delete from node where id = ${id}`)
+
+describe('a node', () => {
+  it('is listed by its name in lower case, with counts and states', async () => {
+    await beside({ node_name: 'Web-2' }, async (other) => {
+      const socket = await openSocket(other.url, { cookie: admin.cookie })
+      await other.client(admin.cookie).account_verify()
+      other.service.leave('leaving')
+      await expect.poll(() => own(other)).toMatchObject({ state: 'leaving' })
+      const node = await own(other)
+      expect(node).toMatchObject({ name: 'web-2', alive: true, wanted: 'run', pid: process.pid, marks: [] })
+      expect(node.info).toMatchObject({
+        sockets: 1,
+        streams: 0,
+        running: 0,
+        limit_store: 'memory',
+        timeline: 1,
+        breaker_open: false,
+        warnings: [],
+      })
+      expect(node.info.rate).toBeGreaterThan(0)
+      expect(node.info.p99_ms).toBeGreaterThan(0)
+      expect(node.info).not.toHaveProperty('settings')
+      await socket.close()
+    })
+  })
+
+  it('is gone at once after a clean stop, and silent after one that told nobody', async () => {
+    const id = await beside({}, async (other) => (await own(other)).id)
+    expect((await nodes()).map((one) => one.id)).not.toContain(id)
+    await plant('a'.repeat(16), { age: '15 s' })
+    expect(await nodes()).toContainEqual(
+      expect.objectContaining({ id: 'a'.repeat(16), alive: false, marks: ['silent'] }),
+    )
+    await test.service.operations.cleanUp()
+    expect(await nodes()).toHaveLength(2)
+    await db().run(sql`update node set seen_at = now() - interval '24 hours' where name = 'planted'`)
+    await test.service.operations.cleanUp()
+    expect(await nodes()).toHaveLength(1)
+    // Where no cleanup runs, the next node does it.
+    await plant('a'.repeat(16), { age: '24 hours' })
+    await beside({}, async () => expect(await nodes()).toHaveLength(2))
+  })
+
+  it('is marked if its name, its version or its settings are not those of the others', async () => {
+    const other: TestOptions = {
+      node_name: 'web-1',
+      cookie_keys: ['another-key-another-key-another-key-1'],
+      roles: [{ name: 'teacher', grant_paths: ['admin'] }],
+      limit_login_ip: '3/60',
+    }
+    const captured = capturedLog()
+    await beside({ ...other, log: captured.log }, async (second) => {
+      const mark = 'settings differ: cookie_keys, limit_login_ip, roles'
+      expect((await own(second)).marks).toEqual([mark, 'same name'])
+      expect(captured.lines()).toContainEqual(expect.objectContaining({ mark }))
+      // A third one makes a majority: only the odd one out is marked.
+      await beside({}, async (third) => {
+        expect((await own()).marks).toEqual(['same name'])
+        expect((await own(third)).marks).toEqual([])
+        expect((await own(second)).marks).toEqual([mark, 'same name'])
+      })
+      const rows = await db().rows(sql`select info from node`)
+      expect(JSON.stringify([rows, captured.text()])).not.toMatch(/another-key|teacher|test-secret/)
+    })
+    await plant('b'.repeat(16), { version: '999.0.0' })
+    expect((await own()).marks).toEqual(['behind'])
+    await unplant('b'.repeat(16))
+  })
+
+  it('leaves periodic work to a newer one that is alive', async () => {
+    await plant('c'.repeat(16), { version: 'not a version' })
+    await plant('d'.repeat(16), { version: '999.0.0', age: '16 s' })
+    await beside({}, async (other) => {
+      expect(other.service.app.node.isBehind).toBe(false)
+      await db().run(sql`update node set seen_at = now() where id = ${'d'.repeat(16)}`)
+      other.service.leave('leaving')
+      await expect.poll(() => other.service.app.node.isBehind).toBe(true)
+    })
+    for (const id of ['c', 'd']) await unplant(id.repeat(16))
+  })
+
+  it('serves without its row too', async () => {
+    await beside({}, async (other) => {
+      await db().run(sql`alter table node rename to node_away`)
+      try {
+        other.service.leave('leaving')
+        await other.client(admin.cookie).account_verify()
+        expect(await health('live', other)).toEqual([200, { status: 'ok' }])
+      } finally {
+        await db().run(sql`alter table node_away rename to node`)
+      }
+    })
+  })
+})
+
+describe('a drained node', () => {
+  const drained = { error: 'draining' }
+
+  it('leaves the balancer, still answers, and sends its sockets and streams elsewhere until it is resumed', async () => {
+    await beside({ shutdown_delay_ms: 300, audit_stream: true }, async (other) => {
+      const { id } = other.service.app.node
+      const { cookie } = admin
+      const socket = await openSocket(other.url, { cookie })
+      const stream = await fetch(`${other.url}/api/account/audit/stream`, { headers: { cookie } })
+      const streamed = stream.text()
+      // The signal arrives long before the next heartbeat.
+      expect(await test.service.operations.drainNode({ node_id: id }, by)).toEqual({ changed: true })
+      await expect.poll(() => health('serving', other)).toEqual([503, drained])
+      expect(await health('ready', other)).toEqual([503, drained])
+      expect(await health('live', other)).toEqual([200, { status: 'ok' }])
+      expect(socket.ws.readyState).toBe(socket.ws.OPEN)
+      expect(await socket.closed).toEqual({ code: 1001, reason: 'shutting down' })
+      expect(await streamed).toContain('"shutdown"')
+      await other.client(cookie).account_verify()
+      await expect.poll(() => own(other)).toMatchObject({ state: 'drained', wanted: 'drain' })
+      // Who connects to it directly is sent away too.
+      expect((await (await openSocket(other.url, { cookie })).closed).code).toBe(1001)
+
+      expect(await test.service.operations.drainNode({ node_id: id }, by)).toEqual({ changed: false })
+      expect(await test.service.operations.resumeNode({ node_id: id }, by)).toEqual({ changed: true })
+      await expect.poll(() => health('serving', other)).toEqual([200, { status: 'ok' }])
+      const again = await openSocket(other.url, { cookie })
+      await again.call('account_verify')
+      again.ws.close()
+      await once(again.ws, 'close')
+      await expect.poll(() => own(other)).toMatchObject({ state: 'ready', wanted: 'run' })
+    })
+    expect(await health('serving')).toEqual([200, { status: 'ok' }])
+  })
+
+  it('leaves an audit row for each change, and none where nothing changed or there is no such node', async () => {
+    const node_id = test.service.app.node.id
+    const rows = async () =>
+      await db().rows<{ event_type: string }>(sql`
+        select event_type, outcome, metadata from audit_log where event_type in ('node_drain', 'node_resume')
+          and metadata->>'node_id' = ${node_id} order by written, id`)
+    const { operations } = test.service
+    await operations.resumeNode({ node_id }, by)
+    expect(await rows()).toEqual([])
+    await operations.drainNode({ node_id }, by)
+    await operations.resumeNode({ node_id }, by)
+    expect(await rows()).toEqual(
+      ['node_drain', 'node_resume'].map((event_type) => ({
+        event_type,
+        outcome: 'success',
+        metadata: { node_id, via: 'test' },
+      })),
+    )
+    await expect(operations.drainNode({ node_id: 'e'.repeat(16) }, by)).rejects.toMatchObject({
+      data: { reason: 'node_not_found' },
+    })
+    await expect.poll(() => health('serving')).toEqual([200, { status: 'ok' }])
+  })
+})
+
+describe('a process', () => {
+  it('of the library is a node after five seconds, without a call, and never with `heartbeat` off', async () => {
+    await using late = await testService({
+      database_url: test.databaseUrl,
+      node_name: 'late',
+      heartbeat: true,
+    })
+    await using never = await testService({ database_url: test.databaseUrl, node_name: 'never' })
+    const names = async () => (await nodes()).map(({ name }) => name)
+    expect(await names()).toEqual(['web-1'])
+    await expect.poll(names).toEqual(['late', 'web-1'])
+    expect(never.service.app.node.name).toBe('never')
+    expect(late.service.app.node.phase).toBe('serving')
+  })
+})

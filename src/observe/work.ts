@@ -1,0 +1,48 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+/** What a request leaves in its log line. */
+export type RequestFields = {
+  account_id?: string
+  rpc_method?: string
+  reason?: string
+  /** The answer is that of an earlier call with the same idempotency key. */
+  replayed?: true
+  /** Milliseconds of its statements, and of waiting for a connection before them. */
+  db_ms?: number
+  db_wait_ms?: number
+  /** How often its transaction was carried out; left out for the first time. */
+  attempts?: number
+  /** Who answered its reads: left out where it was the primary and there was no choice. */
+  target?: 'primary' | 'replica'
+}
+
+/** A request, message or job that runs; its statements count as its own. */
+export type Work = {
+  /** Names its statements: a method, a route, a job. */
+  readonly site: string
+  readonly fields: RequestFields
+}
+
+const works = new AsyncLocalStorage<Work>()
+
+export const inWork = <T>(work: Work, run: () => T): T => works.run(work, run)
+export const currentWork = (): Work | undefined => works.getStore()
+export const siteOf = (work: Work | undefined): string => work?.fields.rpc_method ?? work?.site ?? 'other'
+
+export function addTime(work: Work | undefined, field: 'db_ms' | 'db_wait_ms', began: number): void {
+  const ms = performance.now() - began
+  if (work && ms >= 0.05) work.fields[field] = tenths((work.fields[field] ?? 0) + ms)
+}
+
+/** A transaction is carried out once more. */
+export function noteRepeat(): void {
+  const fields = currentWork()?.fields
+  if (fields) fields.attempts = (fields.attempts ?? 1) + 1
+}
+
+export function noteTarget(target: 'primary' | 'replica'): void {
+  const fields = currentWork()?.fields
+  if (fields) fields.target = target
+}
+
+export const tenths = (ms: number): number => Math.round(ms * 10) / 10

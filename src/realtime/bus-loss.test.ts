@@ -1,0 +1,94 @@
+import type { Socket } from 'node:net'
+import { afterAll, expect, it, vi } from 'vitest'
+import { openStream } from '../../test/helpers/audit-streams.ts'
+import { tokenOf } from '../../test/helpers/callers.ts'
+import { send } from '../../test/helpers/http.ts'
+import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
+import { openSocket } from '../../test/helpers/sockets.ts'
+import { defaultSchema } from '../db/locate.ts'
+import { toUrl } from '../testing/cluster.ts'
+import { testService } from '../testing/index.ts'
+
+// So that nothing but signals and pings works, until a test lets the time of the regular checks pass.
+vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+
+/** What lies between the bus of the far node and its database; other connections pass. */
+const wire = { isCut: false, isSwallowing: false, buses: new Set<Socket>() }
+const near = await testService()
+const proxy = await postgresProxy({ connectionString: near.databaseUrl }, (client, server) => {
+  let isBus = false
+  client.once('data', (first: Buffer) => {
+    isBus = first.includes('cellkeep bus')
+    if (isBus) wire.buses.add(client)
+    if (isBus && wire.isCut) return void client.destroy()
+    server.write(first)
+    client.on('data', (chunk) => server.write(chunk))
+  })
+  let rest = Buffer.alloc(0)
+  server.on('data', (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk])
+    for (;;) {
+      const length = rest.length < 5 ? Number.POSITIVE_INFINITY : 1 + rest.readUInt32BE(1)
+      if (rest.length < length) return
+      const isNotification = rest[0] === 'A'.charCodeAt(0)
+      if (!(isBus && isNotification && wire.isSwallowing)) client.write(rest.subarray(0, length))
+      rest = rest.subarray(length)
+    }
+  })
+})
+const database_url = toUrl({ ...proxy.connection, schema: defaultSchema })
+const far = await testService({ database_url, audit_stream: true })
+const { app } = far.service
+const ada = await near.account({ roles: ['admin'] })
+afterAll(async () => {
+  vi.useRealTimers()
+  await far.close()
+  await near.close()
+  await proxy.close()
+})
+const ready = async () => (await send(far.url, { path: '/ready' })).json
+
+it('a node that was cut off catches up once it is back: with ended credentials, and with rows of the log', async () => {
+  await expect.poll(() => app.bus.isUp).toBe(true)
+  const bob = await near.account()
+  const tokens = await Promise.all(Array.from({ length: 10 }, () => tokenOf(near, bob)))
+  const sockets = await Promise.all(tokens.map(({ headers }) => openSocket(far.url, headers)))
+  const stream = await openStream(far, { cookie: ada.cookie })
+  wire.isCut = true
+  for (const bus of wire.buses) bus.destroy()
+  await expect.poll(() => app.bus.isUp).toBe(false)
+  await Promise.all(tokens.map(({ id }) => bob.client.account_token_revoke({ token_id: id })))
+  // They have not heard of it.
+  expect(sockets.map(({ order }) => order)).toEqual(tokens.map(() => []))
+  wire.isCut = false
+  for (const { closed } of sockets) expect(await closed).toEqual({ code: 4001, reason: 'revoked' })
+  const revoked = (await stream.take(tokens.length)).map(({ text }) => text)
+  expect(revoked.every((text) => text.includes('token_revoke'))).toBe(true)
+  stream.leave()
+  await expect.poll(() => app.bus.isUp).toBe(true)
+})
+
+it('a node that hears nothing says so within a minute, checks by itself, and recovers', async () => {
+  const bob = await near.account()
+  const { id, headers } = await tokenOf(near, bob)
+  const socket = await openSocket(far.url, headers)
+  wire.isSwallowing = true
+  vi.advanceTimersByTime(60_000)
+  await expect.poll(ready).toEqual({ ready: true, warnings: ['bus_deaf'] })
+  expect(app.bus.isUp).toBe(false)
+  await bob.client.account_token_revoke({ token_id: id })
+  vi.advanceTimersByTime(25_000)
+  expect(await socket.closed).toEqual({ code: 4001, reason: 'revoked' })
+  wire.isSwallowing = false
+  await expect
+    .poll(
+      () => {
+        vi.advanceTimersByTime(60_000)
+        return ready()
+      },
+      // A check supersedes one that still waits for its answer.
+      { interval: 1_000 },
+    )
+    .toEqual({ ready: true })
+  expect(app.bus.isUp).toBe(true)
+})

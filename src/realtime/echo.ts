@@ -1,0 +1,37 @@
+import type pg from 'pg'
+import { since } from '../observe/observer.ts'
+
+const answerMs = 5_000
+
+/** Asks whether a connection hears what is sent to its channel: poolers forget LISTEN, and proxies may drop NOTIFY. */
+export class Echo {
+  readonly #node: string
+  readonly #channel: string
+  #asked = 0
+  #awaited: { payload: string; resolve(isHeard: boolean): void } | undefined
+
+  constructor(node: string, channel: string) {
+    this.#node = node
+    this.#channel = channel
+  }
+
+  /** To be called with whatever is heard. */
+  hear(payload: string): void {
+    if (payload === this.#awaited?.payload) this.#awaited.resolve(true)
+  }
+
+  /** Resolves to the seconds until it was heard, undefined if it was not; rejects if the connection is lost. */
+  async of(client: pg.Client): Promise<number | undefined> {
+    const payload = `${this.#node} ping ${++this.#asked}`
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    this.#awaited = { payload, resolve }
+    const began = performance.now()
+    const timer = setTimeout(resolve, answerMs, false).unref()
+    try {
+      await client.query('select pg_notify($1, $2)', [this.#channel, payload])
+      return (await promise) ? since(began) : undefined
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}

@@ -1,0 +1,14 @@
+/** What must hold for each row of a table, beyond what a single call needs. */
+export type Rule = {
+  /** The group of the judgement, such as V8 for the audit log. */
+  check: string
+  finding: string
+  table: string
+  /** About the rows that break it, after their number: `12 rows of cell_grant …`. */
+  what: string
+  /** True for a bad row `t`: an SQL condition, or code over these columns. */
+  broken: string | { columns: readonly string[]; isBroken(row: Record<string, string | null>): boolean }
+}
+
+/** What was found, and how to go on. */
+export type Judgement = { check: string; finding: string; what: string; remedy: string }

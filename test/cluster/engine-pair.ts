@@ -1,0 +1,154 @@
+import { execFile } from 'node:child_process'
+import { appendFile, chown, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { roleSettings } from '../../src/db/admission.ts'
+import { socketName, superuser } from '../../src/embedded/postgres-process.ts'
+import { startBouncer } from '../helpers/bouncer.ts'
+import { stoppableCluster } from '../helpers/stoppable-cluster.ts'
+import { on } from '../helpers/twins.ts'
+import type { Options } from './options.ts'
+import { type Wire, wireTo } from './wire.ts'
+
+type Member = Awaited<ReturnType<typeof stoppableCluster>> & { name: string; wire: Wire }
+export type Engine = Awaited<ReturnType<typeof enginePair>>
+
+const run = promisify(execFile)
+
+/**
+ * A primary, its synchronous standby, and further standbys that are only read. What a manager of clusters does is done here: it gives up the standby while
+ * it is away, and promotes it only when it has everything that was acknowledged.
+ */
+export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) {
+  const member = async (name: string): Promise<Member> => {
+    const cluster = await stoppableCluster({ wal_level: 'replica', max_wal_senders: '10' })
+    return Object.assign(cluster, { name, wire: await wireTo(join(cluster.dir, socketName)) })
+  }
+  const pair = await Promise.all([member('one'), member('two')])
+  let [primary, standby] = pair as [Member, Member]
+  const replicas = await Promise.all(
+    Array.from({ length: options.replicas }, (_, index) => member(`replica${index + 1}`)),
+  )
+  const members = [...pair, ...replicas]
+  /** Promotions and crashes: what empties unlogged tables. */
+  let crashes = 0
+
+  const configure = (of: Member, ...settings: string[]): Promise<unknown> =>
+    on(of.url, ...settings.map((text) => `alter system set ${text}`), 'select pg_reload_conf()')
+  const requireStandby = (of: Member, is: boolean): Promise<unknown> =>
+    configure(of, `synchronous_standby_names = '${is ? 'standby' : ''}'`)
+
+  /** A copy of the running primary takes the place of this one, and follows it. */
+  const copyTo = async (one: Member): Promise<void> => {
+    await one.stop()
+    await rm(one.db, { recursive: true, force: true })
+    const client = new pg.Client(primary.url)
+    await client.connect()
+    await client.query(`select pg_backup_start('rejoin', true)`)
+    // Files that vanish meanwhile are none of the copy.
+    await run('cp', ['-a', primary.db, one.db]).catch(() => {})
+    const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
+    await client.end()
+    const label = join(one.db, 'backup_label')
+    await writeFile(label, rows[0].labelfile)
+    const { uid, gid } = await stat(one.db)
+    await chown(label, uid, gid)
+    await rm(join(one.db, 'postmaster.pid'), { force: true })
+    await run('sh', ['-c', 'rm -rf "$1"/pg_wal/0* "$1"/pg_replslot/*', 'sh', one.db])
+    await one.follow(primary, one === standby ? 'standby' : one.name)
+    await one.start()
+  }
+  /** Until then replicas show the past of the replaced primary, and what it had besides. */
+  const rejoin = async (): Promise<void> => {
+    for (const one of [standby, ...replicas]) await copyTo(one)
+  }
+
+  /** Waits until the standby has everything, and requires it from then on. */
+  const settle = async (): Promise<void> => {
+    const [{ lsn }] = (await on(primary.url, 'select pg_current_wal_lsn() as lsn')) as [{ lsn: string }]
+    const reached = async (where: string): Promise<boolean> =>
+      (
+        await on(
+          primary.url,
+          `select from pg_stat_replication where application_name = 'standby' and ${where}`,
+        )
+      ).length > 0
+    while (!(await reached(`state = 'streaming' and flush_lsn >= '${lsn}'`))) await delay(50)
+    await requireStandby(primary, true)
+    while (!(await reached(`sync_state = 'sync'`))) await delay(50)
+  }
+
+  const promote = async (): Promise<void> => {
+    await requireStandby(standby, false)
+    await on(standby.url, 'select pg_promote(true, 60)')
+    ;[primary, standby] = [standby, primary]
+    crashes += 1
+  }
+
+  await primary.stop()
+  await standby.stop()
+  await appendFile(
+    join(primary.db, 'postgresql.auto.conf'),
+    `wal_keep_size = '1GB'\nwal_sender_timeout = '5s'\nwal_receiver_timeout = '5s'\nwal_retrieve_retry_interval = '200ms'\n`,
+  )
+  await primary.start()
+  await rejoin()
+  await settle()
+
+  const urlOf = (hosts: string[]): string => `postgres://${superuser}@${hosts.join(',')}/postgres`
+  const hosts = pair.map(({ wire }) => wire.host)
+  const settings: Record<string, string> = { CELLKEEP_DATABASE_URL: urlOf(hosts) }
+  if (replicas.length > 0)
+    settings.CELLKEEP_DATABASE_REPLICA_URLS = replicas.map(({ wire }) => urlOf([wire.host])).join(' ')
+  if (options.pooler) {
+    // The pooler drops those that nodes send, and its sessions keep those that they began with.
+    const limits = { statementMs: 10_000, idleMs: 30_000, schema: 'cellkeep' }
+    await on(primary.url, ...roleSettings(superuser, limits).split('\n'))
+  }
+  const poolers = options.pooler
+    ? await Promise.all(
+        pair.map(({ wire }) => startBouncer({ ...wire.address, user: superuser, database: 'postgres' }, 20)),
+      )
+    : []
+  if (options.pooler) {
+    settings.CELLKEEP_DATABASE_DIRECT_URL = urlOf(hosts)
+    settings.CELLKEEP_DATABASE_URL = urlOf(poolers.map(({ host }) => host))
+    settings.CELLKEEP_DATABASE_STATEMENTS = 'unnamed'
+  }
+
+  return {
+    get primary() {
+      return primary
+    },
+    get standby() {
+      return standby
+    },
+    get crashes() {
+      return crashes
+    },
+    wires: members.map(({ wire }) => wire),
+    replicas,
+    poolers,
+    /** Settings of the nodes. */
+    settings,
+    requireStandby,
+    rejoin,
+    settle,
+    promote,
+    /** The primary as it was, started again. */
+    restart: async (): Promise<void> => {
+      crashes += 1
+      await primary.start()
+    },
+    remove: async (): Promise<void> => {
+      for (const pooler of poolers) await pooler.remove()
+      for (const { wire, thaw, remove } of members) {
+        await thaw().catch(() => {})
+        await wire.close()
+        await remove()
+      }
+    },
+  }
+}

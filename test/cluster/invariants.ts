@@ -1,0 +1,109 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { on } from '../helpers/twins.ts'
+import type { Node, Seen } from './fleet.ts'
+import type { World } from './world.ts'
+
+/** Checks what concerns no single kind of load. Each call judges what came since the last. */
+export function createInvariants(world: World) {
+  const { fleet, engine, violate } = world
+  let judged = 0
+  let known: Set<string> | undefined
+  /** Lines of each node that were looked at. */
+  const read = new Map<string, number>()
+  const linesOf = ({ logged, process }: Node) => [...logged, ...process.log()]
+
+  /** I8: nothing was seen that a caller may not see. I9: nothing failed but by a fault. */
+  const answers = (): void => {
+    const fresh = fleet.seen.slice(judged)
+    judged = fleet.seen.length
+    const wrong = fresh.filter(({ kind }) => kind === 'wrong')
+    const stray = fresh.filter(
+      ({ kind, began, ended }) => /away|cut/.test(kind) && world.isCalm(began, ended),
+    )
+    for (const [text, count] of kindsOf(wrong)) violate('I8', `${text} × ${count}`)
+    for (const [text, count] of kindsOf(stray)) violate('I9', `without a fault: ${text} × ${count}`)
+  }
+
+  /** I3: rows of refusals may be lost while the database is away, those of changes never. I13: nothing is handled nowhere. */
+  const logs = (): void => {
+    for (const node of fleet.nodes)
+      for (const line of linesOf(node).slice(read.get(node.name))) {
+        if (/caught nowhere|handled nowhere/.test(String(line.msg)))
+          violate('I13', `${node.name}: ${JSON.stringify(line)}`)
+        const lost = (line.lost ?? []) as { outcome?: string }[]
+        if (lost.some(({ outcome }) => outcome !== 'failure')) violate('I3', JSON.stringify(line))
+      }
+    for (const node of fleet.nodes) read.set(node.name, linesOf(node).length)
+  }
+
+  /** Every node is ready again, by itself, in time; I13. */
+  const healed = async (): Promise<void> => {
+    const limit = performance.now() + 30_000 * world.options.slack
+    while (!(await fleet.isReady())) {
+      if (performance.now() > limit) {
+        violate('I13', 'a node does not become ready')
+        return
+      }
+      await delay(50)
+    }
+  }
+
+  /** I11: it finds nothing that it did not find at the beginning. */
+  const doctor = async (): Promise<void> => {
+    const { stdout, stderr } = await fleet.run('doctor', '--deep', '--json')
+    const found = stdout.map((line) => JSON.parse(line) as { finding: string; what: string })
+    if (stderr && found.length === 0) violate('I11', `doctor says ${stderr}`)
+    for (const { finding, what } of found)
+      if (known && !known.has(finding)) violate('I11', `doctor found ${finding}: ${what}`)
+    known ??= new Set(['audit_rows_lost', ...found.map(({ finding }) => finding)])
+  }
+
+  /** I12, while the nodes run without load. */
+  const leftovers = async (): Promise<void> => {
+    const { url } = engine.primary
+    const idle = await on(
+      url,
+      `select pid, query from pg_stat_activity where state like 'idle in transaction%' and state_change < now() - interval '5 s'`,
+    )
+    const invalid = await on(
+      url,
+      'select indexrelid::regclass::text as name from pg_index where not indisvalid',
+    )
+    const prepared = await on(url, 'select gid from pg_prepared_xacts')
+    for (const one of [...idle, ...invalid, ...prepared])
+      violate('I12', `left behind: ${JSON.stringify(one)}`)
+  }
+
+  /** I12, after the nodes have ended. */
+  const quiet = async (): Promise<void> => {
+    const sessions = await on(
+      engine.primary.url,
+      `select application_name, state, query from pg_stat_activity
+       where backend_type = 'client backend' and pid <> pg_backend_pid()`,
+    )
+    const locks = await on(engine.primary.url, `select mode from pg_locks where locktype = 'advisory'`)
+    for (const one of [...sessions, ...locks]) violate('I12', `left by ended nodes: ${JSON.stringify(one)}`)
+    for (const { url, name } of fleet.nodes) {
+      const answers = await fetch(url).then(
+        () => true,
+        () => false,
+      )
+      if (answers) violate('I12', `${name} still answers`)
+    }
+  }
+
+  /** Where there are replicas they answered: else nothing would have been shown of them. */
+  const replicas = async (): Promise<Record<string, number>> => {
+    const reads = await fleet.outcomes('cellkeep_replica_reads_total')
+    if (engine.replicas.length > 0 && !reads.served) violate('I7', 'no replica answered a read')
+    return reads
+  }
+  return { answers, logs, healed, doctor, leftovers, quiet, replicas }
+}
+
+/** What was seen how often. */
+export function kindsOf(seen: Pick<Seen, 'what'>[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { what } of seen) counts.set(what, (counts.get(what) ?? 0) + 1)
+  return counts
+}

@@ -1,0 +1,85 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** Between the nodes and one database server: what is cut, held or dropped here is lost on the way. */
+export type Wire = {
+  address: { host: string; port: number }
+  /** The address as text. */
+  host: string
+  cut(): void
+  /** From now on nobody gets through. */
+  block(is: boolean): void
+  /** From now on nothing of the server arrives; the other direction works. */
+  mute(is: boolean): void
+  delay(ms: number): void
+  /** The server takes so many COMMITs more, and its answers are lost with their connections. */
+  swallow(commits: number): void
+  close(): Promise<void>
+}
+
+export async function wireTo(socket: string): Promise<Wire> {
+  const ends = new Set<Socket>()
+  const now = { isMute: false, isBlocked: false, delayMs: 0, swallow: 0 }
+  const later = (act: () => void): void => {
+    if (now.delayMs > 0) setTimeout(act, now.delayMs)
+    else act()
+  }
+  const server = createServer((near) => {
+    if (now.isBlocked) return near.destroy()
+    const far = connect(socket)
+    let isDoomed = false
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      ends.add(one)
+      one.on('error', () => {})
+      one.on('close', () => {
+        ends.delete(one)
+        other.destroy()
+      })
+    }
+    near.on('data', (chunk: Buffer) => {
+      if (now.swallow > 0 && /commit\0/i.test(chunk.toString('latin1'))) {
+        now.swallow -= 1
+        isDoomed = true
+      }
+      later(() => far.write(chunk))
+    })
+    far.on('data', (chunk: Buffer) => {
+      if (isDoomed) near.destroy()
+      else if (!now.isMute) later(() => near.write(chunk))
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const cut = (): void => {
+    for (const end of ends) end.destroy()
+  }
+  const { port } = server.address() as AddressInfo
+  return {
+    address: { host: '127.0.0.1', port },
+    host: `127.0.0.1:${port}`,
+    cut,
+    block: (is) => {
+      now.isBlocked = is
+      if (is) cut()
+    },
+    // What was lost in between would shift every later answer, so the connections of the time end with it.
+    mute: (is) => {
+      if (!is && now.isMute) cut()
+      now.isMute = is
+    },
+    delay: (ms) => {
+      now.delayMs = ms
+    },
+    swallow: (commits) => {
+      now.swallow = commits
+    },
+    close: async () => {
+      const closed = once(server, 'close')
+      server.close()
+      cut()
+      await closed
+    },
+  }
+}

@@ -1,0 +1,100 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Client, createClient } from '../../src/client/client.ts'
+import { retry } from '../../src/client/retry.ts'
+import { firstAccount } from '../helpers/server-process.ts'
+import type { Engine } from './engine-pair.ts'
+import type { Fleet } from './fleet.ts'
+import type { Options } from './options.ts'
+
+export type Episode = { faults: string[]; struck: number; healed: number }
+export type Violation = { invariant: string; what: string }
+export type World = Awaited<ReturnType<typeof createWorld>>
+type As = {
+  token?: string
+  expects?: number[]
+  jar?: boolean
+  keyed?: boolean
+  node?: Fleet['nodes'][number]
+}
+
+export const lena = { username: 'lena', password: 'another horse battery' } as const
+const carol = { username: 'carol', password: 'yet another battery' } as const
+const bob = { username: 'bob', password: 'a third horse battery' } as const
+
+/** What every load, fault and invariant needs: the cluster, its people, the times of faults, and what was violated. */
+export async function createWorld(engine: Engine, fleet: Fleet, options: Options) {
+  const violations: Violation[] = []
+  const episodes: Episode[] = []
+  const loops: Promise<void>[] = []
+  let isOver = false
+
+  const client = ({ token, expects = [], jar, keyed, node }: As = {}): Client =>
+    createClient({
+      url: fleet.base,
+      token,
+      jar: jar ?? false,
+      timeout: 90_000 * options.slack,
+      fetch: fleet.fetch({ expects, ...(node && { node }) }),
+      use: keyed ? [retry({ deadline_ms: 60_000 * options.slack })] : [],
+    })
+  const signedIn = async (who: { username: string; password: string }, keyed: boolean): Promise<Client> => {
+    const one = client({ jar: true, keyed })
+    await one.account.login(who)
+    return one
+  }
+  const tokenOf = async (one: Client): Promise<string> => {
+    const made = await one.account_token_create({ scope: { kind: 'full' }, lifetime: { kind: 'eternal' } })
+    return made.token
+  }
+
+  const ada = await signedIn(firstAccount, true)
+  await ada.app_settings_update({ open_signup: true })
+  await client({ jar: true }).account.signup(lena)
+  const { account, actor } = await client({ jar: true }).account.signup(bob)
+  const { account: third } = await client({ jar: true }).account.signup(carol)
+  const { offer } = await ada.role_grant_offer_create({ to_account_id: third.id, role: 'admin' })
+  const carolsOwn = await signedIn(carol, true)
+  await carolsOwn.role_grant_offer_accept({ offer_id: offer.offer_id })
+
+  return {
+    engine,
+    fleet,
+    options,
+    violations,
+    episodes,
+    client,
+    /** An admin whose tokens come and go. */
+    carol: carolsOwn,
+    adaToken: await tokenOf(ada),
+    bob: {
+      ...{ account_id: account.id, actor_id: actor.id },
+      token: await tokenOf(await signedIn(bob, false)),
+    },
+    violate: (invariant: string, what: string): void => {
+      violations.push({ invariant, what })
+      console.log(`  VIOLATED ${invariant}: ${what}`)
+    },
+    /** Whether no fault was there between these times, nor shortly before them. */
+    isCalm: (from: number, to = from): boolean =>
+      !episodes.some(({ struck, healed }) => struck <= to && from <= healed + 3_000 * options.slack),
+    /** Works so many times a second at the rate that the options ask for. */
+    loop: (perSecond: number, work: () => Promise<unknown>): void => {
+      const everyMs = 1_000 / (perSecond * (options.rate / 30))
+      const run = async (): Promise<void> => {
+        while (!isOver) {
+          const began = performance.now()
+          await work()
+          await delay(Math.max(0, everyMs * (0.5 + Math.random()) - (performance.now() - began)))
+        }
+      }
+      loops.push(run())
+    },
+    get isOver() {
+      return isOver
+    },
+    endLoad: async (): Promise<void> => {
+      isOver = true
+      await Promise.all(loops)
+    },
+  }
+}

@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest'
+import { consoleService, look, person, violations } from './browser.ts'
+
+it('cells at 320 pixels, enlarged, in forced colours, with long words and from right to left', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada' })
+  const label = `${'Donaudampfschifffahrtsgesellschaft'.repeat(4)} مرحبا`
+  const { cell } = await ada.client.cell_create({ data: { label, ['k'.repeat(200)]: 'v'.repeat(900) } })
+  const child_id = (await ada.client.cell_create({ data: { label: 'w'.repeat(300) } })).cell.id
+  await ada.client.cell_item_insert({ parent_id: cell.id, child_id, position: '1' })
+  await ada.client.cell_field_set({ source_id: cell.id, name: 'n'.repeat(64), target_id: child_id })
+  const page = await person(test, ada.cookie, { width: 320, height: 640 })
+  const pages = ['', '?edit=1', '/relations', '/items', '/sharing']
+  for (const part of pages) {
+    // 400 % of 1280 pixels is as wide as 320.
+    for (const dir of ['ltr', 'rtl']) {
+      await page.goto(`/admin/cells/${cell.id}${part}`)
+      await page.evaluate((dir) => document.documentElement.setAttribute('dir', dir), dir)
+      if (part === '?edit=1') await page.getByRole('textbox', { name: 'JSON of the cell' }).waitFor()
+      else await page.getByRole('link', { name: 'Data', exact: true }).waitFor()
+      await page.waitForLoadState('networkidle')
+      const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+      expect.soft(wider, `${part} ${dir}`).toBeLessThanOrEqual(0)
+      expect.soft(await violations(page), `${part} ${dir}`).toEqual([])
+    }
+  }
+  await page.emulateMedia({ forcedColors: 'active', reducedMotion: 'reduce' })
+  await page.goto(`/admin/cells/${cell.id}/items`)
+  const handle = page.getByRole('button', { name: 'Move item 1 of 1' })
+  await handle.focus()
+  const outline = await handle.evaluate((own) => getComputedStyle(own).outlineStyle)
+  expect(outline).toBe('solid')
+  await look(page, 'items-forced')
+})
+
+it('lists, comboboxes, the editor and the handles are named in the accessibility tree', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Book', tags: ['a'] } })
+  for (const position of ['1', '2'])
+    await ada.client.cell_item_insert({
+      parent_id: cell.id,
+      child_id: (await ada.client.cell_create({ data: { label: `Page ${position}` } })).cell.id,
+      position,
+    })
+  const page = await person(test, ada.cookie)
+  const tree = () => page.locator('main').ariaSnapshot()
+  await page.goto(`/admin/cells/${cell.id}`)
+  await page.getByRole('tree', { name: 'Data' }).waitFor()
+  expect(await tree()).toMatch(
+    /heading "Book" \[level=1\].*navigation "Parts of the cell".*tree "Data".*tags/s,
+  )
+  await page.goto(`/admin/cells/${cell.id}/items`)
+  await page.getByRole('link', { name: 'Page 2' }).waitFor()
+  expect(await tree()).toMatch(
+    /list:.*button "Move item 1 of 2".*link "Page 1".*button "More actions".*button "Move item 2 of 2"/s,
+  )
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: 'Go to or do', expanded: true }).waitFor()
+  expect(await page.getByRole('dialog').ariaSnapshot()).toMatch(
+    /combobox "Go to or do".*listbox "Go to or do".*option "[^"]+" \[selected\]/s,
+  )
+  await page.keyboard.press('Escape')
+  await page.goto(`/admin/cells/${cell.id}?edit=1`)
+  const editor = page.getByRole('textbox', {
+    name: /^JSON of the cell\. Tab indents; Escape, then Tab leaves/,
+  })
+  await editor.waitFor()
+  expect(await editor.getAttribute('aria-multiline')).toBe('true')
+})

@@ -1,0 +1,275 @@
+import { readFile } from 'node:fs/promises'
+import type { Page } from 'playwright-core'
+import { expect, it, onTestFinished } from 'vitest'
+import { exportAudit } from '../../src/audit-log/audit_export.ts'
+import { sql } from '../../src/db/db.ts'
+import type { TestAccount } from '../../src/testing/index.ts'
+import { auditRows } from '../helpers/audit-rows.ts'
+import { openStream, removeRows, signalRows, writeRows } from '../helpers/audit-streams.ts'
+import { cuttingProxy } from '../helpers/cutting-proxy.ts'
+import { consoleForFile, consoleService, look, person } from './browser.ts'
+
+const test = await consoleForFile()
+const admin = () => test.account({ username: 'ada', roles: ['admin'] })
+
+async function opened(ada: TestAccount, path: string): Promise<Page> {
+  const page = await person(test, ada.cookie)
+  await page.goto(path)
+  await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+  return page
+}
+const rows = (page: Page) => page.getByRole('table', { name: 'Audit log' }).getByRole('row')
+
+it('the audit log in sentences, with every filter in the address, and each row in full', async () => {
+  const ada = await admin()
+  const grace = await test.account({ username: 'grace' })
+  await ada.client.invite_create({ username: 'bob' })
+  const { cell } = await grace.client.cell_create({ data: { label: 'Handbook' } })
+  const login = { username: 'ada', password: 'wrong' }
+  await test
+    .client()
+    .account.login(login)
+    .catch(() => {})
+  const page = await opened(ada, '/admin/audit')
+  await page.getByText('made an invite').waitFor()
+  await page.getByText('(invalid_credentials)').waitFor()
+  await look(page, 'audit')
+
+  await page.getByLabel('Event', { exact: true }).selectOption('invite_create')
+  await page.getByText('(invalid_credentials)').waitFor({ state: 'detached' })
+  await page.getByLabel('Event', { exact: true }).selectOption('cell_create')
+  await expect.poll(() => rows(page).count()).toBe(3)
+  await page.getByRole('combobox', { name: 'Who' }).fill('gra')
+  await page.getByRole('option', { name: 'grace' }).click()
+  await expect.poll(() => rows(page).count()).toBe(2)
+  await page.getByLabel('Cell').fill(cell.id)
+  await page.getByText(`Cell ${cell.id.slice(0, 4)}`).waitFor()
+  await page.getByLabel('Result').selectOption('success')
+  const asked = new URL(page.url()).searchParams
+  expect(Object.fromEntries(asked)).toEqual({
+    event: 'invite_create,cell_create',
+    actor: grace.actor_id,
+    cell: cell.id,
+    result: 'success',
+  })
+  await page.reload()
+  await expect.poll(() => rows(page).count()).toBe(2)
+  await look(page, 'audit-filtered')
+  await page.getByLabel('Result').selectOption('failure')
+  await page.getByText('No event matches these filters.').waitFor()
+  await page.getByRole('button', { name: 'Remove Who' }).click()
+  await page.getByRole('button', { name: 'Clear filters' }).first().click()
+  await page.getByText('made an invite').waitFor()
+  expect(page.url()).toMatch(/\/audit$/)
+
+  const row = rows(page).filter({ hasText: 'made an invite' })
+  await row.getByRole('link').first().click()
+  await page.getByText('invite_id').waitFor()
+  await look(page, 'audit-one')
+  const heading = page.getByRole('heading', { level: 1 })
+  const seq = Number((await heading.innerText()).replace('Event ', ''))
+  await page.getByRole('link', { name: 'The event after' }).click()
+  await expect.poll(() => heading.innerText()).toBe(`Event ${seq + 1}`)
+  await page.getByRole('link', { name: 'The event before' }).click()
+  await page.getByRole('link', { name: 'invite_create' }).click()
+  await expect.poll(() => new URL(page.url()).search).toBe('?event=invite_create')
+})
+
+it('says that there are newer events, moves nothing meanwhile, and shows them where one asks', async () => {
+  const ada = await admin()
+  const invite = (username: string) => ada.client.invite_create({ username })
+  await invite('first')
+  const page = await opened(ada, '/admin/audit?event=invite_create')
+  await expect.poll(() => rows(page).count()).toBe(2)
+  await ada.client.cell_create({ data: {} })
+  for (const username of ['second', 'third']) await invite(username)
+  const show = page.getByRole('button', { name: 'Show 2 newer events' })
+  const before = await rows(page).last().boundingBox()
+  await show.waitFor()
+  expect(await rows(page).last().boundingBox()).toEqual(before)
+  expect(await rows(page).count()).toBe(2)
+  await look(page, 'audit-newer')
+  await show.click()
+  await expect.poll(() => rows(page).count()).toBe(4)
+  await show.waitFor({ state: 'detached' })
+})
+
+it('a bar, or its row of the table, leads to its stretch of time; times are local, and say so', async () => {
+  const ada = await admin()
+  await auditRows(test, 40, {
+    created_at: sql`now() - (41 - i) * interval '30 minutes'`,
+    outcome: sql`case when i % 3 = 0 then 'failure' else 'success' end`,
+  })
+  const page = await opened(ada, '/admin/audit')
+  const bars = page.getByRole('button', { name: /\d+ done, \d+ refused/ })
+  await expect.poll(() => page.locator('.activity-bar:not(:disabled)').count()).toBeGreaterThan(38)
+  await page.getByRole('button', { name: 'Show as table' }).click()
+  await look(page, 'audit-table')
+  await page.getByRole('button', { name: 'Show as table' }).click()
+  await bars.and(page.locator(':enabled')).nth(20).click()
+  await expect.poll(() => new URL(page.url()).searchParams.has('from')).toBe(true)
+  const { from, to } = Object.fromEntries(new URL(page.url()).searchParams)
+  expect(Date.parse(to ?? '') - Date.parse(from ?? '')).toBe(900_000)
+  await expect.poll(() => rows(page).count()).toBe(2)
+  // Berlin is an hour ahead of UTC in January and two in July; the field holds the local time.
+  for (const [local, utc] of [
+    ['2026-01-22T09:14', '2026-01-22T08:14:00.000Z'],
+    ['2026-07-22T09:14', '2026-07-22T07:14:00.000Z'],
+  ] as const) {
+    await page.getByLabel('From').fill(local)
+    await expect.poll(() => new URL(page.url()).searchParams.get('from')).toBe(utc)
+    await page.getByText(`Europe/Berlin · ${utc.slice(0, 16).replace('T', ' ')} UTC`).waitFor()
+  }
+  await page.reload()
+  await expect.poll(() => page.getByLabel('From').inputValue()).toBe('2026-07-22T09:14')
+})
+
+it('exports the lines that the command line exports, and can be stopped', async () => {
+  const ada = await admin()
+  await auditRows(test, 450)
+  const page = await opened(ada, '/admin/audit?event=planted,account_create')
+  await page.getByRole('button', { name: 'Export' }).click()
+  const saved = page.waitForEvent('download')
+  await page.getByRole('dialog').getByRole('button', { name: 'Export' }).click()
+  const file = await saved
+  await page.getByText('451 rows are in the file.').waitFor()
+  await look(page, 'audit-export')
+  const lines: string[] = []
+  for await (const row of await exportAudit(test.service.app))
+    if (['planted', 'account_create'].includes(row.event_type)) lines.push(`${JSON.stringify(row)}\n`)
+  expect(await readFile(await file.path(), 'utf8')).toBe(lines.join(''))
+
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click()
+  const held = Promise.withResolvers<void>()
+  let asked = 0
+  await page.route('**/api/rpc', async (route) => {
+    if (route.request().postData()?.includes('since_seq') && ++asked === 2) await held.promise
+    await route.continue().catch(() => {})
+  })
+  await page.getByRole('button', { name: 'Export' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Export' }).click()
+  await page.getByText('200 rows', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByText('Stopped after 200 rows.').waitFor()
+  held.resolve()
+})
+
+it('follows the log; six thousand rows during a pause are complete afterwards, and holes are said', async () => {
+  const ada = await admin()
+  const page = await opened(ada, '/admin/audit/live')
+  await page.getByText('New events appear here').waitFor()
+  await expect
+    .poll(async () => {
+      await ada.client.cell_create({ data: {} })
+      return page.locator('.tail-line').count()
+    })
+    .toBeGreaterThan(0)
+  await look(page, 'audit-live')
+  await page.getByRole('heading', { name: 'Audit log' }).focus()
+  await page.keyboard.press('p')
+  await page.getByRole('button', { name: 'Resume' }).waitFor()
+  const before = await page.locator('.tail-line').count()
+  await writeRows(test, 6000)
+  signalRows(test)
+  await page.getByRole('button', { name: 'Resume, 6,000 newer' }).waitFor()
+  expect(await page.locator('.tail-line').count()).toBe(before)
+  await look(page, 'audit-live-paused')
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.getByRole('button', { name: 'Pause' }).waitFor()
+  // Drawn are those in sight; one after the other they are all there.
+  const log = page.getByRole('log')
+  await log.focus()
+  await page.keyboard.press('Home')
+  await page.getByRole('button', { name: 'Resume' }).waitFor()
+  // The number of each row goes with its place, wherever one looks.
+  const [count, firsts] = await log.evaluate(async (box) => {
+    const found = new Set<number>()
+    for (let n = 0; n <= 20; n++) {
+      box.scrollTop = (box.scrollHeight / 20) * n
+      await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+      for (const line of box.querySelectorAll<HTMLElement>('.tail-line')) {
+        const seq = Number(line.querySelector('a')?.pathname.split('/').at(-1))
+        found.add(seq - Number(/\((\d+)px/.exec(line.style.transform)?.[1]) / line.offsetHeight)
+      }
+    }
+    return [box.scrollHeight / 32, [...found]]
+  })
+  const { events } = await ada.client.audit_log_list({ limit: 1 })
+  expect(count).toBe(5000)
+  expect(firsts).toEqual([(events[0]?.seq ?? 0) - 4999])
+
+  await page.getByLabel('Only rows with').fill('nothing like this')
+  await page.getByText('No event matches these filters.').waitFor()
+})
+
+it('goes on over a restart of the server with each row once, and says what was lost', async () => {
+  const ada = await admin()
+  const second = await consoleService({ database_url: test.databaseUrl })
+  onTestFinished(() => second.close())
+  const proxy = await cuttingProxy(second.url)
+  onTestFinished(() => proxy.close())
+  const page = await person({ ...test, url: proxy.url }, ada.cookie)
+  await page.goto('/admin/audit/live')
+  const texts = () => page.locator('.tail-line').allInnerTexts()
+  await page.getByText('New events appear here').waitFor()
+  await expect
+    .poll(async () => {
+      await ada.client.cell_create({ data: {} })
+      return (await texts()).length
+    })
+    .toBeGreaterThan(0)
+  proxy.lead(test.url)
+  await second.close()
+  await page.getByText(/Connection lost, again in \d+ s, after event \d+\./).waitFor()
+  for (const username of ['grace', 'bob', 'eve']) await ada.client.invite_create({ username })
+  await expect
+    .poll(async () => (await texts()).filter((text) => text.includes('made an invite')).length, {
+      timeout: 30_000,
+    })
+    .toBe(3)
+  const seqs = await page
+    .locator('.tail-line a[href*="/audit/"]')
+    .evaluateAll((links) => links.map((link) => Number(link.getAttribute('href')?.split('/').at(-1))))
+  expect(seqs).toEqual(Array.from(seqs, (_, index) => (seqs[0] as number) + index))
+
+  // Retention removes rows while the connection is away.
+  await writeRows(test, 3)
+  proxy.lead('http://127.0.0.1:1')
+  proxy.cut()
+  await writeRows(test, 5)
+  const { events } = await ada.client.audit_log_list({ limit: 1 })
+  await removeRows(test, events[0]?.seq ?? 0)
+  proxy.lead(test.url)
+  await page.getByText(/Rows \d+ to \d+ were removed by retention\./).waitFor({ timeout: 40_000 })
+  await look(page, 'audit-live-lost')
+})
+
+it('ends with its reason when the role admin is ended, and leaves the pages of admins', async () => {
+  const ada = await admin()
+  await test.account({ username: 'eve', roles: ['admin'] })
+  const page = await opened(ada, '/admin/audit/live')
+  await page.getByText('New events appear here').waitFor()
+  const [grant] = (await ada.client.account.status()).role_grants
+  await ada.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id: grant?.id ?? '' })
+  await page.getByRole('heading', { name: 'Only for admins' }).waitFor()
+  await page.getByText('Your role admin was ended.').waitFor()
+})
+
+it('has one stream however many pages a tab shows, and says when other windows have taken its place', async () => {
+  const ada = await admin()
+  const page = await opened(ada, '/admin/audit/live')
+  await page.getByText('New events appear here').waitFor()
+  await page.goto('/admin/people')
+  await page.getByRole('link', { name: 'Audit log' }).click()
+  await page.getByRole('link', { name: 'Live' }).click()
+  await page.getByText('New events appear here').waitFor()
+  await expect.poll(() => test.service.app.hub.count().streams).toBe(1)
+  // Newer ones with the same session end the oldest.
+  const others = await Promise.all(Array.from({ length: 12 }, () => openStream(test, { cookie: ada.cookie })))
+  onTestFinished(() => {
+    for (const one of others) one.leave()
+  })
+  await page.getByText('Open in too many windows.').waitFor()
+  await page.getByRole('button', { name: 'Reconnect' }).click()
+  await page.getByText('Following').waitFor()
+})

@@ -1,0 +1,204 @@
+import { parseArgs } from 'node:util'
+import { type CDPSession, chromium, type Page } from 'playwright-core'
+import { sql } from '../../src/db/db.ts'
+import { type TestAccount, type TestService, testService } from '../../src/testing/index.ts'
+import { signalRows, writeRows } from '../helpers/audit-streams.ts'
+
+/**
+ * `npm run bench:console`: how quick the built console is in Chromium whose CPU is slowed four times: until it can be
+ * used, from a key or click to the next paint, opening the largest cells, scrolling a long list, and following a busy audit log.
+ */
+const { values: flags } = parseArgs({
+  options: {
+    people: { type: 'string', default: '100000' },
+    rate: { type: 'string', default: '500' },
+    slow: { type: 'string', default: '4' },
+  },
+})
+const executablePath = process.env.CELLKEEP_CHROMIUM ?? '/usr/bin/chromium'
+const at = (sorted: readonly number[], share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+const sorted = (all: readonly number[]): number[] => all.toSorted((a, b) => a - b)
+const report = (name: string, text: string): void => console.log(`${name.padEnd(44)}${text}`)
+
+/** What the page observes of itself. */
+type Seen = { inputs: Record<string, number>; tasks: number[]; interactive?: number }
+declare global {
+  interface Window {
+    seen: Seen
+  }
+}
+
+function observe(): void {
+  const seen: Seen = { inputs: {}, tasks: [] }
+  window.seen = seen
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries() as (PerformanceEntry & { interactionId: number })[])
+      if (entry.interactionId)
+        seen.inputs[entry.interactionId] = Math.max(seen.inputs[entry.interactionId] ?? 0, entry.duration)
+  }).observe({ type: 'event', buffered: true, durationThreshold: 16 } as PerformanceObserverInit)
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) seen.tasks.push(duration)
+  }).observe({ type: 'longtask', buffered: true })
+  const watch = (): void => {
+    if (document.querySelector('h1')) seen.interactive ??= performance.now()
+    else requestAnimationFrame(watch)
+  }
+  watch()
+}
+
+async function loading(page: Page, url: string): Promise<void> {
+  const found: number[] = []
+  for (let round = 0; round < 7; round++) {
+    await page.goto(`${url}/admin?round=${round}`)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    found.push(await page.evaluate(() => window.seen.interactive ?? 0))
+    // The cache is for the files of this origin; emptied, the next round loads them again.
+    await (await page.context().newCDPSession(page)).send('Network.clearBrowserCache')
+  }
+  report('Home usable, median of 7 (ms)', at(sorted(found), 0.5).toFixed(0))
+}
+
+async function inputs(page: Page, url: string): Promise<void> {
+  await page.goto(`${url}/admin`)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  for (const name of ['Cells', 'People', 'Roles', 'Audit log', 'My account', 'People']) {
+    await page.getByRole('link', { name, exact: true }).first().click()
+    await page.getByRole('heading', { name, level: 1 }).waitFor()
+  }
+  await page.keyboard.press('/')
+  await page.keyboard.type('person12', { delay: 60 })
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('?')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('audit', { delay: 60 })
+  await page.keyboard.press('Enter')
+  await page.waitForTimeout(500)
+  const found = sorted(await page.evaluate(() => Object.values(window.seen.inputs)))
+  report(
+    'Input to next paint, p98 (ms)',
+    `${at(found, 0.98)} of ${found.length} inputs, median ${at(found, 0.5)}`,
+  )
+}
+
+async function scrolling(page: Page, cdp: CDPSession, test: TestService): Promise<void> {
+  const people = Number(flags.people)
+  await page.goto(`${test.url}/admin/people`)
+  await page.getByText(/ loaded$/).waitFor()
+  const began = performance.now()
+  for (;;) {
+    await page.keyboard.press('End')
+    const text = await page.locator('.loaded').innerText()
+    if (Number(text.replace(/\D/g, '')) > people) break
+    await page.waitForTimeout(20)
+  }
+  report(`Loading ${people} people (s)`, ((performance.now() - began) / 1000).toFixed(1))
+  await slow(cdp)
+  report('Frames while it scrolls, p50 / p95 (ms)', await frames(page))
+  report('Rows in the document', String(await page.locator('[role=row]').count()))
+  await cdp.send('HeapProfiler.collectGarbage')
+  const { metrics } = await cdp.send('Performance.getMetrics')
+  const heap = metrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? 0
+  report('Heap afterwards (MB)', (heap / 1e6).toFixed(1))
+  // What the browser and the machine can do, whatever the page draws.
+  const height = await page.evaluate(() => document.documentElement.scrollHeight)
+  await page.goto('about:blank')
+  await page.setContent(`<div style="height:${height}px">`)
+  report('Frames of an empty page as long', await frames(page))
+}
+
+async function frames(page: Page): Promise<string> {
+  const found = await page.evaluate(async () => {
+    const times: number[] = []
+    let last = performance.now()
+    for (let n = 0; n < 600; n++) {
+      // Half of it at the pace of a wheel, half of it by leaps.
+      if (n < 300) scrollBy(0, -120)
+      else scrollTo(0, (document.documentElement.scrollHeight / 300) * (n - 300))
+      const now = await new Promise<number>((resolve) => requestAnimationFrame(resolve))
+      times.push(now - last)
+      last = now
+    }
+    return times
+  })
+  const of = (times: number[]) => [0.5, 0.95].map((share) => at(sorted(times), share).toFixed(1)).join(' / ')
+  return `${of(found)}, of the wheel's pace ${of(found.slice(0, 300))}`
+}
+
+/** The largest cells that there can be: a long list, and depth. */
+async function largest(page: Page, { url }: TestService, ada: TestAccount): Promise<void> {
+  const deep = Array.from({ length: 30 }).reduce<object>((inner) => ({ inner }), {})
+  const kinds = { 'a list of 100,000': Array(100_000).fill(0), 'text of 250 kB': 'x'.repeat(250_000), deep }
+  for (const [name, big] of Object.entries(kinds)) {
+    const { cell } = await ada.client.cell_create({ data: { label: name, big } })
+    const began = performance.now()
+    await page.goto(`${url}/admin/cells/${cell.id}`)
+    await page.getByRole('heading', { name, level: 1 }).waitFor()
+    await page.getByText('big').first().waitFor()
+    report(`Opening a cell: ${name} (ms)`, (performance.now() - began).toFixed(0))
+  }
+}
+
+async function tailing(page: Page, cdp: CDPSession, test: TestService): Promise<void> {
+  await page.goto(`${test.url}/admin/audit/live`)
+  await page.getByText('New events appear here').waitFor()
+  await slow(cdp)
+  await page.evaluate(() => window.seen.tasks.splice(0))
+  const [rate, seconds, each] = [Number(flags.rate), 10, 10]
+  for (let n = 0; n < seconds * each; n++) {
+    await Promise.all([writeRows(test, rate / each), new Promise((done) => setTimeout(done, 1000 / each))])
+    signalRows(test)
+  }
+  const tasks = sorted(await page.evaluate(() => window.seen.tasks))
+  const rows = await page.locator('.tail-line').count()
+  report(
+    `Live tail at ${rate} rows/s, longest task (ms)`,
+    `${Math.round(tasks.at(-1) ?? 0)} in ${seconds} s, ${tasks.length} over 50 ms, ${rows} rows drawn`,
+  )
+}
+
+const slow = (cdp: CDPSession) => cdp.send('Emulation.setCPUThrottlingRate', { rate: Number(flags.slow) })
+
+const test = await testService({
+  ...{ console: 'on', pages: true, audit_stream: true, cookie_secure: false, host: '127.0.0.1' },
+  limit_admin_read: 'off',
+})
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
+try {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.service.app.db.run(sql`
+    insert into account (username, password_hash, created_at)
+    select 'person' || i, '!', now() - i * interval '1 minute' from generate_series(1, ${Number(flags.people)}::int) i`)
+  const open = async (): Promise<{ page: Page; cdp: CDPSession }> => {
+    const context = await browser.newContext({ baseURL: test.url, viewport: { width: 1280, height: 800 } })
+    const [name = '', value = ''] = ada.cookie.split('=')
+    await context.addCookies([{ name, value, url: test.url }])
+    await context.addInitScript(observe)
+    const page = await context.newPage()
+    page.setDefaultTimeout(120_000)
+    const cdp = await context.newCDPSession(page)
+    await cdp.send('Performance.enable')
+    return { page, cdp }
+  }
+  for (const measure of [loading, inputs]) {
+    const { page, cdp } = await open()
+    await slow(cdp)
+    await measure(page, test.url)
+    await page.context().close()
+  }
+  {
+    const { page, cdp } = await open()
+    await slow(cdp)
+    await largest(page, test, ada)
+    await page.context().close()
+  }
+  for (const measure of [scrolling, tailing]) {
+    const { page, cdp } = await open()
+    await measure(page, cdp, test)
+    await page.context().close()
+  }
+} finally {
+  await browser.close()
+  await test.close()
+}

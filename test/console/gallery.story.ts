@@ -1,0 +1,195 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { extname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { build } from 'vite'
+import { afterAll, expect, it } from 'vitest'
+import type { TestService } from '../../src/testing/index.ts'
+import { look, person } from './browser.ts'
+
+// Only for tests: the kit alone, under the policy of the console and without a service.
+const folder = await mkdtemp(join(tmpdir(), 'gallery-'))
+await build({
+  configFile: false,
+  root: fileURLToPath(new URL('gallery/', import.meta.url)),
+  base: '/admin/',
+  logLevel: 'warn',
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    outDir: folder,
+    emptyOutDir: true,
+    target: 'es2023',
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+})
+const types: Record<string, string> = {
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+}
+const server = createServer(async ({ url = '' }, reply) => {
+  const path = url.replace('/admin', '').replace(/^\/?$/, '/index.html')
+  const bytes = await readFile(folder + path).catch(() => undefined)
+  reply.setHeader('content-type', types[extname(path)] ?? 'text/html')
+  reply.setHeader(
+    'content-security-policy',
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; require-trusted-types-for 'script'; trusted-types 'none'",
+  )
+  reply.writeHead(bytes ? 200 : 404).end(bytes)
+})
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+afterAll(async () => {
+  server.close()
+  await rm(folder, { recursive: true })
+})
+
+async function gallery(): Promise<Page> {
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const page = await person({ url } as TestService)
+  await page.clock.setFixedTime('2026-11-22T09:00:00Z')
+  await page.goto('/admin/')
+  await page.getByRole('heading', { name: 'Gallery' }).waitFor()
+  return page
+}
+const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '')
+
+it('every part of the kit in light, dark and on a phone', async () => {
+  const page = await gallery()
+  await look(page, 'gallery')
+  for (const name of ['confirm', 'name', 'text', 'secret']) {
+    await page.getByRole('button', { name: `Open ${name}` }).click()
+    await look(page, `gallery-${name}`)
+    if (name === 'secret') await page.getByLabel('I have stored it').check()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  }
+})
+
+it('buttons and fields by keyboard: what is off says why and does nothing', async () => {
+  const page = await gallery()
+  await page.getByRole('button', { name: 'plain', exact: true }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByText('Pressed plain').waitFor()
+  for (const name of ['disabled It rains', 'Again in 42 s', 'busy']) {
+    await page.getByRole('button', { name }).focus()
+    await page.keyboard.press('Enter')
+  }
+  expect(await page.getByText('It was off').count()).toBe(0)
+  await page.getByLabel('Wrong').focus()
+  const described = await page.evaluate(() => {
+    const ids = document.activeElement?.getAttribute('aria-describedby')?.split(' ') ?? []
+    return ids.map((id) => document.getElementById(id)?.textContent)
+  })
+  expect(described).toEqual(['Write something.'])
+  await page.getByRole('radio', { name: /One/ }).focus()
+  await page.keyboard.press('ArrowDown')
+  expect(await page.getByRole('radio', { name: /Two/ }).isChecked()).toBe(true)
+  expect(await page.getByLabel('Select').inputValue()).toBe('two')
+  await page.getByRole('switch').focus()
+  await page.keyboard.press('Space')
+  expect(await page.getByLabel('Checkbox').isChecked()).toBe(true)
+  await page.getByLabel('Password', { exact: true }).fill('a secret')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  expect(await page.getByLabel('Password', { exact: true }).getAttribute('type')).toBe('text')
+  await page.getByText('Europe/Berlin · 2026-11-22 08:14 UTC').waitFor()
+  await page.getByLabel('Ends').selectOption('custom')
+  await page.getByLabel('Ends at').fill('2026-11-22T09:59')
+  await page.getByText('Choose a time to come.').waitFor()
+  await page.getByLabel('Ends at').fill('2026-11-22T10:01')
+  await page.getByText('Choose a time to come.').waitFor({ state: 'detached' })
+})
+
+it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and comes back', async () => {
+  const page = await gallery()
+  const opener = page.getByRole('button', { name: 'Open confirm' })
+  await opener.focus()
+  await page.keyboard.press('Enter')
+  await expect.poll(() => focused(page)).toBe('Cancel')
+  for (let n = 0; n < 6; n++) {
+    await page.keyboard.press('Tab')
+    expect(
+      await page.evaluate(() => document.activeElement?.closest('main > *, dialog')?.tagName ?? 'BODY'),
+    ).toMatch(/DIALOG|BODY/)
+  }
+  await page.keyboard.press('Escape')
+  await expect.poll(() => focused(page)).toBe('Open confirm')
+
+  await page.getByRole('button', { name: 'Open name' }).press('Enter')
+  await page.getByLabel('Type grace to go on').fill('grac')
+  await page.keyboard.press('Enter')
+  expect(await page.getByText('Deleted').count()).toBe(0)
+  await page.keyboard.type('e')
+  await page.keyboard.press('Enter')
+  await page.getByText('Deleted').waitFor()
+  await expect.poll(() => focused(page)).toBe('Open name')
+
+  await page.getByRole('button', { name: 'Open text' }).press('Enter')
+  await page.getByRole('textbox', { name: 'Name', exact: true }).and(page.locator('dialog :focus')).waitFor()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.type('grace')
+  await page.keyboard.press('Enter')
+  await page.getByText('Now grace').waitFor()
+
+  await page.getByRole('button', { name: 'Open secret' }).press('Enter')
+  await page.getByRole('dialog').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('heading', { name: 'Close without storing it?' }).waitFor()
+  await page.getByRole('button', { name: 'Go back' }).click()
+  await page.getByLabel('I have stored it').check()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await expect.poll(() => focused(page)).toBe('Open secret')
+
+  await page.getByRole('button', { name: 'Menu' }).focus()
+  await page.keyboard.press('Enter')
+  await expect.poll(() => focused(page)).toBe('First')
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('ArrowUp')
+  await page.keyboard.press('ArrowUp')
+  expect(await focused(page)).toBe('Third')
+  await page.keyboard.press('Enter')
+  await page.getByText('Third chosen').waitFor()
+  expect(await page.getByText('It was off').count()).toBe(0)
+
+  await page.getByRole('link', { name: 'ada' }).focus()
+  await page.keyboard.press('j')
+  await page.keyboard.press('ArrowDown')
+  expect(await focused(page)).toBe('grace')
+  await page.keyboard.press('k')
+  expect(await focused(page)).toBe('bob')
+
+  // The tree is one stop: Tab leaves it, and comes back to where one was.
+  const item = (name: string) => page.getByRole('treeitem', { name, exact: true })
+  await item('deep {1}').waitFor()
+  await item('label Handbook').focus()
+  await page.keyboard.press('End')
+  expect(await focused(page)).toBe('nonenull')
+  await page.keyboard.press('ArrowUp')
+  await page.keyboard.press('ArrowRight')
+  await item('deeper true').waitFor()
+  expect(await focused(page)).toBe('deep{1}')
+  await page.keyboard.press('ArrowLeft')
+  await item('deeper true').waitFor({ state: 'detached' })
+  await page.keyboard.press('ArrowLeft')
+  expect(await focused(page)).toBe('meta{1}')
+  await page.keyboard.press('ArrowLeft')
+  await item('deep {1}').waitFor({ state: 'detached' })
+  expect(await focused(page)).toBe('meta{1}')
+  await page.keyboard.press('Enter')
+  await item('deep {1}').waitFor()
+  await page.keyboard.press('Tab')
+  expect(await page.evaluate(() => document.activeElement?.closest('.tree'))).toBeNull()
+  await page.keyboard.press('Shift+Tab')
+  expect(await focused(page)).toBe('meta{1}')
+  await page.keyboard.press('Home')
+  expect(await focused(page)).toBe('labelHandbook')
+  expect(await page.getByRole('tree', { name: 'Tree' }).ariaSnapshot()).toContain(
+    'treeitem "meta {1}" [expanded] [level=1]',
+  )
+})

@@ -1,0 +1,195 @@
+import type { Locator, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { sql } from '../../src/db/db.ts'
+import type { TestService } from '../../src/testing/index.ts'
+import { cellRow, fieldRow, itemRow } from '../helpers/cell-rows.ts'
+import { consoleService, look, person } from './browser.ts'
+
+type Account = Awaited<ReturnType<TestService['account']>>
+let test: TestService
+let ada: Account
+beforeAll(async () => {
+  test = await consoleService()
+  ada = await test.account({ username: 'ada' })
+})
+afterAll(() => test[Symbol.asyncDispose]())
+
+const make = async (label: string) => (await ada.client.cell_create({ data: { label } })).cell.id
+const withItems = async (...labels: string[]) => {
+  const parent_id = await make('Book')
+  for (const [at, label] of labels.entries())
+    await ada.client.cell_item_insert({ parent_id, child_id: await make(label), position: `${at + 1}` })
+  return parent_id
+}
+const shown = (page: Page): Promise<string[]> =>
+  page
+    .locator('.items li')
+    .evaluateAll((all) =>
+      all
+        .toSorted((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
+        .map((one) => one.querySelector('a')?.textContent ?? ''),
+    )
+/** In the order of the service, which is that of bytes. */
+async function stored(parent_id: string): Promise<string[]> {
+  const { items } = await ada.client.cell_item_list({ parent_id })
+  const { cells } = await ada.client.cell_list({ ids: items.map(({ child_id }) => child_id) })
+  expect(items.map(({ position }) => position)).toEqual(items.map(({ position }) => position).toSorted())
+  return items.map(({ child_id }) => {
+    const data = cells.find(({ id }) => id === child_id)?.data as { label: string } | undefined
+    return data?.label ?? ''
+  })
+}
+async function middleOf(of: Locator): Promise<{ x: number; y: number }> {
+  const box = await of.boundingBox()
+  if (!box) throw new Error('not on screen')
+  return { x: box.x + box.width / 2, y: box.y + box.height / 2 }
+}
+const handle = (page: Page, n: number) => page.getByRole('button', { name: new RegExp(`^Move item ${n} of`) })
+
+it('items move by mouse, by touch and by keys, are announced, and go back', async () => {
+  const book = await withItems('one', 'two', 'three', 'four')
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${book}/items`)
+  await page.getByRole('link', { name: 'four' }).waitFor()
+  const from = await middleOf(handle(page, 4))
+  const to = await middleOf(handle(page, 1))
+  await page.mouse.move(from.x, from.y)
+  await page.mouse.down()
+  await page.mouse.move(to.x, to.y + 20, { steps: 4 })
+  await page.mouse.move(to.x, to.y - 20, { steps: 4 })
+  expect(await shown(page)).toEqual(['four', 'one', 'two', 'three'])
+  await look(page, 'items-lifted')
+  await page.mouse.up()
+  await page.getByRole('button', { name: 'Undo' }).waitFor()
+  expect(await stored(book)).toEqual(['four', 'one', 'two', 'three'])
+  expect(await shown(page)).toEqual(['four', 'one', 'two', 'three'])
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await expect.poll(() => stored(book)).toEqual(['one', 'two', 'three', 'four'])
+  await expect.poll(() => shown(page)).toEqual(['one', 'two', 'three', 'four'])
+
+  await handle(page, 1).focus()
+  await page.keyboard.press('Space')
+  await page.getByText('Lifted. Item 1 of 4.').waitFor()
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('ArrowDown')
+  await page.getByText('Item 3 of 4.').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByText('Not moved. Item 1 of 4.').waitFor()
+  await page.keyboard.press('Space')
+  await page.keyboard.press('End')
+  await page.keyboard.press('Space')
+  await page.getByText('Dropped. Item 4 of 4.').waitFor()
+  await expect.poll(() => stored(book)).toEqual(['two', 'three', 'four', 'one'])
+  const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))
+  await expect.poll(focused).toBe('Move item 4 of 4')
+
+  const phone = await person(test, ada.cookie, { width: 390, height: 844, touch: true })
+  await phone.goto(`/admin/cells/${book}/items`)
+  await phone.getByRole('link', { name: 'one' }).waitFor()
+  const touch = await phone.context().newCDPSession(phone)
+  const send = (type: 'touchStart' | 'touchMove' | 'touchEnd', at?: { x: number; y: number }) =>
+    touch.send('Input.dispatchTouchEvent', { type, touchPoints: at ? [at] : [] })
+  const [start, end] = [await middleOf(handle(phone, 1)), await middleOf(handle(phone, 3))]
+  await send('touchStart', start)
+  for (const part of [0.3, 0.6, 1.1])
+    await send('touchMove', { x: start.x, y: start.y + (end.y - start.y) * part })
+  await send('touchEnd')
+  await expect.poll(() => stored(book)).toEqual(['three', 'four', 'two', 'one'])
+})
+
+it('two people move at once, and an item that one may not see has the place: every item is kept, in order', async () => {
+  const grace = await test.account({ username: 'grace' })
+  const book = await withItems('one', 'two', 'three')
+  // Between `1` and `2` the shortest is `1V`; it belongs to somebody else.
+  const hidden = await cellRow(test, { created_by: grace.actor_id, visibility: 'private' })
+  await itemRow(test, book, '1V', hidden)
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${book}/items`)
+  await page.getByRole('link', { name: 'three' }).waitFor()
+  expect(await page.locator('.items li').count()).toBe(3)
+  // Another window has moved an item meanwhile.
+  await ada.client.cell_item_move({ parent_id: book, position: '2', new_position: '5' })
+  await handle(page, 3).focus()
+  for (const key of ['Space', 'ArrowUp', 'Space']) await page.keyboard.press(key)
+  await page.getByText('Item 2 of 3.', { exact: true }).last().waitFor()
+  await expect.poll(() => stored(book)).toEqual(['one', 'three', 'two'])
+  await expect.poll(() => shown(page)).toEqual(['one', 'three', 'two'])
+  const { items } = await ada.client.cell_item_list({ parent_id: book })
+  expect(items[1]?.position).toBe('1F')
+
+  // What is gone cannot be moved: it is said, and the list is read again.
+  await ada.client.cell_item_delete({ parent_id: book, position: '5' })
+  await handle(page, 3).focus()
+  for (const key of ['Space', 'Home', 'Space']) await page.keyboard.press(key)
+  await page.getByRole('alert').getByText('no such cell').waitFor()
+  await expect.poll(() => shown(page)).toEqual(['one', 'three'])
+  await page.locator('.items li').first().getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Remove' }).click()
+  await expect.poll(() => stored(book)).toEqual(['three'])
+  await page.getByRole('button', { name: 'Undo' }).last().click()
+  await expect.poll(() => stored(book)).toEqual(['one', 'three'])
+})
+
+it('relations: itself, a circle, hundreds, what is hidden absent; removed by key with a way back', async () => {
+  const grace = await test.account({ username: 'hopper' })
+  const [book, author, shelf] = [await make('Handbook'), await make('Ada'), await make('Shelf')]
+  const set = (source_id: string, name: string, target_id: string) =>
+    ada.client.cell_field_set({ source_id, name, target_id })
+  await set(book, 'itself', book)
+  await set(book, 'author', author)
+  await set(author, 'wrote', book)
+  await ada.client.cell_item_insert({ parent_id: shelf, child_id: book, position: '1' })
+  const hidden = await cellRow(test, { created_by: grace.actor_id, visibility: 'private' })
+  await fieldRow(test, book, 'secret', hidden)
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${book}/relations`)
+  const graph = page.getByRole('img', { name: '3 cells before, 2 cells after this one' })
+  await graph.waitFor()
+  await page.getByRole('heading', { name: 'Holds it as an item' }).waitFor()
+  expect(await page.locator('main').innerText()).not.toContain('secret')
+  expect(await graph.locator('g').count()).toBe(5)
+  await look(page, 'cell-relations-graph')
+  const list = page.locator('section', { has: page.getByRole('heading', { name: 'Leads to' }) })
+  await list.getByRole('link', { name: 'Ada' }).focus()
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Delete')
+  await page.getByText('Removed.').waitFor()
+  await expect.poll(() => list.getByRole('listitem').count()).toBe(1)
+  expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('A')
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await expect.poll(() => list.getByRole('listitem').count()).toBe(2)
+  await graph.getByText('Shelf').click()
+  await page.getByRole('heading', { name: 'Shelf' }).waitFor()
+
+  const hub = await make('Hub')
+  await test.service.app.db.run(sql`
+    with made as (
+      insert into cell (data, data_bytes, visibility, created_by)
+      select '{}'::jsonb, 2, 'private', ${ada.actor_id}::uuid from generate_series(1, 501) returning id
+    ), numbered as (select id, row_number() over (order by id) as n from made),
+    fields as (insert into cell_field (source_id, name, target_id) select ${hub}::uuid, 'field_' || n, id from numbered)
+    insert into cell_item (parent_id, position, child_id) select ${hub}::uuid, (1000 + n)::text, id from numbered`)
+  await page.goto(`/admin/cells/${hub}/relations`)
+  await page.getByText('+ 188 or more, below').waitFor()
+  expect(await page.getByRole('img').locator('g').count()).toBe(12)
+  for (const shown of [388, 489]) {
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await page.getByText(new RegExp(`^\\+ ${shown}( or)? more, below`)).waitFor()
+  }
+  // The tabs count to 500; the list goes on, and says how far it is shown.
+  await page.getByRole('link', { name: 'Relations 500+' }).waitFor()
+  await page.getByRole('link', { name: 'Items 500+' }).click()
+  const add = page.getByRole('button', { name: 'Add item' })
+  for (const [shown, after] of [
+    [200, 400],
+    [400, 501],
+  ]) {
+    await page.getByText(`Only the first ${shown} are shown.`).waitFor()
+    // A new item goes to the end, which is not known yet.
+    expect(await add.getAttribute('aria-disabled')).toBe('true')
+    await page.getByRole('button', { name: 'Show more', exact: true }).click()
+    await expect.poll(() => page.locator('.items li').count()).toBe(after)
+  }
+  expect(await page.getByText('Only the first').count()).toBe(0)
+  expect(await add.getAttribute('aria-disabled')).toBe(null)
+})

@@ -1,0 +1,142 @@
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import type { TestAccount } from '../../src/testing/index.ts'
+import { consoleForFile, look, person } from './browser.ts'
+
+const test = await consoleForFile({
+  roles: [
+    { name: 'editor', grant_paths: ['admin'] },
+    { name: 'teacher', grant_paths: ['admin'], applicable_scope_kinds: ['room'] },
+  ],
+  scope_kinds: [{ name: 'room' }],
+})
+const scope_id = '3b241101-e2bb-4255-8caf-4136c566a962'
+const admin = (username: string) => test.account({ username, roles: ['admin', 'editor'] })
+
+async function opened(account: TestAccount, path: string): Promise<Page> {
+  const page = await person(test, account.cookie)
+  await page.goto(path)
+  return page
+}
+/** One click in the menu of the account. */
+async function actAs(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'Account and theme' }).click()
+  await page.getByRole('menuitemradio', { name: `Act as ${name}` }).click()
+}
+
+it('with several actors one acts as the chosen one: lists, pages, socket and stream, also after a reload', async () => {
+  const ada = await admin('ada')
+  const night = await test.actor(ada.id, 'Night shift')
+  for (const [label, acting] of [
+    ['By day', ada.actor_id],
+    ['By night', night],
+  ])
+    await ada.client.cell_create({ data: { label }, acting } as never)
+  const bob = await admin('bob')
+  await bob.client.role_grant_offer_create({ to_account_id: ada.id, to_actor_id: night, role: 'editor' })
+  const page = await opened(ada, '/admin/cells?view=mine')
+  await page.getByRole('link', { name: 'By day' }).waitFor()
+  expect(await page.getByRole('link', { name: 'By night' }).count()).toBe(0)
+  await page.getByRole('link', { name: 'Inbox 1 offer' }).waitFor()
+  const open = () => test.service.app.hub.count()
+  await page.getByRole('link', { name: 'People' }).click()
+  await expect.poll(open).toMatchObject({ streams: 1, sockets: 1 })
+  await page.goBack()
+  await page.getByRole('button', { name: 'Account and theme' }).click()
+  await look(page, 'actors')
+  await page.keyboard.press('Escape')
+  await actAs(page, 'Night shift')
+  await page.getByRole('link', { name: 'By night' }).waitFor()
+  expect(await page.getByRole('link', { name: 'By day' }).count()).toBe(0)
+  expect(await page.getByRole('link', { name: 'People' }).count()).toBe(0)
+  await page.getByRole('link', { name: 'Inbox 1 offer' }).waitFor()
+  await expect.poll(open).toMatchObject({ streams: 0, sockets: 1 })
+  // What is of the whole account works as whoever acts.
+  for (const [part, shown] of [
+    ['tokens', 'No tokens'],
+    ['sessions', 'This device'],
+  ]) {
+    await page.goto(`/admin/me/${part}`)
+    await page
+      .getByText(shown as string)
+      .first()
+      .waitFor()
+  }
+  await page.goto('/admin/audit')
+  await page.getByText('You act as Night shift.').waitFor()
+  await page.reload()
+  await page.getByText('You act as Night shift.').waitFor()
+
+  // The other actor takes what is for this one, and has it at once.
+  await actAs(page, 'ada')
+  await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+  await expect.poll(open).toMatchObject({ streams: 1, sockets: 1 })
+  await page.getByRole('link', { name: /^Inbox/ }).click()
+  await page.getByRole('button', { name: 'Accept as Night shift editor' }).click()
+  await page.getByText('You now hold editor.').waitFor()
+  await page.getByText('No offers').waitFor()
+  const { actors } = await bob.client.admin_account_get({ account_id: ada.id })
+  expect(actors.find(({ id }) => id === night)?.role_grants).toMatchObject([{ role: 'editor' }])
+})
+
+it('a role for a person with several actors is for one of them; a scoped admin is none', async () => {
+  const ada = await admin('ada')
+  const grace = await test.account({ username: 'grace' })
+  await test.roleGrant({ actor_id: grace.actor_id, role: 'admin', scope_kind: 'room', scope_id })
+  const hers = await opened(grace, '/admin/people')
+  await hers.getByRole('heading', { name: 'Only for admins' }).waitFor()
+
+  const night = await test.actor(grace.id, 'Night shift')
+  const page = await opened(ada, `/admin/people/${grace.id}?dialog=give`)
+  await page.getByRole('combobox', { name: 'Role' }).selectOption('teacher')
+  await page.getByRole('button', { name: 'Assign teacher' }).click()
+  await page.getByText('This person has several actors. Choose one.').waitFor()
+  await look(page, 'give-role-actor')
+  await page.getByRole('combobox', { name: 'For the actor' }).selectOption('Night shift')
+  await page.getByRole('button', { name: 'Assign teacher' }).click()
+  await page.getByText('grace holds teacher now.').waitFor()
+  const { actors } = await ada.client.admin_account_get({ account_id: grace.id })
+  expect(actors.find(({ id }) => id === night)?.role_grants).toMatchObject([{ role: 'teacher' }])
+  expect(actors.find(({ id }) => id === grace.actor_id)?.role_grants).toMatchObject([{ role: 'admin' }])
+})
+
+it('offering again changes the offer that waits, and accepting one ends the others of that role', async () => {
+  const [ada, bob] = [await admin('ada'), await admin('bob')]
+  const grace = await test.account({ username: 'grace' })
+  const hers = await opened(grace, '/admin/inbox')
+  await hers.getByText('No offers').waitFor()
+  const page = await opened(ada, `/admin/people/${grace.id}`)
+  const offer = async (note: string): Promise<void> => {
+    await page.getByRole('button', { name: 'Give role' }).click()
+    await page.getByRole('combobox', { name: 'Role' }).selectOption('editor')
+    await page.getByLabel('Note').fill(note)
+  }
+  const send = () => page.getByRole('button', { name: 'Offer editor' }).click()
+  await offer('The first time')
+  expect(await page.getByText('You have offered it already.').count()).toBe(0)
+  await send()
+  await hers.getByText('The first time').waitFor()
+  await page.getByText('to be answered by').waitFor()
+  await offer('The second time')
+  await page.getByText('You have offered it already. This replaces its note and dates.').waitFor()
+  await look(page, 'give-role-again')
+  await send()
+  await hers.getByText('The second time').waitFor()
+  const offers = hers.getByRole('main').getByRole('listitem')
+  await expect.poll(() => offers.count()).toBe(1)
+  expect(await hers.getByText('The first time').count()).toBe(0)
+
+  await bob.client.role_grant_offer_create({
+    to_account_id: grace.id,
+    role: 'editor',
+    message: 'From me too',
+  })
+  await hers.getByText('From me too').waitFor()
+  await look(hers, 'inbox-two')
+  await offers.filter({ hasText: 'The second time' }).getByRole('button', { name: 'Accept editor' }).click()
+  await hers.getByText('You now hold editor.').waitFor()
+  await hers.getByText('No offers').waitFor()
+  await hers.getByRole('link', { name: 'History' }).click()
+  await hers.getByText('replaced', { exact: true }).waitFor()
+  await look(hers, 'inbox-history-two')
+})

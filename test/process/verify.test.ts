@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, expect, it } from 'vitest'
+import { writeBackup } from '../../src/backup/backup.ts'
+import { postmasterPid, serves } from '../../src/embedded/postgres-process.ts'
+import { testService } from '../../src/testing/index.ts'
+import { runCellkeep, workspace } from '../helpers/server-process.ts'
+
+const space = await workspace()
+const cwd = await space.make('verify')
+const temporary = join(cwd, 'tmp')
+await mkdir(temporary)
+await chmod(temporary, 0o777)
+await chmod(cwd, 0o711)
+const env = { TMPDIR: temporary }
+const test = await testService()
+await test.account({ roles: ['keeper', 'admin'] })
+const file = join(cwd, 'whole')
+await writeBackup({ connectionString: test.databaseUrl, schema: 'cellkeep' }, { to: file, version: '1' })
+afterAll(async () => {
+  await test.close()
+  await space.remove()
+})
+
+const left = async (): Promise<string[]> =>
+  (await readdir(temporary)).filter((name) => name.startsWith('cellkeep-'))
+
+it('verifies a file on a server of its own, of which nothing is left', async () => {
+  const { code, stdout, stderr } = await runCellkeep(cwd, ['restore', file, '--verify', '--json'], env)
+  expect([code, stderr]).toEqual([0, ''])
+  expect(JSON.parse(stdout[0] as string)).toMatchObject({ findings: [], rows: expect.any(Number) })
+  expect(await left()).toEqual([])
+})
+
+/** Ends a run as soon as its server is up; resolves to the pid of that server. */
+async function ended(signal: NodeJS.Signals): Promise<number> {
+  const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
+  const child: ChildProcess = spawn(process.execPath, [entry, 'restore', file, '--verify'], {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: 'ignore',
+  })
+  const exit = once(child, 'exit')
+  for (;;) {
+    const [name] = await left()
+    const db = name && join(temporary, name, 'db')
+    const pid = db && (await postmasterPid(db))
+    if (!pid) {
+      await new Promise((resolve) => setTimeout(resolve, 10))
+      continue
+    }
+    child.kill(signal)
+    await exit
+    return pid
+  }
+}
+
+it('ended by a signal it leaves nothing; killed, the next run removes what it left', async () => {
+  await ended('SIGTERM')
+  expect(await left()).toEqual([])
+
+  const pid = await ended('SIGKILL')
+  const [name] = await left()
+  const db = join(temporary, name as string, 'db')
+  expect(await serves(pid, db)).toBe(true)
+  expect((await runCellkeep(cwd, ['restore', file, '--verify'], env)).code).toBe(0)
+  expect(await left()).toEqual([])
+  expect(await serves(pid, db)).toBe(false)
+})
