@@ -13,16 +13,18 @@ async function tabTo(of: Locator): Promise<void> {
     await keyboard.press('Tab')
     const stop = await of.evaluate((own) => {
       const at = document.activeElement as HTMLElement
-      // After the last stop comes the browser itself; an editor and the parts of a field for times have rings of their own.
-      if (!at.matches(':focus') || at === document.body || at.shadowRoot)
-        return { isHere: false, name: '', isShown: true }
+      // After the last stop comes the browser itself; an editor and the parts of a field for times have rings of their own;
+      // a heading that a new page has just given the focus to is no stop.
+      if (!at.matches(':focus') || at === document.body || at.shadowRoot || at.tabIndex < 0)
+        return { isHere: false, isShown: true, what: '' }
       const rings = [at, at.closest('label') ?? at].map((one) => getComputedStyle(one).outlineStyle)
       rings.push(getComputedStyle(at, '::after').outlineStyle)
       const { top, bottom } = at.getBoundingClientRect()
       const isShown = rings.some((ring) => ring !== 'none') && bottom > 0 && top < innerHeight
-      return { isHere: at === own, name: at.ariaLabel || at.innerText || at.id, isShown }
+      const name = at.ariaLabel || at.innerText || at.id
+      return { isHere: at === own, isShown, what: `${name}: ${rings}, ${top} to ${bottom} of ${innerHeight}` }
     })
-    expect(stop.isShown, stop.name).toBe(true)
+    expect(stop.isShown, stop.what).toBe(true)
     if (stop.isHere) return
   }
   throw new Error(`Tab does not come to ${of}`)
@@ -84,6 +86,7 @@ it('by keyboard alone: signing in, a cell, sharing, a role offered and accepted,
   await isSomewhere(page)
 
   await press(button('More actions'))
+  await hasFocus(page.getByRole('menuitem').first())
   await keyboard.press('ArrowDown')
   await keyboard.press('ArrowUp')
   await keyboard.press('Enter')
