@@ -1,12 +1,14 @@
 import { fileURLToPath } from 'node:url'
 import { migratedTemplate, startCluster, toUrl } from '../src/testing/cluster.ts'
 import { inMemory } from './memory.ts'
+import { bundleProgram } from './program.ts'
 
-/** Starts one cluster for the whole run; the workers find it in their environment. */
+/** Starts one cluster and bundles the program for the whole run; the workers find both in their environment. */
 export default async function setup(): Promise<() => Promise<void>> {
   const cluster = await startCluster({ within: inMemory() })
   try {
     await migratedTemplate(cluster.connection)
+    process.env.CELLKEEP_TEST_PROGRAM = await bundleProgram()
   } catch (error) {
     await cluster.stop()
     throw error

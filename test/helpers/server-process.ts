@@ -9,7 +9,9 @@ import { type Client, createClient } from '../../src/client/client.ts'
 import { postmasterPid, stopPostgres } from '../../src/embedded/postgres-process.ts'
 import { inMemory } from '../memory.ts'
 
-const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
+/** What runs as `cellkeep`: the bundle of this run of the tests, elsewhere the sources. */
+export const entry =
+  process.env.CELLKEEP_TEST_PROGRAM ?? fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
 
 const running = new Map<ChildProcess, string>()
 

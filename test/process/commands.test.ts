@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   databaseOf,
   type Ended,
+  entry,
   runCellkeep,
   type ServerProcess,
   startServer,
@@ -117,7 +117,6 @@ describe('without a server', () => {
   })
 
   test('a signal while it waits for a password leaves no database behind', async () => {
-    const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
     const child = spawn(process.execPath, [entry, 'account', 'set-password', 'ada'], {
       cwd,
       stdio: ['pipe', 'ignore', 'inherit'],

@@ -5,10 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { sql } from '../../src/db/db.ts'
-import { runCellkeep } from '../helpers/server-process.ts'
+import { entry, runCellkeep } from '../helpers/server-process.ts'
 import { serviceForFile } from '../helpers/service.ts'
 
-const entry = join(import.meta.dirname, '../../bin/cellkeep.js')
 const cwd = await mkdtemp(join(tmpdir(), 'ck-import-'))
 afterAll(() => rm(cwd, { recursive: true }))
 const test = await serviceForFile()

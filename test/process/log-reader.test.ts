@@ -7,15 +7,13 @@ import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { ask, fillLog } from '../helpers/log-lines.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
-import { workspace } from '../helpers/server-process.ts'
+import { entry, workspace } from '../helpers/server-process.ts'
 
 const space = await workspace()
 afterAll(() => space.remove())
-const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
 
 /** More than the output buffers, plus what a pipe holds. */
 const requests = 20_000
@@ -60,8 +58,8 @@ test('lines that nobody reads are held up to a limit; the reader who comes back 
   })
   await told.promise
   expect(seen + missing).toBeGreaterThanOrEqual(requests)
-  // The line of the request to /ready counts too.
-  expect(seen + missing).toBeLessThanOrEqual(requests + 1)
+  // The line of the request to /ready counts too, and those of the server itself.
+  expect(seen + missing).toBeLessThan(requests + 100)
   expect(missing).toBeGreaterThan(requests / 4)
   expect(JSON.parse(await ask(`${url}/ready`, new Agent()))).toEqual({ ready: true })
   child.kill('SIGTERM')

@@ -2,12 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, expect, it } from 'vitest'
 import { writeBackup } from '../../src/backup/backup.ts'
 import { postmasterPid, serves } from '../../src/embedded/postgres-process.ts'
 import { testService } from '../../src/testing/index.ts'
-import { runCellkeep, workspace } from '../helpers/server-process.ts'
+import { entry, runCellkeep, workspace } from '../helpers/server-process.ts'
 
 const space = await workspace()
 const cwd = await space.make('verify')
@@ -37,7 +36,6 @@ it('verifies a file on a server of its own, of which nothing is left', async () 
 
 /** Ends a run as soon as its server is up; resolves to the pid of that server. */
 async function ended(signal: NodeJS.Signals): Promise<number> {
-  const entry = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
   const child: ChildProcess = spawn(process.execPath, [entry, 'restore', file, '--verify'], {
     cwd,
     env: { ...process.env, ...env },
