@@ -14,6 +14,7 @@ export type Hearer = {
 
 const hearers = new Set<Hearer>()
 let stop: AbortController | undefined
+/** Whether it is open right now: not while a lost one waits for its next attempt. */
 export const isHearing = signal(false)
 /** From one page of admins to the next the stream stays open. */
 const lingerMs = 2_000
@@ -44,13 +45,14 @@ effect(() => {
 async function follow(): Promise<void> {
   const own = new AbortController()
   stop = own
-  isHearing.value = true
   const acts = acting.peek()
   try {
     const stream = auditStream(client, {
       path: server.paths.audit_stream,
       signal: own.signal,
+      opened: () => void (isHearing.value = true),
       lost: (about) => {
+        isHearing.value = false
         for (const one of hearers) one.lost?.(about)
       },
       ...(acts && { acting: acts }),

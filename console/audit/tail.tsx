@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { hearAudit } from '../api/audit-feed.ts'
+import { hearAudit, isHearing } from '../api/audit-feed.ts'
 import { call } from '../api/client.ts'
 import { Sentence } from '../api/event-rows.tsx'
 import { useRun } from '../api/run.ts'
@@ -77,7 +77,9 @@ export function Tail() {
     <section class="section">
       <header>
         {ending.value === null ? (
-          <Badge kind={isPaused ? 'warn' : 'ok'}>{isPaused ? audit.paused(newer) : audit.following}</Badge>
+          <Badge kind={isPaused || !isHearing.value ? 'warn' : 'ok'}>
+            {isPaused ? audit.paused(newer) : isHearing.value ? audit.following : audit.connecting}
+          </Badge>
         ) : (
           <Note
             kind="warn"

@@ -44,6 +44,7 @@ export const audit = {
   a_cell: 'a cell',
 
   following: 'Following',
+  connecting: 'Connecting',
   paused: (n: number) => (n > 0 ? `Paused, ${counted(n)} newer` : 'Paused'),
   waiting_first: 'New events appear here as they happen.',
   only_with: 'Only rows with',

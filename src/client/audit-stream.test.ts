@@ -40,8 +40,10 @@ describe('auditStream', () => {
     const { test, admin, headers, proxy } = await started()
     const lost: (number | null)[] = []
     const reached: number[] = []
+    let opened = 0
     const items = auditStream({
       ...{ url: proxy.url, headers, after: 0 },
+      opened: () => void (opened += 1),
       lost: ({ after, wait_ms }) => wait_ms >= 0 && lost.push(after),
     })
     const seqs: number[] = []
@@ -53,7 +55,7 @@ describe('auditStream', () => {
       reached.push(last)
       expect(proxy.cut()).toBeGreaterThan(0)
     }
-    expect(lost).toEqual(reached.slice(0, 3))
+    expect([opened, lost]).toEqual([4, reached.slice(0, 3)])
     expect(seqs).toEqual(seqs.map((_, index) => index + 1))
     await items.return(undefined as never)
   })

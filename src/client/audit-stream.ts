@@ -29,6 +29,8 @@ export type AuditStreamSettings = {
   acting?: string | undefined
   /** The `seq` of the last row already read; without it the stream starts with new rows. */
   after?: number | undefined
+  /** Called when a connection is open: the first, and each that follows one that was lost. */
+  opened?: (() => void) | undefined
   /** Called when a connection was lost; the next attempt is in `wait_ms`, after the row `after`, if there was one. */
   lost?: ((about: { after: number | null; wait_ms: number }) => void) | undefined
   /** Ends the iteration, which throws the reason of the signal. */
@@ -86,7 +88,7 @@ type Block = { event: string; id: string; data: string }
 /** Yields the blocks of one connection; returns when reconnecting may help. */
 async function* blocks(
   { url, accountPath, headers, fetch }: Connection,
-  { path = `${accountPath}/audit/stream`, acting, signal }: AuditStreamSettings,
+  { path = `${accountPath}/audit/stream`, acting, signal, opened }: AuditStreamSettings,
   after: number,
   pause: { ms: number; failures: number },
 ): AsyncGenerator<Block> {
@@ -103,6 +105,7 @@ async function* blocks(
       signal: connection.signal,
     })
     if (!response.ok || !response.body) return await refuse(response)
+    opened?.()
     const reader = response.body.getReader()
     const text = new TextDecoder()
     let rest = ''

@@ -234,13 +234,18 @@ it('goes on over a restart of the server with each row once, and says what was l
 
   // Retention removes rows while the connection is away.
   await writeRows(test, 3)
+  const following = page.getByText('Following', { exact: true })
+  await following.waitFor()
   proxy.lead('http://127.0.0.1:1')
   proxy.cut()
+  await page.getByText('Connecting', { exact: true }).waitFor()
+  expect(await following.count()).toBe(0)
   await writeRows(test, 5)
   const { events } = await ada.client.audit_log_list({ limit: 1 })
   await removeRows(test, events[0]?.seq ?? 0)
   proxy.lead(test.url)
   await page.getByText(/Rows \d+ to \d+ were removed by retention\./).waitFor({ timeout: 40_000 })
+  await following.waitFor()
   await look(page, 'audit-live-lost')
 })
 
