@@ -43,7 +43,9 @@ describe('auditStream', () => {
     let opened = 0
     const items = auditStream({
       ...{ url: proxy.url, headers, after: 0 },
-      opened: () => void (opened += 1),
+      opened: () => {
+        opened += 1
+      },
       lost: ({ after, wait_ms }) => wait_ms >= 0 && lost.push(after),
     })
     const seqs: number[] = []

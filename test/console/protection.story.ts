@@ -176,9 +176,11 @@ it('says that the connection is lost, sends nothing meanwhile, and reads what is
     if (request.postData()?.includes('admin_account_list')) reads += 1
   })
   proxy.lead(test.url)
-  await page.getByRole('button', { name: 'Now' }).click()
+  const isBack = page.getByText('No connection. Trying again.').waitFor({ state: 'detached' })
+  // Unless it has just tried again by itself.
+  await Promise.race([page.getByRole('button', { name: 'Now' }).click(), isBack])
   await page.getByRole('link', { name: 'grace' }).waitFor()
-  await page.getByText('No connection. Trying again.').waitFor({ state: 'detached' })
+  await isBack
   expect(reads).toBeLessThanOrEqual(2)
 
   await page.keyboard.press('n')
