@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util'
 import { NotRun } from './packaging/check.ts'
 import { guide } from './packaging/guide.ts'
+import { guidePatroni } from './packaging/guide-patroni.ts'
 import { image } from './packaging/image.ts'
 import { kubernetes } from './packaging/kubernetes.ts'
 import { proxies } from './packaging/proxies.ts'
@@ -12,7 +13,7 @@ import { recovery } from './packaging/recovery.ts'
 import { rollOut } from './packaging/roll-out.ts'
 import { unit } from './packaging/unit.ts'
 
-const checks = { unit, kubernetes, proxies, rollOut, recovery, guide, image }
+const checks = { unit, kubernetes, proxies, rollOut, recovery, guide, guidePatroni, image }
 
 const { positionals } = parseArgs({ allowPositionals: true })
 const unknown = positionals.filter((name) => !Object.hasOwn(checks, name))

@@ -9,6 +9,25 @@ import { bootstrap, startServer, workspace } from '../../test/helpers/server-pro
 import { type Check, freePort, root, run, until } from './check.ts'
 import { binaries } from './recovery.ts'
 
+/** The commands that a page marks with this name. */
+export function blockOf(page: string, name: string): string {
+  const [, text] = new RegExp(`runs it as ${name} -->\\n *\`\`\`sh\\n([\\s\\S]*?)\`\`\``).exec(page) ?? []
+  assert.ok(text, `docs/operations.md has no block ${name}`)
+  return text.replace(/^ {3}/gm, '')
+}
+
+/** A directory for `PATH` whose `cellkeep` is that of this working tree. */
+export async function cellkeepIn(home: string): Promise<string> {
+  const programs = join(home, 'bin')
+  await mkdir(programs)
+  await writeFile(
+    join(programs, 'cellkeep'),
+    `#!/bin/sh\nexec "${process.execPath}" "${root}bin/cellkeep.js" "$@"\n`,
+  )
+  await chmod(join(programs, 'cellkeep'), 0o755)
+  return programs
+}
+
 /** The commands of docs/operations.md that lead from one embedded node to three on a primary with a standby. */
 export const guide: Check = async function* () {
   const bin = await binaries()
@@ -18,23 +37,12 @@ export const guide: Check = async function* () {
   const [home, servers] = [await space.make('home'), await space.make('servers')]
   if (user) await chown(servers, user.uid, user.gid)
   const [db1, db2] = [await freePort(), await freePort()]
-  const block = (name: string): string => {
-    const [, text] = new RegExp(`runs it as ${name} -->\\n *\`\`\`sh\\n([\\s\\S]*?)\`\`\``).exec(page) ?? []
-    assert.ok(text, `docs/operations.md has no block ${name}`)
-    return text
-      .replace(/^ {3}/gm, '')
+  const block = (name: string): string =>
+    blockOf(page, name)
       .replaceAll('db1:5432', `127.0.0.1:${db1}`)
       .replaceAll('db2:5432', `127.0.0.1:${db2}`)
       .replaceAll('host=db1 port=5432', `host=127.0.0.1 port=${db1}`)
-  }
-  const programs = join(home, 'bin')
-  await mkdir(programs)
-  await writeFile(
-    join(programs, 'cellkeep'),
-    `#!/bin/sh\nexec "${process.execPath}" "${root}bin/cellkeep.js" "$@"\n`,
-  )
-  await chmod(join(programs, 'cellkeep'), 0o755)
-  const PATH = [programs, bin, process.env.PATH].join(delimiter)
+  const PATH = [await cellkeepIn(home), bin, process.env.PATH].join(delimiter)
   const at = (port: number, data: string) => (text: string) =>
     run('sh', ['-euc', text], {
       env: { PATH, PGHOST: servers, PGPORT: String(port), PGUSER: 'postgres', PGDATA: join(servers, data) },

@@ -13,13 +13,13 @@ import type { Options } from './options.ts'
 import { type Wire, wireTo } from './wire.ts'
 
 type Member = Awaited<ReturnType<typeof stoppableCluster>> & { name: string; wire: Wire }
-export type Engine = Awaited<ReturnType<typeof enginePair>>
+export type PairEngine = Awaited<ReturnType<typeof enginePair>>
 
 const run = promisify(execFile)
 
 /**
- * A primary, its synchronous standby, and further standbys that are only read. What a manager of clusters does is done here: it gives up the standby while
- * it is away, and promotes it only when it has everything that was acknowledged.
+ * A primary, its synchronous standby, and further standbys that are only read. Here is done what a manager of clusters
+ * does: it gives up the standby while it is away, and promotes it only when it has everything that was acknowledged.
  */
 export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) {
   const member = async (name: string): Promise<Member> => {
@@ -32,8 +32,8 @@ export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) 
     Array.from({ length: options.replicas }, (_, index) => member(`replica${index + 1}`)),
   )
   const members = [...pair, ...replicas]
-  /** Promotions and crashes: what empties unlogged tables. */
   let crashes = 0
+  const promotions: number[] = []
 
   const configure = (of: Member, ...settings: string[]): Promise<unknown> =>
     on(of.url, ...settings.map((text) => `alter system set ${text}`), 'select pg_reload_conf()')
@@ -85,13 +85,17 @@ export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) 
     await on(standby.url, 'select pg_promote(true, 60)')
     ;[primary, standby] = [standby, primary]
     crashes += 1
+    promotions.push(performance.now())
   }
 
   await primary.stop()
   await standby.stop()
   await appendFile(
     join(primary.db, 'postgresql.auto.conf'),
-    `wal_keep_size = '1GB'\nwal_sender_timeout = '5s'\nwal_receiver_timeout = '5s'\nwal_retrieve_retry_interval = '200ms'\n`,
+    [
+      ...[`wal_keep_size = '1GB'`, `wal_sender_timeout = '5s'`, `wal_receiver_timeout = '5s'`],
+      `wal_retrieve_retry_interval = '200ms'\n`,
+    ].join('\n'),
   )
   await primary.start()
   await rejoin()
@@ -128,11 +132,11 @@ export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) 
     get crashes() {
       return crashes
     },
+    promotions,
     wires: members.map(({ wire }) => wire),
     replicas,
     poolers,
-    /** Settings of the nodes. */
-    settings,
+    settings: [settings],
     requireStandby,
     rejoin,
     settle,

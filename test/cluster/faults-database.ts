@@ -1,29 +1,31 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { on } from '../helpers/twins.ts'
+import type { PairEngine } from './engine-pair.ts'
 import type { Acts, Scene } from './faults.ts'
 import type { Node } from './fleet.ts'
 
+type Pair = Scene<PairEngine>
+
 /** The standby is given up while it is away, so that writes go on. */
-async function withoutStandby({ world: { engine } }: Scene, act: () => Promise<void>): Promise<void> {
+async function withoutStandby({ world: { engine } }: Pair, act: () => Promise<void>): Promise<void> {
   await delay(1_000)
   await engine.requireStandby(engine.primary, false)
   await act()
-  await engine.settle()
 }
 
-async function replacePrimary({ world: { engine } }: Scene): Promise<void> {
-  await engine.promote()
-  await engine.rejoin()
-  await engine.settle()
-}
+/** The primary is ended in this way, and the standby takes its place. */
+const replacement =
+  (end: (primary: PairEngine['primary']) => Promise<void>) =>
+  async ({ world: { engine } }: Pair): Promise<void> => {
+    await end(engine.primary)
+    await engine.promote()
+    await engine.rejoin()
+  }
 
-export const databaseFaults: Acts = {
+export const pairFaults: Acts<PairEngine> = {
   'primary-kill': {
     what: 'kill -9 of the primary, the standby is promoted',
-    act: async (scene) => {
-      await scene.world.engine.primary.kill()
-      await replacePrimary(scene)
-    },
+    act: replacement((primary) => primary.kill()),
   },
   'primary-restart': {
     what: 'the primary is stopped, and started again after 2 s',
@@ -31,7 +33,6 @@ export const databaseFaults: Acts = {
       await engine.primary.stop()
       await delay(2_000)
       await engine.restart()
-      await engine.settle()
     },
   },
   'primary-freeze': {
@@ -58,7 +59,6 @@ export const databaseFaults: Acts = {
         if (began > promoted && calls.has(call))
           world.violate('I14', `the replaced primary took the call ${call}`)
       await engine.rejoin()
-      await engine.settle()
     },
   },
   'primary-blink': {
@@ -84,7 +84,6 @@ export const databaseFaults: Acts = {
         await delay(2_000)
       } else await old.kill()
       await engine.rejoin()
-      await engine.settle()
     },
   },
   'primary-away': {
@@ -100,10 +99,7 @@ export const databaseFaults: Acts = {
   },
   switchover: {
     what: 'the primary is stopped, the standby is promoted',
-    act: async (scene) => {
-      await scene.world.engine.primary.stop()
-      await replacePrimary(scene)
-    },
+    act: replacement((primary) => primary.stop()),
   },
   'standby-kill': {
     what: 'kill -9 of the standby, started again',
@@ -137,9 +133,26 @@ export const databaseFaults: Acts = {
           `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`,
         )
       }
-      await engine.primary.kill()
-      await engine.standby.start()
-      await replacePrimary(scene)
+      await replacement(async (primary) => {
+        await primary.kill()
+        await engine.standby.start()
+      })(scene)
+    },
+  },
+}
+
+/** Of the primary, whoever manages it. */
+export const primaryFaults: Acts = {
+  'bus-cut': {
+    what: 'the connections for signals of all nodes are ended, ten times',
+    act: async ({ world: { engine } }) => {
+      for (let n = 0; n < 10; n++) {
+        await on(
+          engine.primary.url,
+          `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'cellkeep bus'`,
+        )
+        await delay(500)
+      }
     },
   },
   'backends-terminated': {

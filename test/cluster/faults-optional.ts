@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { on } from '../helpers/twins.ts'
+import type { Replica } from './engine.ts'
 import type { Fault, Scene } from './faults.ts'
 
-type Replica = Scene['world']['engine']['replicas'][number]
 const replicaOf = ({ world: { engine }, random }: Scene): Replica =>
   engine.replicas[Math.floor(random() * engine.replicas.length)] as Replica
 

@@ -2,18 +2,24 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import { databaseFaults } from './faults-database.ts'
+import type { Engine } from './engine.ts'
+import { pairFaults, primaryFaults } from './faults-database.ts'
 import { poolerFaults, replicaFaults } from './faults-optional.ts'
+import { patroniFaults } from './faults-patroni.ts'
 import type { Node } from './fleet.ts'
 import type { cellLoad } from './load/cells.ts'
 import type { Options } from './options.ts'
 import type { Part } from './plan.ts'
 import type { World } from './world.ts'
 
-export type Scene = { world: World; cells: ReturnType<typeof cellLoad>; random(): number }
+export type Scene<E = Engine> = {
+  world: World & { engine: E }
+  cells: ReturnType<typeof cellLoad>
+  random(): number
+}
 /** `act` inflicts it and heals it: after it everything runs again, if not yet as before. */
-export type Fault = { part: Part; what: string; act(scene: Scene): Promise<void> }
-export type Acts = Record<string, Omit<Fault, 'part'>>
+export type Fault<E = Engine> = { part: Part; what: string; act(scene: Scene<E>): Promise<void> }
+export type Acts<E = Engine> = Record<string, Omit<Fault<E>, 'part'>>
 
 const nodeOf = ({ world, random }: Scene): Node =>
   world.fleet.nodes[Math.floor(random() * world.fleet.nodes.length)] as Node
@@ -126,8 +132,12 @@ const wire: Acts = {
 const of = (part: Part, faults: Acts): [string, Fault][] =>
   Object.entries(faults).map(([name, fault]) => [name, { part, ...fault }])
 
-export const faultsOf = ({ replicas, pooler }: Options): Record<string, Fault> => ({
-  ...Object.fromEntries([...of('node', node), ...of('database', databaseFaults), ...of('wire', wire)]),
-  ...(replicas > 0 && replicaFaults),
+export const faultsOf = ({ engine, replicas, pooler }: Options): Record<string, Fault> => ({
+  ...Object.fromEntries([
+    ...of('node', node),
+    ...of('database', { ...primaryFaults, ...(engine === 'pair' ? pairFaults : patroniFaults) }),
+    ...of('wire', wire),
+  ]),
+  ...((replicas > 0 || engine === 'patroni') && replicaFaults),
   ...(pooler && poolerFaults),
 })

@@ -36,16 +36,14 @@ type Via = { expects?: number[]; node?: Node; seen?: (status: number) => void }
 export async function startFleet(
   count: number,
   makeDirectory: (name: string) => Promise<string>,
-  env: Environment,
+  envs: Environment[],
 ) {
   const seen: Seen[] = []
   let isOver = false
   let turn = 0
 
-  const start = (node: Pick<Node, 'name' | 'url' | 'env'>, cwd: string): Promise<ServerProcess> => {
-    const { port } = new URL(node.url)
-    return startServer(cwd, { ...env, CELLKEEP_NODE_NAME: node.name, CELLKEEP_PORT: port, ...node.env })
-  }
+  const start = (node: Pick<Node, 'url' | 'env'>, cwd: string): Promise<ServerProcess> =>
+    startServer(cwd, { ...node.env, CELLKEEP_PORT: new URL(node.url).port })
   /** As a supervisor does while there is no database. */
   const startAgain = async (node: Node): Promise<ServerProcess> => {
     for (;;) {
@@ -57,10 +55,12 @@ export async function startFleet(
       }
     }
   }
-  const metrics = async (): Promise<Environment> => ({ CELLKEEP_METRICS_PORT: `${await freePort()}` })
   const nodes: Node[] = []
   for (let n = 1; n <= count; n++) {
-    const node = { name: `node-${n}`, url: `http://127.0.0.1:${await freePort()}`, env: await metrics() }
+    const name = `node-${n}`
+    const own = { CELLKEEP_NODE_NAME: name, CELLKEEP_METRICS_PORT: `${await freePort()}` }
+    const env = { ...envs[(n - 1) % envs.length], ...own }
+    const node = { name, url: `http://127.0.0.1:${await freePort()}`, env }
     const process = await start(node, await makeDirectory(node.name))
     nodes.push({ ...node, process, isUp: true, isAway: false, logged: [], owesNothing: [] })
   }
@@ -119,7 +119,7 @@ export async function startFleet(
       node.isAway = false
     },
     /** A command of the operator. */
-    run: (...args: string[]) => runCellkeep(nodes[0]?.process.cwd as string, args, env),
+    run: (...args: string[]) => runCellkeep(nodes[0]?.process.cwd as string, args, envs[0]),
     isReady: async (): Promise<boolean> => {
       const ready = nodes.map(({ url }) =>
         fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(2_000) }).then(

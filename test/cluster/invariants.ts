@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { on } from '../helpers/twins.ts'
 import type { Node, Seen } from './fleet.ts'
-import type { World } from './world.ts'
+import type { Episode, World } from './world.ts'
 
 /** Checks what concerns no single kind of load. Each call judges what came since the last. */
 export function createInvariants(world: World) {
-  const { fleet, engine, violate } = world
+  const { fleet, engine, options, violate } = world
   let judged = 0
   let known: Set<string> | undefined
   /** Lines of each node that were looked at. */
@@ -24,7 +24,17 @@ export function createInvariants(world: World) {
     for (const [text, count] of kindsOf(stray)) violate('I9', `without a fault: ${text} × ${count}`)
   }
 
-  /** I3: rows of refusals may be lost while the database is away, those of changes never. I13: nothing is handled nowhere. */
+  /** I15, unless the network fails besides, or the replaced primary stands still: an attempt at that takes 2 s. */
+  const resumed = ({ faults, struck }: Episode): void => {
+    if (faults.length > 1 || faults[0] === 'primary-blink') return
+    const written = fleet.seen.filter(({ isWrite, kind }) => isWrite && kind === 'ok')
+    for (const at of engine.promotions.filter((one) => one >= struck)) {
+      const waited = Math.min(...written.map(({ ended }) => ended - at).filter((ms) => ms >= 0))
+      if (waited > 2_000 * options.slack) violate('I15', `writes went on ${waited} ms after a promotion`)
+    }
+  }
+
+  /** I3: rows of refusals may be lost while the database is away, those of changes never. I13: as its text says. */
   const logs = (): void => {
     for (const node of fleet.nodes)
       for (const line of linesOf(node).slice(read.get(node.name))) {
@@ -38,7 +48,7 @@ export function createInvariants(world: World) {
 
   /** Every node is ready again, by itself, in time; I13. */
   const healed = async (): Promise<void> => {
-    const limit = performance.now() + 30_000 * world.options.slack
+    const limit = performance.now() + 30_000 * options.slack
     while (!(await fleet.isReady())) {
       if (performance.now() > limit) {
         violate('I13', 'a node does not become ready')
@@ -63,7 +73,8 @@ export function createInvariants(world: World) {
     const { url } = engine.primary
     const idle = await on(
       url,
-      `select pid, query from pg_stat_activity where state like 'idle in transaction%' and state_change < now() - interval '5 s'`,
+      `select pid, query from pg_stat_activity
+       where state like 'idle in transaction%' and state_change < now() - interval '5 s'`,
     )
     const invalid = await on(
       url,
@@ -79,7 +90,7 @@ export function createInvariants(world: World) {
     const sessions = await on(
       engine.primary.url,
       `select application_name, state, query from pg_stat_activity
-       where backend_type = 'client backend' and pid <> pg_backend_pid()`,
+       where backend_type = 'client backend' and pid <> pg_backend_pid() and application_name <> 'Patroni'`,
     )
     const locks = await on(engine.primary.url, `select mode from pg_locks where locktype = 'advisory'`)
     for (const one of [...sessions, ...locks]) violate('I12', `left by ended nodes: ${JSON.stringify(one)}`)
@@ -98,7 +109,7 @@ export function createInvariants(world: World) {
     if (engine.replicas.length > 0 && !reads.served) violate('I7', 'no replica answered a read')
     return reads
   }
-  return { answers, logs, healed, doctor, leftovers, quiet, replicas }
+  return { answers, resumed, logs, healed, doctor, leftovers, quiet, replicas }
 }
 
 /** What was seen how often. */

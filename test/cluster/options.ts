@@ -1,8 +1,13 @@
-import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { NotRun, need } from '../../scripts/packaging/check.ts'
 import { hasBouncer } from '../helpers/bouncer.ts'
 
+/** Patroni runs the servers of Debian's packages. */
+export const postgresBin = '/usr/lib/postgresql/15/bin'
+
 export type Options = {
+  engine: 'pair' | 'patroni'
   minutes: number
   nodes: number
   seed: number
@@ -38,8 +43,10 @@ export function optionsOf(args: string[]): Options {
     },
   })
   const { engine = 'pair', pooler = false } = values
-  if (!/^(pair|patroni)$/.test(engine)) throw new Error('--engine is "pair" or "patroni".')
+  if (engine !== 'pair' && engine !== 'patroni') throw new Error('--engine is "pair" or "patroni".')
   const missing = missingFor(engine, pooler)
+  if (engine === 'patroni' && (pooler || values.replicas))
+    throw new Error('--pooler and --replicas are of the pair: with Patroni every standby answers reads.')
   if (missing.length > 0) throw new NotHere(`Missing: ${missing.join('; ')}.`)
   const number = (name: keyof typeof defaults, least: number): number => {
     const given = Number(values[name] ?? defaults[name])
@@ -47,6 +54,7 @@ export function optionsOf(args: string[]): Options {
     return given
   }
   return {
+    engine,
     minutes: number('minutes', 0.1),
     nodes: Math.round(number('nodes', 1)),
     rate: number('rate', 1),
@@ -60,24 +68,21 @@ export function optionsOf(args: string[]): Options {
   }
 }
 
+/** What is neither here nor to be installed. */
 function missingFor(engine: string, pooler: boolean): string[] {
   const missing = pooler && !hasBouncer ? ['PgBouncer (`apt-get install pgbouncer`)'] : []
   if (engine === 'pair') return missing
   for (const [program, debian] of [
+    [join(postgresBin, 'postgres'), 'postgresql-15'],
     ['etcd', 'etcd-server'],
-    ['haproxy', 'haproxy'],
-  ])
-    if (!versionOf(program as string)) missing.push(`${program} (\`apt-get install ${debian}\`)`)
-  const [major = 0, minor = 0] = /[\d.]+/.exec(versionOf('patroni'))?.[0].split('.').map(Number) ?? []
-  // Older ones let a leader that was frozen take writes which are lost.
-  if (major < 3 || (major === 3 && minor < 1)) missing.push('Patroni 3.1 or newer (Debian 12 has 3.0.2)')
-  return [...missing, 'the engine itself, which is not written yet']
-}
-
-function versionOf(program: string): string {
-  try {
-    return execFileSync(program, [program === 'haproxy' ? '-v' : '--version'], { encoding: 'utf8' })
-  } catch {
-    return ''
-  }
+    ['haproxy'],
+    ['patroni'],
+  ] as const)
+    try {
+      need(program, debian)
+    } catch (error) {
+      if (!(error instanceof NotRun)) throw error
+      missing.push(error.message)
+    }
+  return missing
 }

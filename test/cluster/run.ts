@@ -1,16 +1,13 @@
 /**
- * `npm run test:cluster [-- --minutes M --nodes N --seed S --faults a,b --rate R --slack X --replicas N --pooler --report FILE
- * --keep]`:
- * nodes on a pair of PostgreSQL servers under load, to which one fault after the other happens, alone and in pairs.
- * After each it checks that nothing acknowledged is lost, and the rest of what is promised. Exit code 1: something
- * was violated; 77: it cannot run here.
+ * Nodes on several PostgreSQL servers under load, to which one fault after the other happens, alone and in pairs. After
+ * each it checks that nothing acknowledged is lost, and the rest of what is promised.
  */
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { bootstrap, workspace } from '../helpers/server-process.ts'
-import { enginePair } from './engine-pair.ts'
+import { bootstrap, type Environment, workspace } from '../helpers/server-process.ts'
+import { startEngine } from './engine.ts'
 import { faultsOf } from './faults.ts'
 import { residentMb, startFleet } from './fleet.ts'
 import { createInvariants } from './invariants.ts'
@@ -46,7 +43,7 @@ const limits = [
   'LOOKUP',
 ]
 const administrative = ['ADMIN_WRITE', 'ADMIN_READ', 'ROLE_WRITE', 'ROLE_REVOKE']
-const settings = (ofDatabase: Record<string, string>) => ({
+const settings = (ofDatabase: Environment): Environment => ({
   ...ofDatabase,
   CELLKEEP_COOKIE_KEYS: 'k'.repeat(43),
   CELLKEEP_COOKIE_SECURE: 'false',
@@ -82,9 +79,9 @@ function given(): Options {
 }
 
 async function main(): Promise<boolean> {
-  const engine = await enginePair(options)
+  const engine = await startEngine(options)
   open.unshift(engine.remove)
-  const fleet = await startFleet(options.nodes, space.make, settings(engine.settings))
+  const fleet = await startFleet(options.nodes, space.make, engine.settings.map(settings))
   const [first] = fleet.nodes
   if (first) await bootstrap(first.process)
   const world = await createWorld(engine, fleet, options)
@@ -120,6 +117,7 @@ async function main(): Promise<boolean> {
     const line = lineOf(episode, fleet.seen)
     lines.push(line)
     console.log(told(line))
+    invariants.resumed(episode)
     await check()
   }
 
@@ -159,7 +157,10 @@ async function main(): Promise<boolean> {
     ),
   )
   console.log(
-    `\n${tableOf(lines)}\n\n${JSON.stringify(summary)}\n${fleet.seen.length} calls; reads of replicas: ${JSON.stringify(replicaReads)}; ${report}`,
+    [
+      `\n${tableOf(lines)}\n\n${JSON.stringify(summary)}`,
+      `${fleet.seen.length} calls; reads of replicas: ${JSON.stringify(replicaReads)}; ${report}`,
+    ].join('\n'),
   )
   console.log(`${lines.length} passed, ${violations.length} failed`)
   return violations.length === 0
@@ -175,6 +176,7 @@ async function inflict(
   const episode = { faults: step.faults, struck: performance.now(), healed: Number.POSITIVE_INFINITY }
   world.episodes.push(episode)
   await Promise.all(step.faults.map((name, at) => delay(at * 500).then(() => act(name))))
+  await world.engine.settle()
   await healed()
   episode.healed = performance.now()
   return episode

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** Between the nodes and one database server: what is cut, held or dropped here is lost on the way. */
 export type Wire = {
@@ -20,14 +21,23 @@ export type Wire = {
 export async function wireTo(socket: string): Promise<Wire> {
   const ends = new Set<Socket>()
   const now = { isMute: false, isBlocked: false, delayMs: 0, swallow: 0 }
-  const later = (act: () => void): void => {
-    if (now.delayMs > 0) setTimeout(act, now.delayMs)
-    else act()
+  /** Nothing overtakes when the delay ends: a query would get the rows of another. */
+  const inOrder = (): ((act: () => void) => void) => {
+    let last = Promise.resolve()
+    return (act) => {
+      const due = performance.now() + now.delayMs
+      last = last.then(async () => {
+        const wait = due - performance.now()
+        if (wait > 0) await delay(wait)
+        act()
+      })
+    }
   }
   const server = createServer((near) => {
     if (now.isBlocked) return near.destroy()
     const far = connect(socket)
     let isDoomed = false
+    const [there, back] = [inOrder(), inOrder()]
     for (const [one, other] of [
       [near, far],
       [far, near],
@@ -44,11 +54,11 @@ export async function wireTo(socket: string): Promise<Wire> {
         now.swallow -= 1
         isDoomed = true
       }
-      later(() => far.write(chunk))
+      there(() => far.write(chunk))
     })
     far.on('data', (chunk: Buffer) => {
       if (isDoomed) near.destroy()
-      else if (!now.isMute) later(() => near.write(chunk))
+      else if (!now.isMute) back(() => near.write(chunk))
     })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { retry } from '../../src/client/retry.ts'
 import { firstAccount } from '../helpers/server-process.ts'
-import type { Engine } from './engine-pair.ts'
+import type { Engine } from './engine.ts'
 import type { Fleet } from './fleet.ts'
 import type { Options } from './options.ts'
 

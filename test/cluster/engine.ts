@@ -1,0 +1,35 @@
+import type { Bouncer } from '../helpers/bouncer.ts'
+import type { Environment } from '../helpers/server-process.ts'
+import { enginePair } from './engine-pair.ts'
+import { enginePatroni } from './engine-patroni.ts'
+import type { Options } from './options.ts'
+import type { Wire } from './wire.ts'
+
+/** A server that answers reads and may be killed, frozen and started again. */
+export type Replica = {
+  url: string
+  start(): Promise<void>
+  kill(): Promise<void>
+  freeze(): Promise<void>
+  thaw(): Promise<void>
+}
+
+/** What loads and judges need of the database, whoever manages it. */
+export type Engine = {
+  readonly primary: { url: string }
+  readonly replicas: Replica[]
+  /** Promotions and crashes: what empties unlogged tables. */
+  readonly crashes: number
+  /** When another server took writes, by `performance.now()`. */
+  readonly promotions: number[]
+  wires: Wire[]
+  poolers: Bouncer[]
+  /** Settings of the nodes, which take them in turn. */
+  settings: Environment[]
+  /** Waits until every server follows the primary, and its commits wait for one of them. */
+  settle(): Promise<void>
+  remove(): Promise<void>
+}
+
+export const startEngine = (options: Options): Promise<Engine> =>
+  options.engine === 'pair' ? enginePair(options) : enginePatroni()
