@@ -115,8 +115,8 @@ const countUpTo = (max: number, which: Sql): Sql => sql`(
   ) counted)`
 
 /**
- * Whether the account has room for another key. Hashes are evenly spread, so counting one in 32 is enough for most
- * accounts; only one near its max has all of its keys counted.
+ * Whether the account has room for another key. Hashes are evenly spread, so counting every 32nd is enough for most
+ * accounts; only those near the max have all of their keys counted.
  */
 const hasRoom = sql`(
   ${countUpTo(200, sql`k.key_hash < '\\x08'`)} < 200

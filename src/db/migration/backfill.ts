@@ -14,9 +14,9 @@ const leastRows = 100
 const batchMs = 200
 
 /**
- * Runs the statement of the step again and again. It gets the cursor of the batch before (null at first) and how many rows
- * to take, and answers with one row: `cursor`, null when nothing is left, and `rows`. A batch commits with its cursor, so
- * that the next run goes on behind it.
+ * Repeats the statement of the step. It gets the cursor of the batch before (null at first) and how many rows to take,
+ * and returns one row: `cursor`, null when nothing is left, and `rows`. A batch commits with its cursor, so that the
+ * next run continues after it.
  */
 export async function runBackfill(runner: Runner, step: Step, onProgress?: OnProgress): Promise<void> {
   const { client } = runner
