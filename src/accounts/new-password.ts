@@ -6,7 +6,7 @@ import { fold } from './formats.ts'
 /** What anybody may know of an account, so that none of it makes a password. */
 type Names = { username: string; email?: string | null | undefined }
 
-/** Beyond the schema, what only this service knows: its minimum, its blocklist, its own name and those of the account. */
+/** Checks beyond the schema: the configured minimum, the blocklist, and the names of the service and the account. */
 export function refuseWeak(
   { config, blocklist }: App,
   as: 'invalid_request_body' | 'invalid_params',

@@ -4,7 +4,7 @@ import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from './actors.ts'
 
-export const ACTOR_LOOKUP_IDS_MAX = 50
+const ACTOR_LOOKUP_IDS_MAX = 50
 
 export const actor_lookup = query({
   doc: 'Labels of actors by id, in no particular order. Unknown and removed actors are left out.',

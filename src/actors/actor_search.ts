@@ -8,7 +8,7 @@ import { hasPrefix } from '../db/prefix.ts'
 import { Int, Trimmed, Uuid } from '../wire/types.ts'
 import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from './actors.ts'
 
-export const ACTOR_SEARCH_LIMIT_MAX = 50
+const ACTOR_SEARCH_LIMIT_MAX = 50
 const limitDefault = 20
 const queryMax = 50
 const scopesMax = 100

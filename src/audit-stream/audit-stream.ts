@@ -110,7 +110,7 @@ const Position = z
 
 const Query = z.strictObject({ acting: Uuid.optional(), after: Position.optional() })
 
-/** The query and the position to resume from. `Last-Event-ID` overrides `after`: a client that reconnects sends both. */
+/** The query and the position to resume from. `Last-Event-ID` overrides `after`: reconnecting clients send both. */
 function readQuery(request: EdgeRequest): Query {
   const sent = new URLSearchParams(request.query)
   const twice = [...sent.keys()].find((key) => sent.getAll(key).length > 1)

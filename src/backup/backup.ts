@@ -21,7 +21,7 @@ import {
 } from './format.ts'
 
 export type BackedUp = { tables: number; rows: number; bytes: number }
-/** Called with the rows written so far, and with about how many there are, and the table being read. */
+/** Called with the rows written so far, their estimated total and the table being read. */
 export type OnRows = (written: number, of: number, table: string) => void
 
 export type BackupOptions = {
@@ -62,7 +62,7 @@ export async function writeBackup(
   }
 }
 
-/** `doctor` tells when there was none for long. The backup is whole already, and stays whatever happens here. */
+/** Lets `doctor` warn when the last backup is old. A failure here does not affect the backup, which is complete. */
 const record = (client: pg.Client): Promise<unknown> =>
   client.query('commit; update cluster set backed_up_at = now()').catch(() => undefined)
 
@@ -124,7 +124,7 @@ async function only<T>(client: pg.Client, table: string, column: string): Promis
   return rows[0]?.value ?? null
 }
 
-/** Those that are done: the restore does the others anew. */
+/** Only finished steps: the restore runs the others again. */
 async function recordedMigrations(client: pg.Client): Promise<string[]> {
   const records = await readRecords(client)
   if (records.length === 0)
@@ -170,7 +170,7 @@ async function* dump(
   yield own({ end: true, rows: count.rows, sha256: all.digest('hex') })
 }
 
-/** By the statistics of PostgreSQL, which cost nothing to read. */
+/** An estimate from the statistics, because counting would scan every table. */
 async function estimatedRows(client: pg.Client): Promise<number> {
   const { rows } = await client.query<{ about: number }>(
     `select coalesce(sum(greatest(c.reltuples, 0)), 0)::float8 as about

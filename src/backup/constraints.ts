@@ -7,7 +7,7 @@ export type Dropped = {
   name: string
   isKey: boolean
   add: string
-  /** For one that the rows break: what keeps look-ups quick, or checks new rows only. */
+  /** A weaker form for when existing rows violate it: a plain index, or a check of new rows only. */
   instead: string
 }
 
@@ -51,7 +51,7 @@ const constraints = `
     end as instead
   from pg_constraint`
 
-/** Brings them back. Those that the rows break are left weaker, and returned. */
+/** Adds them again. Those that existing rows violate get their weaker form, and are returned. */
 export async function addAgain(client: pg.Client, dropped: readonly Dropped[]): Promise<Dropped[]> {
   const broken: Dropped[] = []
   for (const one of dropped) {

@@ -22,7 +22,7 @@ const header2 = z.object({
   ...common,
   /** The id that the database has had from its first migration on. */
   cluster: z.uuid().nullable(),
-  /** Where the server was in its history; null if it does not tell. */
+  /** The timeline and log position of the server; null if it does not report them. */
   timeline: z.string().nullable(),
   lsn: z.string().nullable(),
   /** The highest number of an audit row. */

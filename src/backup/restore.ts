@@ -17,7 +17,7 @@ export type Restored = {
 
 type RestoreOptions = {
   onBytes?: OnBytes | undefined
-  /** Loads rows that break rules of the schema too, and names those rules. Else such a file is refused. */
+  /** Also loads rows that violate the schema, and reports what they violate. Otherwise such a file is refused. */
   breaking?: (rule: Dropped) => void
 }
 
@@ -115,7 +115,7 @@ async function requireEmpty(client: pg.Client, tables: readonly string[]): Promi
     )
 }
 
-/** Nothing is sent from a backup, and no link of it works: they may have been used since. */
+/** Cancels queued messages and one-time links: they may have been sent or used since the backup. */
 async function endLinks(client: pg.Client, tables: readonly string[]): Promise<void> {
   if (tables.includes('account_ticket'))
     await client.query(

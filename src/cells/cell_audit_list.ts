@@ -6,7 +6,7 @@ import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 
 /** How many events are listed, newest first. There are no further pages. */
-export const CELL_AUDIT_LIST_DEFAULT_LIMIT = 50
+const CELL_AUDIT_LIST_DEFAULT_LIMIT = 50
 
 /** What a cell's timeline shows of an audit row: who did what and when, but not which other cells it names. */
 const CellAuditEvent = z.object({

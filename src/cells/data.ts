@@ -8,7 +8,7 @@ const depthMax = 64
 const labelMax = 1024
 const summaryMax = 8192
 
-export const isData = (value: unknown): value is CellData =>
+const isData = (value: unknown): value is CellData =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export const compactBytes = (data: CellData): number => Buffer.byteLength(JSON.stringify(data))
@@ -95,7 +95,7 @@ export const DataPatch = z
   }) as unknown as z.ZodType<CellData, CellData>
 
 /** Compares in code points; checks the cheap bound first. */
-export const longerThan = (text: string, max: number): boolean => text.length > max && [...text].length > max
+const longerThan = (text: string, max: number): boolean => text.length > max && [...text].length > max
 
 /** RFC 7396. The result has no prototype, so that `__proto__` is an ordinary key. */
 export function mergePatch(target: unknown, patch: CellData): CellData {

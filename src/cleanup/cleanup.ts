@@ -40,7 +40,7 @@ export type Cleaned = {
 }
 
 /** Rows per transaction: few enough that no request waits long for it. */
-export const batchRows = 1000
+const batchRows = 1000
 
 /** How long an expired token stays listed, so that its owner sees why it stopped working. */
 const tokenGraceDays = 30

@@ -7,7 +7,7 @@ import { operations } from '../operations.ts'
 import type { CommandIo } from './output.ts'
 import { askPassword } from './password.ts'
 
-/** What the arguments of one call refer to, as far as it was looked up. */
+/** What the arguments of one call refer to, so that each is looked up once. */
 export type Choice = Said & { io: CommandIo; holder?: ListedActor }
 
 /** Turns the arguments of a command into the ids that its operation takes. */

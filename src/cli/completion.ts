@@ -43,7 +43,7 @@ export const completion = (commands: () => readonly Command[]): Command =>
     },
   })
 
-/** What may stand in place of the last word, which is the beginning of it. */
+/** The completions of the last word. */
 function candidates(words: readonly string[], commands: readonly Command[]): string[] {
   const begun = words.at(-1) ?? ''
   return choices(words.slice(0, -1), commands).filter((one) => one.startsWith(begun))

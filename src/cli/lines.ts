@@ -16,7 +16,7 @@ export async function writeLines(
   const target = typeof out === 'string' ? await newFile(resolve(io.cwd, out)) : toStdout(io.stdout)
   let count = 0
   let last: unknown
-  // Rows on the terminal show by themselves how far it is.
+  // Rows on the terminal already show the progress.
   const shown = typeof out === 'string' ? io : { stderr: { write: () => {} } }
   try {
     await withProgress(shown, 'rows', async (progress) => {

@@ -66,7 +66,7 @@ const resume = subcommand('nodes', {
     }),
 })
 
-/** With `cellkeep nodes` itself, which its operation declares. */
+/** Together with `cellkeep nodes`, which derives from its operation. */
 export const nodeCommands = {
   summary: 'The processes that serve this database: list, wait for, drain and resume them.',
   details:
@@ -80,7 +80,7 @@ export async function drainNamed(app: App, named: string): Promise<NodeView> {
   return node
 }
 
-/** A node by id or name; of several with one name the silent ones do not count. */
+/** A node by id or name; if several share the name, silent ones are ignored. */
 async function nodeNamed(app: App, named: string): Promise<NodeView> {
   const all = (await list(app)).filter(({ id, name }) => [id, name].includes(named.toLowerCase()))
   const alive = all.filter((one) => one.alive)
@@ -96,7 +96,7 @@ async function nodeNamed(app: App, named: string): Promise<NodeView> {
   )
 }
 
-/** Until nothing is left on the node, or the node is not. */
+/** Waits until the node has no connections left, or has ended. */
 async function emptied(app: App, node_id: string): Promise<void> {
   for (;;) {
     const found = (await list(app)).find(({ id, alive }) => alive && id === node_id)

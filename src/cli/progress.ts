@@ -6,7 +6,7 @@ export type Progress = (done: number, of?: number) => void
 const barLength = 30
 /** Rewriting the line more often would only cost time. */
 const everyMs = 100
-/** Before, a rate says nothing. */
+/** A rate measured earlier means nothing. */
 const rateAfterMs = 1000
 
 /**

@@ -72,7 +72,7 @@ export const start: Command = {
   },
 }
 
-/** Resolves to exit code 0 on SIGTERM, SIGINT or SIGHUP, or to 75 if the data dir was lost. A second signal exits at once. */
+/** Resolves to exit code 0 on SIGTERM, SIGINT or SIGHUP, to 75 if the data dir was lost. A second signal exits at once. */
 function stopSignal(log: Log, out: Output) {
   const { promise, resolve } = Promise.withResolvers<number>()
   let asked = false

@@ -4,7 +4,7 @@ import { StartError } from '../errors.ts'
 import { createTracer, type TraceApi } from '../observe/tracer.ts'
 import { version } from '../wire/version.ts'
 
-/** What is used of `@opentelemetry/sdk-node` and of its own `@opentelemetry/api`: another version would hear nothing. */
+/** What is used of `@opentelemetry/sdk-node` and of the `@opentelemetry/api` that it loads: another copy records nothing. */
 type Sdk = {
   api: TraceApi
   NodeSDK: new (options: { serviceName: string }) => { start(): void; shutdown(): Promise<void> }

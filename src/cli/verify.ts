@@ -33,7 +33,7 @@ const refusals: Record<string, string> = {
   migration_failed: 'V2',
 }
 
-/** Restores a backup into an empty database and judges what is there then. */
+/** Restores a backup into an empty database and checks the result. */
 export async function verifyBackup(
   server: Connection,
   file: string,
@@ -52,7 +52,7 @@ export async function verifyBackup(
   }
   const db = openDatabase({ connection, poolMax: 2, statementTimeoutMs: 600_000, onError: () => {} })
   try {
-    // What a check or a reference refuses, the judgement names row by row.
+    // Rows that violate a constraint are loaded, so that the rules below can name each of them.
     const keys = broken.filter(({ isKey }) => isKey)
     const gone = keys.map(({ table, name }) => ({
       check: 'V3',
@@ -69,7 +69,7 @@ export async function verifyBackup(
   }
 }
 
-/** A node starts on the database, is ready, and lists to three actors what the access rule says. */
+/** Starts a node on the database and compares the lists of three actors with the access rule. */
 async function nodeFindings(connection: Connection, db: Database, log: Log): Promise<Judgement[]> {
   const found = (finding: string, what: string): Judgement => ({ check: 'V12', finding, what, remedy })
   const settings = {
@@ -104,7 +104,7 @@ async function nodeFindings(connection: Connection, db: Database, log: Log): Pro
 
 type Someone = { actor_id: string; account_id: string }
 
-/** An admin, one with whom a cell is shared and an owner, as far as there are such. */
+/** An admin, an actor with whom a cell is shared, and an owner; fewer if some do not exist. */
 const someActors = (db: Database): Promise<Someone[]> =>
   db.readOnly.rows<Someone>(sql`
     with live as (
@@ -119,7 +119,7 @@ const someActors = (db: Database): Promise<Someone[]> =>
 const pages = 5
 const perPage = 200
 
-/** The first pages of the list, asked for with a token that exists only meanwhile. */
+/** The first pages of the list, read with a temporary token. */
 async function listedTo(
   service: Service,
   db: Database,
@@ -152,7 +152,7 @@ async function listedTo(
   }
 }
 
-/** The access rule once more, as plainly as it can be said; nothing here is shared with the code that answers. */
+/** The access rule written plainly a second time, sharing no code with the one under test. */
 const visibleTo = async (db: Database, actor_id: string): Promise<string[]> => {
   const rows = await db.readOnly.rows<{ id: string }>(sql`
     with held as (

@@ -14,7 +14,7 @@ import { textLines } from '../log/text.ts'
 import { composeApp } from '../service.ts'
 import type { CommandIo } from './output.ts'
 
-/** Named in the audit rows of every command. */
+/** Recorded in the audit rows of every command. */
 export const cli: Operator = { via: 'cli' }
 
 export type Opened = { parsed: ParsedConfig; config: Config; connection: Connection; log: Log }

@@ -18,7 +18,7 @@ export class AuditStreamError extends Error {
   }
 }
 
-/** `event`: a row of the log. `gap`: retention removed rows after `after`; the stream continues after `resumed_after`. */
+/** `event`: a row of the log. `gap`: retention removed rows after `after`; it continues after `resumed_after`. */
 export type AuditStreamItem =
   | { type: 'event'; seq: number; method: string; params: AuditEvent }
   | { type: 'gap'; after: number; resumed_after: number }

@@ -163,7 +163,7 @@ export type ConnectionOptions = {
 
 export type ClientOptions = ConnectionOptions &
   CallOptions & {
-    /** Keeps the cookies, where no browser does: for a program that acts for one account. A text is the first `Cookie`. */
+    /** Keeps cookies outside a browser, for a program that acts for one account. A string is the first `Cookie`. */
     jar?: boolean | string | undefined
     /** `[retry(), batch()]`, or less. */
     use?: readonly Layer[] | undefined

@@ -29,7 +29,7 @@ export type LiveReason =
   /** Not sent: no connection within `patienceMs`, or the client is closed. */
   | 'not_connected'
 
-/** Events of a live client: the notifications of the account, those of a consumer too, and changes of the connection. */
+/** Events of a live client: notifications of the account, including a consumer's, and changes of the connection. */
 export type LiveEvents<N = ConsumerNotifications> = {
   [M in keyof typeof notifications]: z.output<(typeof notifications)[M]>
 } & N & {
@@ -61,7 +61,7 @@ export type LiveSettings = {
   patienceMs?: number | undefined
 }
 
-/** For a live client without another client; its credential, if not the browser's cookie, is in `headers` or `token`. */
+/** For a live client on its own. Without the browser's cookie, its credential is in `headers` or `token`. */
 export type LiveOptions = LiveSettings & ConnectionOptions
 
 /** What all WebSocket classes have in common. */

@@ -2,7 +2,7 @@ import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 
-/** Refuses a time that has come, or is further ahead than `daysMax`: by the clock of the database, which decides later. */
+/** Refuses a time that is past or more than `daysMax` ahead, by the clock of the database, which decides later. */
 export async function requireAhead(
   db: Queryable,
   key: string,

@@ -8,12 +8,12 @@ import type { App } from './app.ts'
 import type { WiredMethod } from './method.ts'
 
 const keyForm = /^[A-Za-z0-9_-]{16,64}$/
-/** Live keys of one account. */
+/** Max live keys of one account. */
 const keysMax = 10_000
 /** A longer reply is not kept. */
 const replyMaxBytes = 65_536
 
-/** Whether calls of the method may have a key: keys are of accounts. */
+/** Whether calls of the method may have a key: keys belong to accounts. */
 export const takesKey = ({ side_effects, auth }: Pick<WiredMethod, 'side_effects' | 'auth'>): boolean =>
   side_effects && auth.account === 'required'
 
@@ -30,9 +30,9 @@ export type Keyed = {
   action: WiredMethod
   /** The caller, who has an account. */
   subject: Pair
-  /** As the schema made it. */
+  /** The input as parsed by the schema. */
   input: unknown
-  /** Told when the answer is that of an earlier call. */
+  /** Notified when the answer is that of an earlier call. */
   trace: { replayed?: true }
 }
 
@@ -40,9 +40,9 @@ export type Keyed = {
 type Tools = { db: Queryable; afterCommit(effect: () => void): void }
 
 /**
- * Carries out a mutation unless it was carried out under its key: then `replay` takes what was answered, the result
- * as text or the refusal. Has to come before every other statement of the transaction, so that whoever waits for the
- * key holds no lock.
+ * Carries out a mutation, unless it was carried out under its key: then `replay` gets the earlier answer, a result
+ * as text or a refusal. Must be the first statement of the transaction, so that a caller waiting for the key
+ * holds no other lock.
  */
 export async function once(
   app: App,
@@ -68,7 +68,7 @@ export async function once(
   const keep = (reply: string | null): void => {
     afterCommit(() => count('stored'))
     const kept = reply !== null && Buffer.byteLength(reply) <= replyMaxBytes ? reply : null
-    // Is not awaited, so that it goes out with COMMIT, which fails if it does. A purged account leaves nothing behind.
+    // Not awaited, so that it goes out with COMMIT, which fails if it fails. Inserts nothing for a purged account.
     db.run(sql`
       update idempotency_key set reply = to_jsonb(${kept}::text), created_at = clock_timestamp()
       where ${isRow(row)} and exists (select from account where id = account_id)`).catch(() => {})
@@ -97,7 +97,7 @@ function rowOf({ key, action, subject, input }: Keyed): Row {
   return { account_id: subject.account_id as string, key_hash: sha256(key), request_hash: sha256(request) }
 }
 
-/** For `JSON.stringify`: a consumer's schema may make values that JSON does not know. */
+/** For `JSON.stringify`: a consumer's schema may produce values that JSON lacks. */
 function inOrder(_: string, value: unknown): unknown {
   if (typeof value === 'bigint') return `${value}n`
   if (value instanceof Map || value instanceof Set) return [...value]
@@ -115,8 +115,8 @@ const countUpTo = (max: number, which: Sql): Sql => sql`(
   ) counted)`
 
 /**
- * Whether the account has room for another key. As hashes are even, the 32nd part of them tells cheaply when that is
- * certain; only an account that comes near to its max has all of them counted.
+ * Whether the account has room for another key. Hashes are evenly spread, so counting every 32nd is enough for most
+ * accounts; only those near the max have all of their keys counted.
  */
 const hasRoom = sql`(
   ${countUpTo(200, sql`k.key_hash < '\\x08'`)} < 200
@@ -149,7 +149,7 @@ async function claim(db: Queryable, row: Row): Promise<Done | undefined> {
 const resultStart = '{"result":'
 
 function replayed(reply: string): JsonText {
-  // By its text: a value parsed and written again could differ.
+  // As text: parsing and serialising it again could change it.
   if (reply.startsWith(resultStart)) return new JsonText(reply.slice(resultStart.length, -1))
   const { code, status, data, text }: StoredRefusal = JSON.parse(reply).error
   const refused = new ServiceError(code, data, status)

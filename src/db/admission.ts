@@ -6,14 +6,14 @@ import { Unfit } from './unfit.ts'
 export type Admission = {
   /** Asks a server who it is, in one round trip; rejects with `Unfit` if it is not the one to use. */
   judge(client: pg.Client): Promise<void>
-  /** The same for a session that has limits of its own. */
+  /** The same for a session with its own time limits. */
   judgeServer(client: pg.Client): Promise<void>
-  /** Of the connections judged so far; null where it cannot be read. */
+  /** The timeline of the servers admitted so far; null if the server does not reveal it. */
   readonly timeline: number | null
   readonly cluster: string | null
 }
 
-/** The settings without which a connection is not used, and the values that they need. */
+/** The settings that every connection must have, with their values. */
 export type Limits = { statementMs: number; idleMs: number; schema: string | undefined }
 
 export type InForce = { statement_s: number; idle_s: number; zone: string; path: string }
@@ -25,7 +25,7 @@ type Answer = InForce & {
   clock_ms: number
 }
 
-/** What is remembered lasts as long as the process: a restart accepts the database that it finds. */
+/** What it has seen is forgotten when the process ends: a restart accepts the database it finds. */
 export function createAdmission(
   limits: Limits,
   clock: Clock,

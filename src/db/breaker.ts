@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { LogEvent } from '../log/events.ts'
 import { Unfit } from './unfit.ts'
 
-/** Why no database can be used, as readiness says it. */
+/** Why no database can be used, in the words of readiness. */
 export type Trouble = 'db_unreachable' | 'db_read_only' | 'db_other_database' | 'stale_primary'
 
 /** Whether there is a primary. While there is none, one probe at a time looks for it. */
 export type Breaker = {
   readonly isAway: boolean
-  /** Away for so long that nobody waits any more. */
+  /** The primary has been away for so long that calls are refused at once. */
   readonly isOpen: boolean
   readonly trouble: Trouble | undefined
   /** A primary was looked for, and none was found. */
@@ -67,7 +67,7 @@ export function createBreaker({ waitMs, probe, onAway, onError }: BreakerOptions
       last = error
       if (away || ended.signal.aborted) return
       away = Promise.withResolvers<void>()
-      // Perhaps nobody waits.
+      // Without waiters nobody else handles the rejection.
       away.promise.catch(() => {})
       onAway()
       const isStale = error instanceof Unfit && error.why === 'timeline'

@@ -7,11 +7,11 @@ export type Clock = {
   now(): number
   /** How far the clock of this process is ahead. */
   readonly skewMs: number
-  /** The database answered its time to what was sent at `sentAt`, by this process's clock, and has just arrived. */
+  /** Takes the time that the database has just answered to a statement sent at `sentAt` by this process's clock. */
   measured(databaseMs: number, sentAt: number): void
 }
 
-/** An answer that took longer says too little. */
+/** A slower answer is too imprecise to measure the skew. */
 const longestMs = 2_000
 
 export function createClock(own: () => number = Date.now): Clock {

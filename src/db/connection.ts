@@ -7,11 +7,11 @@ import type { Config } from '../config/table.ts'
  */
 export type Connection = pg.ClientConfig & {
   schema?: string | undefined
-  /** A URL past the pooler that the other leads through in transaction mode: for what lasts beyond a transaction. */
+  /** A URL that bypasses a pooler in transaction mode, for what must outlive a transaction. */
   direct?: string | undefined
 }
 
-/** Where sessions keep what they set: LISTEN, locks, limits of their own. */
+/** The URL whose sessions keep LISTEN, locks and settings. */
 export const directOf = ({ direct, ...connection }: Connection): Connection =>
   direct === undefined ? connection : { schema: connection.schema, connectionString: direct }
 
@@ -55,7 +55,7 @@ export type ReplicaOptions = {
   warnings?: { add(word: 'replica_down'): unknown; delete(word: 'replica_down'): unknown }
 }
 
-/** The standbys of the settings, with the tables in the same schema. */
+/** The configured standbys, with the same schema. */
 export const replicasOf = (
   { database_replica_urls: urls, replica_lag_max_ms: lagMaxMs }: Config,
   { schema }: Connection,

@@ -26,7 +26,7 @@ export interface Database extends Queryable, ReadOnly {
   exclusively<T>(name: string, work: (lost: AbortSignal) => Promise<T>): Promise<T | undefined>
   /** Bounds the calls that wait while there is no primary. */
   readonly line: Line
-  /** The server that takes the writes: what is known of it, what happened on the way to it. */
+  /** The server that takes writes, and its state. */
   readonly primary: Pick<
     Primary,
     'session' | 'doubt' | 'isOpen' | 'isAway' | 'inside' | 'trouble' | 'admission'

@@ -5,9 +5,9 @@ import { parseDatabaseUrl } from '../config/database-url.ts'
 import type { Connection } from './connection.ts'
 import { Unfit } from './unfit.ts'
 
-/** For each server, while there are others to try. */
+/** Time for each server while there are others to try. */
 const attemptMs = 2_000
-/** For all of them. */
+/** Time for all of them. */
 const allMs = 5_000
 
 export type Dial = {
@@ -23,9 +23,9 @@ export type Dial = {
 
 type Target = { connection: Connection; address: string | undefined; key: string }
 
-/** Where a list of servers led last, which is where the primary most likely still is. */
+/** The server that was used last of each list: most likely it still is the primary. */
 const last = new Map<string | undefined, string>()
-/** Poolers that refuse start-up options. What the options should have set is then read back. */
+/** Poolers that refuse start-up options; the settings are then made by statements. */
 const optionless = new Set<string | undefined>()
 
 /**

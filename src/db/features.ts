@@ -55,7 +55,7 @@ export async function missingFeatures(one: pg.Client, other: pg.Client): Promise
 const lastHolds = (results: pg.QueryResult | pg.QueryResult[]): boolean =>
   [results].flat().at(-1)?.rows[0].holds
 
-/** What the server refuses it does not have; other errors tell nothing. */
+/** A refusal means that the server lacks the feature; other errors prove nothing. */
 const orMissing = (holds: Promise<boolean>): Promise<boolean> =>
   holds.catch((error: pg.DatabaseError) => {
     if (/^(0A|2|42|55P03|57014|P0|XX)/.test(error.code ?? '') && error.code !== '42501') return false

@@ -148,7 +148,7 @@ export async function commit(held: Held, sent: Sent | undefined): Promise<Answer
   }
 }
 
-/** Rejects as a lost connection does if the server has committed and the standby may lack it. */
+/** Rejects like a lost connection if the server has committed but the standby may not have the commit. */
 async function confirmed<T>(client: pg.PoolClient, commit: () => Promise<T>): Promise<T> {
   const notices = noticesOf(client)
   notices.isUnconfirmed = false

@@ -6,7 +6,7 @@ import { connect, migrationNames } from './migrate.ts'
 export const defaultSchema = 'cellkeep'
 
 /**
- * The connection with the schema of the service's tables: the one that is set, else that in which they are already,
+ * The connection with the schema of the service's tables: the one that is set, else the one that has them already,
  * else the default. Versions without this setting put them where the search path led, mostly into `public`.
  */
 export async function locate(connection: Connection, wanted: string | null): Promise<Connection> {

@@ -4,7 +4,7 @@ import { nameIsLost } from './failure.ts'
 const minuteMs = 60_000
 const toleratedMax = 10
 
-/** Counts statements that lost their name, and tells the operator once in a minute of many. */
+/** Counts prepared statements that were lost, and logs at most once a minute if there are many. */
 export function lostNames(
   onError: (error: unknown, what: string, event: LogEvent) => void,
 ): (error: unknown) => void {

@@ -16,8 +16,8 @@ import { Unfit } from './unfit.ts'
 
 export type MigrateOptions = {
   /**
-   * `auto` applies what a start needs, the pending steps of kind `expand`; `check` refuses if there are any. `run` applies
-   * all, `background` those that build indexes and fill columns, unless another process is at it.
+   * `auto` applies what a start needs, the pending steps of kind `expand`; `check` refuses if there are any. `run`
+   * applies all, `background` those that build indexes and fill columns, unless another process runs them.
    */
   mode?: 'auto' | 'check' | 'run' | 'background'
   directory?: string

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** What a connection was told beside its answers. */
+/** The notices that a connection received. */
 export type Notices = { isUnconfirmed: boolean }
 
 const known = new WeakMap<pg.Client, Notices>()

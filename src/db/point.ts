@@ -20,7 +20,7 @@ type Waiting<V> = {
   end: (() => void) | undefined
 }
 
-/** Batches of statements have a name for those who watch. */
+/** The name of the batches in metrics and traces. */
 export type Watched = { site: string; observer: Observer }
 
 /**

@@ -16,7 +16,7 @@ import { compile, isWornOut, nameless, noteOpened, type Sql, timeTypes } from '.
 
 /** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
 export const transactionLimitMs = 30_000
-/** A server that is silent for so long after the statement timeout is taken for dead. */
+/** A server still silent this long after the statement timeout counts as dead. */
 const silenceMs = 5_000
 
 export interface Queryable {

@@ -21,15 +21,15 @@ export type Primary = {
   /** Admits a connection anew, or cuts it and resolves to false. */
   isStillFit(client: pg.Client): Promise<boolean>
   /**
-   * A connection was lost, or a write not taken, and others may have the same fate that we have not heard of yet: every
-   * one is asked again before its next use.
+   * A connection was lost or a write refused. The same may hold for the others, so each is checked before its next
+   * use.
    */
   doubt(): void
-  /** Something is to be run again; resolves once that is worth trying. */
+  /** Called before something is run again; resolves once that is worth trying. */
   repeats(cause: RepeatCause | 'conflict' | 'replica'): Promise<void>
-  /** Something was answered; or was asked while nothing else was. */
+  /** The database answered, or was asked while no other answer was pending. */
   alive(): void
-  /** Throws `service_unavailable` if nobody is to wait: the breaker is open, or too many wait already. */
+  /** Throws `service_unavailable` if the breaker is open or too many calls wait already. */
   enter(): void
   leave(): void
   /** Calls under way, which wait while there is no primary. */
@@ -114,7 +114,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
       clearTimeout(timer)
     }
   }
-  /** Names may not resolve, or no more connections be allowed, while those that are open do their work. */
+  /** Opening may fail, for names or too many connections, while the open ones still work. */
   const seek = async (): Promise<void> => {
     const spare = idle()
     if (!spare || !(await isStillFit(spare))) await probe()

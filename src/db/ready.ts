@@ -27,9 +27,8 @@ const intervalMs = 2_000
 const queryLimitMs = 2_000
 
 /**
- * Checks that the database answers, takes writes and has every column and expanding migration of this version; extra
- * ones are not drift, but `schema_newer` warns of them. `sinceMs` is how long it has not been ready. What is missing goes to the log only, once per change. Throws a StartError if there is
- * nothing to compare with.
+ * Checks that the database answers, takes writes and has every column and expanding migration of this version.
+ * What is missing is only logged, once per change. Throws a StartError if there is nothing to compare with.
  */
 export function createReadiness(
   db: Pick<Database, 'point' | 'primary'>,

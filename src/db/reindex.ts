@@ -18,7 +18,7 @@ type ReindexOptions = {
 
 /** Below, an index has space for what is inserted between its values, which it keeps filling again. */
 const bloatMin = 0.3
-/** Of fewer pages the estimate says nothing, and nobody would notice. */
+/** The estimate means nothing for fewer pages, and rebuilding them gains nothing. */
 const pagesMin = 32
 
 /** Rebuilds the indexes that are much larger than their content, one after another, while the service goes on. */

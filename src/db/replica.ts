@@ -87,7 +87,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
     if (!toFit) for (const client of live.keys()) if (client !== watcher) cut(client)
     if (!closing.signal.aborted) onChange(why)
   }
-  /** Connections that are cut because it is unfit fail, too, and say less about why. */
+  /** Keeps the first reason: connections cut because the server is unfit fail too, and explain less. */
   const failed = (error: unknown): void => {
     if (isFit) change(false, error)
   }

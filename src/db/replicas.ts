@@ -9,7 +9,7 @@ import { type DatabaseOptions, type Pool, queryable, type ReadOnly } from './poo
 import { openReplica, type Replica } from './replica.ts'
 import type { Sql } from './sql.ts'
 
-/** Standbys answer only what the primary would have answered: whoever reads from them has taken a fence before. */
+/** Standbys answer only what the primary would have answered: every read from them has a fence. */
 export type Replicas = {
   readonly fence: Fence
   /** For the reads of one request, which all go to one server; without a fit one, to the primary. */
@@ -91,7 +91,7 @@ export async function openReplicas(
     }
     return undefined
   }
-  /** Whoever was answered by the primary must not be answered by an older state after that. */
+  /** After an answer of the primary, a caller must not see an older state. */
   const ask = async <A extends Rows>(
     choice: Choice,
     query: Sql,

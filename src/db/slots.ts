@@ -25,10 +25,10 @@ type SlotsOptions = { max: number; waitMs: number; onOpen(slot: Slot): void; onE
 /** How long a call waits while all connections are in use. */
 const busyMs = 5_000
 const idleMs = 30_000
-/** Connections that are opened at the same time, so that a new primary is not stormed. */
+/** Max connections being opened at once, so that they do not overwhelm a new primary. */
 const openingMax = 4
 
-/** What leads to a server, and knows which connections still lead to the right one. */
+/** Opens connections to a server, and knows which of them still lead to the right one. */
 export type Way = Pick<
   Primary,
   'connect' | 'isCertain' | 'isStillFit' | 'alive' | 'isOpen' | 'isAway' | 'enter' | 'leave'
@@ -108,7 +108,7 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
       )
     }
   }
-  /** Those whose time is over; nobody waits once the breaker is open. */
+  /** Refuses the waiters whose time is over, or all of them once the breaker is open. */
   const refuseLate = (error: unknown): void => {
     const limit = primary.isOpen ? 0 : primary.isAway ? waitMs : busyMs
     while (waiting[0] && performance.now() - waiting[0].since >= limit)

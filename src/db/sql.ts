@@ -75,7 +75,7 @@ const ring: Named[] = []
 let hand = 0
 let given = 0
 
-export function statementName(text: string): string {
+function statementName(text: string): string {
   const known = named.get(text)
   if (known) {
     known.isUsed = true
@@ -110,7 +110,7 @@ export const noteOpened = (client: object): void => void openedAt.set(client, gi
 export const isWornOut = (client: object): boolean => given - (openedAt.get(client) ?? given) > namesMax
 
 /** Turns PostgreSQL's `2026-01-02 03:04:05.6+00` into the wire form `2026-01-02T03:04:05.600Z`. */
-export function isoTimestamp(text: string): string {
+function isoTimestamp(text: string): string {
   const fraction = text.slice(19, -3) || '.'
   return `${text.slice(0, 10)}T${text.slice(11, 19)}${fraction.slice(0, 4).padEnd(4, '0')}Z`
 }

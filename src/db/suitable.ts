@@ -90,7 +90,7 @@ async function seesCommits(one: pg.Client, other: pg.Client): Promise<boolean> {
     (await one.query('select xmin::text as version from cluster')).rows[0].version
   await one.query('begin isolation level read committed')
   const before = await version()
-  // It need not wait for a standby: nothing changes.
+  // Nothing changes, so there is no need to wait for a standby.
   await other.query(
     'begin read write; set local synchronous_commit = off; update cluster set salt = salt; commit',
   )

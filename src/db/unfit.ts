@@ -1,4 +1,4 @@
-/** Why a server that answers is not used, the most telling last. */
+/** Why a server that answers is not used, from the least to the most informative. */
 const reasons = ['read_only', 'settings', 'cluster', 'timeline'] as const
 
 /** A server that answers, but is not the one to use. */

@@ -32,7 +32,6 @@ const named = new Map<z.core.$ZodType, string>(
 )
 
 const refTo = (name: string): string => `#/components/schemas/${name}`
-export const nameOfRef = (ref: string): string => ref.slice(refTo('').length)
 
 /** Converts schemas, and collects the named shapes that they refer to. */
 export class Schemas {

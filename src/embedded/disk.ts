@@ -4,7 +4,7 @@ import type { Log } from '../log/log.ts'
 
 /** The disk that the embedded database writes to. */
 export type Disk = {
-  /** Refuses to store content while space is short. The rest is kept for sign-ins, revocations and the database itself. */
+  /** Refuses content while space is short: the rest is for sign-ins, revocations and the database itself. */
   admit(): void
   close(): void
 }

@@ -7,7 +7,7 @@ import type { Place } from './place.ts'
 import { connect, type Held, isAlive, serves, socketName, startPostgres } from './postgres-process.ts'
 
 export type OpenOptions = Pick<BinariesOptions, 'postgresBin' | 'onNotice'> & {
-  /** Whether to make a database if there is none. False once the service had one: it must not go on with an empty one. */
+  /** Whether to make a missing database. False once the service had one: it must not continue on an empty one. */
   mayMake: boolean
 }
 

@@ -23,7 +23,7 @@ import { createSite } from './site.ts'
 import { observeRequest, traced } from './watched.ts'
 
 type Surface = {
-  /** The name of its path for those who watch. */
+  /** The name of its path in metrics and traces. */
   route: string
   verbs: readonly string[]
   /** True: the `Origin` header is checked even without a session cookie. */
@@ -98,7 +98,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
       return reply
     }
 
-    // 5. a key that would not be heeded
+    // 5. an idempotency key that would be ignored
     if (!surface.takesKey && !surface.exempt && request.header('idempotency-key') !== undefined)
       throw refusal('invalid_request', { detail: 'idempotency_not_supported' })
 

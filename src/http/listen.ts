@@ -20,7 +20,7 @@ export type Serving = {
   drain(limit: AbortSignal): Promise<boolean>
 }
 
-/** Connections not yet accepted; the system may allow fewer. With a full queue every other client waits a second or more. */
+/** Connections not yet accepted; the system may allow fewer. With a full queue, clients wait a second or more. */
 const backlog = 4_096
 /**
  * Sockets that listen on the same port. Node accepts one connection of each in a turn of its loop, so with only one a

@@ -95,10 +95,10 @@ const documentHeaders = {
   'permissions-policy':
     'accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), usb=(), publickey-credentials-get=(self), publickey-credentials-create=(self)',
 }
-/** The pages that links of messages and of providers lead to: nothing of their address goes anywhere. */
+/** The pages that links in messages and providers lead to; their addresses hold secrets and must not leak. */
 const once = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
 
-/** What the pages have to know of this server before their first call: public, and the same for everybody. */
+/** What the pages need to know about this server before their first call; public, the same for everybody. */
 function metaOf(config: App['config']): string {
   const { rpc_path, account_path, ws_path, audit_stream_path } = config
   return JSON.stringify({

@@ -29,7 +29,7 @@ export interface Limiter {
 }
 
 /** Up to this max a limiter is exact; above it, charges of one sub-window count as made at the same moment. */
-export const exactMax = 100
+const exactMax = 100
 
 /** The length in milliseconds of a sub-window, whose charges expire together; 0 for an exact limiter. */
 export const grainOf = (max: number, windowMs: number): number =>

@@ -63,6 +63,6 @@ function openStandardOutput(): Output {
   return out
 }
 
-/** Warnings for readiness, where an operator looks when the log has stopped. */
+/** Warnings that readiness shows, because a stalled log cannot. */
 export const logWarnings = (): string[] =>
   standardOutput && standardOutput.dropped() > 0 ? ['log_lines_dropped'] : []

@@ -1,6 +1,6 @@
 import type { EventLine, Log } from './events.ts'
 
-/** The line of a cause is written at once, then one of this time at most, which says how many it stands for. */
+/** The first line of a cause is written at once; later ones at most this often, each with how many it stands for. */
 const windowMs = 10_000
 /** Causes that are told apart; beyond it, those of one event share a line. */
 const causesMax = 200

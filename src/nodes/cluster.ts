@@ -1,6 +1,6 @@
 import { type Queryable, sql } from '../db/db.ts'
 
-/** The database below the nodes, and what goes on in it. */
+/** The database that the nodes share, and its activity. */
 export type ClusterView = {
   /** Address of the server that answered, and its version. */
   server: string

@@ -11,13 +11,13 @@ export type NodeInfo = {
   /** Answers per second since the heartbeat before. */
   rate: number
   p99_ms: number | null
-  /** The event loop's delay: 99 of 100 times it was shorter. */
+  /** The 99th percentile of the event loop delay. */
   loop_ms: number
   /** How far the node's clock is ahead of the database's. */
   skew_ms: number
   /** Of the database server, as its connections saw it; null where that cannot be read. */
   timeline: number | null
-  /** True: it found no primary of late, and refuses calls at once. */
+  /** True: it finds no primary and refuses calls at once. */
   breaker_open: boolean
   /** Why it is not ready. */
   reason: string | null
@@ -78,7 +78,7 @@ export async function readNodes(db: Pick<Queryable, 'rows'>): Promise<NodeView[]
 export const removeNodes = (db: Pick<Queryable, 'run'>): Promise<number> =>
   db.run(sql`delete from node where seen_at <= now() - interval '24 hours'`)
 
-/** For what a node of another version does not tell. */
+/** For values that a node of another version does not report. */
 const noInfo: NodeInfo = {
   memory_mb: 0,
   pool: { open: 0, idle: 0, waiting: 0, max: 0 },
@@ -96,7 +96,7 @@ const noInfo: NodeInfo = {
   limit_store: '',
 }
 
-/** The settings whose digest most nodes do not share; without a majority nobody knows who is right. */
+/** The settings in which a node differs from the majority; without a majority, those in which nodes differ. */
 function differing(own: Digests, all: readonly Digests[]): string | undefined {
   const names = Object.entries(own)
     .filter(([name, digest]) => {

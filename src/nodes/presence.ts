@@ -8,7 +8,7 @@ import type { Readiness, ReadyState } from '../db/ready.ts'
 import { version } from '../wire/version.ts'
 import { type Digests, isAlive, type NodeInfo, type NodeState, readNodes, removeNodes } from './nodes.ts'
 
-/** The row of this process in the table of nodes. Nothing depends on it but what operators see. */
+/** The row of this process in the table of nodes, which only informs operators. */
 export type Presence = {
   /** Writes the row now, and from then on every few seconds. */
   join(): Promise<void>
@@ -19,7 +19,7 @@ export type Presence = {
 }
 
 const everyMs = 5_000
-/** A process that ends before is no node: it need not tell anybody that it came and went. */
+/** A process that ends sooner never appears as a node. */
 const joinMs = 5_000
 /** A clock that is further from that of the database is worth a warning. */
 export const skewMaxMs = 5_000
@@ -129,7 +129,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
   }
 }
 
-/** What the statements of the row tell: what is wanted of this node. */
+/** What the statements of the row return: what an operator wants of this node. */
 type Row = { write(ready: ReadyState, isGone: boolean): Promise<string>; remove(): Promise<void> }
 
 function createRow(app: App, settings: Digests): Row {
@@ -236,7 +236,7 @@ function createDrain({ node, hub, config, log }: App, changed: () => void) {
   const leave = (): void => {
     hub.leave()
     isGone = true
-    // Most connections have closed by then, and whoever waits for that need not wait for a whole heartbeat.
+    // Most connections have closed by then; `cellkeep nodes drain` sees it without waiting for a heartbeat.
     leaving = setTimeout(changed, settleMs).unref()
   }
   return {

@@ -32,7 +32,7 @@ export class Family {
     const key = labels.length > 1 ? `${a} ${b} ${c}` : a
     const known = this.#series.get(key)
     if (known) return known
-    // One place is kept for what finds none.
+    // The last place is for `other`.
     if (labels.length === 0 || this.#series.size < max - 1) return this.#add(key, [a, b, c])
     return this.#series.get(other) ?? this.#add(other, [other, other, other])
   }

@@ -2,7 +2,7 @@ import { type Counted, catalogue, type Gauge, type Metric, type MetricName } fro
 import { Family, type RegistryMetric, type Sample } from './family.ts'
 import type { Observer } from './observer.ts'
 
-/** Metrics that are looked up when somebody asks for them: every gauge, and counts that are kept elsewhere. */
+/** Metrics that are read at each scrape: every gauge, and counts that are kept elsewhere. */
 export type Sources = { readonly [K in Gauge]: () => readonly Sample[] } & {
   readonly [K in Counted]?: () => readonly Sample[]
 }

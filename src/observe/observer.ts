@@ -1,7 +1,7 @@
 import type { Counted, Observed } from './catalogue.ts'
 import type { Tracer } from './tracer.ts'
 
-/** What the code tells of its work, at one place for each kind; the values of labels are in the catalogue's order. */
+/** Where the code reports its work to metrics and traces; label values are in the order of the catalogue. */
 export type Observer = {
   count(metric: Counted, a?: string, b?: string, c?: string): void
   add(metric: Counted, by: number, a?: string, b?: string, c?: string): void
@@ -11,7 +11,7 @@ export type Observer = {
   readonly tracer: Tracer | undefined
 }
 
-/** Nobody looks. */
+/** Ignores everything. */
 export const noObserver: Observer = { count() {}, add() {}, observe() {}, tracer: undefined }
 
 /** Seconds since a moment of `performance.now()`. */

@@ -10,7 +10,7 @@ export type RequestFields = {
   /** Milliseconds of its statements, and of waiting for a connection before them. */
   db_ms?: number
   db_wait_ms?: number
-  /** How often its transaction was carried out; left out for the first time. */
+  /** How often its transaction ran, if more than once. */
   attempts?: number
   /** Who answered its reads: left out where it was the primary and there was no choice. */
   target?: 'primary' | 'replica'
@@ -34,7 +34,7 @@ export function addTime(work: Work | undefined, field: 'db_ms' | 'db_wait_ms', b
   if (work && ms >= 0.05) work.fields[field] = tenths((work.fields[field] ?? 0) + ms)
 }
 
-/** A transaction is carried out once more. */
+/** A transaction runs again. */
 export function noteRepeat(): void {
   const fields = currentWork()?.fields
   if (fields) fields.attempts = (fields.attempts ?? 1) + 1

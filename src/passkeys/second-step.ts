@@ -12,7 +12,7 @@ export async function passkeyStep(app: App, db: Queryable, account_id: string) {
   return { challenge, passkey_options: await requestOptions(partyOf(app.config), challenge, keys) }
 }
 
-/** Whether a response is that of a second factor of the account, which is used then. The caller holds the account lock. */
+/** Uses a second factor of the account if the response is right. The caller holds the account lock. */
 export async function usePasskeyStep(
   app: App,
   work: Work,

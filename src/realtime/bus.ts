@@ -17,7 +17,7 @@ export type Bus = {
   listen(heard: Heard): Promise<void>
   /** Connected, and what it sends to itself arrives. */
   readonly isUp: boolean
-  /** Sends queued signals, if that is possible soon, and disconnects. */
+  /** Sends queued signals if the database answers soon, then disconnects. */
   close(): Promise<void>
 }
 

@@ -32,7 +32,7 @@ export const hasExpired = (
 /** The longest delay of a Node timer; a longer one fires at once. */
 const longest = 2 ** 31 - 1
 
-/** Runs `act` at a time of the database, however distant; the returned function cancels. Doesn't keep the process alive. */
+/** Runs `act` at a time of the database, however distant; the returned function cancels. Keeps no process alive. */
 export function at(time: string, { now }: Pick<Clock, 'now'>, act: () => void): () => void {
   const due = Date.parse(time)
   let timer: NodeJS.Timeout

@@ -15,7 +15,7 @@ import { type Found, findTicket, redeeming, TicketToken, useTicket } from '../ti
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
 
-/** `POST /reset`: sets the password by a link. It opens no session: whoever has the link signs in, with every factor. */
+/** `POST /reset`: sets the password by a link. Opens no session, so that signing in still takes every factor. */
 export const reset = route({
   doc: 'Set a new password with the token of a link. All sessions and tokens of the account end; sign in then.',
   method: 'POST',

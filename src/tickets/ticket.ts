@@ -3,7 +3,7 @@ import { route } from '../core/route.ts'
 import { ticketPurposes } from '../registry/messages.ts'
 import { findTicket, redeeming, TicketToken } from './redeem.ts'
 
-/** `POST /ticket`: what a link is for, so that its page can say so before somebody presses the button. Uses nothing up. */
+/** `POST /ticket`: what a link is for, so that its page can say so before the button is pressed. Uses nothing up. */
 export const ticket = route({
   doc: 'What a link is for: its purpose and whose account. The link stays as it is; for an invite with its e-mail.',
   method: 'POST',

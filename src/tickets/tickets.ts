@@ -29,7 +29,7 @@ export type Ticket = z.output<typeof Ticket>
 export const ticketColumns = sql`id, purpose, account_id, invite_id, delivery, created_at, created_by, expires_at,
   used_at, voided_at`
 
-/** Of `account_ticket t`, by the clock of the statement: a transaction may have waited for a lock while the ticket expired. */
+/** Of `account_ticket t`, by the clock of the statement: a ticket may expire while its transaction waits for a lock. */
 export const isOpen = sql`t.used_at is null and t.voided_at is null and t.expires_at > statement_timestamp()`
 
 /** Of one owner and purpose. People press the older of two mails, so one is too few. */

@@ -101,7 +101,7 @@ const leavesOf = (db: Database, table: string): Promise<Leaf[]> =>
 
 const examplesMax = 3
 
-/** Adds what is found between two pages, and resolves to the number of rows there. */
+/** Adds the findings between two pages; resolves to the number of rows there. */
 async function judgeChunk(
   db: Database,
   rules: readonly Rule[],

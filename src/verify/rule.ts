@@ -10,5 +10,5 @@ export type Rule = {
   broken: string | { columns: readonly string[]; isBroken(row: Record<string, string | null>): boolean }
 }
 
-/** What was found, and how to go on. */
+/** What was found, and what to do about it. */
 export type Judgement = { check: string; finding: string; what: string; remedy: string }

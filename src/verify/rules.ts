@@ -110,7 +110,7 @@ const audit = [
       'have a number above the highest one given: it would be given again',
       't.seq > (select seq from audit_position)',
     ],
-    // Retention goes by time, numbers by visibility: the last rows removed and the first ones kept may overlap a little.
+    // Retention goes by time, numbers by visibility: the last removed and the first kept rows may overlap slightly.
     audit_removed_left: [
       'have a number that retention removed, though they are newer',
       `t.seq <= (select removed_seq from audit_position) and exists (

@@ -2,8 +2,8 @@ import { type Database, sql } from '../db/db.ts'
 import type { Rule } from './rule.ts'
 
 /**
- * The constraints of the schema once more, as rules: PostgreSQL checks them when a row is written, and neither what a
- * damaged index missed nor what was loaded behind its back.
+ * The constraints of the schema as rules. PostgreSQL checks them only when a row is written: it misses what a damaged
+ * index hid, or what was loaded with constraints off.
  */
 export async function schemaRules(db: Database): Promise<Rule[]> {
   const found = await db.readOnly.rows<{

@@ -149,7 +149,7 @@ const namesOf = (rows: readonly { username: string }[]): string =>
     ...(rows.length > namesShown ? ['others'] : []),
   ].join(', ')
 
-/** Whose role requires a second factor that is not there yet; the first one is taken on trust. */
+/** Accounts whose role requires a second factor but which have none yet; their password alone enrols one. */
 async function weakFindings(db: Database, { config }: Opened): Promise<Finding[]> {
   const { require_second_factor: roles } = config
   const rows = await db.rows<{ username: string }>(sql`

@@ -51,7 +51,7 @@ export const doctor = command({
         await mend()
       })
     } catch (error) {
-      // A database that does not answer hides nothing about the files.
+      // Findings about the files are shown even if the database does not answer.
       if (!isOpen && error instanceof StartError && error.reason === 'db_unreachable')
         report(await fileFindings(loaded.config))
       const remedy = error instanceof StartError && remedies[error.reason]

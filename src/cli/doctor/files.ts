@@ -10,7 +10,7 @@ import { ownerRisk } from '../../files/safe-directory.ts'
 /** A problem of an installation, and how to fix it. */
 export type Finding = { finding: string; what: string; remedy: string; fix?: Fix }
 
-/** What `--fix` does about it, which nothing that is stored depends on. */
+/** What `--fix` does about it; never changes stored data. */
 export type Fix = { does: string; run(): Promise<unknown> }
 
 type Files = Pick<Config, 'data_dir' | 'cookie_keys' | 'database_url' | 'daemon_token_file' | 'disk_reserve'>

@@ -4,7 +4,7 @@ import { counted } from '../../core/operation.ts'
 import { type Database, sql } from '../../db/db.ts'
 import type { Finding } from './files.ts'
 
-/** Who gave a public URL expects passkeys; without one nobody misses them. */
+/** A finding only if a public URL is set: without one, passkeys are not expected to work. */
 export function passkeysOff({ config, sources }: Pick<ParsedConfig, 'config' | 'sources'>): Finding[] {
   if (config.passkeys || sources.passkeys !== 'default' || sources.public_url === 'default') return []
   return [

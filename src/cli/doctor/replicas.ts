@@ -5,10 +5,10 @@ import { Behind } from '../../db/replica.ts'
 import { Unfit } from '../../db/unfit.ts'
 import type { Finding } from './files.ts'
 
-/** How long to wait for one that is behind, but not by as much as is allowed. */
+/** How long to wait for a replica whose lag is within the allowed one. */
 const patienceMs = 5_000
 
-/** Findings about the replicas of the settings, each asked as a node would ask it. */
+/** Findings about the configured replicas, each checked as a node would check it. */
 export async function replicaFindings(
   db: Database,
   { database_replica_urls: urls }: Config,

@@ -5,7 +5,7 @@ import { bloatedIndexes, reindex } from '../../db/reindex.ts'
 import type { Opened } from '../with-service.ts'
 import type { Finding, Fix } from './files.ts'
 
-/** Findings about the database server: what it does for durability, its standbys, its upkeep, and its backups. */
+/** Findings about the database server: durability, standbys, maintenance and backups. */
 export async function serverFindings(db: Database, opened: Opened): Promise<Finding[]> {
   const tables = [...expectedColumns().keys()]
   const server = await db.readOnly.one<Server>(sql`
@@ -44,9 +44,9 @@ type Server = {
   autovacuum: string
   synchronous_commit: string
   wants_synchronous: boolean
-  /** How each standby that streams is waited for. */
+  /** The `sync_state` of each streaming standby. */
   standbys: string[]
-  /** Who may not see them cannot tell whether there are any. */
+  /** False: the database user lacks the right to see standbys, so an empty list means nothing. */
   sees_standbys: boolean
   age: number
   timeline: string | null
@@ -107,7 +107,7 @@ function replication(server: Server): Finding[] {
   return findings
 }
 
-/** PostgreSQL stops taking writes at two thousand million. */
+/** PostgreSQL refuses writes at about two billion. */
 const ageMax = 500_000_000
 
 function upkeep({ autovacuum, unvacuumed, age, unlogged }: Server, opened: Opened): Finding[] {

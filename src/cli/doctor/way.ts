@@ -8,7 +8,7 @@ import { StartError } from '../../errors.ts'
 import type { Opened } from '../with-service.ts'
 import type { Finding } from './files.ts'
 
-/** Why no node starts on this way to the database, or on this engine. */
+/** Why no node can start with this connection to the database, or on this engine. */
 export async function wayFindings(opened: Opened): Promise<Finding[]> {
   try {
     await requireSuitable(optionsOf(opened))
@@ -19,7 +19,7 @@ export async function wayFindings(opened: Opened): Promise<Finding[]> {
   }
 }
 
-/** What the engine and a pooler before it do not do, though nodes start. */
+/** What the engine, or a pooler in front of it, lacks although nodes can start. */
 export async function featureFindings(opened: Opened): Promise<Finding[]> {
   const { config, connection } = opened
   const findings: Finding[] = []
@@ -47,7 +47,7 @@ const optionsOf = ({ config, connection }: Opened) => ({
 
 const aloneMs = 1_000
 
-/** Where sessions change servers, one meets the statement of the other, or does not find its own again. */
+/** Behind a transaction pooler, a session meets prepared statements of another, or misses its own. */
 async function losesNames(one: pg.Client, other: pg.Client): Promise<boolean> {
   const ask = (client: pg.Client) => client.query({ name: 'ck_probe', text: 'select 1' })
   try {

@@ -3,12 +3,12 @@ import type { ClusterView } from '../../nodes/cluster.ts'
 import type { NodeView } from '../../nodes/nodes.ts'
 import { aligned } from '../output.ts'
 
-/** What one look at the table of nodes and at the database shows. */
+/** One reading of the nodes and the database. */
 export type Frame = { at: string; cluster: ClusterView; nodes: (NodeView & { seen_s: number })[] }
 
 type Node = Frame['nodes'][number]
 
-/** By which the nodes are sorted, in the order of the key `s`. */
+/** The sort orders of the nodes, in the order in which the key `s` goes through them. */
 export const orders = {
   name: (a: Node, b: Node) => (a.name < b.name ? -1 : 1),
   rate: (a: Node, b: Node) => b.info.rate - a.info.rate,

@@ -8,15 +8,15 @@ import type { Step } from './steps.ts'
 
 const firstRows = 500
 const mostRows = 5000
-/** Fewer would not be much quicker: what a batch costs whatever its size would be paid more often. */
+/** Smaller batches save little time each, and pay the fixed cost of a batch more often. */
 const leastRows = 100
 /** A batch holds the locks of its rows for about as long. */
 const batchMs = 200
 
 /**
- * Runs the statement of the step again and again. It gets the cursor of the batch before (null at first) and how many rows
- * to take, and answers with one row: `cursor`, null when nothing is left, and `rows`. A batch commits with its cursor, so
- * that the next run goes on behind it.
+ * Repeats the statement of the step. It gets the cursor of the batch before (null at first) and how many rows to take,
+ * and returns one row: `cursor`, null when nothing is left, and `rows`. A batch commits with its cursor, so that the
+ * next run continues after it.
  */
 export async function runBackfill(runner: Runner, step: Step, onProgress?: OnProgress): Promise<void> {
   const { client } = runner
@@ -68,7 +68,7 @@ async function replicaLag(client: pg.Client): Promise<number> {
   return rows[0]?.lag ?? 0
 }
 
-/** By the statistics of PostgreSQL: counting would take as long as the work. */
+/** An estimate from the statistics: counting would take as long as the work. */
 async function estimate(client: pg.Client, step: Step): Promise<void> {
   await client.query(
     `update schema_migration

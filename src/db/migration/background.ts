@@ -3,7 +3,7 @@ import type { Connection } from '../connection.ts'
 import { type MigrateOptions, migrate } from '../migrate.ts'
 import type { Step } from './steps.ts'
 
-/** How long until a node looks again at steps that another one runs, or that failed. */
+/** How long until a node retries steps that failed or that another node was running. */
 const againMs = 30_000
 
 /**
@@ -25,7 +25,7 @@ export function startBackgroundSteps(
   let timer: NodeJS.Timeout | undefined
   const run = async (): Promise<void> => {
     try {
-      // What a newer version does with these columns, this one may not know.
+      // A newer version may use these columns differently.
       if (isBehind()) return again()
       const left = await migrate(connection, { mode: 'background', log, signal, ...rest })
       if (left.pending.every(({ kind }) => kind === 'contract')) return

@@ -25,7 +25,7 @@ async function dropInvalid(client: pg.Client, index: string): Promise<void> {
   if (rows.length > 0) await client.query(`drop index concurrently ${pg.escapeIdentifier(index)}`)
 }
 
-/** Reports how far an index is that the client of the runner builds. */
+/** Reports the progress of the index that the client of the runner builds. */
 export async function whileBuilding<T>(
   { client, connect }: Pick<Runner, 'client' | 'connect'>,
   onProgress: OnProgress | undefined,

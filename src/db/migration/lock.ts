@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 
-/** Held, for a short time, by whoever changes the schema. */
+/** Held briefly by the process that changes the schema. */
 export const runnerLock = 'cellkeep migrate'
-/** Held by whoever builds indexes or fills columns; a node that starts does not wait for it. */
+/** Held by the process that builds indexes or fills columns; a starting node does not wait for it. */
 export const longLock = 'cellkeep migrate background'
 
 const askEveryMs = 200
@@ -16,7 +16,7 @@ type Waiting = {
 
 /**
  * Runs `work` under a lock of the session. Asks for it again and again instead of waiting in the database, where a
- * waiting statement would hold up whoever builds an index concurrently.
+ * waiting statement would block a concurrent index build.
  */
 export async function underLock(
   client: pg.Client,

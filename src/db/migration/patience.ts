@@ -43,7 +43,7 @@ const isBlocked = (error: unknown): boolean =>
 export type Blocker = { pid: number; application: string; seconds: number }
 type Watch = { seen(): Blocker | undefined; end(): Promise<void> }
 
-/** Asks again and again who is in the way: after the timeout nobody can tell. */
+/** Polls for the blocking process, because it can no longer be found after the timeout. */
 async function watchBlockers({ client, connect, patience: { lockMs } }: Runner): Promise<Watch> {
   const watcher = await connect()
   const ending = new AbortController()

@@ -17,7 +17,7 @@ export async function readRecords(client: pg.Client): Promise<Record[]> {
   return rows
 }
 
-/** Makes the table, or adds what older versions did not have; without need it takes no lock. */
+/** Makes the table or adds its newer columns; takes no lock if nothing is missing. */
 export async function makeRecords(client: pg.Client): Promise<void> {
   const { rows } = await client.query(
     `select from pg_attribute where attrelid = to_regclass('schema_migration') and attname = 'cursor'`,
@@ -67,7 +67,7 @@ export function compare(steps: readonly Step[], records: readonly Record[], vers
   const isComplete = expand.every(({ name }) => done.has(name))
   if (isComplete) requireCompatible(unknown, version)
   else {
-    // The steps of the other kinds may be passed over, these may not.
+    // Steps of other kinds may be missing, these may not.
     const chain = records.filter(({ name }) => (known.get(name)?.kind ?? 'expand') === 'expand')
     const at = chain.findIndex(({ name }, index) => name !== expand[index]?.name)
     if (at >= 0)
@@ -83,7 +83,7 @@ export function compare(steps: readonly Step[], records: readonly Record[], vers
   }
 }
 
-/** A step of a version before they were declared says nothing about who may run beside it. */
+/** Steps recorded without a kind say nothing about which versions may run beside them. */
 function requireCompatible(unknown: readonly Record[], version: string): void {
   const above = unknown.filter(({ needs }) => needs === null || isOlder(version, needs))
   if (above.length === 0) return

@@ -27,7 +27,7 @@ async function runAlone(client: pg.Client, step: Step): Promise<void> {
     while (!(await runBatch(client, step, 5000)).isOver);
     return
   }
-  // A transaction cannot build an index concurrently; nobody else is there.
+  // A transaction cannot build an index concurrently, and an empty database has no other users.
   await client.query(step.kind === 'index' ? step.text.replace(/\bconcurrently\b/gi, '') : step.text)
   await recordDone(client, step)
 }

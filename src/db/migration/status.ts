@@ -6,7 +6,7 @@ import type { Kind, Step } from './steps.ts'
 export type StepStatus = {
   step: string
   kind: Kind
-  /** `interrupted`: begun, and nobody is at it; the next run goes on. */
+  /** `interrupted`: begun, but no process runs it; the next run continues it. */
   state: 'pending' | 'running' | 'interrupted' | 'done'
   started_at: string | null
   done_at: string | null
