@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import type { Actions } from '../actions.ts'
 import { type CellGrant, type Principal, upsertCellGrant } from '../cells/grants/grants.ts'
 import { type Client, createClient } from '../client/client.ts'
@@ -146,26 +147,33 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
       return { id: account.id, actor_id: actor.id, username, password, cookie, client }
     },
     signIn: async (account_id, { second_factor = false } = {}) => {
-      const { session_id, cookie: set } = await app.db.transaction((db) =>
-        startSession(app, db, {
-          account_id,
-          proof: { methods: ['library'], strong: second_factor },
-          presented: { cookie: { state: 'none' } },
-        }),
+      const { session_id, cookie: set } = await oneByOne(
+        app.db.transaction((db) =>
+          startSession(app, db, {
+            account_id,
+            proof: { methods: ['library'], strong: second_factor },
+            presented: { cookie: { state: 'none' } },
+          }),
+        ),
       )
       const cookie = set.slice(0, set.indexOf(';'))
       return { session_id, cookie, client: client(cookie) }
     },
     sessions: { create: (account_id) => test.signIn(account_id) },
     messages,
-    actor: async (account_id, name) => (await service.operations.addActor({ account_id, name }, operator)).id,
+    actor: async (account_id, name) =>
+      (await oneByOne(service.operations.addActor({ account_id, name }, operator))).id,
     roleGrant: (grant) =>
-      operate(app, 'role_grant_create', operator, ({ db, audit }) =>
-        conferGrant(db, audit, grant, { source: 'library', via }),
+      oneByOne(
+        operate(app, 'role_grant_create', operator, ({ db, audit }) =>
+          conferGrant(db, audit, grant, { source: 'library', via }),
+        ),
       ),
     cellGrant: (cell_id, level, principal) =>
-      operate(app, 'cell_grant_create', operator, ({ db, audit }) =>
-        upsertCellGrant(db, audit, { cell_id, level, principal, granted_by: null }, { via }),
+      oneByOne(
+        operate(app, 'cell_grant_create', operator, ({ db, audit }) =>
+          upsertCellGrant(db, audit, { cell_id, level, principal, granted_by: null }, { via }),
+        ),
       ),
     reset: async () => {
       await resetService(app)
@@ -185,6 +193,13 @@ async function databaseOf({ database_url }: TestOptions) {
   const cluster = await sharedCluster()
   const { connection, drop } = await cloneDatabase(cluster.connection, cluster.template)
   return { databaseUrl: toUrl({ ...connection, schema: defaultSchema }), drop }
+}
+
+/** Times are stored in milliseconds: what is made next gets a later one, so that lists have both in this order. */
+async function oneByOne<T>(making: Promise<T>): Promise<T> {
+  const made = await making
+  await setTimeout(2)
+  return made
 }
 
 /** Named as `via` in the audit rows of what the kit does itself. */
