@@ -103,6 +103,24 @@ it('an older timeline than was seen, transactions that run out, and backups that
   expect(await found()).toEqual([])
 })
 
+it('dead rows are compared with the rows that the catalog knows: a promoted standby has counted no live ones', async () => {
+  const flush = 'select pg_stat_force_next_flush()'
+  await run(
+    `insert into cell (data, data_bytes) select '{}', 2 from generate_series(1, 60000)`,
+    'analyze cell',
+    flush,
+    'select pg_stat_reset()',
+    'delete from cell where id in (select id from cell limit 15000)',
+    flush,
+  )
+  const counted = `select n_live_tup::int as live, n_dead_tup::int as dead from pg_stat_user_tables where relname = 'cell'`
+  await expect
+    .poll(async () => (await admin.query(counted)).rows[0], { timeout: 10_000 })
+    .toEqual({ live: 0, dead: 15_000 })
+  expect(await found()).toEqual([])
+  await run('truncate cell cascade')
+})
+
 it('--fix asks before each thing that it does, and leaves the others', async () => {
   await run(
     'alter sequence audit_log_written_seq set unlogged',

@@ -24,8 +24,10 @@ export async function serverFindings(db: Database, opened: Opened): Promise<Find
         where c.relkind = 'S' and c.relpersistence = 'u' and d.refobjid = any(${tables}::regclass[])) as unlogged,
       array(select c.oid::regclass::text from pg_class c where c.oid = any(${tables}::regclass[])
         and 'autovacuum_enabled=false' = any(c.reloptions)) as unvacuumed,
-      array(select relname::text from pg_stat_user_tables where relid = any(${tables}::regclass[])
-        and n_dead_tup > greatest(10000, 0.3 * (n_live_tup + n_dead_tup)) order by 1) as bloated,
+      -- A promoted standby has counted no live row yet; the catalog knows them of the primary.
+      array(select s.relname::text from pg_stat_user_tables s join pg_class c on c.oid = s.relid
+        where s.relid = any(${tables}::regclass[])
+        and n_dead_tup > greatest(10000, 0.3 * (greatest(n_live_tup, c.reltuples) + n_dead_tup)) order by 1) as bloated,
       extract(day from now() - greatest(
         (select coalesce(backed_up_at, (select min(applied_at) from schema_migration)) from cluster),
         (select last_archived_time from pg_stat_archiver)))::int as backup_days`)
