@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { catalogue } from '../src/errors.ts'
 import { events } from '../src/events.ts'
+import { catalogue } from '../src/reasons.ts'
 import { sentences } from './copy/audit.ts'
 import { explain } from './copy/errors.ts'
 

@@ -1,4 +1,4 @@
-import { type BuiltinReason, catalogue, codeMessage, codeStatus } from '../src/errors.ts'
+import { type BuiltinReason, catalogue, codeMessage, codeStatus } from '../src/reasons.ts'
 
 /** docs/errors.md: the catalogue of reasons. */
 export function errorsPage(): string {
@@ -24,7 +24,7 @@ export function errorsPage(): string {
   ].join('\n')
 }
 
-const introduction = `<!-- Generated from src/errors.ts by scripts/docs.ts; edit the catalogue, not this page. -->
+const introduction = `<!-- Generated from src/reasons.ts by scripts/docs.ts; edit the catalogue, not this page. -->
 # Errors
 
 A refused JSON-RPC call answers with the HTTP status below and

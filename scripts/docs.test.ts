@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { actions } from '../src/actions.ts'
 import { keys } from '../src/config/table.ts'
-import { catalogue } from '../src/errors.ts'
+import { catalogue } from '../src/reasons.ts'
 import { routes } from '../src/routes.ts'
 import { pages, stalePages } from './docs.ts'
 

@@ -71,7 +71,7 @@ const features = [
 
 /** The layers from the bottom up; a file belongs to the first pattern that matches. */
 const layers: [name: string, files: RegExp][] = [
-  ['errors, log, observe and wire', /^src\/(errors|(log|observe|wire)\/.*)\.ts$/],
+  ['errors, log, observe and wire', /^src\/(errors|reasons|(log|observe|wire)\/.*)\.ts$/],
   [
     'what is declared: events, registries, settings',
     /^src\/(events|notifications|(registry|config)\/.*|audit\/audit|auth\/identity|core\/method)\.ts$/,
@@ -85,7 +85,7 @@ const layers: [name: string, files: RegExp][] = [
   ['features', new RegExp(`^src/(${features.join('|')})/`)],
   ['tables', /^src\/(actions|routes|operations)\.ts$/],
   ['surfaces', /^src\/(http\/(?!listen\.ts|node\.ts)|websocket\/|audit-stream\/)/],
-  ['service', /^src\/(service|create-service|backing|metrics)\.ts$/],
+  ['service', /^src\/(service|compose-app|create-service|backing|metrics)\.ts$/],
   ['entries', /^src\/(http\/(listen|node)|index|cli\/.*|testing\/.*|client\/.*)\.ts$/],
 ]
 const featureOf = (file: string): string | undefined => file.split('/')[1]
@@ -98,7 +98,7 @@ const packageOf = (to: string): string => /^(@[^/]+\/)?[^/]+/.exec(to)?.[0] ?? t
 describe('imports of src', () => {
   it('were found at all', () => {
     expect(files.length).toBeGreaterThan(50)
-    expect(loaded).toContainEqual({ from: 'src/service.ts', to: 'src/db/db.ts', isType: false })
+    expect(loaded).toContainEqual({ from: 'src/compose-app.ts', to: 'src/db/db.ts', isType: false })
     expect(local).toContainEqual({ from: 'src/client/client.ts', to: 'src/actions.ts', isType: true })
   })
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import type { Route } from '../src/core/route.ts'
-import { catalogue } from '../src/errors.ts'
+import { catalogue } from '../src/reasons.ts'
 import { routes } from '../src/routes.ts'
 import type { TestAccount } from '../src/testing/index.ts'
 import { type Reply, send } from './helpers/http.ts'

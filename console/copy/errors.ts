@@ -1,4 +1,4 @@
-import type { BuiltinReason } from '../../src/errors.ts'
+import type { BuiltinReason } from '../../src/reasons.ts'
 import { list, number } from './common.ts'
 
 /** A refused call, as the typed client throws it. */

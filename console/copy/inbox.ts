@@ -24,9 +24,8 @@ export const inbox = {
   where: 'Where',
   state: 'State',
   since: 'Offered',
-  direction: 'With',
-  to_you: 'to you',
-  by_you: 'by you',
+  to: 'To',
+  you: 'you',
 }
 
 type Stamps = {

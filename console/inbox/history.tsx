@@ -1,14 +1,15 @@
 import { ActorName } from '../api/actor-name.tsx'
 import type { Output } from '../api/client.ts'
+import { OfferState } from '../api/offer-state.tsx'
 import { usePages } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
-import { type Session, signedIn } from '../api/session.ts'
+import { isAdmin, type Session, signedIn } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { inbox, stateOf } from '../copy/inbox.ts'
+import { to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { shortId } from '../ui/id.tsx'
-import { Badge } from '../ui/note.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Time } from '../ui/time.tsx'
 import { toast } from '../ui/toast.tsx'
@@ -39,12 +40,13 @@ export function History() {
             {
               head: inbox.from,
               label: inbox.from,
-              cell: (one) => (isOwn(one) ? inbox.by_you : <ActorName id={one.from_actor_id} />),
+              cell: (one) => (isOwn(one) ? inbox.you : <ActorName id={one.from_actor_id} />),
             },
+            { head: inbox.to, label: inbox.to, cell: (one) => <Recipient offer={one} own={account.id} /> },
             { head: inbox.since, label: inbox.since, cell: ({ created_at }) => <Time at={created_at} /> },
             {
               head: inbox.state,
-              cell: (one) => <Badge kind={stateOf(one).kind}>{stateOf(one).label}</Badge>,
+              cell: (one) => <OfferState offer={one} />,
             },
             {
               head: inbox.take_back,
@@ -59,6 +61,14 @@ export function History() {
       )}
     </Resource>
   )
+}
+
+/** An offer to a person names an actor only where there are several to choose from. */
+function Recipient({ offer: { to_account_id, to_actor_id }, own }: { offer: Offer; own: string }) {
+  if (to_account_id === own) return inbox.you
+  if (to_actor_id) return <ActorName id={to_actor_id} />
+  const id = shortId(to_account_id)
+  return isAdmin.value ? <a href={to(`/people/${to_account_id}`)}>{id}</a> : id
 }
 
 function TakeBack({ offer: { offer_id, role } }: { offer: Offer }) {

@@ -1,13 +1,12 @@
 import { ActorName } from '../api/actor-name.tsx'
 import { EventRows } from '../api/event-rows.tsx'
+import { OfferState } from '../api/offer-state.tsx'
 import { usePages } from '../api/query.ts'
 import { cellLabel } from '../copy/cells.ts'
-import { stateOf } from '../copy/inbox.ts'
 import { people } from '../copy/people.ts'
 import { to } from '../lib/router.ts'
 import { DataTable } from '../ui/data-table.tsx'
 import { RowLink } from '../ui/link.tsx'
-import { Badge } from '../ui/note.tsx'
 import { Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { Time } from '../ui/time.tsx'
@@ -34,7 +33,7 @@ export function PersonOffers({ person: { account } }: PartProps) {
             { head: people.since, label: people.since, cell: ({ created_at }) => <Time at={created_at} /> },
             {
               head: people.state,
-              cell: (one) => <Badge kind={stateOf(one).kind}>{stateOf(one).label}</Badge>,
+              cell: (one) => <OfferState offer={one} />,
             },
           ]}
         />

@@ -1,6 +1,7 @@
 import type { App } from '../core/app.ts'
 import type { AnyCommand, Operation } from '../core/operation.ts'
-import { type Reason, ServiceError } from '../errors.ts'
+import { ServiceError } from '../errors.ts'
+import type { Reason } from '../reasons.ts'
 import { type Choice, chosen } from './choose.ts'
 import { type Call, type Command, subcommand, WrongUsage } from './command.ts'
 import { confirmed } from './confirm.ts'

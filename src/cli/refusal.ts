@@ -1,5 +1,6 @@
-import { catalogue, type Reason, type ServiceError } from '../errors.ts'
+import type { ServiceError } from '../errors.ts'
 import { printable } from '../log/text.ts'
+import { catalogue, type Reason } from '../reasons.ts'
 import type { Issue } from '../wire/issues.ts'
 
 /** Messages for the shell; those of the catalogue address callers of the API. */

@@ -1,5 +1,6 @@
 import { keptKeys } from '../auth/kept-keys.ts'
 import { randomToken } from '../auth/secrets.ts'
+import { composeApp } from '../compose-app.ts'
 import { type Config, type ParsedConfig, withDataDir } from '../config/config.ts'
 import { loadConfig } from '../config/file.ts'
 import type { App } from '../core/app.ts'
@@ -11,7 +12,6 @@ import { existingDataDir } from '../embedded/place.ts'
 import { StartError } from '../errors.ts'
 import { createLog, type Log } from '../log/log.ts'
 import { textLines } from '../log/text.ts'
-import { composeApp } from '../service.ts'
 import type { CommandIo } from './output.ts'
 
 /** Recorded in the audit rows of every command. */

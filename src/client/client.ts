@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { Actions } from '../actions.ts'
 import type { InputOf, Method, OutputOf, ReasonOf } from '../core/method.ts'
 import type { Route } from '../core/route.ts'
-import type { Reason } from '../errors.ts'
+import type { Reason } from '../reasons.ts'
 import type { Routes } from '../routes.ts'
 
 /** Reasons that any call may fail with, besides those that its method lists. */

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Config } from '../config/table.ts'
-import type { Reason } from '../errors.ts'
 import type { EventType } from '../events.ts'
+import type { Reason } from '../reasons.ts'
 import type { Registry } from '../registry/registry.ts'
 
 /**

@@ -1,9 +1,10 @@
 import type { Audit, AuditRow, AuditSubject } from '../audit/audit.ts'
 import { type Queryable, sql, type Transaction } from '../db/db.ts'
-import { type Reason, ServiceError } from '../errors.ts'
+import { ServiceError } from '../errors.ts'
 import type { AttemptMetadata, EventType } from '../events.ts'
 import type { Notification, Notify } from '../notifications.ts'
 import { closingsOf } from '../realtime/committed.ts'
+import type { Reason } from '../reasons.ts'
 import type { App } from './app.ts'
 import { type Single, singleOf } from './single.ts'
 

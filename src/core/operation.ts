@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Reason } from '../errors.ts'
 import type { EventType } from '../events.ts'
+import type { Reason } from '../reasons.ts'
 import { parseInput } from '../wire/input.ts'
 import type { App } from './app.ts'
 import type { Fail } from './mutate.ts'

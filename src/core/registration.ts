@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
-import { catalogue, type Reason, StartError } from '../errors.ts'
+import { StartError } from '../errors.ts'
+import { catalogue, type Reason } from '../reasons.ts'
 import { checkKeys as checkEntryKeys } from '../registry/entries.ts'
 import type { Registry, RoleSpec } from '../registry/registry.ts'
 import { meant } from '../wire/closest.ts'

@@ -1,7 +1,7 @@
 import type { App } from '../core/app.ts'
 import { takesKey } from '../core/idempotency.ts'
 import type { AuthSpec, WiredMethod } from '../core/method.ts'
-import type { Reason } from '../errors.ts'
+import type { Reason } from '../reasons.ts'
 import type { JsonSchema } from '../wire/type-text.ts'
 import { Schemas } from './json-schema.ts'
 

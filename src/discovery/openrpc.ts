@@ -1,6 +1,6 @@
 import { AuditEvent } from '../audit/entry.ts'
 import type { App } from '../core/app.ts'
-import { type BuiltinReason, catalogue, type Reason } from '../errors.ts'
+import { type BuiltinReason, catalogue, type Reason } from '../reasons.ts'
 import { Document } from '../wire/document.ts'
 import { version } from '../wire/version.ts'
 import examples from './examples.json' with { type: 'json' }

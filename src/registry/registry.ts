@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { OidcProvider } from '../config/oidc.ts'
-import { catalogue, StartError } from '../errors.ts'
+import { StartError } from '../errors.ts'
+import { catalogue } from '../reasons.ts'
 import { meant } from '../wire/closest.ts'
 import type { ReasonSpec } from '../wire/consumer.ts'
 import { isPlainObject } from '../wire/input.ts'
