@@ -18,6 +18,7 @@ export const security = {
     library: 'the server',
   } as Record<string, string>,
   signed_in: 'Proven',
+  signed_in_with: 'Signed in with',
   required: 'A role of yours needs a second factor. Until one is added, only this page works.',
   add_now: 'Add one',
 
@@ -77,3 +78,7 @@ export const security = {
   link_remove_about: 'It cannot sign in to this account any more.',
   link_removed: 'The provider is unlinked.',
 }
+
+/** How the owner of a session has proven who they are, in order. */
+export const provenBy = (methods: readonly string[]): string =>
+  methods.map((method) => security.proven_by[method] ?? method).join(', ')

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { client, type Output } from '../api/client.ts'
 import { useCall, useRead } from '../api/query.ts'
-import { security } from '../copy/security.ts'
+import { provenBy, security } from '../copy/security.ts'
 import { Facts } from '../ui/facts.tsx'
 import { Badge } from '../ui/note.tsx'
 import { Resource } from '../ui/resource.tsx'
@@ -58,10 +58,7 @@ function Overview({ of: { second_factor, session } }: { of: SignIn }) {
               {active ? security.on : required ? security.missing : security.off}
             </Badge>,
           ],
-          session && [
-            security.this_session,
-            session.methods.map((method) => security.proven_by[method] ?? method).join(', '),
-          ],
+          session && [security.this_session, provenBy(session.methods)],
           session && [security.signed_in, <Time key="proven" at={session.authenticated_at} />],
         ]}
       />

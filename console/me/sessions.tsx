@@ -6,6 +6,7 @@ import { useSend } from '../api/send.ts'
 import { session, tellTabs } from '../api/session.ts'
 import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
+import { provenBy, security } from '../copy/security.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -50,6 +51,11 @@ export function Sessions() {
               {
                 head: me.session,
                 cell: ({ id, current }) => (current ? <strong>{me.this_device}</strong> : <Id id={id} />),
+              },
+              {
+                head: security.signed_in_with,
+                label: security.signed_in_with,
+                cell: ({ methods }) => provenBy(methods),
               },
               { head: me.since, label: me.since, cell: ({ created_at }) => <Time at={created_at} /> },
               { head: me.ends, label: me.ends, cell: ({ expires_at }) => <Until at={expires_at} /> },

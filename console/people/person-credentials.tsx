@@ -6,6 +6,7 @@ import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { scopeText } from '../copy/me.ts'
 import { people } from '../copy/people.ts'
+import { provenBy, security } from '../copy/security.ts'
 import { distance } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
@@ -38,6 +39,11 @@ export function PersonSessions({ person: { account } }: PartProps) {
             more={list.more}
             columns={[
               { head: people.session, cell: ({ id }) => <Id id={id} /> },
+              {
+                head: security.signed_in_with,
+                label: security.signed_in_with,
+                cell: ({ methods }) => provenBy(methods),
+              },
               { head: people.since, label: people.since, cell: ({ created_at }) => <Time at={created_at} /> },
               { head: people.ends, label: people.ends, cell: ({ expires_at }) => <Until at={expires_at} /> },
               {

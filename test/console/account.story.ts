@@ -13,7 +13,7 @@ it('one’s account: profile, sessions, tokens, roles', async () => {
   await page.getByRole('link', { name: 'Sessions' }).click()
   await expect.poll(() => page.getByRole('row').count()).toBe(3)
   await look(page, 'me-sessions')
-  await page.getByText('This device').waitFor()
+  await page.getByRole('row', { name: /^This device the server / }).waitFor()
   await page.getByRole('button', { name: 'End the others' }).click()
   await expect.poll(() => page.getByRole('row').count()).toBe(2)
 
