@@ -1,6 +1,6 @@
 /**
- * Where the page removes what has the focus, such as the row of something deleted, its heading gets it: a browser
- * would begin again at the top.
+ * Where the page removes what has the focus, such as the row of something deleted, a heading gets it: that of the dialog
+ * on top, or of the page. A browser would begin again at the top and say nothing.
  */
 export function keepFocus(): void {
   let last: EventTarget | null = null
@@ -9,6 +9,10 @@ export function keepFocus(): void {
   new MutationObserver(() => {
     if (!(last instanceof HTMLElement) || last.isConnected || document.activeElement !== document.body) return
     last = null
-    document.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true })
+    const dialog = [...document.querySelectorAll('dialog[open]')].at(-1)
+    const heading = dialog?.querySelector('h2') ?? document.querySelector('h1')
+    if (!heading) return
+    heading.tabIndex = -1
+    heading.focus({ preventScroll: true })
   }).observe(document.body, { childList: true, subtree: true })
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { words } from '../copy/common.ts'
 import { Button, type ButtonKind, IconButton } from './button.tsx'
 import { Fault } from './fault.tsx'
@@ -33,7 +33,8 @@ export function Dialog({
 }: DialogProps) {
   const own = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Not a plain effect: that runs after the paint, when a dialog that replaces this one has taken the focus.
+  useLayoutEffect(() => {
     const dialog = own.current as HTMLDialogElement
     const before = document.activeElement as HTMLElement | null
     dialog.showModal()

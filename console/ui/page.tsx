@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { words } from '../copy/common.ts'
 import { Icon } from './icon.tsx'
 import { Text } from './text.tsx'
@@ -27,7 +27,7 @@ export function Page({
   useEffect(() => {
     document.title = `${title} · ${words.product}`
   }, [title])
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (document.querySelector('dialog[open]') === null) own.current?.focus({ preventScroll: true })
   }, [])
   return (

@@ -37,9 +37,17 @@ const fill = async (of: Locator, text: string): Promise<void> => {
   await tabTo(of)
   await of.page().keyboard.type(text)
 }
+/** Which element has the focus, where it should be this one. */
 const hasFocus = (of: Locator) =>
   expect
-    .poll(() => of.evaluate((own) => own === document.activeElement), { message: `focus on ${of}` })
+    .poll(
+      () =>
+        of.evaluate((own) => {
+          const at = document.activeElement as HTMLElement
+          return own === at || `${at.tagName} ${at.innerText?.slice(0, 50)}`
+        }),
+      { message: `focus on ${of}` },
+    )
     .toBe(true)
 const isSomewhere = (page: Page) =>
   expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).not.toBe('BODY')
@@ -125,13 +133,16 @@ it('by keyboard alone: signing in, a cell, sharing, a role offered and accepted,
   await hasFocus(title('Inbox', hers))
 
   await press(link('My account'))
+  await hasFocus(title('My account'))
   await press(link('Tokens'))
   await press(button('New token'))
   await fill(dialog.getByLabel('Name'), 'deploy-bot')
   await press(button('Create token'))
   await hasFocus(button('Copy'))
   await keyboard.press('Escape')
+  await hasFocus(dialog.getByRole('heading', { level: 2 }))
   await press(button('Go back'))
+  await hasFocus(dialog.getByRole('heading', { level: 2 }))
   await press(dialog.getByLabel('I have stored it'), 'Space')
   await press(button('Done'))
   await hasFocus(button('New token'))
