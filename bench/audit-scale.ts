@@ -20,6 +20,9 @@ const { values: flags } = parseArgs({
   options: {
     rows: { type: 'string', default: '5000000' },
     base: { type: 'string', default: '10000' },
+    /** Of the large log and of the small one. */
+    partitions: { type: 'string', default: '1' },
+    'base-partitions': { type: 'string', default: '1' },
     rounds: { type: 'string', default: '200' },
     /** Only cases whose name contains this text. */
     only: { type: 'string', default: '' },
@@ -60,8 +63,8 @@ type Result = Compared & { name: string; plan: string }
 
 const started = new Started()
 try {
-  const small = await makeWorld(Number(flags.base))
-  const large = await makeWorld(Number(flags.rows))
+  const small = await makeWorld(Number(flags.base), Number(flags['base-partitions']))
+  const large = await makeWorld(Number(flags.rows), Number(flags.partitions))
   const facts = await machine(large.client)
   const results: Result[] = []
   for (const one of cases.filter(({ name }) => name.includes(flags.only)))
@@ -78,7 +81,7 @@ try {
   await started.close()
 }
 
-async function makeWorld(rows: number): Promise<World> {
+async function makeWorld(rows: number, partitions: number): Promise<World> {
   const begun = performance.now()
   const test = await testService({ limit_admin_read: 'off' })
   started.add(test.close)
@@ -86,9 +89,11 @@ async function makeWorld(rows: number): Promise<World> {
   await client.connect()
   started.add(() => client.end())
   const admin = await test.account({ roles: ['admin'] })
-  await client.query('delete from audit_log')
-  await fillAuditLog(client, rows)
-  console.log(`A log of ${rows} rows, made in ${((performance.now() - begun) / 1000).toFixed(0)} s`)
+  await client.query('delete from audit_inbox')
+  await fillAuditLog(client, rows, partitions)
+  console.log(
+    `A log of ${rows} rows in ${partitions} partitions, made in ${((performance.now() - begun) / 1000).toFixed(0)} s`,
+  )
   return { test, client, admin, rows }
 }
 
@@ -111,10 +116,13 @@ async function prepare(one: Case, { test, admin, rows }: World): Promise<Call> {
   return async () => ((await call(params)) as { events: unknown[] }).events.length
 }
 
+const of = (rows: string, partitions: string): string =>
+  `${rows} rows${partitions === '1' ? '' : ` in ${partitions} partitions`}`
+
 function report(results: readonly Result[], foot: string): string {
   const over = results.filter(({ ratio }) => ratio > bar)
   return `${[
-    `# The audit lists over ${flags.rows} rows against ${flags.base}`,
+    `# The audit lists over ${of(flags.rows, flags.partitions)} against ${of(flags.base, flags['base-partitions'])}`,
     `Written by \`npm run bench:audit\`: medians over the large log ÷ medians over the small one, the bar is ${bar}.
 First page of 50 rows unless said, page 200 of 10 rows. In process, fsync off, data in memory.`,
     table(

@@ -124,12 +124,11 @@ create table app_settings (
 create table audit_cell (
   cell_id uuid not null,
   seq bigint not null
-);
+) partition by range (seq);
 
-create table audit_log (
-  id uuid not null default gen_random_uuid(),
-  seq bigint,
+create table audit_inbox (
   written bigint not null generated always as identity,
+  id uuid not null default gen_random_uuid(),
   event_type text collate "C" not null,
   outcome text collate "C" not null,
   actor_id uuid,
@@ -140,7 +139,23 @@ create table audit_log (
   created_at timestamp(3) with time zone not null default clock_timestamp(),
   metadata jsonb,
   cell_ids uuid[]
-) with (autovacuum_vacuum_scale_factor=0.03, autovacuum_vacuum_insert_scale_factor=0.05);
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
+
+create table audit_log (
+  id uuid not null default gen_random_uuid(),
+  seq bigint not null,
+  written bigint,
+  event_type text collate "C" not null,
+  outcome text collate "C" not null,
+  actor_id uuid,
+  account_id uuid,
+  target_actor_id uuid,
+  target_account_id uuid,
+  ip text collate "C",
+  created_at timestamp(3) with time zone not null default clock_timestamp(),
+  metadata jsonb,
+  cell_ids uuid[]
+) partition by range (seq);
 
 create table audit_loss (
   id integer not null default 1,
@@ -397,9 +412,12 @@ alter table api_token add constraint api_token_hash_key UNIQUE (token_hash);
 alter table app_settings add constraint app_settings_single CHECK (id = 1);
 alter table app_settings add constraint app_settings_pkey PRIMARY KEY (id);
 alter table audit_cell add constraint audit_cell_pkey PRIMARY KEY (cell_id, seq);
+alter table audit_inbox add constraint audit_inbox_metadata_object CHECK (jsonb_typeof(metadata) = 'object'::text);
+alter table audit_inbox add constraint audit_inbox_outcome CHECK (outcome = ANY (ARRAY['success'::text, 'failure'::text]));
+alter table audit_inbox add constraint audit_inbox_pkey PRIMARY KEY (written);
 alter table audit_log add constraint audit_log_metadata_object CHECK (jsonb_typeof(metadata) = 'object'::text);
 alter table audit_log add constraint audit_log_outcome CHECK (outcome = ANY (ARRAY['success'::text, 'failure'::text]));
-alter table audit_log add constraint audit_log_pkey PRIMARY KEY (id);
+alter table audit_log add constraint audit_log_pkey PRIMARY KEY (seq);
 alter table audit_loss add constraint audit_loss_single CHECK (id = 1);
 alter table audit_loss add constraint audit_loss_pkey PRIMARY KEY (id);
 alter table audit_position add constraint audit_position_single CHECK (id = 1);
@@ -508,16 +526,14 @@ CREATE INDEX actor_name ON actor USING btree (name_key, id) WHERE deleted_at IS 
 CREATE INDEX api_token_account ON api_token USING btree (account_id, created_at, id);
 CREATE INDEX api_token_created ON api_token USING btree (created_at, id);
 CREATE INDEX api_token_expires ON api_token USING btree (expires_at) WHERE expires_at IS NOT NULL;
-CREATE INDEX audit_log_account ON audit_log USING btree (account_id, seq) WHERE seq IS NOT NULL;
-CREATE INDEX audit_log_actor ON audit_log USING btree (actor_id, seq) WHERE actor_id IS NOT NULL AND seq IS NOT NULL;
-CREATE INDEX audit_log_created ON audit_log USING btree (created_at) WHERE seq IS NOT NULL;
-CREATE INDEX audit_log_event ON audit_log USING btree (event_type, seq) WHERE seq IS NOT NULL;
-CREATE INDEX audit_log_failure ON audit_log USING btree (seq) WHERE outcome = 'failure'::text AND seq IS NOT NULL;
-CREATE INDEX audit_log_failure_event ON audit_log USING btree (event_type, seq) WHERE outcome = 'failure'::text AND seq IS NOT NULL;
-CREATE UNIQUE INDEX audit_log_seq ON audit_log USING btree (seq) WHERE seq IS NOT NULL;
-CREATE INDEX audit_log_target ON audit_log USING btree (target_account_id, seq) WHERE seq IS NOT NULL;
-CREATE INDEX audit_log_target_actor ON audit_log USING btree (target_actor_id, seq) WHERE target_actor_id IS NOT NULL AND seq IS NOT NULL;
-CREATE INDEX audit_log_unnumbered ON audit_log USING btree (written) WHERE seq IS NULL;
+CREATE INDEX audit_log_account ON audit_log USING btree (account_id, seq);
+CREATE INDEX audit_log_actor ON audit_log USING btree (actor_id, seq) WHERE actor_id IS NOT NULL;
+CREATE INDEX audit_log_created ON audit_log USING btree (created_at);
+CREATE INDEX audit_log_event ON audit_log USING btree (event_type, seq);
+CREATE INDEX audit_log_failure ON audit_log USING btree (seq) WHERE outcome = 'failure'::text;
+CREATE INDEX audit_log_failure_event ON audit_log USING btree (event_type, seq) WHERE outcome = 'failure'::text;
+CREATE INDEX audit_log_target ON audit_log USING btree (target_account_id, seq);
+CREATE INDEX audit_log_target_actor ON audit_log USING btree (target_actor_id, seq) WHERE target_actor_id IS NOT NULL;
 CREATE INDEX auth_session_account ON auth_session USING btree (account_id, created_at, id);
 CREATE INDEX auth_session_created ON auth_session USING btree (created_at, id);
 CREATE INDEX auth_session_expires ON auth_session USING btree (expires_at);
@@ -576,12 +592,24 @@ CREATE INDEX sign_in_flow_account ON sign_in_flow USING btree (account_id, creat
 CREATE INDEX sign_in_flow_expires ON sign_in_flow USING btree (expires_at);
 CREATE INDEX username_reservation_account ON username_reservation USING btree (account_id);
 
-create function audit_insert(entries json) returns void
+create or replace function audit_entries() returns TABLE(id uuid, seq bigint, written bigint, event_type text, outcome text, actor_id uuid, account_id uuid, target_actor_id uuid, target_account_id uuid, ip text, created_at timestamp with time zone, metadata jsonb, cell_ids uuid[])
+language sql stable parallel unsafe
+as $$
+  select id, seq, written, event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip,
+         created_at, metadata, cell_ids
+    from audit_log
+  union all
+  select id, null, written, event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip,
+         created_at, metadata, cell_ids
+    from audit_inbox
+$$;
+
+create or replace function audit_insert(entries json) returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-  insert into audit_log (event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip,
-                         metadata, cell_ids)
+  insert into audit_inbox (event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip,
+                           metadata, cell_ids)
   select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata,
          -- One expression: a subquery would make the audit statement of every mutation noticeably slower.
          nullif(
@@ -604,7 +632,7 @@ begin
 end
 $$;
 
-create function audit_named_cell(metadata jsonb, key text) returns uuid
+create or replace function audit_named_cell(metadata jsonb, key text) returns uuid
 language sql immutable parallel safe
 as $$
   select case
@@ -613,14 +641,15 @@ as $$
   end
 $$;
 
-create function audit_number(most integer DEFAULT 10000) returns integer
+create or replace function audit_number(most integer DEFAULT 10000) returns integer
 language plpgsql volatile parallel unsafe
 as $$
 declare
   last bigint;
   known text;
   present text;
-  ids uuid[];
+  next bigint;
+  numbered integer;
 begin
   -- One session numbers at a time. Each statement below starts after the lock is held and so, at READ
   -- COMMITTED, sees what earlier sessions committed. Under a longer-lived snapshot it would not.
@@ -629,30 +658,100 @@ begin
   end if;
   perform pg_advisory_xact_lock(hashtextextended('cellkeep audit_number', 0));
 
-  ids := array(select id from audit_log where seq is null order by written limit most);
-  if cardinality(ids) = 0 then
-    return 0;
-  end if;
   select seq, timeline into strict last, known from audit_position;
   present := server_timeline();
   if present <> known then
     last := last + 1048576;
   end if;
-  with numbered as (
-    update audit_log
-       set seq = last + nth
-      from unnest(ids) with ordinality as batch (row_id, nth)
-     where id = row_id
-    returning seq, cell_ids
-  )
-  insert into audit_cell (cell_id, seq)
-  select distinct cell_id, seq from numbered cross join unnest(cell_ids) cell_id;
-  update audit_position set seq = last + cardinality(ids), timeline = coalesce(present, known);
-  return cardinality(ids);
+  for attempt in 1..2 loop
+    begin
+      with taken as (
+        delete from audit_inbox
+         where written = any (array(select written from audit_inbox order by written limit most))
+        returning *
+      ), moved as (
+        insert into audit_log (id, seq, written, event_type, outcome, actor_id, account_id, target_actor_id,
+                               target_account_id, ip, created_at, metadata, cell_ids)
+        select id, last + row_number() over (order by written), written, event_type, outcome, actor_id, account_id,
+               target_actor_id, target_account_id, ip, created_at, metadata, cell_ids
+          from taken
+        returning seq, cell_ids
+      ), placed as (
+        insert into audit_cell (cell_id, seq)
+        select distinct cell_id, seq from moved cross join unnest(cell_ids) cell_id
+      )
+      select count(*) into numbered from moved;
+      exit;
+    exception when check_violation then
+      -- No partition holds the numbers. Rows wait where none can be made.
+      numbered := 0;
+    end;
+    exit when attempt = 2;
+    begin
+      next := last + 1;
+      while next <= last + (select count(*) from (select from audit_inbox limit most) waiting) loop
+        next := audit_partition(next);
+      end loop;
+    exception when query_canceled or others then
+      exit;
+    end;
+  end loop;
+  if numbered > 0 then
+    update audit_position set seq = last + numbered, timeline = coalesce(present, known);
+  end if;
+  return numbered;
 end
 $$;
 
-create function audit_write(entries json) returns text
+create or replace function audit_partition(at bigint, size bigint DEFAULT NULL::bigint) returns bigint
+language plpgsql volatile parallel unsafe
+set lock_timeout = '2s'
+as $$
+declare
+  first bigint;
+  above bigint;
+  part text;
+begin
+  for attempt in 1..2 loop
+    select upper into above from audit_partitions() where at >= lower and at < upper;
+    if found then
+      return above;
+    end if;
+    -- One session makes partitions at a time. As in audit_number(), later statements see what earlier sessions made.
+    lock table audit_log, audit_cell in share update exclusive mode;
+  end loop;
+  size := coalesce(size, (select upper - lower from audit_partitions() order by upper desc limit 1), 10000000);
+  first := greatest(at / size * size, (select max(upper) from audit_partitions() where upper <= at));
+  above := least(at / size * size + size, (select min(lower) from audit_partitions() where lower > at));
+  foreach part in array array['audit_log', 'audit_cell'] loop
+    execute format('create table %1$s_%2$s (like %1$s including all) with (autovacuum_vacuum_insert_scale_factor = 0.05)',
+                   part, first);
+    execute format('alter table %1$s attach partition %1$s_%2$s for values from (%2$s) to (%3$s)', part, first, above);
+  end loop;
+  return above;
+end
+$$;
+
+create or replace function audit_partitions() returns TABLE(lower bigint, upper bigint)
+language sql stable parallel unsafe
+as $$
+  select substring(bound from 'FROM \(''(\d+)')::bigint, substring(bound from 'TO \(''(\d+)')::bigint
+    from pg_inherits join pg_class c on c.oid = inhrelid
+      cross join lateral pg_get_expr(c.relpartbound, c.oid) bound
+   where inhparent = to_regclass('audit_log') and not inhdetachpending
+$$;
+
+create or replace function audit_waiting() returns boolean
+language plpgsql stable parallel unsafe
+set enable_bitmapscan = 'off'
+set enable_seqscan = 'off'
+as $$
+begin
+  return exists (select from audit_inbox where written > 0);
+end
+$$;
+
+create or replace function audit_write(entries json) returns text
 language plpgsql volatile parallel unsafe
 set lock_timeout = '250ms'
 as $$
@@ -694,7 +793,7 @@ begin
 end
 $$;
 
-create function audit_write_paired(entries json) returns text
+create or replace function audit_write_paired(entries json) returns text
 language plpgsql volatile parallel unsafe
 set lock_timeout = '250ms'
 as $$
@@ -728,11 +827,11 @@ begin
 end
 $$;
 
-create function iso_timestamp(at timestamp with time zone) returns text
+create or replace function iso_timestamp(at timestamp with time zone) returns text
 language sql stable strict parallel safe
 as $$ select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $$;
 
-create function limiter_add(of_limiter text, of_key text, span interval, grain interval, moment timestamp with time zone) returns void
+create or replace function limiter_add(of_limiter text, of_key text, span interval, grain interval, moment timestamp with time zone) returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
@@ -748,7 +847,7 @@ begin
   end if;
 end $$;
 
-create function limiter_take(of_limiter text, of_key text, most integer, span interval, grain interval, lease interval, as_slot uuid, moment timestamp with time zone DEFAULT NULL::timestamp with time zone) returns integer
+create or replace function limiter_take(of_limiter text, of_key text, most integer, span interval, grain interval, lease interval, as_slot uuid, moment timestamp with time zone DEFAULT NULL::timestamp with time zone) returns integer
 language plpgsql volatile parallel unsafe
 as $$
 declare
@@ -786,7 +885,7 @@ begin
     where remaining + held < most);
 end $$;
 
-create function server_timeline() returns text
+create or replace function server_timeline() returns text
 language plpgsql volatile parallel unsafe
 as $$
 begin

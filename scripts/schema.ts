@@ -10,7 +10,8 @@ import { migrate } from '../src/db/migrate.ts'
 export const schemaFile = fileURLToPath(new URL('../migrations/schema.sql', import.meta.url))
 
 /**
- * Tables, constraints, indexes and functions of the current schema as SQL, ordered by name, without rows.
+ * Tables, constraints, indexes and functions of the current schema as SQL, ordered by name, without rows and
+ * partitions.
  */
 export async function describeSchema(client: pg.Client): Promise<string> {
   const tables = await client.query<{ text: string }>(tablesQuery)
@@ -31,7 +32,7 @@ export async function describeSchema(client: pg.Client): Promise<string> {
 
 // One line per column, indented by two spaces: src/db/expected-columns.ts parses this form.
 const tablesQuery = `
-  select format(E'create %stable %I (\\n%s\\n)%s;', case c.relpersistence when 'u' then 'unlogged ' else '' end, c.relname,
+  select format(E'create %stable %I (\\n%s\\n)%s%s;', case c.relpersistence when 'u' then 'unlogged ' else '' end, c.relname,
            string_agg('  ' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
              || case when a.attcollation not in (0, t.typcollation) then ' collate ' || quote_ident(l.collname)
                      else '' end
@@ -43,6 +44,7 @@ const tablesQuery = `
                      when d.adbin is not null then ' default ' || pg_get_expr(d.adbin, d.adrelid, true)
                      else '' end,
              E',\\n' order by a.attnum),
+           case when c.relkind = 'p' then ' partition by ' || lower(pg_get_partkeydef(c.oid)) else '' end,
            case when c.reloptions is null then '' else ' with (' || array_to_string(c.reloptions, ', ') || ')' end
          ) as text
     from pg_class c
@@ -50,7 +52,7 @@ const tablesQuery = `
     join pg_type t on t.oid = a.atttypid
     left join pg_collation l on l.oid = a.attcollation
     left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
-   where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p')
+   where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
    group by c.oid, c.relname, c.relpersistence, c.reloptions
    order by c.relname collate "C"`
 
@@ -60,19 +62,20 @@ const constraintsQuery = `
                 pg_get_constraintdef(k.oid, true)) as text
     from pg_constraint k
     join pg_class c on c.oid = k.conrelid
-   where c.relnamespace = current_schema()::regnamespace and k.contype in ('p', 'u', 'c', 'f', 'x')
+   where c.relnamespace = current_schema()::regnamespace and not c.relispartition
+     and k.contype in ('p', 'u', 'c', 'f', 'x')
    order by k.contype = 'f', c.relname collate "C", k.contype, k.conname collate "C"`
 
 const indexesQuery = `
-  select pg_get_indexdef(i.indexrelid, 0, true) || ';' as text
+  select replace(pg_get_indexdef(i.indexrelid, 0, true), ' ON ONLY ', ' ON ') || ';' as text
     from pg_index i
     join pg_class c on c.oid = i.indexrelid
-   where c.relnamespace = current_schema()::regnamespace
+   where c.relnamespace = current_schema()::regnamespace and not c.relispartition
      and not exists (select from pg_constraint k where k.conindid = c.oid and k.contype in ('p', 'u', 'x'))
    order by c.relname collate "C"`
 
 const functionsQuery = `
-  select format(E'create function %I(%s) returns %s\\nlanguage %s %s%s parallel %s%s\\nas $$%s$$;',
+  select format(E'create or replace function %I(%s) returns %s\\nlanguage %s %s%s parallel %s%s\\nas $$%s$$;',
            p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), l.lanname,
            case p.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end,
            case when p.proisstrict then ' strict' else '' end,

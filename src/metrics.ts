@@ -134,7 +134,7 @@ const asked = sql`
   select backlog.*, standby.*, array(select name from schema_migration where state = 'done') as done
   from (
       select count(*)::int as rows, coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as age
-      from (select created_at from audit_log where seq is null order by written limit ${sql.raw(backlogMax)}) waiting
+      from (select created_at from audit_inbox order by written limit ${sql.raw(backlogMax)}) waiting
     ) backlog,
     (
       select case when current_setting('synchronous_standby_names') <> '' and pg_has_role('pg_monitor', 'member')

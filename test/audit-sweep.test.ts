@@ -16,11 +16,11 @@ const bootstraps = bootstrapTest()
 const test = await doEverything(bootstraps)
 const rows = await test.service.app.db.rows<AuditRow>(sql`
   select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata
-  from audit_log order by written`)
+  from audit_entries() order by written`)
 afterAll(() => test.close())
 
 describe('no row is left', () => {
-  const written = async () => (await test.service.app.db.rows(sql`select from audit_log`)).length
+  const written = async () => (await test.service.app.db.rows(sql`select from audit_entries()`)).length
   const nobody = '00000000-0000-4000-8000-00000000dead'
   const writing = Object.entries(actions as Record<string, Method>)
     .filter(([, action]) => action.side_effects)
@@ -102,7 +102,7 @@ describe('after a run of everything that is audited', () => {
 
   it('both ids of a pair are of one account', async () => {
     const pairs = await test.service.app.db.rows(sql`
-      select event_type from audit_log l
+      select event_type from audit_entries() l
       left join actor a on a.id = l.actor_id left join actor t on t.id = l.target_actor_id
       where (l.actor_id is not null and l.account_id is null)
         or (l.target_actor_id is not null and l.target_account_id is null)

@@ -231,7 +231,7 @@ describe('another account', () => {
       (await client.account_delete({ account_id: bob.id })).deleted
     expect((await Promise.all([remove(admin), remove(other)])).sort()).toEqual([false, true])
     const { rows } = await first<{ rows: number }>(sql`
-      select count(*) as rows from audit_log
+      select count(*) as rows from audit_entries()
       where event_type = 'account_delete' and outcome = 'success' and target_account_id = ${bob.id}::uuid`)
     expect(rows).toBe(1)
   })

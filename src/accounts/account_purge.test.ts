@@ -3,6 +3,7 @@ import { tokenOf } from '../../test/helpers/callers.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { numberRows } from '../audit/entry.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount } from '../testing/index.ts'
 import { insertAccount } from './accounts.ts'
@@ -25,8 +26,10 @@ const nobody = '00000000-0000-4000-8000-000000000000'
 
 /** Rows of every table that hold this text anywhere, by table. */
 async function mentions(text: string): Promise<Record<string, number>> {
+  await numberRows(test.service.app.db)
   const tables = await rows<{ name: string }>(sql`
-    select tablename as name from pg_tables where schemaname = current_schema() order by 1`)
+    select relname as name from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and not relispartition order by 1`)
   const found: Record<string, number> = {}
   for (const { name } of tables) {
     const hits = await rows(sql`
@@ -116,7 +119,7 @@ describe('an account that is purged', () => {
     await tokenOf(test, ada)
     await ada.client.account_delete()
     await admin.client.account_undelete({ account_id: ada.id })
-    const log = () => rows<{ written: number }>(sql`select * from audit_log order by written`)
+    const log = () => rows<{ written: number }>(sql`select * from audit_entries() order by written`)
     const before = await log()
     await purge(ada)
     expect((await log()).slice(0, before.length)).toEqual(before)

@@ -53,7 +53,7 @@ describe('open_signup', () => {
     const closes = () => open(false, node)
     expect(await whileHashing(closes, () => statusOf(test, 'too_late'))).toBe(403)
     const audit = await rows`
-      select metadata ->> 'open_signup' as open_signup from audit_log
+      select metadata ->> 'open_signup' as open_signup from audit_entries()
       where event_type = 'signup' order by written desc limit 1`
     expect(audit).toEqual([{ open_signup: 'false' }])
     await open(true)
@@ -137,7 +137,7 @@ describe('a signup whose commit fails', () => {
     ])
     expect(
       await rows`
-        select event_type, outcome from audit_log
+        select event_type, outcome from audit_entries()
         where metadata ->> 'invite_id' = ${id} and event_type = 'signup'`,
     ).toEqual([{ event_type: 'signup', outcome: 'failure' }])
     expect(await statusOf(test, 'saved', 'doomed@x.example')).toBe(200)

@@ -37,7 +37,7 @@ describe('the input of a signup', () => {
     }
     expect(lines.join('')).not.toContain('zz_')
     const rows = await test.service.app.db.rows(sql`
-      select event_type, audit_log::text like '%zz\\_%' as tells from audit_log where event_type = 'signup'`)
+      select event_type, audit_entries::text like '%zz\\_%' as tells from audit_entries() where event_type = 'signup'`)
     expect(rows).toEqual(Array(2).fill({ event_type: 'signup', tells: false }))
   })
 })

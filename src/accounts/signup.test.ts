@@ -77,7 +77,7 @@ describe('a signup with an invite', () => {
     })
     const { sessions } = await admin.client.admin_session_list({ account_id: made?.account.id as string })
     expect(
-      await first`select account_id, actor_id, metadata from audit_log where metadata ->> 'invite_id' = ${id}
+      await first`select account_id, actor_id, metadata from audit_entries() where metadata ->> 'invite_id' = ${id}
         and event_type = 'signup'`,
     ).toEqual({
       account_id: made?.account.id,
@@ -182,7 +182,7 @@ describe('a signup while signup is open', () => {
     expect(
       await first`
       select created_by, metadata - 'session_id' as metadata
-      from account join audit_log on audit_log.account_id = account.id
+      from account join audit_entries() on audit_entries.account_id = account.id
       where account.id = ${made?.account.id} and event_type = 'signup'`,
     ).toEqual({
       created_by: null,

@@ -35,12 +35,12 @@ describe('addActor', () => {
   it('leaves its row', async () => {
     const ada = await test.account()
     const before = await test.service.app.db.first<{ written: number }>(
-      sql`select max(written) as written from audit_log`,
+      sql`select max(written) as written from audit_entries()`,
     )
     const { id } = await ops().addActor({ account_id: ada.id, name: 'x' }, by)
     const rows = await test.service.app.db.rows(sql`
       select event_type, actor_id, account_id, target_account_id, target_actor_id, ip, metadata
-      from audit_log where written > ${before?.written}`)
+      from audit_entries() where written > ${before?.written}`)
     expect(rows).toEqual([row('actor_create', ada, id)])
   })
 

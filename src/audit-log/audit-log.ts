@@ -71,7 +71,7 @@ export async function readAuditPage(
   const rows = await db.rows<NamedEvent>(sql`
     with page as (${numbersOf(selected, stretch, pageSize(page.limit), skip)})
     select ${auditColumns}, doer.username, subject.username as target_username
-    from page join audit_log l on l.seq = page.seq and l.seq is not null
+    from page join audit_log l on l.seq = page.seq
       left join actor on actor.id = l.actor_id
       left join account doer on doer.id = coalesce(actor.account_id, l.account_id)
       left join actor target on target.id = l.target_actor_id

@@ -50,7 +50,7 @@ async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGene
     const next = numbersOf(selected, { direction: 'asc', from, to: until_seq + 1 }, batch)
     const rows = await reads.rows<AuditEvent>(sql`
       with next as (${next})
-      select ${auditColumns} from next join audit_log l on l.seq = next.seq and l.seq is not null
+      select ${auditColumns} from next join audit_log l on l.seq = next.seq
       order by l.seq`)
     yield* rows
     const last = rows.at(-1)

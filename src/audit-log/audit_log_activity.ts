@@ -69,7 +69,7 @@ export const audit_log_activity = query({
           ) moment
           cross join lateral (
             select max(seq) as last from (
-              select seq from audit_log where created_at < at and seq is not null
+              select seq from audit_log where created_at < at
               order by created_at desc limit ${sql.raw(near)}
             ) near
           ) before

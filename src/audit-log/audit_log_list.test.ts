@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { auditRows } from '../../test/helpers/audit-rows.ts'
+import { auditRows, clearAudit } from '../../test/helpers/audit-rows.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { call, dataOf, reasonOf, rpc } from '../../test/helpers/http.ts'
 import { type Sql, sql } from '../db/db.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
   ;[admin, ada] = await Promise.all([test.account({ roles: ['admin'] }), test.account()])
 })
 afterAll(() => test.close())
-beforeEach(() => test.service.app.db.run(sql`delete from audit_log`))
+beforeEach(() => clearAudit(test))
 
 type Input = NonNullable<Parameters<TestAccount['client']['audit_log_list']>[0]>
 const list = (input: Input = {}) => admin.client.audit_log_list(input)
@@ -167,7 +167,7 @@ describe('a filter of audit_log_list', () => {
 describe('the names in audit_log_list', () => {
   const eve = async () => {
     const made = await test.account()
-    await test.service.app.db.run(sql`delete from audit_log`)
+    await clearAudit(test)
     return made
   }
   const uuid = (text: string): Sql => sql`${text}::uuid`

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { auditRows } from '../../test/helpers/audit-rows.ts'
+import { auditRows, clearAudit } from '../../test/helpers/audit-rows.ts'
 import { call, dataOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
@@ -7,7 +7,7 @@ import type { TestAccount } from '../testing/index.ts'
 
 const test = await serviceForFile({ roles: [{ name: 'teacher', grant_paths: ['system'] }] })
 const [admin, ada] = await Promise.all([test.account({ roles: ['admin'] }), test.account()])
-beforeEach(() => test.service.app.db.run(sql`delete from audit_log`))
+beforeEach(() => clearAudit(test))
 
 type Input = NonNullable<Parameters<TestAccount['client']['audit_log_role_grant_history']>[0]>
 const history = (input: Input = {}) => admin.client.audit_log_role_grant_history(input)

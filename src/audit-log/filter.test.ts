@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { auditRows } from '../../test/helpers/audit-rows.ts'
+import { auditRows, clearAudit } from '../../test/helpers/audit-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { type Sql, sql } from '../db/db.ts'
@@ -7,7 +7,7 @@ import type { TestAccount } from '../testing/index.ts'
 
 const test = await serviceForFile()
 const admin = await test.account({ roles: ['admin'] })
-beforeEach(() => test.service.app.db.run(sql`delete from audit_log`))
+beforeEach(() => clearAudit(test))
 
 type Input = NonNullable<Parameters<TestAccount['client']['audit_log_list']>[0]>
 const list = (input: Input) => admin.client.audit_log_list(input)

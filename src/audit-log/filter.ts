@@ -51,13 +51,15 @@ export async function within(
 ): Promise<{ stretch: Stretch; selected: Selection }> {
   if (from === null && to === null) return { stretch, selected }
   const nearest = (bound: Sql, order: 'asc' | 'desc'): Sql => sql`(
-    select seq from audit_log where ${bound} and seq is not null order by created_at ${sql.raw(order)} limit 1)`
+    select seq from audit_log where ${bound} order by created_at ${sql.raw(order)} limit 1)`
   const found = await db.one<{ before: number | null; after: number | null }>(sql`
     select ${nearest(sql`created_at < ${from}::timestamptz - ${slack}`, 'desc')} as before,
       ${nearest(sql`created_at > ${to}::timestamptz + ${slack}`, 'asc')} as after`)
+  // As an expression, so that no plan collects the whole period from the index on the time, and then sorts it.
+  const time = sql`(created_at + interval '0')`
   const bounds = [
-    ...(from === null ? [] : [sql`created_at >= ${from}::timestamptz`]),
-    ...(to === null ? [] : [sql`created_at < ${to}::timestamptz`]),
+    ...(from === null ? [] : [sql`${time} >= ${from}::timestamptz`]),
+    ...(to === null ? [] : [sql`${time} < ${to}::timestamptz`]),
   ]
   return {
     stretch: {

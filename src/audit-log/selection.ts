@@ -87,7 +87,7 @@ function walk(
   max: Sql,
 ): Sql {
   const order = sql.raw(direction)
-  const conditions = [sql`seq is not null`, ...filters]
+  const conditions = [sql`true`, ...filters]
   if (source && 'cell_id' in source) {
     // A scalar subquery is always one probe by number; for a join the planner may read the whole log.
     const passes = sql`(select ${sql.join(conditions, ' and ')} from audit_log where seq = c.seq)`

@@ -61,7 +61,7 @@ describe('rows on the audit stream', () => {
     const { test, admin } = await started()
     const stream = await openStream(test, { cookie: admin.cookie })
     await test.service.app.db.run(sql`
-      insert into audit_log (event_type, outcome, metadata)
+      insert into audit_inbox (event_type, outcome, metadata)
       values ('of.a/consumer', 'failure', ${JSON.stringify({ text: 'one\r\ntwo\u2028three' })}::jsonb)`)
     const [row] = await stream.take(1)
     expect(row?.text.split('\n')).toHaveLength(3)
@@ -85,7 +85,7 @@ describe('rows on the audit stream', () => {
     const { db } = test.service.app
     const stream = await openStream(test, { cookie: admin.cookie })
     const write = (name: string) =>
-      sql`insert into audit_log (event_type, outcome) values (${name}, 'success')`
+      sql`insert into audit_inbox (event_type, outcome) values (${name}, 'success')`
     await db.transaction(async (first) => {
       await first.run(write('written-first'))
       // On another connection, which commits before this one.

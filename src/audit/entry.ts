@@ -32,17 +32,22 @@ export const EventType = z
 const numberedMax = 10_000
 
 /**
- * Numbers committed rows in the order in which they became visible.
+ * Moves committed rows into the log, numbered in the order in which they became visible.
  * Readers of the log call this first so that callers see their own writes.
  */
-export async function numberRows(db: Pick<Database, 'first' | 'readOnly' | 'replicas'>): Promise<void> {
+export async function numberRows(
+  db: Pick<Database, 'first' | 'one' | 'readOnly' | 'replicas'>,
+): Promise<void> {
   for (;;) {
-    // `order by` makes the planner use the partial index of unnumbered rows.
-    const waiting = await db.readOnly.first(
-      sql`select written from audit_log where seq is null order by written limit 1`,
+    const { is_waiting } = await db.readOnly.one<{ is_waiting: boolean }>(
+      sql`select audit_waiting() as is_waiting`,
     )
-    if (!waiting) break
-    await db.first(sql`select audit_number(${sql.raw(numberedMax)})`)
+    if (!is_waiting) break
+    const { numbered } = await db.one<{ numbered: number }>(
+      sql`select audit_number(${sql.raw(numberedMax)}) as numbered`,
+    )
+    // Another caller has numbered them, or they wait for a partition that cannot be made.
+    if (numbered === 0) break
   }
   // So that replicas show the numbers too.
   await db.replicas?.fence.take()

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { clearAudit } from '../../test/helpers/audit-rows.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
@@ -29,12 +30,12 @@ const captured = capturedLog()
 const sent: string[] = []
 const test = await serviceForFile({ actions, log: captured.log, onStatement: (text) => sent.push(text) })
 const [ada, bob] = await Promise.all([test.account(), test.account()])
-beforeEach(() => test.service.app.db.run(sql`delete from audit_log`))
+beforeEach(() => clearAudit(test))
 
 const pairs = async () =>
   (
     await test.service.app.db.rows<AuditSubject>(sql`
-      select actor_id, account_id, target_actor_id, target_account_id from audit_log order by written`)
+      select actor_id, account_id, target_actor_id, target_account_id from audit_entries() order by written`)
   ).map((row) => Object.values(row))
 const isFlawed = async (run: () => Promise<unknown>) => {
   const { audit } = test.service.app
@@ -124,14 +125,14 @@ describe('a subject that a handler names', () => {
   it('keeps the ids of the dead and finds those who were made just now', async () => {
     const gone = await test.account()
     await test.service.operations.deleteAccount({ account_id: gone.id }, { via: 'testing' })
-    await test.service.app.db.run(sql`delete from audit_log`)
+    await clearAudit(test)
     const target = { target_actor_id: gone.actor_id, target_account_id: gone.id }
     expect(await written(target)).toMatchObject({
       flaws: 0,
       pairs: [[ada.actor_id, ada.id, gone.actor_id, gone.id]],
     })
     await test.service.operations.purgeAccount({ account_id: gone.id, confirm: true }, { via: 'testing' })
-    await test.service.app.db.run(sql`delete from audit_log`)
+    await clearAudit(test)
     expect(await written(target)).toMatchObject({
       flaws: 0,
       pairs: [[ada.actor_id, ada.id, gone.actor_id, gone.id]],
@@ -156,7 +157,7 @@ describe('an operator call or transaction that names for whom it acts', () => {
     const input = { actor_id: bob.actor_id, name: `Bob ${_what}` }
     expect(await isFlawed(() => test.service.operations.renameActor(input, operator))).toEqual([flaws, 0])
     expect(await pairs()).toEqual([[...pair(), bob.actor_id, bob.id]])
-    await test.service.app.db.run(sql`delete from audit_log`)
+    await clearAudit(test)
     const by = { event: 'cell_delete' as const, ...operator }
     const record = async ({ audit }: Work) => audit('cell_delete', { cell_id })
     expect(await isFlawed(() => test.service.transaction(by, record))).toEqual([flaws, 0])

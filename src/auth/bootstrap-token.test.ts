@@ -122,7 +122,7 @@ it('neither log nor audit log ever holds the token, a password or a username tha
   await bootstrap({ token, username, password: typed })
   await bootstrap({ token, username, password: typed })
   const dump = await test.service.app.db.first<{ text: string }>(sql`
-    select string_agg(audit_log::text, '') as text from audit_log`)
+    select string_agg(audit_entries::text, '') as text from audit_entries()`)
   for (const text of [dump?.text as string, lines.join('')]) {
     expect(text).toContain('bootstrap')
     for (const secret of [token, wrongToken, username, typed, typed.toLowerCase()])

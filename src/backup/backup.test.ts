@@ -165,9 +165,9 @@ describe('restoreBackup', () => {
       where connamespace = current_schema()::regnamespace order by 1, 2`
     const [restored, made] = [await to.open(), await fresh.open()]
     expect((await restored.query(catalogue)).rows).toEqual((await made.query(catalogue)).rows)
-    const { rows } = await restored.query('select max(written)::int as last from audit_log')
+    const { rows } = await restored.query('select max(written)::int as last from audit_entries()')
     await restored.query(`select audit_insert('[{"event_type":"login","outcome":"success"}]')`)
-    const next = await restored.query('select max(written)::int as last from audit_log')
+    const next = await restored.query('select max(written)::int as last from audit_entries()')
     expect(next.rows[0].last).toBe(rows[0].last + 1)
   })
 
@@ -324,7 +324,7 @@ describe('writeBackup', () => {
     // Each cell was committed together with its audit row.
     const { rows } = await client.query(`
       select (select count(*) from cell)::int as cells,
-        (select count(*) from audit_log where event_type = 'cell_create')::int as events`)
+        (select count(*) from audit_entries() where event_type = 'cell_create')::int as events`)
     expect(rows[0].cells).toBe(rows[0].events)
     expect(rows[0].cells).toBeGreaterThanOrEqual((before.cell ?? []).length)
   })

@@ -26,7 +26,9 @@ export async function dropReferences(client: pg.Client, tables: readonly string[
  * references need them.
  */
 export async function dropEveryRule(client: pg.Client): Promise<Dropped[]> {
-  const own = `connamespace = current_schema()::regnamespace and contype in ('p', 'u', 'c', 'f')`
+  // Those of partitions come and go with those of their table.
+  const own = `connamespace = current_schema()::regnamespace and contype in ('p', 'u', 'c', 'f')
+    and conparentid = 0 and coninhcount = 0`
   const rules = await client.query<Dropped>(
     `${constraints} where ${own} order by array_position('{p,u,c,f}', contype::text), 1, 2`,
   )
@@ -36,7 +38,7 @@ export async function dropEveryRule(client: pg.Client): Promise<Dropped[]> {
     `select indrelid::regclass::text as table, indexrelid::regclass::text as name,
        true as "isKey", pg_get_indexdef(indexrelid) as add, replace(pg_get_indexdef(indexrelid), 'CREATE UNIQUE', 'CREATE') as instead
      from pg_index join pg_class on pg_class.oid = indexrelid
-     where indisunique and relnamespace = current_schema()::regnamespace`,
+     where indisunique and not relispartition and relnamespace = current_schema()::regnamespace`,
   )
   for (const { name } of indexes.rows) await client.query(`drop index ${name}`)
   return [...indexes.rows, ...rules.rows]

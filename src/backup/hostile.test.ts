@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { afterAll, afterEach, expect, it } from 'vitest'
 import { emptyDatabase, type FreshDatabase } from '../../test/fresh-database.ts'
 import { inFormat1, resealed, rowOf, writeLines } from '../../test/helpers/backup-files.ts'
+import { numberRows } from '../audit/entry.ts'
 import { testService } from '../testing/index.ts'
 import { writeBackup } from './backup.ts'
 import { restoreBackup } from './restore.ts'
@@ -14,6 +15,7 @@ const dir = await mkdtemp(join(tmpdir(), 'ck-bak-'))
 const test = await testService()
 const ada = await test.account({ username: 'ada' })
 await ada.client.cell_create({ data: { text: 'é' } })
+await numberRows(test.service.app.db)
 const file = join(dir, 'whole')
 await writeBackup({ connectionString: test.databaseUrl }, { to: file, version: '1.2.3' })
 const whole = await readFile(file)

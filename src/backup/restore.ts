@@ -136,6 +136,7 @@ async function insertAll(
 ): Promise<number> {
   let table: TableStart | undefined
   let insert = ''
+  let isDivided = false
   let total = 0
   for await (const portion of portions) {
     const { rows, at } = portion
@@ -144,11 +145,16 @@ async function insertAll(
       insert = await insertInto(client, table, isWhole).catch((error) => {
         throw damaged(file, `at line ${at}`, error)
       })
+      isDivided = await hasPartitions(client, table.table)
     }
     if (rows.length === 0) continue
-    await client.query(insert, [`[${rows.join(',')}]`]).catch((error) => {
+    const json = `[${rows.join(',')}]`
+    try {
+      if (isDivided) await client.query(makePartitions, [json])
+      await client.query(insert, [json])
+    } catch (error) {
       throw damaged(file, `in the ${rows.length} rows before line ${at}`, error)
-    })
+    }
     total += rows.length
   }
   return total
@@ -170,6 +176,17 @@ async function insertInto(
     select ${list} from json_populate_recordset(null::${table}, $1::json)`
 }
 
+async function hasPartitions(client: pg.Client, table: string): Promise<boolean> {
+  const { rows } = await client.query('select from pg_partitioned_table where partrelid = $1::regclass', [
+    quoted(table),
+  ])
+  return rows.length > 0
+}
+
+/** For the numbers of these rows. No partition is smaller than a million. */
+const makePartitions = `
+  select audit_partition(min(seq)) from json_to_recordset($1::json) as t (seq bigint) group by seq / 1000000`
+
 /** Continues identity columns above the loaded values. */
 async function restartIdentities(client: pg.Client, tables: readonly string[]): Promise<void> {
   const { rows } = await client.query<{ table: string; column: string }>(
@@ -179,7 +196,9 @@ async function restartIdentities(client: pg.Client, tables: readonly string[]): 
   )
   for (const { table, column } of rows)
     await client.query(
-      `select setval(pg_get_serial_sequence($1, $2), (select coalesce(max(${column}), 0) + 1 from ${table}), false)`,
+      // Rows of the inbox leave it for the log.
+      `select setval(pg_get_serial_sequence($1, $2),
+         (select coalesce(max(${column}), 0) + 1 from ${table === 'audit_inbox' ? 'audit_entries()' : table}), false)`,
       [table, column.replaceAll('"', '')],
     )
 }

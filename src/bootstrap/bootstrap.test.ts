@@ -47,7 +47,7 @@ describe('the one bootstrap', () => {
     for (const grant of grants)
       expect(grant).toMatchObject({ scope_kind: null, scope_id: null, expires_at: null, granted_by: null })
     const row = await test.service.app.db.first<{ metadata: { role_grant_ids: string[] } }>(sql`
-      select account_id, actor_id, metadata from audit_log`)
+      select account_id, actor_id, metadata from audit_entries()`)
     expect(row).toMatchObject({ account_id: account.id, actor_id: actor.id })
     expect(row?.metadata.role_grant_ids.sort()).toEqual(grants.map(({ id }) => id).sort())
     await expect(stat(path)).rejects.toMatchObject({ code: 'ENOENT' })
@@ -67,7 +67,7 @@ describe('the one bootstrap', () => {
       expect([status, json, cookie]).toEqual([403, { error: 'already_bootstrapped' }, undefined])
     const keepers = await one.test.service.app.db.rows(sql`select from role_grant where role = 'keeper'`)
     expect(keepers).toHaveLength(1)
-    const rows = await one.test.service.app.db.rows(sql`select event_type, outcome from audit_log`)
+    const rows = await one.test.service.app.db.rows(sql`select event_type, outcome from audit_entries()`)
     expect(rows).toEqual([{ event_type: 'bootstrap', outcome: 'success' }])
   })
 
@@ -103,7 +103,7 @@ describe('the one bootstrap', () => {
     expect([failed.status, failed.cookie]).toEqual([status, undefined])
     expect(await db.rows(sql`select from account`)).toEqual([])
     await db.run(sql`drop trigger no_commit on auth_session`)
-    const outcomes = await db.rows(sql`select outcome from audit_log`)
+    const outcomes = await db.rows(sql`select outcome from audit_entries()`)
     expect(outcomes).toEqual([{ outcome: 'failure' }])
     expect((await bootstrap({ token, username: 'root', password })).status).toBe(200)
   })

@@ -34,7 +34,7 @@ it('createAccount makes the keeper while nobody has bootstrapped, and closes the
   expect(role_grants.map(({ role }) => role).sort()).toEqual(['admin', 'keeper'])
   expect([...made.role_grant_ids].sort()).toEqual(role_grants.map(({ id }) => id).sort())
   const row = await test.service.app.db.first(sql`
-    select metadata, target_account_id from audit_log where event_type = 'account_create'`)
+    select metadata, target_account_id from audit_entries() where event_type = 'account_create'`)
   expect(row).toEqual({
     metadata: { role_grant_ids: made.role_grant_ids, via: 'cli' },
     target_account_id: made.account.id,

@@ -102,7 +102,7 @@ it('of a deleted cell is hidden from its owner, but not from admins; there is no
 it('for a cell with few events among very many, the others are not read', async () => {
   const cell_id = await made()
   await test.service.app.db.run(sql`
-    insert into audit_log (event_type, outcome, cell_ids)
+    insert into audit_inbox (event_type, outcome, cell_ids)
     select 'many', 'success', array[gen_random_uuid()] from generate_series(1, 20000)`)
   await timeline(cell_id)
   await test.service.app.db.run(sql`analyze audit_log, audit_cell`)

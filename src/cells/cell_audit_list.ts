@@ -35,7 +35,7 @@ export const cell_audit_list = query({
       )
       select e.* from anchor left join lateral (
         select l.id, l.seq, l.event_type, l.outcome, l.actor_id, l.created_at
-        from audit_cell m join audit_log l on l.seq = m.seq and l.seq is not null
+        from audit_cell m join audit_log l on l.seq = m.seq
         where m.cell_id = anchor.id
         order by m.seq desc limit ${sql.raw(CELL_AUDIT_LIST_DEFAULT_LIMIT)}
       ) e on true

@@ -119,7 +119,7 @@ it('any mix of calls ends in known refusals, and in the cells, edges and grants 
   const gone = await db.rows<{ id: string }>(sql`select id from cell where deleted_at is not null`)
   const deleted = new Set(gone.map(({ id }) => id))
   const events = await db.rows<Event>(sql`
-    select event_type, metadata from audit_log where outcome = 'success' order by written`)
+    select event_type, metadata from audit_entries() where outcome = 'success' order by written`)
   const edges = await db.rows<{ place: string; far: string }>(sql`
     select source_id || '.' || name as place, target_id as far from cell_field where source_id = any(${ids}::uuid[])
     union all

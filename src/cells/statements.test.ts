@@ -39,7 +39,7 @@ await itemRow(test, own, 'hidden', foreign[0] as string)
 const kindOf = (text: string): string => {
   if (text.includes('auth_session')) return 'c'
   if (text.includes('audit_write')) return 'A'
-  return /seq is null|audit_number/.test(text) ? 'n' : 's'
+  return /audit_waiting|audit_number/.test(text) ? 'n' : 's'
 }
 type Step = [wanted: string, call: () => Promise<unknown>]
 const all = (ids: readonly string[], wanted: string, call: (id: string) => Promise<unknown>): Step[] =>

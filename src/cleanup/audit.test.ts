@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { auditRows } from '../../test/helpers/audit-rows.ts'
+import { auditRows, clearAudit } from '../../test/helpers/audit-rows.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { numberRows } from '../audit/entry.ts'
@@ -12,7 +12,7 @@ const admin = await test.account({ roles: ['admin'] })
 const db = () => test.service.app.db
 beforeEach(async () => {
   await db().run(sql`delete from audit_cell`)
-  await db().run(sql`delete from audit_log`)
+  await clearAudit(test)
 })
 
 const cell = '00000000-0000-4000-8000-00000000000c'
@@ -23,7 +23,7 @@ const plant = (count: number, age: string) =>
     cell_ids: sql`case when i = 1 then array[${cell}::uuid, gen_random_uuid()] end`,
   })
 const left = async () =>
-  (await db().rows<{ seq: number }>(sql`select seq from audit_log order by seq`)).map(({ seq }) => seq)
+  (await db().rows<{ seq: number }>(sql`select seq from audit_entries() order by seq`)).map(({ seq }) => seq)
 const places = async () => (await db().rows(sql`select from audit_cell`)).length
 const position = () =>
   db().first<{ seq: number; removed_seq: number }>(sql`select seq, removed_seq from audit_position`)
@@ -67,7 +67,7 @@ describe('retention of audit rows', () => {
     const other = await testService({ database_url: databaseUrl })
     await other.service.app.db.transaction(async (tx) => {
       await tx.run(sql`
-        insert into audit_log (event_type, outcome, created_at) values ('open', 'success', now() - interval '40 days')`)
+        insert into audit_inbox (event_type, outcome, created_at) values ('open', 'success', now() - interval '40 days')`)
       expect(await cleanUp()).toBe(0)
     })
     await other.close()

@@ -126,12 +126,12 @@ describe('cleanUp', () => {
     await offers(2, '1 hour')
     await sessions(1, '1 second')
     await db().run(
-      sql`alter table audit_log add constraint no_expiry check (event_type <> 'role_grant_offer_expire') not valid`,
+      sql`alter table audit_inbox add constraint no_expiry check (event_type <> 'role_grant_offer_expire') not valid`,
     )
     try {
       await expect(cleanUp()).rejects.toThrow('no_expiry')
     } finally {
-      await db().run(sql`alter table audit_log drop constraint no_expiry`)
+      await db().run(sql`alter table audit_inbox drop constraint no_expiry`)
     }
     expect(await cleanUp()).toEqual({ ...none, ran: true, expired_offers: 2 })
   })

@@ -7,6 +7,7 @@ import { watchJob } from '../observe/job.ts'
 import { reseal } from '../sealing/reseal.ts'
 import { removePendingTotp } from '../second-factor/pending.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
+import { dropPartitions, makePartitions } from './partitions.ts'
 import {
   expireOffers,
   forgetKeys,
@@ -80,7 +81,8 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     const removeAudit = async (days: number): Promise<number> => {
       // Rows are numbered when somebody reads them, so number those of a log that nobody reads.
       await numberRows(db)
-      const removed_audit_rows = await repeat(() => removeAuditRows(db, days, batchRows))
+      const { dropped, whole } = await dropPartitions(db, days, stop)
+      const removed_audit_rows = dropped + (await repeat(() => removeAuditRows(db, days, whole, batchRows)))
       if (removed_audit_rows > 0) app.log.info({ removed_audit_rows }, 'old audit rows removed')
       return removed_audit_rows
     }
@@ -92,6 +94,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     const retention = app.config.cell_tombstone_retention_days
     const { audit_retention_days } = app.config
     await clearFloor(db)
+    await makePartitions(app)
     return {
       ran: true,
       expired_sessions: await repeat(() => db.run(expired(sql`auth_session`, sql`expires_at <= now()`))),

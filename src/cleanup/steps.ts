@@ -82,17 +82,23 @@ export async function expireOffers(db: Queryable, max: number): Promise<number> 
 }
 
 /**
- * Deletes at most `max` numbered audit rows older than `days`, with their places in timelines, and returns how
- * many. Stores the highest number deleted: by it, streams and replay tell a gap from numbers never used.
+ * Deletes at most `max` audit rows with numbers above `after` that are older than `days`, with their places in
+ * timelines, and returns how many. Stores the highest number deleted: by it, streams and replay tell a gap from numbers
+ * never used.
  */
-export async function removeAuditRows(db: Queryable, days: number, max: number): Promise<number> {
+export async function removeAuditRows(
+  db: Queryable,
+  days: number,
+  after: number,
+  max: number,
+): Promise<number> {
   const { removed } = await db.one<{ removed: number }>(sql`
     with old as (
-      select id, seq, cell_ids from audit_log
-      where seq is not null and created_at <= now() - ${days}::int * interval '1 day'
+      select seq, cell_ids from audit_log
+      where seq > ${after}::bigint and created_at <= now() - ${days}::int * interval '1 day'
       order by created_at limit ${sql.raw(max)}
     ), gone as (
-      delete from audit_log l using old where l.id = old.id returning l.seq
+      delete from audit_log l using old where l.seq = old.seq returning l.seq
     ), timelines as (
       delete from audit_cell m using (select seq, unnest(cell_ids) as cell_id from old) place
       where m.cell_id = place.cell_id and m.seq = place.seq

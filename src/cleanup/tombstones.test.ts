@@ -52,7 +52,7 @@ it('takes edges, grants and the timeline along, but neither the far cells nor th
       (select count(*) from cell_item where ${cell.id} in (parent_id, child_id)) as items,
       (select count(*) from cell_grant where cell_id = ${cell.id}) as grants,
       (select count(*) from audit_cell where cell_id = ${cell.id}) as timeline,
-      (select count(*) from audit_log where metadata ->> 'cell_id' = ${cell.id}) as log`)
+      (select count(*) from audit_entries() where metadata ->> 'cell_id' = ${cell.id}) as log`)
   expect(left).toEqual({ fields: 0, items: 0, grants: 0, timeline: 0, log: 2 })
   expect(await exists(far)).toBe(true)
   expect(await reasonOf(root.client.cell_audit_list({ cell_id: cell.id }))).toBe('cell_not_found')

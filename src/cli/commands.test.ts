@@ -102,7 +102,7 @@ describe('each command that changes something leaves exactly its row', () => {
       const audit = [{ event_type: 'token_create', account_id: null, target_account_id: ada.id }]
       const made = await scenario(test, () => one([...create, ...words]), { audit })
       const row = await test.service.app.db.first(sql`
-        select metadata->>'via' as via from audit_log where metadata->>'token_id' = ${String(made.id)}`)
+        select metadata->>'via' as via from audit_entries() where metadata->>'token_id' = ${String(made.id)}`)
       expect(row).toEqual({ via: 'cli' })
       return made
     }

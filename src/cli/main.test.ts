@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Said, shell } from '../../test/helpers/shell.ts'
 import { sql } from '../db/db.ts'
-import { scenario, testService } from '../testing/index.ts'
+import { migrate, migrationNames } from '../db/migrate.ts'
+import { testService } from '../testing/index.ts'
 
 let cwd: string
 let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
@@ -73,15 +74,17 @@ describe('exit code 3', () => {
   it('a schema that is not this version’s: nothing is written', async () => {
     const old = await testService()
     const at = shell({ CELLKEEP_DATABASE_URL: old.databaseUrl }, cwd)
-    await old.service.app.db.run(
-      sql`delete from schema_migration where name = (select max(name) from schema_migration)`,
-    )
-    await old.service.app.db.run(sql`alter table cluster drop column backed_up_at`)
-    const { code, stderr } = await scenario(old, () => at(['settings', 'set', 'open_signup', 'true']))
+    const { db } = old.service.app
+    await db.run(sql`drop schema cellkeep cascade`)
+    const steps = migrationNames()
+    const only = steps.slice(0, steps.indexOf('0024_backup_record'))
+    await migrate({ connectionString: old.databaseUrl, schema: 'cellkeep' }, { only })
+    const { code, stderr } = await at(['settings', 'set', 'open_signup', 'true'])
     expect(code).toBe(3)
     expect(stderr).toMatch(/cellkeep migrate/)
+    expect(await db.rows(sql`select from audit_log`)).toEqual([])
+    expect(await db.one(sql`select open_signup from app_settings`)).toEqual({ open_signup: false })
     expect((await at(['migrate', '--check'])).code).toBe(3)
-    expect(await old.service.operations.getSettings()).toMatchObject({ open_signup: false })
     expect(await at(['migrate'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^applied \d{4}_/) })
     expect(await at(['migrate', '--check'])).toMatchObject({ code: 0, stdout: 'The schema is current.\n' })
     await old.close()

@@ -75,6 +75,10 @@ export const accounts = {
     default: null,
     doc: 'Age at which audit rows are removed.',
   }),
+  audit_partition_rows: setting(whole(1_000_000, 500_000_000), {
+    default: 10_000_000,
+    doc: 'Rows of the audit log per partition; retention drops whole ones. Applies to those that are made from then on.',
+  }),
   cell_tombstone_retention_days: setting(orOff(whole(1, 36_500)), {
     default: null,
     doc: 'Age at which deleted cells are removed for good.',

@@ -46,7 +46,7 @@ describe('effects after a commit', () => {
   it('run when the audit log is broken: the mutation stands, the failure is counted', async () => {
     const { audit } = lab.test.service.app
     const before = audit.failures
-    await lab.admin.query('alter table audit_log add constraint broken check (false) not valid')
+    await lab.admin.query('alter table audit_inbox add constraint broken check (false) not valid')
     try {
       expect(await lab.outcome(async ({ db }) => db.run(write('kept')))).toMatchObject({
         status: 200,
@@ -55,7 +55,7 @@ describe('effects after a commit', () => {
         effects: ['effect'],
       })
     } finally {
-      await lab.admin.query('alter table audit_log drop constraint broken')
+      await lab.admin.query('alter table audit_inbox drop constraint broken')
     }
     expect(audit.failures).toBe(before + 1)
   })

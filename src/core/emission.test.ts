@@ -69,7 +69,7 @@ describe('while another session holds a lock on the audit log', () => {
     'a mutation commits %s after a short wait; a loss is logged, counted, stored',
     async (_way, keep) => {
       const other = await rival(lab.test.databaseUrl)
-      await other.begin('lock table audit_log in access exclusive mode')
+      await other.begin('lock table audit_inbox in access exclusive mode')
       const since = losses()
       expect(await lab.answer(keep)).toEqual({ status: 200, reason: 'ok' })
       expect(await since()).toMatchObject(oneLost('55P03'))
@@ -86,7 +86,7 @@ describe('while another session holds a lock on the audit log', () => {
 
   it('a refusal and a failure give their usual answers', async () => {
     const other = await rival(lab.test.databaseUrl)
-    await other.begin('lock table audit_log in access exclusive mode')
+    await other.begin('lock table audit_inbox in access exclusive mode')
     const throws = (error: Error) => lab.answer(() => Promise.reject(error))
     expect(await throws(refusal('cell_not_found'))).toEqual({ status: 404, reason: 'cell_not_found' })
     expect(await throws(new Error('unexpected'))).toEqual({ status: 500, reason: 'internal_error' })
@@ -96,7 +96,7 @@ describe('while another session holds a lock on the audit log', () => {
 
   it('a lock that is released soon loses no row', async () => {
     const other = await rival(lab.test.databaseUrl)
-    await other.begin('lock table audit_log in access exclusive mode')
+    await other.begin('lock table audit_inbox in access exclusive mode')
     expect(await other.release(lab.answer(keep))).toEqual({ status: 200, reason: 'ok' })
     await other.close()
     expect(await lab.audited()).toEqual([successRow])
@@ -177,12 +177,14 @@ describe('where the function that writes is', () => {
 })
 
 it('a loss that cannot be stored at once is stored with the next or at the end', async () => {
-  await lab.admin.query('alter table audit_log add constraint broken check (false) not valid')
+  await lab.admin.query('alter table audit_inbox add constraint broken check (false) not valid')
   await lab.admin.query('alter table audit_loss rename to away')
   const since = losses()
   await lab.answer(keep)
   await lab.test.service.app.audit.flush()
-  await lab.admin.query('alter table away rename to audit_loss; alter table audit_log drop constraint broken')
+  await lab.admin.query(
+    'alter table away rename to audit_loss; alter table audit_inbox drop constraint broken',
+  )
   expect(await since()).toMatchObject({
     lost: 1,
     stored: [{ lost_rows: 1, cause: expect.stringMatching(/^23514 /) }],
@@ -190,7 +192,7 @@ it('a loss that cannot be stored at once is stored with the next or at the end',
 })
 
 it('losses add up while they go on, and begin anew after a week without', async () => {
-  await lab.admin.query('alter table audit_log add constraint broken check (false) not valid')
+  await lab.admin.query('alter table audit_inbox add constraint broken check (false) not valid')
   const since = losses()
   for (let nth = 0; nth < 2; nth++) await lab.answer(keep)
   expect((await since()).stored).toMatchObject([{ lost_rows: 2 }])
@@ -200,6 +202,6 @@ it('losses add up while they go on, and begin anew after a week without', async 
   await lab.answer(keep)
   expect((await since()).stored).toMatchObject([{ lost_rows: 1 }])
   const { rows } = await lab.admin.query(`select since > now() - interval '1 hour' as fresh from audit_loss`)
-  await lab.admin.query('alter table audit_log drop constraint broken')
+  await lab.admin.query('alter table audit_inbox drop constraint broken')
   expect(rows).toEqual([{ fresh: true }])
 })

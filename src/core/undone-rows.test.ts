@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { clearAudit } from '../../test/helpers/audit-rows.ts'
 import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
 import type { AuditRow } from '../audit/audit.ts'
 import { sql } from '../db/db.ts'
@@ -56,13 +57,13 @@ beforeAll(async () => {
 afterAll(() => test.close())
 beforeEach(async () => {
   runs = 0
-  await test.service.app.db.run(sql`delete from audit_log`)
+  await clearAudit(test)
 })
 
 const rows = () =>
   test.service.app.db.rows<AuditRow>(sql`
     select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata
-    from audit_log order by written`)
+    from audit_entries() order by written`)
 const put = ({ db }: Work, text: string) => db.run(sql`insert into shelf values (${text})`)
 
 async function left(by: (tools: Work) => Promise<unknown>) {
@@ -181,7 +182,7 @@ describe('recorded()', () => {
     expect(await rows()).toMatchObject([
       { event_type: 'shelf_close', outcome: 'failure', actor_id: null, metadata: { shelf: 5 } },
     ])
-    await test.service.app.db.run(sql`delete from audit_log`)
+    await clearAudit(test)
     expect(await left(() => refuses().catch(() => null))).toEqual({ reason: 'ok', rows: [] })
   })
 })

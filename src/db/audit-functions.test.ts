@@ -33,7 +33,7 @@ async function number(on: pg.Client, most?: number): Promise<number> {
 /** `seq:event_type` of the numbered rows, in order. */
 async function listed(after = 0): Promise<string[]> {
   const { rows } = await client.query(
-    `select seq || ':' || event_type as text from audit_log where seq > $1 order by seq`,
+    `select seq || ':' || event_type as text from audit_entries() where seq > $1 order by seq`,
     [after],
   )
   return rows.map((entry) => entry.text)
@@ -63,7 +63,7 @@ describe('audit_write', () => {
     const { rows } = await client.query(
       `select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata, seq,
               cell_ids, created_at between now() - interval '1 min' and clock_timestamp() as timed
-         from audit_log order by written`,
+         from audit_entries() order by written`,
     )
     const empty = Object.fromEntries(Object.keys(full).map((key) => [key, null]))
     const rest = { seq: null, cell_ids: null, timed: true }
@@ -122,14 +122,14 @@ describe('audit_write', () => {
   })
 
   test.each([
-    ['renamed table', 'alter table audit_log rename to audit_log_away'],
-    ['dropped column', 'alter table audit_log drop column metadata'],
+    ['renamed table', 'alter table audit_inbox rename to audit_inbox_away'],
+    ['dropped column', 'alter table audit_inbox drop column metadata'],
     [
       'refusing trigger',
       `create function no() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
-       create trigger no before insert on audit_log for each row execute function no()`,
+       create trigger no before insert on audit_inbox for each row execute function no()`,
     ],
-    ['full identity', 'alter table audit_log alter column written set maxvalue 2 restart with 2'],
+    ['full identity', 'alter table audit_inbox alter column written set maxvalue 2 restart with 2'],
   ])('a %s fails no mutation, also where its plan was made before', async (_what, damage) => {
     await write(client, [row('before')])
     await client.query(damage)
@@ -145,7 +145,7 @@ describe('audit_write', () => {
     let other: pg.Client
     beforeEach(async () => {
       other = await database.open()
-      await other.query('begin; lock table audit_log in access exclusive mode')
+      await other.query('begin; lock table audit_inbox in access exclusive mode')
       await client.query('begin')
       await client.query(`insert into account (username, password_hash) values ('written', 'x')`)
     })
@@ -153,7 +153,7 @@ describe('audit_write', () => {
       expect((await client.query('commit')).command).toBe('COMMIT')
       expect((await client.query('select username from account')).rows).toEqual([{ username: 'written' }])
       await other.query('rollback')
-      expect((await client.query('select from audit_log')).rowCount).toBe(0)
+      expect((await client.query('select from audit_entries()')).rowCount).toBe(0)
     })
 
     test.each(['audit_write', 'audit_write_paired'] as const)(
@@ -192,7 +192,7 @@ describe('audit_write', () => {
     await expect(
       client.query('select audit_insert($1)', [JSON.stringify([row('ok'), row(null)])]),
     ).rejects.toMatchObject({ code: '23502' })
-    expect((await client.query('select from audit_log')).rowCount).toBe(0)
+    expect((await client.query('select from audit_entries()')).rowCount).toBe(0)
   })
 })
 
@@ -200,7 +200,7 @@ describe('audit_write_paired', () => {
   const stored = async (): Promise<unknown[]> =>
     (
       await client.query(
-        'select event_type, actor_id, account_id, target_actor_id, target_account_id from audit_log order by written',
+        'select event_type, actor_id, account_id, target_actor_id, target_account_id from audit_entries() order by written',
       )
     ).rows.map((entry) => Object.values(entry))
   const [ada, bob] = [id(1), id(2)]
@@ -236,9 +236,9 @@ describe('audit_write_paired', () => {
       ['neither stored', id(99), bob, null, null],
       ['capitals', adas, ada, null, null],
     ])
-    expect((await client.query('select metadata from audit_log where metadata is not null')).rows).toEqual([
-      { metadata: { n: 1.5 } },
-    ])
+    expect(
+      (await client.query('select metadata from audit_entries() where metadata is not null')).rows,
+    ).toEqual([{ metadata: { n: 1.5 } }])
   })
 
   test('keeps the ids of an actor that the transaction removed, and finds one that it made', async () => {
@@ -342,7 +342,7 @@ describe('audit_number', () => {
   test('numbers go on after the newest rows were removed', async () => {
     await write(client, [row('a'), row('b')])
     await number(client)
-    await client.query('delete from audit_log')
+    await client.query('delete from audit_inbox; delete from audit_log')
     await write(client, [row('c')])
     await number(client)
     expect(await listed()).toEqual(['3:c'])
@@ -382,7 +382,7 @@ describe('audit_number', () => {
         const atEnd = writing === 0
         await number(on, 5)
         const { rows } = await on.query(
-          'select seq::int, event_type from audit_log where seq > $1 order by seq limit 7',
+          'select seq::int, event_type from audit_entries() where seq > $1 order by seq limit 7',
           [last],
         )
         for (const entry of rows) {

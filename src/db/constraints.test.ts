@@ -43,7 +43,7 @@ const offer = (columns: string, ...rows: string[]) =>
     ...rows.map((values) => `${actor}, ${account}, ${account}, 'admin', now(), ${values}`),
   )
 const audit = (columns: string, ...rows: string[]) =>
-  insert('audit_log', `event_type, outcome, ${columns}`, ...rows)
+  insert('audit_inbox', `event_type, outcome, ${columns}`, ...rows)
 
 test.each([
   ['a second lock row', 'bootstrap_lock_single', insert('bootstrap_lock', 'id', '2')],
@@ -115,9 +115,13 @@ test.each([
   ['a decline reason alone', 'role_grant_offer_reason_declined', offer('decline_reason', `''`)],
   ['a resulting grant alone', 'role_grant_offer_result_accepted', offer('resulting_role_grant_id', actor)],
   ['two pending offers of one key', 'role_grant_offer_pending', offer('message', 'null', 'null')],
-  ['another audit outcome', 'audit_log_outcome', audit('ip', `'x', 'maybe', null`)],
-  ['audit metadata as an array', 'audit_log_metadata_object', audit('metadata', `'x', 'success', '[]'`)],
-  ['a number given twice', 'audit_log_seq', audit('seq', `'x', 'success', 7`, `'x', 'success', 7`)],
+  ['another audit outcome', 'audit_inbox_outcome', audit('ip', `'x', 'maybe', null`)],
+  ['audit metadata as an array', 'audit_inbox_metadata_object', audit('metadata', `'x', 'success', '[]'`)],
+  [
+    'a number given twice',
+    'audit_log_0_pkey',
+    insert('audit_log', 'event_type, outcome, seq', `'x', 'success', 7`, `'x', 'success', 7`),
+  ],
 ])('the database refuses %s', async (_what, constraint, text) => {
   const error = await client.query(text).catch((caught) => caught)
   expect(error).toBeInstanceOf(pg.DatabaseError)

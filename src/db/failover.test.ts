@@ -204,7 +204,8 @@ it('a call with a key, repeated on either node until it is answered, has one eff
   expect(made.map(({ key }) => Number(key)).sort((a, b) => a - b)).toEqual([...Array(keys).keys()])
   const [{ rows }] = (await on(
     pair.one.url,
-    `select count(*)::int as rows from cellkeep.audit_log where event_type = 'cell_create' and outcome = 'success'`,
+    'set search_path = cellkeep',
+    `select count(*)::int as rows from audit_entries() where event_type = 'cell_create' and outcome = 'success'`,
   )) as [{ rows: number }]
   expect(rows).toBe(keys)
 })

@@ -69,6 +69,6 @@ it('a commit that the standby has not confirmed is no success, whichever way it 
   await expect.poll(async () => (await answer('act')).status).toBe(200)
   const { rows } = await admin.query(`
     select (select count(*) from cell)::int as cells, (select count(*) from note)::int as notes,
-      (select count(*) from audit_log where outcome = 'failure')::int as failures`)
+      (select count(*) from audit_entries() where outcome = 'failure')::int as failures`)
   expect(rows).toEqual([{ cells: 2, notes: 6, failures: 0 }])
 })

@@ -205,7 +205,7 @@ it('lists, logs, audit rows and a dump tell neither address nor link', async () 
     await operations.listTickets(),
   ])
   expect(list).toContain('password_reset')
-  const rows = JSON.stringify(await app.db.rows(sql`select metadata from audit_log`))
+  const rows = JSON.stringify(await app.db.rows(sql`select metadata from audit_entries()`))
   const file = join(tmpdir(), `ck-backup-${process.pid}-${Date.now()}`)
   await writeBackup({ connectionString: test.databaseUrl }, { to: file, version: 'test' })
   const dump = gunzipSync(await readFile(file)).toString()

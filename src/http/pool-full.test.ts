@@ -37,5 +37,7 @@ it('a client that gets no connection within 5 s gets 503; session checks and hea
   expect((await Promise.all(holding)).map(({ status }) => status)).toEqual([200, 200])
   expect((await rpc(test.url, call('account_session_list'), headers)).status).toBe(200)
   // No transaction began, so none was rolled back.
-  expect(await test.service.app.db.rows(sql`select from audit_log where outcome = 'failure'`)).toEqual([])
+  expect(await test.service.app.db.rows(sql`select from audit_entries() where outcome = 'failure'`)).toEqual(
+    [],
+  )
 })

@@ -143,7 +143,7 @@ describe('a line', () => {
       actors: [{ name: 'Grace Hopper' }],
     })
     const rows = await app.db.rows(sql`
-      select event_type, outcome, account_id, metadata from audit_log where target_account_id = ${id}::uuid`)
+      select event_type, outcome, account_id, metadata from audit_entries() where target_account_id = ${id}::uuid`)
     const metadata = { imported: true, via: 'test' }
     expect(rows).toEqual([{ event_type: 'account_create', outcome: 'success', account_id: null, metadata }])
   })

@@ -51,7 +51,7 @@ describe('signups that race for one invite', () => {
       const outcomes = await Promise.all([signUp(test, `u${name}`), signUp(node, `u${name}`)])
       expect(outcomes.sort()).toEqual(['no_matching_invite', 'signed up'])
       expect(
-        await count`select count(*)::int from audit_log where metadata ->> 'invite_id' = ${id}
+        await count`select count(*)::int from audit_entries() where metadata ->> 'invite_id' = ${id}
         and event_type = 'signup'`,
       ).toBe(1)
     })
@@ -125,7 +125,7 @@ describe('invite_delete that races a claim', () => {
     const outcomes = await Promise.all(Array.from({ length: 10 }, () => remove(id)))
     expect(outcomes.sort()).toEqual(['deleted', ...Array(9).fill('invite_not_found')])
     expect(
-      await count`select count(*)::int from audit_log
+      await count`select count(*)::int from audit_entries()
       where event_type = 'invite_delete' and outcome = 'success' and metadata ->> 'invite_id' = ${id}`,
     ).toBe(1)
   })

@@ -64,7 +64,7 @@ describe('invite_create', () => {
       },
     })
     const rows = await test.service.app.db.rows(sql`
-      select metadata from audit_log where metadata ->> 'invite_id' = ${made?.invite.id}`)
+      select metadata from audit_entries() where metadata ->> 'invite_id' = ${made?.invite.id}`)
     expect(rows).toEqual([{ metadata: { invite_id: made?.invite.id } }])
   })
 

@@ -1,5 +1,7 @@
 /** The word `event` of each line of level warn or error, and what to do. */
 export const logEvents = {
+  audit_partition:
+    'The database user could not make a table for the next rows of the audit log. The line says why; let it own the schema, or make room.',
   audit_row_flawed:
     'A row of the audit log breaks the rules of its type. Correct the code that declares or writes it.',
   audit_rows_lost:

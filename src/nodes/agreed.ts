@@ -11,6 +11,7 @@ const named = [
   'cookie_host_prefix',
   'require_second_factor',
   'audit_retention_days',
+  'audit_partition_rows',
   'cell_tombstone_retention_days',
 ] as const satisfies (keyof Config)[]
 

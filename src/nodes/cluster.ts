@@ -29,7 +29,7 @@ export async function readCluster(db: Pick<Queryable, 'one'>): Promise<ClusterVi
       r.replicas, r.synchronous, r.lag_s, a.oldest_s, a.jobs,
       json_build_object('all', a.all, 'max', current_setting('max_connections')::int, 'active', a.active,
         'waiting', a.waiting) as connections,
-      (select count(*) from (select from audit_log where seq is null limit 1000) waiting) as backlog,
+      (select count(*) from (select from audit_inbox limit 1000) waiting) as backlog,
       (select count(*) from schema_migration) as steps
     from (
       select count(*) as replicas, count(*) filter (where sync_state in ('sync', 'quorum')) as synchronous,

@@ -167,7 +167,7 @@ describe('a drained node', () => {
     const node_id = test.service.app.node.id
     const rows = async () =>
       await db().rows<{ event_type: string }>(sql`
-        select event_type, outcome, metadata from audit_log where event_type in ('node_drain', 'node_resume')
+        select event_type, outcome, metadata from audit_entries() where event_type in ('node_drain', 'node_resume')
           and metadata->>'node_id' = ${node_id} order by written, id`)
     const { operations } = test.service
     await operations.resumeNode({ node_id }, by)

@@ -40,7 +40,7 @@ it('where audit rows cannot be written, offers are made, refreshed after a lapse
   await lapse(test, offer.offer_id)
   const before = audit.failures
   await db.run(
-    sql`alter table audit_log add constraint broken check (event_type not like 'role_grant%') not valid`,
+    sql`alter table audit_inbox add constraint broken check (event_type not like 'role_grant%') not valid`,
   )
   try {
     const sent = await heard(test, async () => {
@@ -56,6 +56,6 @@ it('where audit rows cannot be written, offers are made, refreshed after a lapse
     ])
     expect(audit.failures).toBe(before + 2)
   } finally {
-    await db.run(sql`alter table audit_log drop constraint broken`)
+    await db.run(sql`alter table audit_inbox drop constraint broken`)
   }
 })

@@ -77,7 +77,7 @@ describe('role_grant_offer_accept', () => {
     ])
     const rows = await test.service.app.db.rows(sql`
       select event_type, actor_id, account_id, target_actor_id, target_account_id, metadata
-      from audit_log order by written desc limit 2`)
+      from audit_entries() order by written desc limit 2`)
     expect(rows.reverse()).toEqual([
       acceptRow(one, role_grant_id),
       {

@@ -234,7 +234,7 @@ it('secrets of a sign-in are in no log line and no audit row, the subject only i
     ...[clientSecret, ada.sub, flow?.split('=')[1], new URLSearchParams(query).get('code')],
     ...[asked.get('state'), asked.get('nonce'), asked.get('code_challenge')],
   ] as string[]
-  const audit = JSON.stringify(await app.db.rows(sql`select * from audit_log`))
+  const audit = JSON.stringify(await app.db.rows(sql`select * from audit_entries()`))
   for (const secret of secrets) {
     expect(secret.length).toBeGreaterThan(8)
     expect(captured.text()).not.toContain(secret)

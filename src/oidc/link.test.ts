@@ -22,7 +22,7 @@ describe('a signed-in person', () => {
       audit: [{ event_type: 'factor_add', account_id: ada.id, target_account_id: ada.id }],
     })
     const [row] = await app.db.rows<{ metadata: object }>(sql`
-      select metadata from audit_log where event_type = 'factor_add' and account_id = ${ada.id}::uuid`)
+      select metadata from audit_entries() where event_type = 'factor_add' and account_id = ${ada.id}::uuid`)
     expect(row?.metadata).toEqual({
       factor: 'link',
       factor_id: await linkId(ada),

@@ -40,7 +40,7 @@ const accountOf = async (cookie: string | undefined) =>
 const newest = async (event_type: string) =>
   (
     await app.db.rows<{ account_id: string; metadata: object }>(sql`
-      select account_id, metadata from audit_log where event_type = ${event_type}
+      select account_id, metadata from audit_entries() where event_type = ${event_type}
       order by written desc limit 1`)
   )[0]
 

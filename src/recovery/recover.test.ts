@@ -42,7 +42,7 @@ it.each(['ada', ' ADA ', 'ada@X.io', 'Ada@x.io'])(
     expect(link).toMatch(/^https:\/\/app\.example\/password_reset\/link#ticket=secret_svc_ticket_[\w-]{43}$/)
     const [{ id, expires_at } = expect.unreachable()] = (await operations.listTickets()).tickets
     const rows = await app.db.rows(sql`
-    select event_type, outcome, actor_id, account_id, target_account_id, metadata from audit_log
+    select event_type, outcome, actor_id, account_id, target_account_id, metadata from audit_entries()
     where event_type not in ('account_create', 'actor_create')`)
     expect(rows).toEqual([
       {
@@ -93,7 +93,7 @@ it('every other name is answered in the same bytes, and gets nothing', async () 
   await settled(test)
   expect(sent).toHaveLength(1)
   expect((await operations.listTickets()).tickets).toEqual(tickets)
-  const rows = await app.db.rows(sql`select 1 from audit_log where event_type = 'ticket_create'`)
+  const rows = await app.db.rows(sql`select 1 from audit_entries() where event_type = 'ticket_create'`)
   expect(rows).toHaveLength(1)
 })
 

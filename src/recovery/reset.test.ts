@@ -36,7 +36,7 @@ const revealedToken = async (account_id = ada.id): Promise<string> =>
 
 const rowsOf = (event_type: string) =>
   app.db.rows<{ outcome: string; metadata: object; target_account_id: string | null }>(sql`
-    select outcome, metadata, target_account_id, account_id, actor_id from audit_log
+    select outcome, metadata, target_account_id, account_id, actor_id from audit_entries()
     where event_type = ${event_type} order by written`)
 
 it('sets the password, ends everything else, and proves the address', async () => {

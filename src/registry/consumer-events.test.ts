@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { clearAudit } from '../../test/helpers/audit-rows.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
 import type { AuditRow } from '../audit/audit.ts'
@@ -46,12 +47,12 @@ beforeAll(async () => {
   ada = await test.account()
 })
 afterAll(() => test.close())
-beforeEach(() => test.service.app.db.run(sql`delete from audit_log`))
+beforeEach(() => clearAudit(test))
 
 const rows = () =>
   test.service.app.db.rows<AuditRow>(sql`
     select event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata
-    from audit_log order by written`)
+    from audit_entries() order by written`)
 
 /** Runs the method with this handler; returns its answer, its rows, and the number of new flaws. */
 async function run(handler: (tools: Work) => unknown) {
@@ -103,7 +104,7 @@ describe('an event of a consumer', () => {
       flaws: 0,
       rows: [{ ...own, metadata: { reason: 'rolled_back' } }],
     })
-    await test.service.app.db.run(sql`delete from audit_log`)
+    await clearAudit(test)
     const metadata = { team_id, members: 1 }
     const late = await run(({ audit }) => {
       audit('team/delete', metadata)
@@ -149,7 +150,7 @@ describe('metadata that breaks the rules of its type is logged and counted, and 
     expect(Buffer.byteLength(JSON.stringify(fits))).toBe(8192)
     expect(await run(record('team/note', fits))).toMatchObject({ flaws: 0, rows: [{ metadata: fits }] })
     for (const type of ['team/note', 'cell_update']) {
-      await test.service.app.db.run(sql`delete from audit_log`)
+      await clearAudit(test)
       expect(await run(record(type, ofSize(8193)))).toMatchObject({
         reason: 'ok',
         flaws: 1,

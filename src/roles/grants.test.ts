@@ -69,7 +69,7 @@ const row = (account: TestAccount, metadata: object, { by, said } = ways[0] as (
 /** What the audit rows about the account's actor say, oldest first. */
 const rowsOf = async (account: TestAccount) => {
   const { rows } = await other.query(
-    'select metadata from audit_log where target_actor_id = $1 order by written',
+    'select metadata from audit_entries() where target_actor_id = $1 order by written',
     [account.actor_id],
   )
   return rows.map(({ metadata }) => metadata)

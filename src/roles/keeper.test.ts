@@ -54,7 +54,7 @@ it('moves keeper in one transaction, with a row for what came and a row for each
   })
   expect(done).toMatchObject({ created: true, revoked: [{ role_grant_id: old?.id, actor_id: ada.actor_id }] })
   const written = await test.service.app.db.rows<{ metadata: unknown }>(sql`
-    select metadata from audit_log order by written desc limit 2`)
+    select metadata from audit_entries() order by written desc limit 2`)
   expect(written.map(({ metadata }) => metadata).reverse()).toEqual(
     rows(done.role_grant_id).map(({ metadata }) => metadata),
   )

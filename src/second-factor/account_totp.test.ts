@@ -182,7 +182,7 @@ it('account_sign_in_get shows what there is, and no secret', async () => {
   ).not.toBeNull()
   const stored = await db.rows(sql`select account_totp::text, account_recovery_code::text
     from account_totp join account_recovery_code using (account_id) where account_id = ${ada.id}::uuid`)
-  const text = JSON.stringify([shown, stored, await db.rows(sql`select metadata from audit_log`)])
+  const text = JSON.stringify([shown, stored, await db.rows(sql`select metadata from audit_entries()`)])
   for (const secret of [
     ada.secret,
     ...ada.recovery_codes,

@@ -99,7 +99,7 @@ describe('account_session_revoke_all', () => {
 
   it('counts every session once among parallel calls, and writes no row for none', async () => {
     const ada = await test.account()
-    const before = await test.service.app.db.rows(sql`select from audit_log`)
+    const before = await test.service.app.db.rows(sql`select from audit_entries()`)
     const cookies = [ada.cookie, ...(await Promise.all([signIn(ada), signIn(ada), signIn(ada)]))]
     const outcomes = await Promise.all(
       cookies.map((one) => test.client(one).try.account_session_revoke_all()),
@@ -107,7 +107,7 @@ describe('account_session_revoke_all', () => {
     const counts = outcomes.flatMap((outcome) => (outcome.ok ? [outcome.result.count] : []))
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(4)
     const rows = await test.service.app.db.rows<{ event_type: string }>(sql`
-      select event_type from audit_log order by written offset ${before.length}`)
+      select event_type from audit_entries() order by written offset ${before.length}`)
     expect(rows.filter(({ event_type }) => event_type === 'session_revoke_all')).toHaveLength(
       counts.filter((count) => count > 0).length,
     )

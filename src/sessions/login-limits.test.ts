@@ -32,7 +32,7 @@ const inTurn = async (attempts: (() => Promise<Reply>)[]): Promise<number[]> => 
   return seen
 }
 const auditRows = async (test: TestService): Promise<number> =>
-  (await test.service.app.db.rows(sql`select from audit_log`)).length
+  (await test.service.app.db.rows(sql`select from audit_entries()`)).length
 
 describe('the limiter of an address', () => {
   it('refuses after 5 failures, the right password too, equally in body and header and without a row', async () => {

@@ -177,7 +177,7 @@ it('two parallel password changes with the same current password: one succeeds, 
     expect([won?.status, lost?.status, lost?.json]).toEqual([200, 401, { error: 'invalid_credentials' }])
     expect([won?.cookie, lost?.cookie]).toEqual(['svc_session=', undefined])
     const rows = await test.service.app.db.rows(sql`
-      select outcome, metadata ->> 'reason' as reason from audit_log
+      select outcome, metadata ->> 'reason' as reason from audit_entries()
       where event_type = 'password_change' and account_id = ${ada.id}::uuid order by outcome`)
     expect(rows).toEqual([
       { outcome: 'failure', reason: 'concurrent_change' },

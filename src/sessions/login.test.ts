@@ -81,7 +81,7 @@ describe('a login', () => {
       ],
     })
     const [row] = await rows<{ session_id: string }>`
-      select metadata ->> 'session_id' as session_id from audit_log
+      select metadata ->> 'session_id' as session_id from audit_entries()
       where event_type = 'login' and account_id = ${ada.id}::uuid`
     const { sessions } = await ada.client.account_session_list()
     expect(sessions.map(({ id }) => id)).toContain(row?.session_id)
@@ -183,7 +183,9 @@ describe('a refused login', () => {
     await login(ada.username, typedPassword)
     await send(test, 'POST /login', { body: { username: typedName, password: [typedPassword] } })
     await send(test, 'POST /login', { body: `{"username":"${typedName}","password":"${typedPassword}"` })
-    const [dump] = await rows<{ text: string }>`select string_agg(audit_log::text, '') as text from audit_log`
+    const [dump] = await rows<{
+      text: string
+    }>`select string_agg(audit_entries::text, '') as text from audit_entries()`
     for (const text of [dump?.text as string, lines.join('')]) {
       expect(text.length).toBeGreaterThan(100)
       for (const typed of [typedName, typedName.toLowerCase(), sha256Hex(typedName), typedPassword])
@@ -212,7 +214,7 @@ describe('a failing database', () => {
 
   it('that cannot write the audit row lets the login through, and says so in the log', async () => {
     const ada = await test.account()
-    await run`alter table audit_log add constraint no_row check (account_id is distinct from ${sql.raw(`'${ada.id}'`)})`
+    await run`alter table audit_inbox add constraint no_row check (account_id is distinct from ${sql.raw(`'${ada.id}'`)})`
     const failures = test.service.app.audit.failures
     await loginScenario(ada.username, password, { audit: [] })
     expect(test.service.app.audit.failures).toBe(failures + 1)

@@ -280,11 +280,13 @@ it('every session and token of everyone ends, with one row per account that lost
   const idle = await test.account()
   await ops.revokeSessions({ account_id: idle.id }, by)
 
-  const before = await app.db.first<{ written: number }>(sql`select max(written) as written from audit_log`)
+  const before = await app.db.first<{ written: number }>(
+    sql`select max(written) as written from audit_entries()`,
+  )
   expect(await ops.revokeEverySession({}, by)).toEqual({ count: 901, accounts: 451 })
   expect(await isDead(ada.client)).toBe(true)
   const rows = await app.db.rows<{ count: number; own: number }>(sql`
-    select count(*) as count, count(distinct target_account_id) as own from audit_log
+    select count(*) as count, count(distinct target_account_id) as own from audit_entries()
     where written > ${before?.written} and event_type = 'session_revoke_all' and outcome = 'success'
       and target_account_id <> ${idle.id}::uuid and account_id is null`)
   expect(rows).toEqual([{ count: 451, own: 451 }])

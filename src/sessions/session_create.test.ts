@@ -19,7 +19,7 @@ describe('sessions.create', () => {
     })
     expect(
       await app.db.one(sql`
-        select metadata from audit_log where event_type = 'login' and target_account_id = ${ada.id}::uuid`),
+        select metadata from audit_entries() where event_type = 'login' and target_account_id = ${ada.id}::uuid`),
     ).toEqual({ metadata: { session_id: made.session_id, methods: ['library'], via } })
     expect(made.set_cookie).toBe(`${made.cookie}; Max-Age=2592000; Path=/; HttpOnly; Secure; SameSite=Strict`)
     expect(sessionIn(made.cookie)).toBe(made.session_id)
@@ -87,7 +87,7 @@ describe('sessions.create', () => {
     await isDead(cookie)
     await verify(ada.cookie)
     const rows = await app.db.rows(sql`
-      select 1 from audit_log where event_type = 'login' and outcome = 'success' and target_account_id = ${ada.id}::uuid`)
+      select 1 from audit_entries() where event_type = 'login' and outcome = 'success' and target_account_id = ${ada.id}::uuid`)
     expect(rows).toEqual([])
   })
 })

@@ -87,7 +87,7 @@ it('reset leaves the service as new: no rows, no sockets, no charges, settings a
     expect(await reasonOf(root.client.account_verify())).toBe('authentication_required')
     expect((await test.client().cell_list({})).cells).toEqual([])
     const { rows } = await db.one<{ rows: Record<string, number> }>(sql`
-      select json_build_object('accounts', (select count(*) from account), 'events', (select count(*) from audit_log),
+      select json_build_object('accounts', (select count(*) from account), 'events', (select count(*) from audit_entries()),
         'loans', (select count(*) from public.loan), 'shelves', (select count(*) from public.shelf), 'open', (select open_signup::int from app_settings)) as rows`)
     expect(rows).toEqual({ accounts: 0, events: 0, loans: 0, shelves: 1, open: 0 })
   }

@@ -97,11 +97,11 @@ function checkNotifications(
 
 async function lastWritten({ service }: Pick<TestService, 'service'>): Promise<number> {
   const row = await service.app.db.first<{ written: number }>(sql`
-    select coalesce(max(written), 0) as written from audit_log`)
+    select coalesce(max(written), 0) as written from audit_entries()`)
   return row?.written ?? 0
 }
 
 const rowsAfter = ({ service }: Pick<TestService, 'service'>, written: number): Promise<Written[]> =>
   service.app.db.rows<Written>(sql`
     select written, event_type, outcome, actor_id, account_id, target_actor_id, target_account_id, ip, metadata
-    from audit_log where written > ${written} order by written`)
+    from audit_entries() where written > ${written} order by written`)

@@ -69,7 +69,7 @@ describe('account_token_create', () => {
       lifetime: { kind: 'ttl', days: 2 },
     })
     const row = await test.service.app.db.first<{ metadata: unknown }>(sql`
-      select metadata from audit_log where event_type = 'token_create' and account_id = ${ada.id}::uuid`)
+      select metadata from audit_entries() where event_type = 'token_create' and account_id = ${ada.id}::uuid`)
     expect(row?.metadata).toEqual({
       token_id: id,
       token_scope: 'read_only',

@@ -10,5 +10,8 @@ export type Rule = {
   broken: string | { columns: readonly string[]; isBroken(row: Record<string, string | null>): boolean }
 }
 
+/** By finding. */
+export type Findings = Record<string, [what: Rule['what'], broken: Rule['broken']]>
+
 /** What was found, and what to do about it. */
 export type Judgement = { check: string; finding: string; what: string; remedy: string }

@@ -1,17 +1,14 @@
 import { fold } from '../accounts/formats.ts'
 import { isStoredHash } from '../auth/password.ts'
-import type { Rule } from './rule.ts'
+import type { Findings, Rule } from './rule.ts'
 
 /**
  * The rules that no constraint of the schema states: `schema-rules.ts` makes the others. Each is one condition over a
  * row `t`, so that a table is read once for all of them.
  */
 
-const rules = (
-  check: string,
-  table: string,
-  of: Record<string, [what: string, broken: Rule['broken']]>,
-): Rule[] => Object.entries(of).map(([finding, [what, broken]]) => ({ check, table, finding, what, broken }))
+const rules = (check: string, table: string, of: Findings): Rule[] =>
+  Object.entries(of).map(([finding, [what, broken]]) => ({ check, table, finding, what, broken }))
 
 const twice = (table: string, column: string, id: string): string =>
   `exists (select from ${table} o where o.${column} = t.${column} and o.${id} <> t.${id})`
@@ -103,8 +100,19 @@ const namedKeys = ['cell_id', 'source_id', 'parent_id', 'child_id', 'target_id',
 const otherAccount = (side: string): string =>
   `exists (select from actor a where a.id = t.${side}actor_id and a.account_id <> t.${side}account_id)`
 
+/** What holds for a row of the log with or without its number. */
+const written: Findings = {
+  audit_pair_mixed: ['name an actor of another account', `${otherAccount('')} or ${otherAccount('target_')}`],
+  audit_cells_unnamed: [
+    'name a cell that is not among their cells',
+    `not (array_remove(array[${namedKeys}], null) <@ coalesce(t.cell_ids, '{}'))`,
+  ],
+}
+
 const audit = [
+  ...rules('V8', 'audit_inbox', written),
   ...rules('V8', 'audit_log', {
+    ...written,
     audit_seq_twice: ['share their number with another row', twice('audit_log', 'seq', 'id')],
     audit_beyond_position: [
       'have a number above the highest one given: it would be given again',
@@ -117,17 +125,9 @@ const audit = [
          select from audit_log o where o.seq > (select removed_seq from audit_position)
            and o.created_at < t.created_at - interval '1 hour')`,
     ],
-    audit_pair_mixed: [
-      'name an actor of another account',
-      `${otherAccount('')} or ${otherAccount('target_')}`,
-    ],
-    audit_cells_unnamed: [
-      'name a cell that is not among their cells',
-      `not (array_remove(array[${namedKeys}], null) <@ coalesce(t.cell_ids, '{}'))`,
-    ],
     audit_mapping_missing: [
       'are missing in the timeline of a cell',
-      `t.seq is not null and exists (select from unnest(t.cell_ids) c (id) join cell on cell.id = c.id
+      `exists (select from unnest(t.cell_ids) c (id) join cell on cell.id = c.id
          where not exists (select from audit_cell m where (m.cell_id, m.seq) = (c.id, t.seq)))`,
     ],
   }),
@@ -143,15 +143,19 @@ const digest = (column: string): string => `t.${column} !~ '^[0-9a-f]{64}$'`
 const ofDeleted = 'exists (select from account a where a.id = t.account_id and a.deleted_at is not null)'
 
 const tokenIn = `regexp_matches(t.metadata::text, '"([A-Za-z0-9_-]{43})"', 'g') m (found)`
+
+/** No row of the log holds a secret. */
+const noToken: Findings = {
+  cleartext_token: [
+    'hold the secret of a token, a session or a link',
+    `t.metadata::text ~ 'secret_svc_token_[A-Za-z0-9_-]{43}' or exists (select from ${tokenIn}
+       where exists (select from auth_session where id = encode(sha256(found[1]::bytea), 'hex'))
+         or exists (select from account_ticket where token_hash = encode(sha256(found[1]::bytea), 'hex')))`,
+  ],
+}
 const credentials = [
-  ...rules('V9', 'audit_log', {
-    cleartext_token: [
-      'hold the secret of a token, a session or a link',
-      `t.metadata::text ~ 'secret_svc_token_[A-Za-z0-9_-]{43}' or exists (select from ${tokenIn}
-         where exists (select from auth_session where id = encode(sha256(found[1]::bytea), 'hex'))
-           or exists (select from account_ticket where token_hash = encode(sha256(found[1]::bytea), 'hex')))`,
-    ],
-  }),
+  ...rules('V9', 'audit_inbox', noToken),
+  ...rules('V9', 'audit_log', noToken),
   ...rules('V9', 'auth_session', { session_of_deleted: ['belong to a deleted account', ofDeleted] }),
   ...rules('V9', 'api_token', {
     token_hash_form: ['hold no hash of a secret', digest('token_hash')],

@@ -23,6 +23,7 @@ export async function schemaRules(db: Database): Promise<Rule[]> {
         (select string_agg(format('t.%I', a.attname), ', ' order by n) from unnest(conkey) with ordinality k (num, n)
           join pg_attribute a on a.attrelid = conrelid and a.attnum = num)) end as broken
     from pg_constraint c where connamespace = current_schema()::regnamespace and contype in ('c', 'f')
+      and not exists (select from pg_class where oid = conrelid and relispartition)
     union all
     select attrelid::regclass::text, attname::text, 'i', format('t.%I > (select last_value from %s)', attname,
       pg_get_serial_sequence(attrelid::regclass::text, attname))

@@ -128,7 +128,7 @@ describe('a message', () => {
     const { cell } = result as { cell: { id: string } }
     expect(await ada.client.cell_get({ id: cell.id })).toMatchObject({ cell: { data: { of: 'a socket' } } })
     const row = await test.service.app.db.first(sql`
-      select ip, account_id, actor_id from audit_log where event_type = 'cell_create'`)
+      select ip, account_id, actor_id from audit_entries() where event_type = 'cell_create'`)
     expect(row).toEqual({ ip: '127.0.0.1', account_id: ada.id, actor_id: ada.actor_id })
     await socket.close()
   })

@@ -33,6 +33,10 @@ export async function auditRows(
   }
   const names = Object.keys(all).map((name) => sql.raw(name))
   await service.app.db.run(sql`
-    insert into audit_log (${sql.join(names, ', ')})
+    insert into audit_inbox (${sql.join(names, ', ')})
     select ${sql.join(Object.values(all), ', ')} from generate_series(1, ${count}::int) i`)
 }
+
+/** Deletes all rows, those that wait for their number too. */
+export const clearAudit = ({ service }: Pick<TestService, 'service'>): Promise<number> =>
+  service.app.db.run(sql`with waiting as (delete from audit_inbox) delete from audit_log`)

@@ -103,7 +103,7 @@ function parse(text: string): StreamBlock | undefined {
 /** Writes rows of type `note` with `bytes` of metadata each, without a signal to the nodes. */
 export const writeRows = ({ service }: Pick<TestService, 'service'>, count: number, bytes = 0) =>
   service.app.db.run(sql`
-    insert into audit_log (event_type, outcome, metadata)
+    insert into audit_inbox (event_type, outcome, metadata)
     select 'note', 'success', jsonb_build_object('n', i, 'text', repeat('x', ${bytes}::int))
     from generate_series(1, ${count}::int) i order by i`)
 

@@ -139,7 +139,7 @@ export const cellRaces: Record<string, Race> = {
     assert.equal((await stored(world, cell_id)).edges, 1)
     const inserts = await rows(
       world,
-      sql`select from audit_log where event_type = 'cell_item_insert' and metadata ->> 'parent_id' = ${cell_id}`,
+      sql`select from audit_entries() where event_type = 'cell_item_insert' and metadata ->> 'parent_id' = ${cell_id}`,
     )
     assert.equal(inserts.length, 1)
     return `writer ${outcomes.indexOf('ok') % 2}`
@@ -187,7 +187,7 @@ export const cellRaces: Record<string, Race> = {
     assert.equal(fields.length, 1)
     const events = await rows(
       world,
-      sql`select from audit_log where event_type = 'cell_field_set' and metadata ->> 'source_id' = ${cell_id}`,
+      sql`select from audit_entries() where event_type = 'cell_field_set' and metadata ->> 'source_id' = ${cell_id}`,
     )
     assert.equal(events.length, 2)
     return `the last is ${targets.indexOf(fields[0]?.target_id as string)}`

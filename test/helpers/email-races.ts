@@ -49,7 +49,7 @@ export const emailRaces: Record<string, Race> = {
     const written = await rows(
       world,
       sql`
-      select from audit_log where event_type = 'account_update' and target_account_id = ${ada.id}::uuid`,
+      select from audit_entries() where event_type = 'account_update' and target_account_id = ${ada.id}::uuid`,
     )
     assert.equal(written.length, 1)
     return 'once'

@@ -157,7 +157,7 @@ export const endingRaces: Record<string, Race> = {
     only([made as string], ['ok', 'authentication_required'])
     const written = await rows<{ event_type: string }>(
       world,
-      sql`select event_type from audit_log
+      sql`select event_type from audit_entries()
         where event_type in ('token_create', 'session_revoke_all') and outcome = 'success'
           and ${ada.id}::uuid in (account_id, target_account_id)
         order by written`,

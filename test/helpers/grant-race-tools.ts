@@ -177,7 +177,7 @@ const ends: Record<string, { event: string; method?: string }> = {
 async function checkBooks(world: TestService, sent: readonly Notification[]): Promise<void> {
   const { db } = world.service.app
   const rows = await db.rows<{ event_type: string; outcome: string; metadata: Record<string, unknown> }>(sql`
-    select event_type, outcome, metadata from audit_log`)
+    select event_type, outcome, metadata from audit_entries()`)
   for (const { outcome, metadata } of rows)
     assert.notDeepEqual([outcome, metadata?.reason], ['failure', 'rolled_back'], 'no call is undone')
   const written = rows.filter(({ outcome }) => outcome === 'success')

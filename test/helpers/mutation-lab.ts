@@ -55,7 +55,7 @@ export async function mutationLab() {
 
   const notes = async () => (await admin.query('select text from note')).rows.map(({ text }) => text)
   const audited = async () =>
-    (await admin.query('select event_type, outcome, metadata from audit_log order by written')).rows
+    (await admin.query('select event_type, outcome, metadata from audit_entries() order by written')).rows
   const answer = async (work: typeof lab.work) => {
     lab.work = work
     const reply = await rpc(test.url, call('act'), { cookie: ada.cookie })
@@ -69,7 +69,7 @@ export async function mutationLab() {
     notes,
     audited,
     reset: async () => {
-      await admin.query('truncate note; truncate audit_log cascade')
+      await admin.query('truncate note; truncate audit_log, audit_inbox cascade')
       lab.effects = []
       lab.runs = 0
     },

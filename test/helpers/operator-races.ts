@@ -140,7 +140,7 @@ export const operatorRaces: Record<string, Race> = {
     // Rows are written under the lock of the account, so in the order of the commits.
     const written = await rows<{ event_type: string }>(
       world,
-      sql`select event_type from audit_log
+      sql`select event_type from audit_entries()
         where event_type in ('login', 'session_revoke_all') and outcome = 'success'
           and ${ada.id}::uuid in (account_id, target_account_id)
         order by written`,

@@ -57,7 +57,11 @@ export async function workOf(databaseUrl: string, call: () => Promise<unknown>):
 /** Entries of a bitmap count as rows of its table. */
 function count(node: Node, rows: Record<string, number>, work: Work, bitmapOf?: string): void {
   const { 'Node Type': type, 'Actual Loops': loops, 'Rows Removed by Filter': removed = 0 } = node
-  const table = node['Relation Name'] ?? (type === 'Bitmap Index Scan' ? bitmapOf : undefined)
+  // A partition of the log counts as the log.
+  const table = (node['Relation Name'] ?? (type === 'Bitmap Index Scan' ? bitmapOf : undefined))?.replace(
+    /_\d+$/,
+    '',
+  )
   if (table !== undefined && loops > 0) {
     if (type === 'Seq Scan' && !work.scanned.includes(table)) work.scanned.push(table)
     const index = node['Index Name']

@@ -53,7 +53,7 @@ it('killed thrice in the middle and interrupted once, an import has made each ac
   expect(
     await db.one(sql`
       select (select count(*) from account) as accounts, (select count(*) from actor) as actors,
-        (select count(distinct target_account_id) from audit_log where event_type = 'account_create') as rows,
-        (select count(*) from audit_log) as log`),
+        (select count(distinct target_account_id) from audit_entries() where event_type = 'account_create') as rows,
+        (select count(*) from audit_entries()) as log`),
   ).toEqual({ accounts: size, actors: size, rows: size, log: size })
 })

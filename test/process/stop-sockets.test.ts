@@ -47,7 +47,7 @@ test('at SIGTERM idle sockets close with 1001 at once, a busy one when its call 
   expect(await busy.closed).toEqual({ code: 1001, reason: 'shutting down' })
   expect((await server.ended).code).toBe(0)
   const client = await own.open()
-  const { rows } = await client.query(`select outcome from audit_log where event_type = 'cell_create'`)
+  const { rows } = await client.query(`select outcome from audit_entries() where event_type = 'cell_create'`)
   expect(rows).toEqual([{ outcome: 'success' }])
 })
 

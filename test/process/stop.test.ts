@@ -45,7 +45,7 @@ test('at SIGTERM a running mutation is answered and kept with its audit row; lat
   expect((await server.ended).code).toBe(0)
   const client = await own.open()
   const { rows } = await client.query(`
-    select c.id from cell c join audit_log a on a.metadata->>'cell_id' = c.id::text and a.outcome = 'success'`)
+    select c.id from cell c join audit_entries() a on a.metadata->>'cell_id' = c.id::text and a.outcome = 'success'`)
   expect(rows).toEqual([{ id: (created as { cell: { id: string } }).cell.id }])
 })
 

@@ -35,7 +35,7 @@ it('the item is only at its new position, with its old timestamp; one audit row 
   expect(item).toEqual({ parent_id, position: 'b', child_id, created_at: '2026-01-01T00:00:00.000Z' })
   expect((await ada.client.cell_item_list({ parent_id })).items).toEqual([item])
   const row = await test.service.app.db.first<{ cell_ids: string[] }>(sql`
-    select cell_ids from audit_log order by written desc limit 1`)
+    select cell_ids from audit_entries() order by written desc limit 1`)
   expect(row?.cell_ids.toSorted()).toEqual([parent_id, child_id].toSorted())
 })
 

@@ -50,7 +50,7 @@ const edges = () =>
 const counted = (event_type: string) =>
   test.service.app.db
     .rows(sql`
-      select from audit_log where event_type = ${event_type} and outcome = 'success' and ${parent} in
+      select from audit_entries() where event_type = ${event_type} and outcome = 'success' and ${parent} in
         (metadata ->> 'parent_id', metadata ->> 'source_id')`)
     .then((rows) => rows.length)
 
@@ -144,7 +144,7 @@ describe('one field', () => {
     expect(await tally(far.map((id) => set('f', id)))).toEqual({ ok: 20 })
     expect(await counted('cell_field_set')).toBe(20)
     const last = await test.service.app.db.first<{ target_id: string }>(sql`
-      select metadata ->> 'target_id' as target_id from audit_log where event_type = 'cell_field_set' order by written desc limit 1`)
+      select metadata ->> 'target_id' as target_id from audit_entries() where event_type = 'cell_field_set' order by written desc limit 1`)
     expect(await edges()).toEqual([{ key: 'f', far: last?.target_id }])
   })
 

@@ -68,7 +68,7 @@ describe.each([fields, items])('$add and $remove', (kind) => {
     expect(edge).toEqual({ ...input(near, 'first', far), created_at })
     expect(await stored('first')).toEqual(edge)
     const row = await db.one<{ cell_ids: string[] }>(sql`
-      select cell_ids from audit_log order by written desc limit 1`)
+      select cell_ids from audit_entries() order by written desc limit 1`)
     expect(row.cell_ids.toSorted()).toEqual([near, far].toSorted())
   })
 

@@ -51,7 +51,7 @@ describe('a new grant', () => {
       },
     })
     const row = await test.service.app.db.first<{ metadata: object }>(sql`
-      select metadata from audit_log order by written desc limit 1`)
+      select metadata from audit_entries() order by written desc limit 1`)
     expect(row?.metadata).toEqual({
       cell_id,
       grant_id: answer.grant.id,

@@ -15,14 +15,45 @@ export async function auditFindings(db: Database): Promise<Finding[]> {
       finding: 'audit_write_broken',
       what: `Audit rows cannot be written: ${fault}. Everything else works, but is not audited.`,
       remedy:
-        'If someone is locking or rebuilding audit_log, wait. If a function is missing or was changed, run ' +
-        '0003_audit.sql and then 0008_audit_emission.sql of the package’s migrations with psql; running them again is safe.',
+        'If someone is locking or rebuilding audit_inbox, wait. If a function is missing or was changed, run its ' +
+        '`create or replace function` of the package’s migrations/schema.sql with psql.',
     })
   if (loss)
     findings.push({
       finding: 'audit_rows_lost',
       what: `${loss.lost_rows} audit rows could not be written from ${loss.since} to ${loss.last_at}, the last for: ${loss.cause}.`,
       remedy: `The log of the service lists them. This finding stays for ${lossDays} days, or until \`delete from audit_loss\`.`,
+    })
+  return [...findings, ...(await partitionFindings(db))]
+}
+
+type Division = { partitions: number; next: number; is_held: boolean; is_divided: boolean }
+
+/** More than these slow every list down. */
+const partitionsMax = 200
+
+async function partitionFindings(db: Database): Promise<Finding[]> {
+  const { partitions, next, is_held, is_divided } = await db.readOnly.one<Division>(sql`
+    select count(lower)::int as partitions, seq + 1 as next,
+      coalesce(bool_or(seq + 1 between lower and upper - 1), false) as is_held,
+      exists (select from pg_partitioned_table where partrelid = 'audit_log'::regclass) as is_divided
+    from audit_position left join audit_partitions() on true group by seq`)
+  // A step in the background divides the log of an earlier version.
+  if (!is_divided) return []
+  const findings: Finding[] = []
+  if (!is_held)
+    findings.push({
+      finding: 'audit_partition_missing',
+      what: `No partition of the audit log holds the next row, number ${next}. New rows wait in audit_inbox, and no list shows them; nothing is lost.`,
+      remedy:
+        'Run `select audit_partition(seq + 1) from audit_position` with psql as the user of the service: its error says why. The user needs to own the tables and to create others in their schema.',
+    })
+  if (partitions > partitionsMax)
+    findings.push({
+      finding: 'audit_partitions_many',
+      what: `The audit log has ${partitions} partitions; each list reads into all of them.`,
+      remedy:
+        'Raise CELLKEEP_AUDIT_PARTITION_ROWS, which applies to those to come, or keep fewer days by CELLKEEP_AUDIT_RETENTION_DAYS.',
     })
   return findings
 }

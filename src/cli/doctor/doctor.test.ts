@@ -199,6 +199,24 @@ it('passkeys that are off though there is a public URL, and those of another dom
 })
 
 describe('the audit log', () => {
+  it('partitions that are missing, or too many', async () => {
+    await db(sql`alter table audit_log detach partition audit_log_0`)
+    const { stdout } = await doctor()
+    await db(sql`alter table audit_log attach partition audit_log_0 for values from (0) to (20000000)`)
+    expect(stdout).toMatch(
+      /^audit_partition_missing\n {2}No partition of the audit log holds the next row, number \d+/,
+    )
+    await db(sql`select audit_partition(20000000 + n * 10, 10) from generate_series(0, 200) n`)
+    expect(await found()).toEqual(['audit_partitions_many'])
+    await db(sql`do $$ begin
+      for n in 0..200 loop
+        execute format('drop table audit_log_%1$s, audit_cell_%1$s', 20000000 + n * 10);
+        if n % 50 = 0 then commit; end if;
+      end loop;
+    end $$`)
+    expect(await found()).toEqual([])
+  })
+
   const loss = (last_at: string) => sql`
     insert into audit_loss (lost_rows, since, last_at, cause)
     values (3, '2026-01-02 03:04:05Z', ${sql.raw(last_at)}, '55P03 locked')`
@@ -207,19 +225,19 @@ describe('the audit log', () => {
     ['missing', 'alter function audit_write rename to away', 'alter function away rename to audit_write'],
     ['broken', `alter function audit_insert rename to away`, 'alter function away rename to audit_insert'],
   ])('a function that is %s, of which it says how to get it back', async (_what, damage, repair) => {
-    const rows = await test.service.app.db.rows(sql`select from audit_log`)
+    const rows = await test.service.app.db.rows(sql`select from audit_entries()`)
     await db(sql.raw(damage))
     const { stdout } = await doctor()
     await db(sql.raw(repair))
     expect(stdout).toMatch(/^audit_write_broken\n {2}Audit rows cannot be written: .*does not exist/)
-    expect(stdout).toContain('0008_audit_emission.sql')
+    expect(stdout).toContain('migrations/schema.sql')
     expect(await found()).toEqual([])
-    expect(await test.service.app.db.rows(sql`select from audit_log`)).toEqual(rows)
+    expect(await test.service.app.db.rows(sql`select from audit_entries()`)).toEqual(rows)
   })
 
   it('that another session locks', async () => {
     const other = await rival(test.databaseUrl)
-    await other.begin('lock table audit_log in access exclusive mode')
+    await other.begin('lock table audit_inbox in access exclusive mode')
     expect(await found()).toEqual(['audit_write_broken'])
     await other.commit()
     await other.close()
@@ -250,7 +268,8 @@ describe('the schema', () => {
     await run(sql`alter table account rename column elsewhere to email_key`)
     await run(sql`alter table account add column more text`)
     expect(await found(at)).toEqual(['not_bootstrapped'])
-    await run(sql`delete from schema_migration where name = (select max(name) from schema_migration)`)
+    await run(sql`delete from schema_migration where name = (
+      select max(name) from schema_migration where kind = 'expand')`)
     expect(await found(at)).toEqual(['migration_pending'])
     expect((await doctor(at)).stdout).toMatch(/lacks \d{4}_\w+\.\n {2}→ Run `cellkeep migrate`/)
     await run(sql`update schema_migration set name = '0001_other' where name like '0001%'`)
@@ -356,7 +375,7 @@ it('with --deep reads every row, and names those that nothing of ours writes', a
     insert into cell_grant (cell_id, level, actor_id, cell_created_at)
     select id, 'viewer', created_by, created_at from cell where id = ${cell.id}::uuid`)
   await db(sql`insert into cell (data, data_bytes) select '{}', 2 from generate_series(1, 25000)`)
-  await db(sql`select setval(pg_get_serial_sequence('audit_log', 'written'), 1, false)`)
+  await db(sql`select setval(pg_get_serial_sequence('audit_inbox', 'written'), 1, false)`)
   expect(await names()).toEqual([])
   expect(await names('--deep')).toEqual(['owner_granted', 'identity_behind'])
   expect((await doctor({}, ['--deep'])).stdout).toMatch(/owner_granted\n {2}1 rows of cell_grant share/)

@@ -123,7 +123,7 @@ it('dead rows are compared with the rows that the catalog knows: a promoted stan
 
 it('--fix asks before each thing that it does, and leaves the others', async () => {
   await run(
-    'alter sequence audit_log_written_seq set unlogged',
+    'alter sequence audit_inbox_written_seq set unlogged',
     'alter table node set (autovacuum_enabled = false)',
     'alter table cell set (autovacuum_enabled = false)',
     `insert into cell (data, data_bytes) select '{}', 2 from generate_series(1, 60000)`,
@@ -156,7 +156,7 @@ it('--fix asks before each thing that it does, and leaves the others', async () 
   expect(await done).toBe(1)
   expect(asked).toEqual(['autovacuum_off', 'unlogged_sequence', 'bloat'])
   expect(said.join('')).toContain(
-    'Fixed unlogged_sequence: alter sequence audit_log_written_seq set logged\n',
+    'Fixed unlogged_sequence: alter sequence audit_inbox_written_seq set logged\n',
   )
   expect(await found()).toEqual(['bloat', 'backup_old'])
   expect(await found(['--fix'])).toEqual(['bloat', 'backup_old', 'bloat'])

@@ -1,18 +1,24 @@
 import pg from 'pg'
+import { patiently } from './patience.ts'
 import { recordBegun, recordDone } from './records.ts'
 import type { OnProgress, Runner } from './runner.ts'
 import { type Step, statementsOf } from './steps.ts'
 
 const lookEveryMs = 1000
 
-/** Builds indexes while others write. PostgreSQL leaves an invalid one behind when it is interrupted. */
+/**
+ * Builds indexes while others write; other statements are transactions of their own. PostgreSQL leaves an invalid index
+ * behind when it is interrupted.
+ */
 export async function runIndex(runner: Runner, step: Step, onProgress?: OnProgress): Promise<void> {
   const { client } = runner
   await recordBegun(client, step)
   for (const statement of statementsOf(step.text)) {
     const [, index] = /^create (?:unique )?index concurrently (?:if not exists )?(\w+)/i.exec(statement) ?? []
     if (index !== undefined) await dropInvalid(client, index)
-    await whileBuilding(runner, onProgress, () => client.query(statement))
+    const run = (): Promise<unknown> => client.query(statement)
+    if (/\bconcurrently\b/i.test(statement)) await whileBuilding(runner, onProgress, run)
+    else await patiently(runner, run)
   }
   await recordDone(client, step)
 }

@@ -65,12 +65,14 @@ const numbersOf = (version: string): number[] => version.split(/[.+-]/, 3).map(N
 export const refuse = (reason: string, message: string, cause?: unknown): StartError =>
   new StartError(reason, message, 3, { cause })
 
-/** The statements of a file without quoted bodies. */
+/** The statements of a file, without comments. A body between `$$` is part of its statement. */
 export const statementsOf = (text: string): string[] =>
-  text
-    .split('\n')
-    .map((line) => line.split('--')[0])
-    .join('\n')
-    .split(';')
+  (
+    text
+      .split('\n')
+      .map((line) => line.split('--')[0])
+      .join('\n')
+      .match(/(?:\$\$[\s\S]*?\$\$|[^;])+/g) ?? []
+  )
     .map((statement) => statement.trim())
     .filter(Boolean)

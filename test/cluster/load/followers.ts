@@ -56,9 +56,11 @@ export function followerLoad(world: World) {
     return false
   }
   const rows = () =>
-    on(world.engine.primary.url, 'select seq::int8, id from cellkeep.audit_log order by written') as Promise<
-      { seq: string | null; id: string }[]
-    >
+    on(
+      world.engine.primary.url,
+      'set search_path = cellkeep',
+      'select seq::int8, id from audit_entries() order by written',
+    ) as Promise<{ seq: string | null; id: string }[]>
 
   return {
     /** After the load: every row of the history that survived has come to each follower, once. */
