@@ -116,8 +116,9 @@ async function prepare(one: Case, { test, admin, rows }: World): Promise<Call> {
   return async () => ((await call(params)) as { events: unknown[] }).events.length
 }
 
-const of = (rows: string, partitions: string): string =>
-  `${rows} rows${partitions === '1' ? '' : ` in ${partitions} partitions`}`
+function of(rows: string, partitions: string): string {
+  return `${rows} rows${partitions === '1' ? '' : ` in ${partitions} partitions`}`
+}
 
 function report(results: readonly Result[], foot: string): string {
   const over = results.filter(({ ratio }) => ratio > bar)

@@ -169,7 +169,8 @@ create table audit_position (
   id integer not null default 1,
   seq bigint not null default 0,
   removed_seq bigint not null default 0,
-  timeline text collate "C"
+  timeline text collate "C",
+  partition_rows bigint not null default 10000000
 ) with (fillfactor=50);
 
 create table auth_session (
@@ -720,7 +721,7 @@ begin
     -- One session makes partitions at a time. As in audit_number(), later statements see what earlier sessions made.
     lock table audit_log, audit_cell in share update exclusive mode;
   end loop;
-  size := coalesce(size, (select upper - lower from audit_partitions() order by upper desc limit 1), 10000000);
+  size := coalesce(size, (select partition_rows from audit_position), 10000000);
   first := greatest(at / size * size, (select max(upper) from audit_partitions() where upper <= at));
   above := least(at / size * size + size, (select min(lower) from audit_partitions() where lower > at));
   foreach part in array array['audit_log', 'audit_cell'] loop
@@ -728,6 +729,7 @@ begin
                    part, first);
     execute format('alter table %1$s attach partition %1$s_%2$s for values from (%2$s) to (%3$s)', part, first, above);
   end loop;
+  update audit_position set partition_rows = size where partition_rows <> size;
   return above;
 end
 $$;

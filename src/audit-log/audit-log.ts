@@ -1,12 +1,13 @@
 import { z } from 'zod'
-import { AuditEvent, auditColumns, numberRows } from '../audit/entry.ts'
+import { AuditEvent, auditColumns } from '../audit/entry.ts'
+import { numberRows, partsOf, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
 import type { App } from '../core/app.ts'
 import { closePage, openPage, type Page, pageInput, pageSize } from '../core/page.ts'
-import { type Database, sql } from '../db/db.ts'
+import { type Database, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Int } from '../wire/types.ts'
-import { numbersOf, type Selection, type Stretch, seqEnd } from './selection.ts'
+import { numbersOf, type Selection } from './selection.ts'
 
 /** A row with the current usernames of its accounts; the log itself stores no names. */
 const NamedEvent = AuditEvent.extend({
@@ -66,17 +67,28 @@ export async function readAuditPage(
   { page, offset, ...stretch }: AuditPage,
   selected: Selection,
 ): Promise<z.output<typeof auditPage>> {
-  await numberRows(app.db)
-  const skip = { skipped: offset, skippedMax: offsetMax }
-  const rows = await db.rows<NamedEvent>(sql`
-    with page as (${numbersOf(selected, stretch, pageSize(page.limit), skip)})
-    select ${auditColumns}, doer.username, subject.username as target_username
-    from page join audit_log l on l.seq = page.seq
-      left join actor on actor.id = l.actor_id
-      left join account doer on doer.id = coalesce(actor.account_id, l.account_id)
-      left join actor target on target.id = l.target_actor_id
-      left join account subject on subject.id = coalesce(target.account_id, l.target_account_id)
-    order by l.seq ${sql.raw(stretch.direction)}`)
+  const position = await numberRows(app.db)
+  const size = pageSize(page.limit)
+  const rows: NamedEvent[] = []
+  // What is skipped counts over all parts.
+  for (const part of offset > 0 ? [stretch] : partsOf(stretch, position)) {
+    const numbers = numbersOf(selected, part, size, { skipped: offset, skippedMax: offsetMax })
+    rows.push(...(await namedRows(db, numbers, part)))
+    if (rows.length >= size) break
+  }
   const { rows: events, next_cursor } = closePage(app, page, rows, ({ seq }) => [seq, stretch.direction])
   return { events, next_cursor }
 }
+
+const namedRows = (db: Pick<Database, 'rows'>, numbers: Sql, part: Stretch): Promise<NamedEvent[]> =>
+  db.rows<NamedEvent>(sql`
+    with page as (${numbers})
+    select ${auditColumns}, ${username(sql`l.actor_id`, sql`l.account_id`)} as username,
+      ${username(sql`l.target_actor_id`, sql`l.target_account_id`)} as target_username
+    from page cross join lateral (${rowOf(sql`page.seq`, part)}) l
+    order by l.seq ${sql.raw(part.direction)}`)
+
+/** As subqueries, which are probes for each row of the page whatever the planner expects. */
+const username = (actor_id: Sql, account_id: Sql): Sql => sql`(
+  select username from account
+  where id = coalesce((select account_id from actor where id = ${actor_id}), ${account_id}))`

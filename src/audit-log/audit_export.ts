@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { type AuditEvent, auditColumns, EventType, numberRows } from '../audit/entry.ts'
+import { type AuditEvent, auditColumns, EventType } from '../audit/entry.ts'
+import { numberRows, partsOf, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
 import { operation } from '../core/operation.ts'
 import { type Database, sql } from '../db/db.ts'
 import { Int, Uuid } from '../wire/types.ts'
-import { numbersOf, selection, seqEnd } from './selection.ts'
+import { numbersOf, selection } from './selection.ts'
 
 const Filter = z.strictObject({
   /** Only rows after this one; the `last_seq` of an earlier export continues where it ended. */
@@ -42,19 +43,21 @@ export const exportAudit = operation({
 })
 
 async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGenerator<AuditEvent> {
-  await numberRows(db)
+  const position = await numberRows(db)
   const reads = db.replicas?.reads() ?? db.readOnly
   const { event_type, until_seq = seqEnd - 1, ...rest } = filter
   const selected = selection({ ...rest, event_types: event_type ? [event_type] : null })
-  for (let from = filter.since_seq ?? 0; ; ) {
-    const next = numbersOf(selected, { direction: 'asc', from, to: until_seq + 1 }, batch)
-    const rows = await reads.rows<AuditEvent>(sql`
-      with next as (${next})
-      select ${auditColumns} from next join audit_log l on l.seq = next.seq
-      order by l.seq`)
-    yield* rows
-    const last = rows.at(-1)
-    if (!last || rows.length < batch) return
-    from = last.seq
-  }
+  const all: Stretch = { direction: 'asc', from: filter.since_seq ?? 0, to: until_seq + 1 }
+  for (const part of partsOf(all, position))
+    for (let { from } = part; ; ) {
+      const rest = { ...part, from }
+      const rows = await reads.rows<AuditEvent>(sql`
+        with next as (${numbersOf(selected, rest, batch)})
+        select ${auditColumns} from next cross join lateral (${rowOf(sql`next.seq`, rest)}) l
+        order by l.seq`)
+      yield* rows
+      const last = rows.at(-1)
+      if (!last || rows.length < batch) break
+      from = last.seq
+    }
 }

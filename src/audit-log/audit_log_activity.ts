@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { numberRows } from '../audit/entry.ts'
+import { numberRows } from '../audit/numbering.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'

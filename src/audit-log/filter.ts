@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { EventType } from '../audit/entry.ts'
+import { type Stretch, seqEnd } from '../audit/numbering.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
-import { type AuditFilter, type Selection, type Stretch, seqEnd } from './selection.ts'
+import type { AuditFilter, Selection } from './selection.ts'
 
 const typesMax = 50
 

@@ -82,6 +82,38 @@ describe('rows over several partitions', () => {
     expect(numbers(events)).toEqual(all.toReversed().slice(0, 50))
   })
 
+  it('are listed the same over more partitions than a page opens at once', async () => {
+    const { seq: start } = await position()
+    await db().run(sql.raw(await drops()))
+    await db().run(sql`select audit_partition(seq + 1, 10::bigint) from audit_position`)
+    const count = 500
+    const someone = '00000000-0000-4000-8000-000000000001'
+    // Common ones, some far from each other, and one at either end alone.
+    await auditRows(test, count, {
+      event_type: sql`case when i in (1, 500) then 'rare' when i % 90 = 0 then 'sparse' else 'common' end`,
+      account_id: sql`case when i % 100 = 1 then ${someone}::uuid end`,
+      cell_ids: sql`case when i % 70 = 0 then array[${someone}::uuid] end`,
+    })
+    const at = (is: (nth: number) => boolean) => rising(start, count).filter((_, index) => is(index + 1))
+    const filters: [Parameters<typeof walked>[0], number[]][] = [
+      [{}, at(() => true)],
+      [{ event_type: 'rare' }, at((nth) => nth === 1 || nth === 500)],
+      [{ event_type: 'sparse' }, at((nth) => nth % 90 === 0)],
+      [{ event_type: 'none' }, []],
+      [{ account_id: someone }, at((nth) => nth % 100 === 1)],
+      [{ cell_id: someone }, at((nth) => nth % 70 === 0)],
+    ]
+    for (const [filter, wanted] of filters) {
+      expect(numbers(await walked(filter)), JSON.stringify(filter)).toEqual(wanted.toReversed())
+      expect(numbers(await walked({ ...filter, since_seq: start })), JSON.stringify(filter)).toEqual(wanted)
+    }
+    expect(numbers(await walked({ since_seq: start + 13 }))).toEqual(rising(start + 13, count - 13))
+    expect(numbers(await exported(start))).toEqual(rising(start, count))
+    const { events } = await admin.client.audit_log_list({ offset: 450, limit: 20 })
+    expect(numbers(events)).toEqual(rising(start, count).toReversed().slice(450, 470))
+    expect((await partitions()).length).toBeGreaterThan(40)
+  })
+
   it('are numbered by several callers at once as by one', async () => {
     const { seq: start } = await position()
     await Promise.all(

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditRows } from '../../test/helpers/audit-rows.ts'
 import { type Work, workOf } from '../../test/helpers/plans.ts'
-import { numberRows } from '../audit/entry.ts'
+import { numberRows } from '../audit/numbering.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 

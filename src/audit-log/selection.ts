@@ -1,3 +1,4 @@
+import { inside, type Stretch } from '../audit/numbering.ts'
 import { type Sql, sql } from '../db/db.ts'
 
 /** The rows with one of these values in an indexed column, or in the timeline of a cell; undefined: the whole log. */
@@ -11,12 +12,6 @@ type Source =
 
 /** The rows of all sources, which may overlap, that pass the filters. */
 export type Selection = { sources: readonly Source[]; filters: readonly Sql[] }
-
-/** The rows between two numbers, both exclusive. */
-export type Stretch<N = number> = { direction: 'asc' | 'desc'; from: N; to: N }
-
-/** Above every number that a row can have. */
-export const seqEnd = 2 ** 53
 
 /** What rows to select; null: any. */
 export type AuditFilter = {
@@ -82,7 +77,7 @@ export function numbersOf(
 /** Walks the index of a source; the other columns are probed row by row. */
 function walk(
   source: Source,
-  { direction, from, to }: Stretch<number | Sql>,
+  { direction, from, to, isNarrow = false }: Stretch<number | Sql>,
   filters: readonly Sql[],
   max: Sql,
 ): Sql {
@@ -90,10 +85,12 @@ function walk(
   const conditions = [sql`true`, ...filters]
   if (source && 'cell_id' in source) {
     // A scalar subquery is always one probe by number; for a join the planner may read the whole log.
-    const passes = sql`(select ${sql.join(conditions, ' and ')} from audit_log where seq = c.seq)`
+    const passes = sql`(
+      select ${sql.join(conditions, ' and ')} from audit_log where seq = c.seq and ${inside(sql`seq`, { from, to })})`
     return sql`(
       select c.seq from audit_cell c
-      where ${between(sql`c.cell_id, c.seq`, sql`${source.cell_id}::uuid, `, { from, to })} and ${passes}
+      where ${between(sql`c.cell_id, c.seq`, sql`${source.cell_id}::uuid, `, { from, to })}
+        and ${isNarrow ? inside(sql`c.seq`, { from, to }) : sql`true`} and ${passes}
       order by c.cell_id ${order}, c.seq ${order} limit ${max})`
   }
   const rows = (key: Sql, value: Sql, inOrder: Sql): Sql => sql`
@@ -102,6 +99,8 @@ function walk(
   if (!source) return sql`(${rows(sql`seq`, sql.empty, sql`seq ${order}`)})`
   const column = sql.raw(source.column)
   conditions.push(sql`${column} is not null`)
+  // Only there: a generic plan would take any stretch for so short that it sorts it.
+  if (isNarrow) conditions.push(inside(sql`seq`, { from, to }))
   const found = rows(sql`${column}, seq`, sql`of.value, `, sql`${column} ${order}, seq ${order}`)
   return sql`(select found.seq from unnest(${source.values}) as of (value) cross join lateral (${found}) found)`
 }

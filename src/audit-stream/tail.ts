@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type AuditEvent, auditColumns, numberRows } from '../audit/entry.ts'
+import { type AuditEvent, auditColumns } from '../audit/entry.ts'
+import { numberRows } from '../audit/numbering.ts'
 import type { App } from '../core/app.ts'
 import { type ReadOnly, sql } from '../db/db.ts'
 import { type Blocks, eventBlocks } from './blocks.ts'
@@ -34,6 +35,9 @@ const batch = 200
 
 /** Signals may get lost, and rows written outside mutations send none. */
 const pollMs = 1_000
+
+/** How many numbers a page of the past looks through, so that it opens few partitions of the log. */
+const reach = 10_000_000
 
 /** Min time between two readings, so that one reading serves many concurrent writers. */
 const restMs = 20
@@ -124,7 +128,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
   async function replay(after: number, upTo: number): Promise<Page> {
     // A replica that lacks the rows up to here would answer with an empty page.
     await db.replicas?.fence.take()
-    return await readAfter(db.replicas?.reads() ?? db.readOnly, after, upTo)
+    return await readAfter(db.replicas?.reads() ?? db.readOnly, after, Math.min(upTo, after + reach))
   }
 
   function keep(after: number, page: Promise<Page>): Promise<Page> {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Database, sql } from '../db/db.ts'
+import { sql } from '../db/db.ts'
 import { worded } from '../wire/rules.ts'
 import { Uuid } from '../wire/types.ts'
 
@@ -28,27 +28,3 @@ export const EventType = z
   .string()
   .max(128)
   .regex(worded(/^[A-Za-z][A-Za-z0-9_./-]*$/, 'A letter, then letters, digits and _ . / - are required.'))
-
-const numberedMax = 10_000
-
-/**
- * Moves committed rows into the log, numbered in the order in which they became visible.
- * Readers of the log call this first so that callers see their own writes.
- */
-export async function numberRows(
-  db: Pick<Database, 'first' | 'one' | 'readOnly' | 'replicas'>,
-): Promise<void> {
-  for (;;) {
-    const { is_waiting } = await db.readOnly.one<{ is_waiting: boolean }>(
-      sql`select audit_waiting() as is_waiting`,
-    )
-    if (!is_waiting) break
-    const { numbered } = await db.one<{ numbered: number }>(
-      sql`select audit_number(${sql.raw(numberedMax)}) as numbered`,
-    )
-    // Another caller has numbered them, or they wait for a partition that cannot be made.
-    if (numbered === 0) break
-  }
-  // So that replicas show the numbers too.
-  await db.replicas?.fence.take()
-}

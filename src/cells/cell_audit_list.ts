@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { numberRows } from '../audit/entry.ts'
+import { inside, numberRows, partsOf, rowOf, seqEnd } from '../audit/numbering.ts'
 import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
@@ -28,19 +28,24 @@ export const cell_audit_list = query({
   errors: ['cell_not_found'],
   async handler({ cell_id }, { app, account, actor, db, fail }) {
     // Number rows first so that callers see their own writes.
-    await app.gate.run(account.id, () => numberRows(app.db))
-    const rows = await db.rows<Partial<CellAuditEvent>>(sql`
+    const position = await app.gate.run(account.id, () => numberRows(app.db))
+    const events: CellAuditEvent[] = []
+    for (const part of partsOf({ direction: 'desc', from: 0, to: seqEnd }, position)) {
+      const rows = await db.rows<Partial<CellAuditEvent>>(sql`
       with ${me(actor.id)}, anchor as (
         select c.id from cell c, me where c.id = ${cell_id}::uuid and (${tier.manage} or me.is_admin)
       )
       select e.* from anchor left join lateral (
         select l.id, l.seq, l.event_type, l.outcome, l.actor_id, l.created_at
-        from audit_cell m join audit_log l on l.seq = m.seq
-        where m.cell_id = anchor.id
+        from audit_cell m cross join lateral (${rowOf(sql`m.seq`, part)}) l
+        where m.cell_id = anchor.id and ${part.isNarrow ? inside(sql`m.seq`, part) : sql`m.seq < ${part.to}::bigint`}
         order by m.seq desc limit ${sql.raw(CELL_AUDIT_LIST_DEFAULT_LIMIT)}
       ) e on true
       order by e.seq desc`)
-    if (rows.length === 0) throw fail('cell_not_found')
-    return { events: rows.filter((row): row is CellAuditEvent => row.id !== null) }
+      if (rows.length === 0) throw fail('cell_not_found')
+      events.push(...rows.filter((row): row is CellAuditEvent => row.id !== null))
+      if (events.length >= CELL_AUDIT_LIST_DEFAULT_LIMIT) break
+    }
+    return { events: events.slice(0, CELL_AUDIT_LIST_DEFAULT_LIMIT) }
   },
 })

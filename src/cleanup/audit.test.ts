@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { auditRows, clearAudit } from '../../test/helpers/audit-rows.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { numberRows } from '../audit/entry.ts'
+import { numberRows } from '../audit/numbering.ts'
 import { sql } from '../db/db.ts'
 import { scenario, testService } from '../testing/index.ts'
 

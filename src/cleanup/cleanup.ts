@@ -1,4 +1,4 @@
-import { numberRows } from '../audit/entry.ts'
+import { numberRows } from '../audit/numbering.ts'
 import type { App } from '../core/app.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { clearFloor } from '../import/floor.ts'
