@@ -26,7 +26,7 @@ const { values: flags } = parseArgs({
 const users = Number(flags.users)
 const bar = 3
 const bin = fileURLToPath(new URL('../bin/cellkeep.js', import.meta.url))
-const tables = ['account', 'actor', 'account_import', 'audit_log']
+const tables = ['account', 'actor', 'account_import', 'audit_inbox']
 
 const started = new Started()
 try {

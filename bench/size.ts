@@ -97,8 +97,9 @@ async function sizesOf(client: pg.Client): Promise<TableSize[]> {
   const sizes: TableSize[] = []
   for (const name of [...backedUpTables(), 'limiter_charge'].sort()) {
     const { rows: found } = await client.query(
-      `select (select count(*) from ${pg.escapeIdentifier(name)})::float8 as rows, pg_table_size($1)::float8 as "table",
-        pg_indexes_size($1)::float8 as indexes`,
+      `select (select count(*) from ${pg.escapeIdentifier(name)})::float8 as rows,
+        sum(pg_table_size(relid))::float8 as "table", sum(pg_indexes_size(relid))::float8 as indexes
+       from (select $1::regclass as relid union select relid from pg_partition_tree($1::regclass)) part`,
       [pg.escapeIdentifier(name)],
     )
     sizes.push({ name, ...found[0] })

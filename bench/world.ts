@@ -155,7 +155,7 @@ async function dropIndexes(client: pg.Client): Promise<string[]> {
       format('alter table %s add constraint %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) as definition
     from pg_constraint where contype = 'f' and conrelid::regclass::text in ${tables}`)
   const indexes = await client.query<{ drop: string; definition: string }>(`
-    select format('drop index %I', i.relname) as drop, pg_get_indexdef(i.oid) as definition
+    select format('drop index %I', i.relname) as drop, replace(pg_get_indexdef(i.oid), ' ON ONLY ', ' ON ') as definition
     from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
     where t.relname in ${tables} and not exists (select from pg_constraint where conindid = i.oid)`)
   const all = [...references.rows, ...indexes.rows]

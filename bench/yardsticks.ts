@@ -24,7 +24,7 @@ select * from cell where id = ${cellId};`,
   'the newest 50 public cells': `select * from cell where visibility = 'public' and deleted_at is null
 order by created_at desc, id desc limit 50;`.replaceAll('\n', ' '),
   'an insert of a cell, its usage and its audit row': `\\set a random(0, 499)
-with written as (insert into cell (kind, data, data_bytes, created_by) values ('note', '{"label": "A note", "text": "${'Some words that a person might keep. '.repeat(8)}"}', 330, ${actorId}) returning *), counted as (insert into cell_usage (account_id, shard, cells, bytes) values (${accountId}, 65, 1, 330) on conflict (account_id, shard) do update set cells = cell_usage.cells + excluded.cells, bytes = cell_usage.bytes + excluded.bytes), logged as (insert into audit_log (event_type, outcome, actor_id, account_id, metadata) values ('cell_create', 'success', ${actorId}, ${accountId}, '{}')) select * from written;`,
+with written as (insert into cell (kind, data, data_bytes, created_by) values ('note', '{"label": "A note", "text": "${'Some words that a person might keep. '.repeat(8)}"}', 330, ${actorId}) returning *), counted as (insert into cell_usage (account_id, shard, cells, bytes) values (${accountId}, 65, 1, 330) on conflict (account_id, shard) do update set cells = cell_usage.cells + excluded.cells, bytes = cell_usage.bytes + excluded.bytes), logged as (insert into audit_inbox (event_type, outcome, actor_id, account_id, metadata) values ('cell_create', 'success', ${actorId}, ${accountId}, '{}')) select * from written;`,
 })
 
 /** `pgbench -M prepared`; empty if it is not installed. */
@@ -61,7 +61,9 @@ export type Sizes = { connection: number; cell: number; auditRow: number; sessio
 export async function sizes(client: pg.Client): Promise<Omit<Sizes, 'connection'>> {
   const bytes = async (table: string): Promise<number> => {
     const { rows } = await client.query(
-      `select pg_total_relation_size('cellkeep.${table}')::float8 / greatest(count(*), 1) as each from cellkeep.${table}`,
+      `select (select sum(pg_total_relation_size(relid)) from (
+           select 'cellkeep.${table}'::regclass as relid union select relid from pg_partition_tree('cellkeep.${table}')) part
+         )::float8 / greatest(count(*), 1) as each from cellkeep.${table}`,
     )
     return Math.round(rows[0].each)
   }
