@@ -2,7 +2,7 @@ import { type Database, type Sql, sql } from '../db/db.ts'
 
 /** How far the log is. */
 export type Position = {
-  /** The highest number given. */
+  /** The highest number given, as of a moment ago. */
   seq: number
   /** Numbers per partition, about. */
   partition_rows: number
@@ -22,8 +22,8 @@ export async function numberRows(db: Pick<Database, 'one' | 'readOnly' | 'replic
     const { numbered } = is_waiting
       ? await db.one<{ numbered: number }>(sql`select audit_number(${sql.raw(numberedMax)}) as numbered`)
       : { numbered: 0 }
-    // None although some wait: another caller has numbered them, or no partition can be made for them.
-    if (numbered > 0) continue
+    // Fewer: all that had been committed are numbered, or no partition can be made for them.
+    if (numbered === numberedMax) continue
     // So that replicas show the numbers too.
     await db.replicas?.fence.take()
     return position

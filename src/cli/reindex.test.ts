@@ -48,4 +48,13 @@ test('only indexes that are much larger than their content are rebuilt, and left
   for (const one of reindexed) expect(one.after_bytes).toBeLessThan(one.before_bytes * 0.7)
   expect((await db.query(`select to_regclass('cell_pkey_ccnew') as left`)).rows).toEqual([{ left: null }])
   expect(await run('--json')).toMatchObject({ stdout: '{"reindexed":[]}\n' })
+
+  await db.query(
+    'insert into audit_cell (cell_id, seq) select gen_random_uuid(), n from generate_series(1, 30000) n',
+  )
+  await db.query('delete from audit_cell where seq % 10 > 0')
+  await db.query('vacuum audit_cell')
+  expect(JSON.parse((await run('--table', 'audit_cell', '--json')).stdout).reindexed).toEqual([
+    expect.objectContaining({ table: 'audit_cell_0', index: 'audit_cell_0_pkey' }),
+  ])
 })

@@ -5,6 +5,7 @@ import { connect, withClient } from './migrate.ts'
 import { whileBuilding } from './migration/indexes.ts'
 import { longLock, underLock } from './migration/lock.ts'
 import type { OnProgress } from './migration/runner.ts'
+import { withPartitions } from './partitions.ts'
 
 export type Reindexed = { table: string; index: string; before_bytes: number; after_bytes: number }
 
@@ -55,7 +56,7 @@ export async function reindex(
 async function dropLeftOver(client: pg.Client, tables: readonly string[]): Promise<void> {
   const { rows } = await client.query<{ index: string }>(
     `select indexrelid::regclass::text as index from pg_index join pg_class c on c.oid = indexrelid
-      where not indisvalid and indrelid = any($1::regclass[]) and relname ~ '_cc(new|old)[0-9]*$'`,
+      where not indisvalid and indrelid in ${withPartitions('$1::regclass[]')} and relname ~ '_cc(new|old)[0-9]*$'`,
     [tables],
   )
   for (const { index } of rows) await client.query(`drop index concurrently ${index}`)
@@ -88,7 +89,7 @@ export async function bloatedIndexes(
          left join pg_stats s on s.schemaname = current_schema()
           and (s.tablename, s.attname) = (case when col.attnum is null then c.relname else t.relname end,
                                           coalesce(col.attname, a.attname))
-        where i.indrelid = any($1::regclass[]) and i.indisvalid and c.relpages >= $2
+        where i.indrelid in ${withPartitions('$1::regclass[]')} and i.indisvalid and c.relpages >= $2
         group by c.oid, t.relname
        having count(s.attname) = count(*)
      )

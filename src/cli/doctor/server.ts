@@ -1,13 +1,14 @@
 import { type Database, sql } from '../../db/db.ts'
 import { expectedColumns } from '../../db/expected-columns.ts'
 import { withClient } from '../../db/migrate.ts'
+import { withPartitions } from '../../db/partitions.ts'
 import { bloatedIndexes, reindex } from '../../db/reindex.ts'
 import type { Opened } from '../with-service.ts'
 import type { Finding, Fix } from './files.ts'
 
 /** Findings about the database server: durability, standbys, maintenance and backups. */
 export async function serverFindings(db: Database, opened: Opened): Promise<Finding[]> {
-  const tables = [...expectedColumns().keys()]
+  const tables = sql`array${sql.raw(withPartitions(`'{${[...expectedColumns().keys()]}}'::regclass[]`))}`
   const server = await db.readOnly.one<Server>(sql`
     select current_setting('fsync') as fsync, current_setting('full_page_writes') as full_page_writes,
       current_setting('autovacuum') as autovacuum, current_setting('synchronous_commit') as synchronous_commit,
@@ -21,12 +22,12 @@ export async function serverFindings(db: Database, opened: Opened): Promise<Find
       greatest((select timeline from audit_position),
         (select upper(max(lpad(to_hex((info->>'timeline')::int), 8, '0'))) from node)) as known_timeline,
       array(select c.oid::regclass::text from pg_class c join pg_depend d on d.objid = c.oid and d.deptype in ('a', 'i')
-        where c.relkind = 'S' and c.relpersistence = 'u' and d.refobjid = any(${tables}::regclass[])) as unlogged,
-      array(select c.oid::regclass::text from pg_class c where c.oid = any(${tables}::regclass[])
+        where c.relkind = 'S' and c.relpersistence = 'u' and d.refobjid = any(${tables})) as unlogged,
+      array(select c.oid::regclass::text from pg_class c where c.oid = any(${tables})
         and 'autovacuum_enabled=false' = any(c.reloptions)) as unvacuumed,
       -- A promoted standby has counted no live row yet; the catalog knows them of the primary.
       array(select s.relname::text from pg_stat_user_tables s join pg_class c on c.oid = s.relid
-        where s.relid = any(${tables}::regclass[])
+        where s.relid = any(${tables})
         and n_dead_tup > greatest(10000, 0.3 * (greatest(n_live_tup, c.reltuples) + n_dead_tup)) order by 1) as bloated,
       extract(day from now() - greatest(
         (select coalesce(backed_up_at, (select min(applied_at) from schema_migration)) from cluster),
