@@ -719,7 +719,7 @@ begin
       return above;
     end if;
     -- One session makes partitions at a time. As in audit_number(), later statements see what earlier sessions made.
-    lock table audit_log, audit_cell in share update exclusive mode;
+    lock table only audit_log, only audit_cell in share update exclusive mode;
   end loop;
   size := coalesce(size, (select partition_rows from audit_position), 10000000);
   first := greatest(at / size * size, (select max(upper) from audit_partitions() where upper <= at));
