@@ -42,6 +42,8 @@ try {
   const prepared = await prepare(started, { cells: rows, sessions: 500, hashing: defaultHashing() })
   await fill(prepared.client)
   const tables = await sizesOf(prepared.client)
+  // Before the calls below, which leave a heap with room for all sockets.
+  const socket = await socketBytes(prepared)
   const { rows: mean } = await prepared.client.query('select avg(data_bytes)::float8 as data from cell')
   // Otherwise the first change of a page after a checkpoint writes all of it, and a short run hardly anything else.
   await prepared.client.query('alter system set full_page_writes = off')
@@ -54,7 +56,7 @@ try {
     data: mean[0].data,
     tables,
     rates,
-    socket: await socketBytes(prepared),
+    socket,
   }
   await writeFile(flags.out, page(sizing))
   console.log(page(sizing))
