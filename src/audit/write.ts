@@ -9,6 +9,9 @@ import { createLosses } from './loss.ts'
 /** The authenticated caller: these two ids are known to belong together. */
 export type Pair = Pick<AuditSubject, 'actor_id' | 'account_id'>
 
+/** What one of several calls writes. */
+type Entry = { rows: readonly AuditRow[]; caller?: Pair | undefined }
+
 /** The result of the statement that writes rows, or its error. */
 type Answer = readonly unknown[] | Error
 
@@ -19,6 +22,11 @@ type Answer = readonly unknown[] | Error
 export type AuditWriter = {
   /** The expression that writes `rows` and returns what `settle` takes as `report`. */
   expression(rows: readonly AuditRow[], caller?: Pair): Sql
+  /**
+   * The same for the rows of those entries that are in `stored`, a relation with their `nth`, from 1. It is a subquery,
+   * which runs once.
+   */
+  shared(entries: readonly Entry[], stored: Sql): Sql
   /** The statement that writes `rows`; it is pipelined with the mutation's COMMIT. */
   statement(rows: readonly AuditRow[], caller?: Pair): Sql | undefined
   /** Handles the result of that statement. */
@@ -72,12 +80,14 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
     if (flaw !== undefined) flawed(row.event_type, flaw)
     return text
   }
-  const expression: AuditWriter['expression'] = (rows, caller) => {
-    const entries = sql`${`[${rows.map(toJson).join(',')}]`}::json`
-    return rows.some((row) => isUnpaired(row, caller))
-      ? sql`audit_write_paired(${entries})`
-      : sql`audit_write(${entries})`
-  }
+  const textOf = (rows: readonly AuditRow[]): string => rows.map(toJson).join(',')
+  const expression: AuditWriter['expression'] = (rows, caller) =>
+    sql`${writer([{ rows, caller }])}(${`[${textOf(rows)}]`}::json)`
+  const shared: AuditWriter['shared'] = (entries, stored) => sql`(
+    select ${writer(entries)}(('[' || string_agg(entry.rows, ',' order by nth) || ']')::json)
+      from ${stored} join unnest(${entries.map(({ rows }) => textOf(rows))}::text[])
+        with ordinality as entry (rows, nth) using (nth)
+    having count(*) > 0)`
   const statement: AuditWriter['statement'] = (rows, caller) =>
     rows.length === 0 ? undefined : sql`select ${expression(rows, caller)} as report`
   const settle: AuditWriter['settle'] = (answer, rows) => {
@@ -96,7 +106,15 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
       settle(error as Error, rows)
     }
   }
-  return Object.assign(counts, { expression, statement, settle, isToBlame, failure, flush: losses.flush })
+  return Object.assign(counts, {
+    expression,
+    shared,
+    statement,
+    settle,
+    isToBlame,
+    failure,
+    flush: losses.flush,
+  })
 }
 
 /** PostgreSQL names the function in the message if it is missing or forbidden, else in the context. */
@@ -104,6 +122,12 @@ function isToBlame(error: unknown): boolean {
   const { message, where } = error as { message?: string; where?: string }
   return /\baudit_write/.test(`${message} ${where}`)
 }
+
+/** The function that writes them: that which checks pairs only if one has not been verified. */
+const writer = (entries: readonly Entry[]): Sql =>
+  entries.some(({ rows, caller }) => rows.some((row) => isUnpaired(row, caller)))
+    ? sql`audit_write_paired`
+    : sql`audit_write`
 
 /** True if a row names an actor other than the caller: its account has not been verified. */
 function isUnpaired(row: AuditRow, caller: Pair | undefined): boolean {

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { batched } from '../db/batched.ts'
 import { sql } from '../db/db.ts'
-import { batched } from '../db/point.ts'
 import type { TestAccount } from '../testing/index.ts'
 
 const statements: string[] = []

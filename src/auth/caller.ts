@@ -1,5 +1,5 @@
+import { batched } from '../db/batched.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
-import { batched } from '../db/point.ts'
 import { noObserver, type Observer } from '../observe/observer.ts'
 import { activeGrants, holdsAnyOf, keeperAccountId } from './active-grant.ts'
 import type { CookieReading, SessionCookie } from './cookie.ts'

@@ -1,4 +1,4 @@
-import { batched } from '../db/point.ts'
+import { batched } from '../db/batched.ts'
 import { readPrivateFile } from '../files/private-file.ts'
 import { equalText } from './secrets.ts'
 

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import type { Work } from '../core/mutate.ts'
-import { sql } from '../db/db.ts'
+import type { SharedStatement } from '../core/single.ts'
+import { briefly, sql } from '../db/db.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { holdsAdmin } from '../roles/grants.ts'
 import { me } from './access.ts'
@@ -17,7 +18,12 @@ import {
   ownShard,
   quotaOf,
   room,
+  sharedAmountColumns,
+  sharedAmounts,
+  sharedCounted,
+  sharedRoom,
   storeWithin,
+  type Way,
   type Write,
 } from './usage.ts'
 
@@ -85,12 +91,15 @@ async function insertCell(
   const { kind, visibility, path, data } = cell
   const bytes = compactBytes(data)
   const id = randomUUID()
-  const values = sql`${id}::uuid, ${kind}::text, ${visibility}::text, ${path}::text, ${JSON.stringify(data)}::jsonb,
-    ${bytes}::int, ${actor_id}::uuid`
+  const text = JSON.stringify(data)
+  const values = sql`${id}::uuid, ${kind}::text, ${visibility}::text, ${path}::text, ${text}::jsonb, ${bytes}::int,
+    ${actor_id}::uuid`
   const write = { ...counting, amount: { cells: 1, bytes } }
+  const mayShare = path === null && bytes <= sharedBytesMax
+  const keyOf = (way: Way): Key => ({ id, kind, visibility, text, actor_id, write, way })
   try {
     return await storeWithin(db, write, cellsUnderWay, (way) =>
-      single<Cell>(
+      single<Cell, Key>(
         sql`${path === null ? sql.empty : sql`${me(actor_id)},`} ${room(write, way)}, written as (
           insert into cell as c (id, kind, visibility, path, data, data_bytes, created_by)
           select ${values} from room ${path === null ? sql.empty : sql`, me where me.is_admin`}
@@ -98,9 +107,38 @@ async function insertCell(
         ), ${counted(write, way)}`,
         'written',
         (audit) => audit('cell_create', { cell_id: id }),
+        mayShare ? { write: sharedInsert, key: keyOf(way) } : undefined,
       ),
     )
   } catch (error) {
     throw cellWriteError(error, 'data')
   }
+}
+
+type Key = {
+  id: string
+  kind: string | null
+  visibility: string
+  text: string
+  actor_id: string
+  write: Write
+  way: Way
+}
+
+/** Of `data` in a shared statement. */
+const sharedBytesMax = 8192
+
+/** Inserts cells without a path, of accounts that have room for all of theirs. */
+const sharedInsert: SharedStatement<Key> = {
+  max: 16,
+  statement: (keys) => sql`asked as (
+    select asked.* from unnest(${keys.map(({ id }) => id)}::uuid[], ${keys.map(({ kind }) => kind)}::text[],
+      ${keys.map(({ visibility }) => visibility)}::text[], ${keys.map(({ text }) => text)}::text[],
+      ${keys.map(({ actor_id }) => actor_id)}::uuid[], ${sharedAmounts(keys)}
+    ) with ordinality as asked (id, kind, visibility, data, actor_id, ${sharedAmountColumns}, nth), ${briefly}
+  ), ${sharedRoom}, written as (
+    insert into cell as c (id, kind, visibility, data, data_bytes, created_by)
+    select id, kind, visibility, data::jsonb, bytes, actor_id from asked join room using (account_id)
+    returning ${cellColumns}
+  ), ${sharedCounted}, stored as (select asked.nth, written.* from written join asked using (id))`,
 }

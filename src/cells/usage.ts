@@ -85,6 +85,10 @@ export function room({ account_id, amount, quota }: Write, { margin }: Way): Sql
     select from cell_usage where account_id = ${account_id}::uuid having ${sql.join(fits, ' and ')})`
 }
 
+/** The conflict clause of `insert into cell_usage`: adds to the existing row. */
+export const addUp = sql`on conflict (account_id, shard) do update
+  set cells = cell_usage.cells + excluded.cells, bytes = cell_usage.bytes + excluded.bytes`
+
 export const counted = ({ account_id, amount }: Write, { shard }: Way): Sql => sql`counted as (
   insert into cell_usage (account_id, shard, cells, bytes)
   select ${account_id}::uuid, ${shard}, ${amount.cells}::bigint, ${amount.bytes}::bigint
@@ -92,9 +96,36 @@ export const counted = ({ account_id, amount }: Write, { shard }: Way): Sql => s
   ${addUp}
 )`
 
-/** The conflict clause of `insert into cell_usage`: adds to the existing row. */
-export const addUp = sql`on conflict (account_id, shard) do update
-  set cells = cell_usage.cells + excluded.cells, bytes = cell_usage.bytes + excluded.bytes`
+/**
+ * The same for several writes of one statement: arrays of their amounts and room, what they are called in the
+ * relation `asked`, and its expressions. An account has room if it has it for all of its writes.
+ */
+export const sharedAmounts = (writes: readonly { write: Write; way: Way }[]): Sql => {
+  const least = (limit: keyof Amount) =>
+    writes.map(({ write: { quota }, way: { margin } }) => {
+      const max = quota[limit]
+      return max === null || margin === null ? null : max - margin[limit]
+    })
+  return sql`${writes.map(({ write }) => write.account_id)}::uuid[],
+    ${writes.map(({ way }) => (way.shard === loneShard ? shards + 1 : null))}::int[],
+    ${writes.map(({ write }) => write.amount.bytes)}::int[], ${least('cells')}::bigint[], ${least('bytes')}::bigint[]`
+}
+export const sharedAmountColumns = sql`account_id, shard, bytes, cells_max, bytes_max`
+export const sharedRoom = sql`room as (
+  select account_id from (
+    select account_id, count(*) as cells, sum(bytes) as bytes, min(cells_max) as cells_max, min(bytes_max) as bytes_max
+    from asked group by account_id
+  ) added cross join lateral (
+    select coalesce(sum(cells), 0) as cells, coalesce(sum(bytes), 0) as bytes from cell_usage
+    where account_id = added.account_id and coalesce(cells_max, bytes_max) is not null
+  ) used
+  where (cells_max is null or used.cells + added.cells <= cells_max)
+    and (bytes_max is null or used.bytes + added.bytes <= bytes_max))`
+export const sharedCounted = sql`counted as (
+  insert into cell_usage (account_id, shard, cells, bytes)
+  select account_id, coalesce(shard, ${ownShard}) as shard, count(*), sum(asked.bytes)
+    from asked join written using (id) group by 1, 2 order by 1, 2
+  ${addUp})`
 
 /**
  * Calls `store`, which resolves to undefined if it wrote nothing: concurrently while the account is far from its

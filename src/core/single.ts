@@ -1,6 +1,14 @@
 import type { Audit, AuditRow } from '../audit/audit.ts'
 import type { Pair } from '../audit/write.ts'
-import { LastFailed, type Queryable, type Sql, sql, type Transaction } from '../db/db.ts'
+import {
+  LastFailed,
+  type Queryable,
+  type SharedWrite,
+  type Sql,
+  type Stored,
+  sql,
+  type Transaction,
+} from '../db/db.ts'
 import type { App } from './app.ts'
 
 /**
@@ -11,11 +19,20 @@ import type { App } from './app.ts'
  * committed, and the work goes on as any other. With a row, nothing that fails afterwards undoes it.
  * If another statement ran before, this is an ordinary one.
  */
-export type Single = <T>(
+export type Single = <T, K = unknown>(
   statement: Sql,
   result: string,
   record: (audit: Audit) => void,
+  /** It may share a statement with its neighbours instead. */
+  shared?: { write: SharedStatement<K>; key: K },
 ) => Promise<T | undefined>
+
+/**
+ * The statement of several calls: common table expressions, of which `stored` has the rows that are returned, with
+ * `nth`, from 1, for the key. Keys that it leaves out go alone. `max` keys at most, and small ones, so that no caller
+ * waits for much of another's; `from` includes `briefly`.
+ */
+export type SharedStatement<K> = { statement(keys: readonly K[]): Sql; max: number }
 
 /** `single` as an ordinary statement, for work within a transaction that goes on. */
 export const singleWithin =
@@ -35,10 +52,26 @@ type Recording = {
 
 export function singleOf(app: App, tx: Transaction, { rows, caller, recordIn }: Recording): Single {
   const ordinary = singleWithin(tx, recordIn(rows))
-  return async <T>(statement: Sql, result: string, record: (audit: Audit) => void) => {
+  return async <T, K>(
+    statement: Sql,
+    result: string,
+    record: (audit: Audit) => void,
+    shared?: { write: SharedStatement<K>; key: K },
+  ) => {
     if (!tx.mayBeAlone) return await ordinary<T>(statement, result, record)
     const all = [...rows]
     record(recordIn(all))
+    if (shared) {
+      const { write, key } = shared
+      const row = await tx.share<Entry<K>, Reported<T>>(write, { key, rows: all, caller }, () =>
+        audited<K, T>(app, write),
+      )
+      if (row) {
+        rows.splice(0, rows.length, ...all)
+        const { nth, audit_report, ...own } = row
+        return own as T
+      }
+    }
     // Without a row in `result`, the function is never called; with many, once.
     const query = sql`with ${statement} select *, ${app.audit.expression(all, caller)} as audit_report
       from ${sql.raw(result)} limit 1`
@@ -55,3 +88,21 @@ export function singleOf(app: App, tx: Transaction, { rows, caller, recordIn }: 
     }
   }
 }
+
+type Entry<K> = { key: K; rows: readonly AuditRow[]; caller: Pair | undefined }
+type Reported<T> = T & Stored & { audit_report?: unknown }
+
+/** The shared statement with the audit rows of what it stores. */
+const audited = <K, T>(
+  app: App,
+  { statement, max }: SharedStatement<K>,
+): SharedWrite<Entry<K>, Reported<T>> => ({
+  max,
+  statement: (entries) => sql`
+    with ${statement(entries.map(({ key }) => key))}
+    select *, ${app.audit.shared(entries, sql`stored`)} as audit_report from stored order by nth`,
+  stored: (rows, entries) => {
+    const written = rows.flatMap(({ nth }) => entries[nth - 1]?.rows ?? [])
+    if (rows[0]) app.audit.settle([{ report: rows[0].audit_report }], written)
+  },
+})

@@ -1,5 +1,5 @@
 import type { Observer } from '../observe/observer.ts'
-import { batched, type Line } from './point.ts'
+import { batched, type Line } from './batched.ts'
 import type { Primary } from './primary.ts'
 import { type Sql, sql } from './sql.ts'
 

@@ -36,9 +36,8 @@ export class LastFailed extends Error {
 }
 
 export type Held = {
-  client: Slot
   level: string
-  /** A statement was sent. */
+  /** A statement was sent, or waits for the connection. */
   isUsed: boolean
   /** The error of BEGIN, if any; undefined if it was not sent. */
   begun?: Promise<unknown>
@@ -46,35 +45,56 @@ export type Held = {
   failed?: unknown
   /** The only statement has committed. */
   isCommitted: boolean
+  /** The connection; the first call takes it. Rejects with `service_unavailable`. */
+  client(): Promise<Slot>
   isOverdue(): boolean
+  /** Ends the transaction. */
   release(isBroken: boolean): void
 }
 
-/** Takes a connection for as long as a transaction may live; after that the connection is destroyed. */
-export async function hold(pool: Pool, level: string): Promise<Held> {
-  const client = await pool.connect()
-  let overdue = false
-  const timer = setTimeout(() => {
-    overdue = true
-    client.release(true)
-  }, transactionLimitMs)
+/**
+ * A transaction that takes its connection with its first statement, so that work without one holds up nobody, and
+ * keeps it for as long as a transaction may live; after that the connection is destroyed.
+ */
+export function hold(pool: Pool, level: string, isNameless: boolean): Held {
+  let slot: Slot | undefined
+  let taken: Promise<Slot> | undefined
+  let timer: NodeJS.Timeout | undefined
+  let isOverdue = false
+  let isEnded = false
+  const take = async (): Promise<Slot> => {
+    slot = await pool.connect()
+    slot.isNameless = isNameless
+    timer = setTimeout(() => {
+      isOverdue = true
+      slot?.release(true)
+    }, transactionLimitMs)
+    return slot
+  }
   return {
-    client,
     level,
     isUsed: false,
     isCommitted: false,
-    isOverdue: () => overdue,
+    client: async () => {
+      if (isEnded) throw new Error('The transaction has ended: await all of its statements within its work.')
+      taken ??= take()
+      return await taken
+    },
+    isOverdue: () => isOverdue,
     release: (isBroken) => {
+      isEnded = true
       clearTimeout(timer)
-      if (!overdue) client.release(isBroken || isWornOut(client))
+      if (slot && !isOverdue) slot.release(isBroken || isWornOut(slot))
     },
   }
 }
 
-/** Is not awaited, so that it goes out with the first statement; `run` checks for its failure. */
-export function begin(held: Held): void {
+/** The connection with its transaction begun. BEGIN goes out with the first statement; `run` checks for its failure. */
+export async function begin(held: Held): Promise<Slot> {
   held.isUsed = true
-  held.begun ??= held.client.query(`begin isolation level ${held.level} read write`).catch(asError)
+  const client = await held.client()
+  held.begun ??= client.query(`begin isolation level ${held.level} read write`).catch(asError)
+  return client
 }
 
 export async function alone<T>(
@@ -84,33 +104,42 @@ export async function alone<T>(
   isOfLast: (error: unknown) => boolean,
 ): Promise<T | undefined> {
   held.isUsed = true
+  const client = await held.client()
   try {
-    const { rows } = await confirmed(held.client, () => pool.sendAlone(held.client, query))
+    const { rows } = await confirmed(client, () => pool.sendAlone(client, query))
     held.isCommitted = rows.length > 0
     return rows[0] as T | undefined
   } catch (error) {
     if (isOfLast(error)) throw new LastFailed(error as Error)
-    const known = refused(error)
-    const isLost = known instanceof ServiceError && known.data.reason === 'service_unavailable'
-    throw (isLost && !isUnsent(error)) || held.isOverdue() ? unknown(known) : known
+    throw held.isOverdue() ? unknown(refused(error)) : afterSending(error)
   }
+}
+
+/** What a statement that commits by itself rejects with: without its answer it may be committed. */
+export function afterSending(error: unknown): unknown {
+  const known = refused(error)
+  const isLost = known instanceof ServiceError && known.data.reason === 'service_unavailable'
+  return isLost && !isUnsent(error) ? unknown(known) : known
 }
 
 /** Runs the work; if it or BEGIN fails, rolls back and releases the connection. */
 export async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
-  const { client, isOverdue, release } = held
+  const { isOverdue, release } = held
   const own = { isOpen: true }
   try {
     const result = await enclosing.run(own, work)
+    // A statement that was not awaited may still wait for the connection.
+    if (held.isUsed) await held.client()
     const failed = await held.begun
     if (failed instanceof Error) throw databaseRefusal(failed) ?? failed
     return result
   } catch (error) {
+    const client = held.isUsed ? await held.client().catch(() => undefined) : undefined
     const replaced = [error, await held.begun].find(takesNoWrites)
     const isBroken =
       isOverdue() ||
       replaced !== undefined ||
-      (held.isUsed &&
+      (client !== undefined &&
         (await client.query('rollback').then(
           () => false,
           () => true,
@@ -126,8 +155,9 @@ export async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
 
 /** Commits, and resolves to what the last statement answered. */
 export async function commit(held: Held, sent: Sent | undefined): Promise<Answer | undefined> {
-  const { client, begun, isOverdue, release } = held
+  const { begun, isOverdue, release } = held
   if (begun === undefined) return release(false) as undefined
+  const client = await held.client()
   try {
     const ended = await confirmed(client, () => client.query('commit'))
     const answer = await sent?.answer
@@ -149,7 +179,7 @@ export async function commit(held: Held, sent: Sent | undefined): Promise<Answer
 }
 
 /** Rejects like a lost connection if the server has committed but the standby may not have the commit. */
-async function confirmed<T>(client: pg.PoolClient, commit: () => Promise<T>): Promise<T> {
+export async function confirmed<T>(client: pg.PoolClient, commit: () => Promise<T>): Promise<T> {
   const notices = noticesOf(client)
   notices.isUnconfirmed = false
   const answer = await commit()

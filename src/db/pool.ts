@@ -62,8 +62,11 @@ export type Pool = {
   /** Rejects with `service_unavailable`. */
   connect(): Promise<Slot>
   send(slot: Slot, query: Sql): Promise<pg.QueryResult>
-  /** One statement as a writing transaction of its own; rejects with the error of the driver as it is. */
-  sendAlone(slot: Slot, query: Sql): Promise<pg.QueryResult>
+  /**
+   * One statement as a writing transaction of its own; rejects with the error of the driver as it is. `shared` names
+   * one that several requests share.
+   */
+  sendAlone(slot: Slot, query: Sql, shared?: string): Promise<pg.QueryResult>
   /** One statement that can only read. */
   read(query: Sql): Promise<pg.QueryResult>
   /** One statement that may write. */
@@ -166,10 +169,10 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       return await readOn(slot, query).catch(explainReadOnly)
     }
   }
-  const sendAlone: Pool['sendAlone'] = async (slot, query) => {
+  const sendAlone: Pool['sendAlone'] = async (slot, query, shared) => {
     // If this fails, so does the statement.
     if (!isPooled) void setReadOnly(slot, 'off')
-    const end = beginStatement(observer)
+    const end = beginStatement(observer, shared)
     try {
       return await slot.query(compiled(slot, query))
     } catch (error) {

@@ -15,6 +15,7 @@ import {
   type Sent,
 } from './held.ts'
 import { type Pool, type Queryable, queryable } from './pool.ts'
+import { type Share, type SharedWrite, type Stored, sharedWrites } from './shared-write.ts'
 import type { Slot } from './slots.ts'
 import type { Sql } from './sql.ts'
 
@@ -28,6 +29,11 @@ export interface Transaction extends Queryable {
    * with `LastFailed`, and nothing is written, if `isOfLast` says that the last one is to blame.
    */
   alone<T>(query: Sql, isOfLast: (error: unknown) => boolean): Promise<T | undefined>
+  /**
+   * The whole transaction as one entry of a statement that others share: committed if it returns a row. Undefined
+   * if it was left out, or the statement failed: nothing was done then, and the work goes on.
+   */
+  share<E, V extends Stored>(by: object, entry: E, make: () => SharedWrite<E, V>): Promise<V | undefined>
   /**
    * One last statement, for audit rows, sent together with COMMIT. After the commit `settled` gets its rows or
    * its error; a failure undoes the statement, never the transaction.
@@ -49,6 +55,7 @@ type Effect = () => void | Promise<void>
 export function createTransactions(pool: Pool) {
   /** True from a last statement that failed and undid its transaction until the next one that succeeds. */
   let isLastFailing = false
+  const share = sharedWrites(pool)
 
   return async <T>(
     work: Work<T>,
@@ -65,7 +72,7 @@ export function createTransactions(pool: Pool) {
     let mayRepeat = repeat
     for (;;) {
       try {
-        const how = { level, isCareful, isNameless, sendLast: isCareful ? carefully : withCommit }
+        const how = { level, isCareful, isNameless, share, sendLast: isCareful ? carefully : withCommit }
         return await attempt(pool, work, how)
       } catch (error) {
         if (error instanceof FailedAfterCommit) throw error.cause
@@ -116,21 +123,19 @@ class FailedAfterCommit extends Error {
   }
 }
 
-type How = { level: string; isCareful: boolean; isNameless: boolean; sendLast: SendLast }
+type How = { level: string; isCareful: boolean; isNameless: boolean; share: Share; sendLast: SendLast }
 
 /** Runs the work in a transaction, commits it, then runs the effects. */
 async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
   const { level, isCareful, sendLast } = how
-  const held = await hold(pool, level)
-  const { client } = held
-  client.isNameless = how.isNameless
+  const held = hold(pool, level, how.isNameless)
   const effects: Effect[] = []
-  let last: Last | undefined
+  let beforeCommit: Last | undefined
   const tx: Transaction = {
     ...queryable(async (query) => {
       if (held.isOverdue()) throw refusal('timeout')
       if (held.isCommitted) throw new Error('The transaction is committed: its only statement has run.')
-      begin(held)
+      const client = await begin(held)
       return await pool.send(client, query).catch((error) => {
         held.failed ??= error
         throw error
@@ -143,23 +148,23 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
       return held.isCommitted
     },
     alone: (query, isOfLast) => alone(pool, held, query, isOfLast),
+    share: (by, entry, make) => how.share(held, by, entry, make),
     beforeCommit: (...given) => {
-      last = given
+      beforeCommit = given
     },
     afterCommit: (effect) => {
       effects.push(effect)
     },
   }
   try {
-    const [result, statement] = await run(held, async () => {
+    const [result, last] = await run(held, async () => {
       const result = await work(tx)
-      const statement = held.isCommitted ? undefined : last?.[0]()
-      if (statement) begin(held)
-      return [result, statement] as const
+      const statement = held.isCommitted ? undefined : beforeCommit?.[0]()
+      return [result, statement && { statement, client: await begin(held) }] as const
     })
-    const sent = statement && sendLast(client, statement)
+    const sent = last && sendLast(last.client, last.statement)
     const answer = await commit(held, sent instanceof Promise ? await sent : sent)
-    if (answer) last?.[1](answer)
+    if (answer) beforeCommit?.[1](answer)
     for (const effect of effects) await runEffect(pool, effect)
     return result
   } catch (error) {

@@ -20,7 +20,7 @@ export const write = (text: string) => sql`insert into note (text) values (${tex
 /** A service with one mutation, `act`, that records one row and one effect around `lab.work`. */
 export async function mutationLab() {
   const lab = {
-    work: (async () => {}) as (context: LabContext) => Promise<unknown>,
+    work: (async () => {}) as (context: LabContext, text: string) => Promise<unknown>,
     effects: [] as string[],
     runs: 0,
   }
@@ -28,12 +28,13 @@ export async function mutationLab() {
     doc: 'Does what the test says.',
     auth,
     event: 'cell_update',
+    input: z.strictObject({ text: z.string().default('') }),
     output: z.unknown(),
-    async handler(_input, context) {
+    async handler({ text }, context) {
       lab.runs += 1
       context.audit('cell_update', { cell_id })
       context.afterCommit(() => void lab.effects.push('effect'))
-      return (await lab.work(context)) ?? null
+      return (await lab.work(context, text)) ?? null
     },
   })
   const captured = capturedLog()
@@ -56,10 +57,11 @@ export async function mutationLab() {
   const notes = async () => (await admin.query('select text from note')).rows.map(({ text }) => text)
   const audited = async () =>
     (await admin.query('select event_type, outcome, metadata from audit_entries() order by written')).rows
+  const reply = (text = '') => rpc(test.url, call('act', { text }), { cookie: ada.cookie })
   const answer = async (work: typeof lab.work) => {
     lab.work = work
-    const reply = await rpc(test.url, call('act'), { cookie: ada.cookie })
-    return { status: reply.status, reason: reasonOf(reply) }
+    const answered = await reply()
+    return { status: answered.status, reason: reasonOf(answered) }
   }
   return Object.assign(lab, {
     test,
@@ -73,6 +75,8 @@ export async function mutationLab() {
       lab.effects = []
       lab.runs = 0
     },
+    /** Calls `act` as it is. */
+    reply,
     answer,
     /** Calls `act`; resolves to its outcome, rows and effects. */
     outcome: async (work: typeof lab.work) => {

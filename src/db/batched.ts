@@ -1,0 +1,77 @@
+import type { Observer } from '../observe/observer.ts'
+import { beginShare } from '../observe/statement.ts'
+import type { Primary } from './primary.ts'
+
+/** The most keys of one statement. */
+const batchMax = 128
+/** Concurrent statements. What arrives meanwhile forms the next batch, so batches grow with the load. */
+const underWayMax = 2
+
+/** Bounds how many wait while there is no primary. */
+export type Line = Pick<Primary, 'enter' | 'leave'>
+
+type Waiting<V> = {
+  resolve(value: V | undefined): void
+  reject(error: unknown): void
+  end: (() => void) | undefined
+}
+
+/** The name of the batches in metrics and traces. */
+export type Watched = { site: string; observer: Observer }
+
+/**
+ * Combines what is asked for in one turn of the event loop, or while other batches run, into one call of `load`,
+ * which starts after all of it was asked for. Nothing is cached, so a revocation applies to the next request.
+ */
+export function batched<V, K = string>(
+  load: (keys: K[]) => Promise<Map<K, V>>,
+  { line, watched, max = batchMax }: { line?: Line; watched?: Watched; max?: number } = {},
+): (key: K) => Promise<V | undefined> {
+  let waiting = new Map<K, Waiting<V>[]>()
+  let underWay = 0
+  let isPlanned = false
+
+  const flush = async (): Promise<void> => {
+    if (waiting.size === 0) return
+    const batch = waiting
+    waiting = new Map()
+    underWay += 1
+    watched?.observer.observe('batch_size', batch.size, watched.site)
+    const all = (settle: (reader: Waiting<V>, key: K) => void): void => {
+      for (const [key, readers] of batch)
+        for (const reader of readers) {
+          line?.leave()
+          reader.end?.()
+          settle(reader, key)
+        }
+    }
+    try {
+      const found = await load([...batch.keys()])
+      all((reader, key) => reader.resolve(found.get(key)))
+    } catch (error) {
+      all((reader) => reader.reject(error))
+    }
+    underWay -= 1
+    plan()
+  }
+
+  const plan = (): void => {
+    if (isPlanned || waiting.size === 0 || underWay >= underWayMax) return
+    isPlanned = true
+    setImmediate(() => {
+      isPlanned = false
+      void flush()
+    })
+  }
+
+  return (key) =>
+    new Promise((resolve, reject) => {
+      line?.enter()
+      const reader = { resolve, reject, end: watched && beginShare(watched.observer, watched.site) }
+      const readers = waiting.get(key)
+      if (readers) return readers.push(reader)
+      waiting.set(key, [reader])
+      if (waiting.size === max) void flush()
+      else plan()
+    })
+}
