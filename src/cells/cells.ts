@@ -23,9 +23,10 @@ export const Cell = z.object({
 })
 export type Cell = z.output<typeof Cell>
 
-/** The columns of `cell c` that make up its wire form. */
-export const cellColumns = sql`c.id, c.kind, c.visibility, c.path, c.data, c.version, c.created_by, c.updated_by,
-  c.created_at, c.updated_at`
+/** The columns of `cell c` that make up its wire form, with its id or another expression for it. */
+export const cellColumnsWith = (id: Sql): Sql => sql`${id}, c.kind, c.visibility, c.path, c.data, c.version,
+  c.created_by, c.updated_by, c.created_at, c.updated_at`
+export const cellColumns = cellColumnsWith(sql`c.id`)
 
 const cellJson: JsonColumns = {
   id: 'word',

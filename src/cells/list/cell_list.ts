@@ -7,7 +7,7 @@ import { CursorText, Int, Uuid } from '../../wire/types.ts'
 import { Cell, Kind, Path, Visibility } from '../cells.ts'
 import { CellGrant } from '../grants/grants.ts'
 import { behindPath, pathKey } from './cursor.ts'
-import { type ListInput, type ListPage, listStatement } from './page.ts'
+import { type ListInput, type ListPage, listStatement, type Way } from './page.ts'
 
 const idsMax = 200
 const limitMax = 200
@@ -71,10 +71,11 @@ export const cell_list = query({
     const { path_prefix } = list
     const start =
       after && path_prefix !== undefined ? behindPath(path_prefix, list.order_direction, after) : after
-    const read = (isCut: boolean): Promise<ListPage> =>
-      db.one(listStatement(list, start, holdsAdmin(role_grants), isCut))
-    const whole = await read(false)
-    const page = whole.kept === 0 && whole.has_more ? await read(true) : whole
+    const read = (way: Way): Promise<ListPage> =>
+      db.one(listStatement(list, start, holdsAdmin(role_grants), way))
+    let page = await read(role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all')
+    if (page.is_short) page = await read('all')
+    if (page.kept === 0 && page.has_more) page = await read('cut')
     const { key, id } = page
     const next_cursor =
       page.has_more && key !== null && id !== null

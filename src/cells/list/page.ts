@@ -3,8 +3,9 @@ import { jsonArray } from '../../db/json.ts'
 import { hasPrefix } from '../../db/prefix.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 import { admitting, me, tier, tiers } from '../access.ts'
-import { cellColumns, cellText } from '../cells.ts'
+import { cellColumnsWith, cellText } from '../cells.ts'
 import { grantText } from '../grants/grants.ts'
+import { heads, isShort, merged } from './heads.ts'
 
 /**
  * The statement of `cell_list`. Each way in which cells become visible is a branch: it walks an index in the order
@@ -30,7 +31,7 @@ export type ListInput = {
 }
 
 type After = Parameters<typeof keyset>[0]['after']
-type List = ListInput & Ordered & { after: After; isAdmin: boolean }
+type List = ListInput & Ordered & { after: After; isAdmin: boolean; way: Way }
 
 /** A page ends before the cell that would take the total size of its data over this. */
 const pageBytesMax = 8_388_608
@@ -44,31 +45,39 @@ export type ListPage = {
   has_more: boolean
   key: string | null
   id: string | null
+  /** It may lack cells: `all` has them. */
+  is_short?: boolean
 }
 
 /**
- * The branches carry whole rows, so that nothing is read twice; `data` is written out for the returned cells only.
- * `isCut` ends the page by size. Without it a page that would be too large comes back empty (`kept` is 0 although
- * `has_more`), as running sums cost time that almost no page needs.
+ * How a page is read: by the heads of the caller's grants, which nearly always suffice, and pay for callers with several
+ * principals; `all` looks at as many as it takes. `cut` also ends the page by size. Otherwise one that would be too large comes back empty (`kept` is
+ * 0 although `has_more`), as running sums cost time that almost no page needs.
  */
-export function listStatement(input: ListInput, after: After, isAdmin: boolean, isCut: boolean): Sql {
-  const list = { ...input, after, isAdmin, ...ordered({ ...input, after }, orders[input.order_by]) }
+export type Way = 'heads' | 'all' | 'cut'
+
+/** The branches carry whole rows, so that nothing is read twice; `data` is written out for the returned cells only. */
+export function listStatement(input: ListInput, after: After, isAdmin: boolean, way: Way): Sql {
+  const list = { ...input, after, isAdmin, way, ...ordered({ ...input, after }, orders[input.order_by]) }
   const keys = list.order_by === 'path' ? ['key'] : ['key', 'id']
   const inOrder = sql.raw(`order by ${keys.map((key) => `${key} ${list.order_direction}`).join(', ')}`)
   const max = sql.raw(pageBytesMax)
-  const kept = isCut
-    ? sql`select * from (
+  const hasHeads = isByHeads(list)
+  const kept =
+    way === 'cut'
+      ? sql`select * from (
         select *, row_number() over w as n, sum(data_bytes) over w as bytes from page window w as (${inOrder})
       ) m where n <= ${list.limit} and (n = 1 or bytes <= ${max})`
-    : sql`select * from page where (select sum(data_bytes) from page) <= ${max} ${inOrder} limit ${list.limit}`
+      : sql`select * from page where (select sum(data_bytes) from page) <= ${max} ${inOrder} limit ${list.limit}`
   return sql`
-    with ${me(list.actor_id)}, found as (${sql.join(branches(list), ' union all ')}), page as materialized (
+    with ${me(list.actor_id)}, ${hasHeads ? sql`${heads(list, ordered(list, grantOrder))},` : sql.empty} found as (${sql.join(branches(list), ' union all ')}), page as materialized (
       select f.* from (select distinct on (${sql.raw(keys.join(', '))}) * from found ${inOrder}) f, me
       where ${tiers('f').view} ${inOrder} ${list.limited}
     ), kept as (${kept})
     select ${jsonArray(cellText('c'))} as cells, ${list.shared_with ? sql`${grantsByCell} as cell_grants,` : sql.empty}
       count(*)::int as kept, (select count(*) from page) > count(*) as has_more,
       (array_agg(c.key))[count(*)] as key, (array_agg(c.id))[count(*)] as id
+      ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
     from (select * from kept ${inOrder}) c ${list.shared_with ? sql`, me` : sql.empty}`
 }
 
@@ -77,15 +86,28 @@ const grantsByCell = sql`'{' || coalesce(string_agg('"' || c.id || '":' || (
   select ${jsonArray(grantText('g'), sql`order by g.created_at, g.id`)} from ${admitting('c')}), ','), '') || '}'`
 
 function branches(list: List): Sql[] {
-  const { actor_id, isAdmin, visibility, created_by, shared_with, ids } = list
+  const { actor_id, visibility, shared_with, ids } = list
   const isForeign = sql`c.created_by is distinct from ${actor_id}::uuid`
   if (ids) return [named(list, ids, shared_with ? [isForeign, tier.held] : [])]
   if (shared_with) return [granted(list, visibility ? [visibility] : ['public', 'private'], isForeign)]
   const found = scopes(list).map((scope) => walk(list, inScope(list, scope)))
-  const isGranted = !isAdmin && actor_id !== null && visibility !== 'public' && created_by !== actor_id
-  if (isGranted) found.push(granted(list, ['private'], isForeign))
+  if (isGranted(list)) found.push(granted(list, ['private'], isForeign))
   return found.length > 0 ? found : [sql`(select ${columns}, ${list.key} as key from cell c where false)`]
 }
+
+/** Whether grants can make cells visible that nothing else does. */
+const isGranted = ({ actor_id, isAdmin, visibility, created_by }: List): boolean =>
+  !isAdmin && actor_id !== null && visibility !== 'public' && created_by !== actor_id
+
+const isByHeads = (list: List): boolean =>
+  list.way === 'heads' &&
+  isByGrant(list) &&
+  list.ids === undefined &&
+  (list.shared_with !== undefined || isGranted(list))
+
+/** Whether the list has the order of an index on grants, and no filter that leaves out most of them. */
+const isByGrant = ({ order_by, kind, created_by }: List): boolean =>
+  order_by === 'created_at' && kind === undefined && created_by === undefined
 
 /** A set of cells that are visible for the same reason; indexes start with the columns that they share. */
 type Scope = Pick<ListInput, 'visibility' | 'created_by'>
@@ -131,11 +153,16 @@ const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
 /** Cells of these visibilities that grants give the caller. */
 function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql): Sql {
   const conditions = [isForeign, ...(visibilities.length > 1 ? [] : visibilities.map(isVisibility))]
-  const { kind, created_by, order_by } = list
-  if (order_by === 'created_at' && kind === undefined && created_by === undefined)
-    return byPrincipal(list, conditions)
-  return byEither(list, visibilities, conditions)
+  if (!isByGrant(list)) return byEither(list, visibilities, conditions)
+  return isByHeads(list) ? byHeads(list, conditions) : byPrincipal(list, conditions)
 }
+
+/** The merged heads, looked up until a page is full. */
+const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
+  select ${columnsWith(sql`h.cell_id as id`)}, h.cell_created_at as key
+  from ${merged(list)} h cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
+  where ${all([tier.live, ...conditions, ...filters(list)])}
+  order by h.cell_created_at ${sql.raw(list.order_direction)}, h.cell_id ${sql.raw(list.order_direction)} ${list.limited})`
 
 /** Per principal. Ordered by creation, each walks its index until a page is full; otherwise all are looked up. */
 function byPrincipal(list: List, conditions: Sql[]): Sql {
@@ -212,7 +239,8 @@ const walked = ({ key, beyond, inOrder }: List, indexed: Sql[]): Sql =>
   sql`select ${columns}, ${key} as key from cell c where ${all([tier.live, ...indexed, beyond])} ${inOrder}`
 
 /** What the wire form, the filters and the merge need. A large `data` is only a pointer until it is written out. */
-const columns = sql`${cellColumns}, c.data_bytes, c.changed_at, c.deleted_at`
+const columnsWith = (id: Sql): Sql => sql`${cellColumnsWith(id)}, c.data_bytes, c.changed_at, c.deleted_at`
+const columns = columnsWith(sql`c.id`)
 
 const orders = {
   created_at: { 'c.created_at': 'timestamptz', 'c.id': 'uuid' },

@@ -1,0 +1,84 @@
+import { expect, test as it } from 'vitest'
+import { cellRows } from '../../../test/helpers/cell-rows.ts'
+import { serviceForFile } from '../../../test/helpers/service.ts'
+import { sql } from '../../db/db.ts'
+import type { TestAccount } from '../../testing/index.ts'
+
+/**
+ * A caller to whom several principals give cells, often the same ones. Between the newest and the oldest there are
+ * many granted cells that no list shows, so that the first grants of a principal may not fill a page.
+ */
+const sent: string[] = []
+const test = await serviceForFile({ onStatement: (text) => sent.push(text) })
+const { db } = test.service.app
+const ada = await test.account({ roles: ['red', 'blue', 'green'] })
+const start = '2024-01-01'
+const count = 900
+await cellRows(test, count, {
+  visibility: sql`case when i % 50 = 0 then 'public' else 'private' end`,
+  created_by: sql`case when i % 70 = 0 then ${ada.actor_id}::uuid end`,
+  // Ten at a time have the same time.
+  created_at: sql`${start}::timestamptz + (i / 10) * interval '1 second'`,
+  deleted_at: sql`case when i between 200 and 800 and i % 100 > 2 then ${start}::timestamptz + interval '1 day' end`,
+})
+const grant = (principal: { role: string } | { actor_id: string }, condition: ReturnType<typeof sql>) =>
+  db.run(sql`
+    insert into cell_grant (cell_id, level, role, actor_id, cell_created_at)
+    select id, 'viewer', ${'role' in principal ? principal.role : null},
+      ${'actor_id' in principal ? principal.actor_id : null}::uuid, created_at
+    from (select *, row_number() over (order by created_at, id) as i from cell) c where ${condition}`)
+await grant({ role: 'red' }, sql`i % 3 <> 0`)
+await grant({ role: 'blue' }, sql`i % 2 = 0`)
+await grant({ role: 'green' }, sql`i between 300 and 310`)
+await grant({ actor_id: ada.actor_id }, sql`i % 5 = 0`)
+
+type Input = NonNullable<Parameters<TestAccount['client']['cell_list']>[0]>
+
+const expected = async ({ visibility, shared_with, order_direction = 'desc' }: Input): Promise<string[]> => {
+  const isMine = sql`created_by is not distinct from ${ada.actor_id}::uuid`
+  const isGranted = sql`exists (
+    select from cell_grant g where g.cell_id = cell.id
+      and (g.role in ('red', 'blue', 'green') or g.actor_id = ${ada.actor_id}::uuid))`
+  const rows = await db.rows<{ id: string }>(sql`
+    select id from cell
+    where deleted_at is null and visibility = coalesce(${visibility ?? null}, visibility)
+      and ${shared_with ? sql`not (${isMine}) and ${isGranted}` : sql`(visibility = 'public' or ${isMine} or ${isGranted})`}
+    order by created_at ${sql.raw(order_direction)}, id ${sql.raw(order_direction)}`)
+  return rows.map(({ id }) => id)
+}
+
+async function pages(input: Input): Promise<string[]> {
+  const ids: string[] = []
+  for (let cursor: string | null = null; ; ) {
+    const page: Awaited<ReturnType<typeof ada.client.cell_list>> = await ada.client.cell_list({
+      ...input,
+      cursor,
+    })
+    ids.push(...page.cells.map(({ id }) => id))
+    cursor = page.next_cursor
+    if (cursor === null) return ids
+    expect(page.cells).toHaveLength(input.limit as number)
+  }
+}
+
+const inputs = ([{}, { visibility: 'private' }, { shared_with: 'me' }] as Input[]).flatMap((input) =>
+  (['asc', 'desc'] as const).flatMap((order_direction) =>
+    [5, 20, 60].map((limit) => ({ ...input, order_direction, limit })),
+  ),
+)
+
+it.each(inputs)('all pages of %j are whole and in order', async (input) => {
+  expect(await pages(input)).toEqual(await expected(input))
+})
+
+it('a page is read once if the first grants of each principal fill it, and else twice', async () => {
+  const statements = async (limit: number) => {
+    sent.length = 0
+    const { cells } = await ada.client.cell_list({ limit })
+    expect(cells).toHaveLength(limit)
+    return sent.filter((text) => text.includes('found as')).map((text) => text.includes('frontier'))
+  }
+  expect(await statements(20)).toEqual([true])
+  // The newest that the caller sees before the deleted ones are fewer than these.
+  expect(await statements(100)).toEqual([true, false])
+})

@@ -1,0 +1,46 @@
+import { pageSize } from '../../core/page.ts'
+import { type Sql, sql } from '../../db/sql.ts'
+
+/**
+ * The grants that a page needs, merged in the order of the list from the first ones of each principal of the caller.
+ * So cells are looked up one after the other until the page is full, and not a page of them for each principal. Behind
+ * the frontier, where the first principal has more grants than were read, the merge is not whole and ends.
+ */
+
+type List = { order_direction: 'asc' | 'desc'; limit: number }
+/** The condition and order of the list in the columns of `cell_grant h`. */
+type InGrants = { beyond: Sql; inOrder: Sql }
+
+/** Grants of each principal, as a multiple of the page: nearly always enough, although some cells are left out. */
+const pages = 2
+
+/** Common table expressions; they need `me`. */
+export function heads({ order_direction, limit }: List, { beyond, inOrder }: InGrants): Sql {
+  const max = sql.raw(pages * pageSize(limit))
+  const direction = sql.raw(order_direction)
+  return sql`heads as materialized (
+    select head.* from me cross join unnest(me.principals) as p (principal) cross join lateral (
+      select h.cell_created_at, h.cell_id, row_number() over (${inOrder}) as nth
+      from cell_grant h where h.principal = p.principal and ${beyond} ${inOrder} limit ${max}
+    ) head
+  ), frontier as materialized (
+    select cell_created_at, cell_id from heads where nth = ${max}
+    order by cell_created_at ${direction}, cell_id ${direction} limit 1
+  )`
+}
+
+/** A relation of the merged grants in the order of the list. */
+export const merged = ({ order_direction }: List): Sql => {
+  const direction = sql.raw(order_direction)
+  const until = sql.raw(order_direction === 'asc' ? '<=' : '>=')
+  return sql`(
+    select distinct cell_created_at, cell_id from heads
+    where not exists (select from frontier)
+      or (cell_created_at, cell_id) ${until} (select cell_created_at, cell_id from frontier)
+    order by cell_created_at ${direction}, cell_id ${direction})`
+}
+
+/** Whether `page`, a relation with `key` and `id`, may lack cells that come behind the frontier. */
+export const isShort = ({ order_direction, limit }: List): Sql => sql`exists (
+  select from frontier f where (select count(*) from page) < ${sql.raw(pageSize(limit))}
+    or exists (select from page where (key, id) ${sql.raw(order_direction === 'asc' ? '>' : '<')} (f.cell_created_at, f.cell_id)))`
