@@ -74,7 +74,7 @@ export const catalogue = {
     'replica',
     'outcome',
   ),
-  batch_size: histogram(4, 'Reads that shared a statement.', sizes, 'batch'),
+  batch_size: histogram(4, 'Calls that shared a statement.', sizes, 'batch'),
 
   idempotency_total: counter(
     5,
