@@ -82,7 +82,10 @@ export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) 
 
   const promote = async (): Promise<void> => {
     await requireStandby(standby, false)
-    await on(standby.url, 'select pg_promote(true, 60)')
+    // Without waiting for it in the statement, which replay may cancel for the rows that it can see.
+    await on(standby.url, 'select pg_promote(false)')
+    const isStandby = async () => (await on(standby.url, 'select pg_is_in_recovery() as is'))[0].is
+    while (await isStandby()) await delay(10)
     ;[primary, standby] = [standby, primary]
     crashes += 1
     promotions.push(performance.now())
