@@ -114,6 +114,42 @@ describe('rows over several partitions', () => {
     expect((await partitions()).length).toBeGreaterThan(40)
   })
 
+  it('come to streams, even if they and their partition are made while a reading is planned', async () => {
+    const { upper, lower } = (await partitions()).at(-1) as { upper: number; lower: number }
+    await db().run(sql`update audit_position set seq = ${upper - 2}::bigint`)
+    const stream = await openStream(test, { cookie: admin.cookie }, `?acting=${admin.actor_id}`)
+    await stream.next()
+    const [numberer, locker] = [new pg.Client(test.databaseUrl), new pg.Client(test.databaseUrl)]
+    await Promise.all([numberer.connect(), locker.connect()])
+    onTestFinished(async () => void (await Promise.all([numberer.end(), locker.end()])))
+    const part = `audit_log_${lower}`
+    const waitFor = (waiting: string) =>
+      expect
+        .poll(() => db().rows(sql.raw(`select from pg_locks where not granted and ${waiting}`)))
+        .toHaveLength(1)
+
+    // The last row of the partition is numbered; then the partition is locked before the stream reads from it.
+    await numberer.query(`begin; select pg_advisory_xact_lock(hashtextextended('cellkeep audit_number', 0))`)
+    await ada.client.cell_create({ data: {} })
+    await waitFor(`locktype = 'advisory'`)
+    await numberer.query('select audit_number()')
+    const locked = locker.query(`begin; lock table ${part} in access exclusive mode`)
+    await waitFor(`relation = '${part}'::regclass`)
+    await numberer.query('commit')
+    await locked
+    await waitFor(`relation = '${part}'::regclass`)
+    for (let n = 0; n < 3; n++) await ada.client.cell_create({ data: {} })
+    for (const table of ['audit_log', 'audit_cell'])
+      await numberer.query(`create table ${table}_${upper} (like ${table} including all);
+        alter table ${table} attach partition ${table}_${upper} for values from (${upper}) to (${upper + size})`)
+    const { rows } = await numberer.query<{ numbered: number }>('select audit_number() as numbered')
+    expect(rows).toEqual([{ numbered: 3 }])
+    await locker.query('rollback')
+
+    expect((await stream.take(4)).map(({ id }) => id)).toEqual(rising(upper - 2, 4))
+    stream.leave()
+  })
+
   it('are numbered by several callers at once as by one', async () => {
     const { seq: start } = await position()
     await Promise.all(
