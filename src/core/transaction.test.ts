@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
@@ -99,6 +100,24 @@ describe('a transaction of the consumer', () => {
         return (await count()) - first
       })
     expect([await counted(false), await counted(true)]).toEqual([1, 0])
+  })
+
+  it.each([
+    [3, 'ok', 4],
+    [4, 'service_unavailable', 4],
+  ])('of a snapshot that %i commits of others conflict with: %s', async (conflicts, outcome, expected) => {
+    const { db } = test.service.app
+    await db.run(sql`create table if not exists tally (n int)`)
+    await db.run(sql`with gone as (delete from tally) insert into tally values (0)`)
+    let runs = 0
+    const done = test.service.transaction({ ...options, snapshot: true }, async (tools) => {
+      await tools.db.rows(sql`select from tally`)
+      if (runs++ < conflicts) await db.run(sql`update tally set n = n + 1`)
+      await tools.db.run(sql`update tally set n = n + 100`)
+    })
+    expect(await reasonOf(done)).toBe(outcome)
+    const tally = await db.rows<{ n: number }>(sql`select n from tally`)
+    expect([runs, tally]).toEqual([expected, [{ n: conflicts + (outcome === 'ok' ? 100 : 0) }]])
   })
 
   it('is not begun inside another, and says how to join it', async () => {

@@ -14,8 +14,8 @@ export interface Database extends Queryable, ReadOnly {
   readonly readOnly: ReadOnly
   /**
    * One transaction: READ COMMITTED, or one `snapshot` for all its statements. It is retried once after a
-   * deadlock, a serialization failure, or the loss of the connection or primary before COMMIT was sent, unless
-   * `repeat` is false; and once if only its last statement failed. Rejects with
+   * deadlock, a serialization failure (a snapshot up to three times), or the loss of the connection or primary
+   * before COMMIT was sent, unless `repeat` is false; and once if only its last statement failed. Rejects with
    * `service_unavailable`, `timeout`, or what `work` threw. Transactions cannot be nested: the outer one would
    * hold its locks and its connection while the inner one waits.
    */

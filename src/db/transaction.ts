@@ -52,6 +52,9 @@ type Work<T> = (tx: Transaction) => Promise<T>
 type Last = Parameters<Transaction['beforeCommit']>
 type Effect = () => void | Promise<void>
 
+/** A snapshot conflicts with any commit to a row that it changes, so that two in a row are no sign of trouble. */
+const maxSnapshotRepeats = 3
+
 export function createTransactions(pool: Pool) {
   /** True from a last statement that failed and undid its transaction until the next one that succeeds. */
   let isLastFailing = false
@@ -69,7 +72,7 @@ export function createTransactions(pool: Pool) {
     const level = snapshot ? 'repeatable read' : 'read committed'
     let isCareful = isLastFailing || !repeat
     let isNameless = false
-    let mayRepeat = repeat
+    let repeatsLeft = repeat ? (snapshot ? maxSnapshotRepeats : 1) : 0
     for (;;) {
       try {
         const how = { level, isCareful, isNameless, share, sendLast: isCareful ? carefully : withCommit }
@@ -78,7 +81,7 @@ export function createTransactions(pool: Pool) {
         if (error instanceof FailedAfterCommit) throw error.cause
         const isOfLast = error instanceof LastFailed
         const cause = isConflict(error) ? 'conflict' : repeatCause(isOfLast ? error.cause : error)
-        if (isOfLast && !(cause && mayRepeat)) {
+        if (isOfLast && !(cause && repeatsLeft > 0)) {
           isLastFailing = true
           isCareful = true
           continue
@@ -87,8 +90,9 @@ export function createTransactions(pool: Pool) {
           pool.observer.count('db_outcome_unknown_total')
         if (cause === 'read_only') pool.primary.doubt()
         if (!cause) throw error
-        if (!mayRepeat) throw cause === 'conflict' ? withCause(refusal('service_unavailable'), error) : error
-        mayRepeat = false
+        if (repeatsLeft === 0)
+          throw cause === 'conflict' ? withCause(refusal('service_unavailable'), error) : error
+        repeatsLeft = cause === 'conflict' ? repeatsLeft - 1 : 0
         noteRepeat()
         await pool.primary.repeats(cause)
         isNameless = cause === 'statement_name'

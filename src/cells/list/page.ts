@@ -50,9 +50,9 @@ export type ListPage = {
 }
 
 /**
- * How a page is read: by the heads of the caller's grants, which nearly always suffice, and pay for callers with several
- * principals; `all` looks at as many as it takes. `cut` also ends the page by size. Otherwise one that would be too large comes back empty (`kept` is
- * 0 although `has_more`), as running sums cost time that almost no page needs.
+ * How a page is read. `heads` goes by the heads of the caller's grants, which nearly always suffice; `all` looks at
+ * as many grants as it takes. `cut` also ends the page by size; without it, a page that would be too large comes back
+ * empty (`kept` is 0 although `has_more`), since running sums cost time that almost no page needs.
  */
 export type Way = 'heads' | 'all' | 'cut'
 
@@ -70,7 +70,8 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean, 
       ) m where n <= ${list.limit} and (n = 1 or bytes <= ${max})`
       : sql`select * from page where (select sum(data_bytes) from page) <= ${max} ${inOrder} limit ${list.limit}`
   return sql`
-    with ${me(list.actor_id)}, ${hasHeads ? sql`${heads(list, ordered(list, grantOrder))},` : sql.empty} found as (${sql.join(branches(list), ' union all ')}), page as materialized (
+    with ${me(list.actor_id)}, ${hasHeads ? sql`${heads(list, ordered(list, grantOrder))},` : sql.empty}
+    found as (${sql.join(branches(list), ' union all ')}), page as materialized (
       select f.* from (select distinct on (${sql.raw(keys.join(', '))}) * from found ${inOrder}) f, me
       where ${tiers('f').view} ${inOrder} ${list.limited}
     ), kept as (${kept})
