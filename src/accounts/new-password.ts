@@ -3,7 +3,7 @@ import { refusal } from '../errors.ts'
 import { type Issue, issue } from '../wire/issues.ts'
 import { fold } from './formats.ts'
 
-/** What anybody may know of an account, so that none of it makes a password. */
+/** What others may know of an account: no password may consist of it. */
 type Names = { username: string; email?: string | null | undefined }
 
 /** Checks beyond the schema: the configured minimum, the blocklist, and the names of the service and the account. */

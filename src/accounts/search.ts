@@ -14,7 +14,7 @@ export type AccountFilter = {
   role?: string | undefined
 }
 
-/** `key` is the row's place in the order. A row that is no match is there for its place only. */
+/** `key` is the row's place in the order. A row that does not match only marks its place. */
 export type Found = { key: CursorKey; is_match: boolean; is_end: boolean }
 
 /** Names of 254 bytes fit into a cursor like this, and might not with the escapes of JSON. */
@@ -73,7 +73,7 @@ function named(query: string, role: string | undefined, after: CursorKey | null)
     order by ${column} limit ${sql.raw(examinedMax)})`
   const byEmail = branch(sql`email_key`, fold(query))
   const byName = sql`${branch(sql`username`, key)} union all ${byEmail}`
-  // An account of which both begin so is found by its username.
+  // An account whose username and e-mail both match is found by its username.
   const isOnce = sql`(entry.name = account.username or not (${hasPrefix(sql`account.username`, key)}))`
   return {
     entries: sql`

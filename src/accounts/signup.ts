@@ -56,7 +56,7 @@ export const signup = route({
       const made = await context.attempt(charged, async (hold) => {
         await hold.ip()
         await hold.account(identifierKey(username))
-        // Whoever has a link does not sign up openly.
+        // A signup by an invite link does not count as an open one.
         const wasOpen = invite_token === null && (await isSignupOpen(app.db))
         if (wasOpen) await hold.also('signup_open_ip', () => isMadeOpenly)
         floor = failureFloor(app.config)

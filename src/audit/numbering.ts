@@ -50,7 +50,7 @@ export const inside = (seq: Sql, { from, to }: Pick<Stretch<number | Sql>, 'from
 export const rowOf = (seq: Sql, stretch: Pick<Stretch<number | Sql>, 'from' | 'to'>): Sql =>
   sql`select * from audit_log where seq = ${seq} and ${inside(sql`seq`, stretch)} limit 1`
 
-/** To open more partitions than these takes longer than to plan a statement that opens those of its stretch alone. */
+/** Opening more partitions than this takes longer than planning a statement that opens only those of its stretch. */
 const fewPartitions = 32
 
 /**

@@ -14,8 +14,8 @@ export type Foreign =
   | { kind: 'scrypt'; variant: string; ln: number; r: number; p: number; salt: Buffer; key: Buffer }
   | { kind: 'pbkdf2'; digest: string; iterations: number; salt: Buffer; key: Buffer }
 
-// The library also takes $2x$, whose hashes were made by a faulty program. What salt and key cannot end in, it answers
-// with false at once, and the time would tell.
+// Without $2x$, which the library takes too: a faulty program made those hashes. If salt or key ends in a character that
+// cannot be its last, the library answers false at once, which the timing would reveal.
 const bcryptForm =
   /^(\$django-bcrypt-sha256)?(\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26])$/
 const scryptForm =
