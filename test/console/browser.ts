@@ -89,8 +89,26 @@ export async function person(test: TestService, cookie?: string, look: Look = {}
   return page
 }
 
+/** Waits until the editor, which draws some time after a resize, stands still: axe fails on what goes while it works. */
+const editorAtRest = (page: Page): Promise<void> =>
+  page.evaluate(async () => {
+    const roots = [...document.querySelectorAll('*')].flatMap(({ shadowRoot }) => shadowRoot ?? [])
+    if (roots.length === 0) return
+    for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame)
+    await new Promise<void>((resolve) => {
+      let rest = setTimeout(resolve, 200)
+      const observer = new MutationObserver(() => {
+        clearTimeout(rest)
+        rest = setTimeout(resolve, 200)
+      })
+      for (const root of roots)
+        observer.observe(root, { subtree: true, childList: true, attributes: true, characterData: true })
+    })
+  })
+
 /** Violations of WCAG 2.2 AA on the page as it is. */
 export async function violations(page: Page): Promise<string[]> {
+  await editorAtRest(page)
   const found = await page.evaluate(
     () =>
       (window as never as { axe: { run(options: object): Promise<AxeResults> } }).axe.run({
