@@ -139,6 +139,20 @@ export async function serverProcesses(dataDir: string): Promise<number[]> {
   return server === undefined ? [] : [server, ...(await children(server))]
 }
 
+/** Sends a signal to a process that may have ended. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+/** Sends it to the server of a data dir and its children; twice, for those that it started meanwhile. */
+export async function signalServer(dataDir: string, name: NodeJS.Signals): Promise<void> {
+  for (let round = 0; round < 2; round++) for (const pid of await serverProcesses(dataDir)) signal(pid, name)
+}
+
 /** Those of the processes that are alive; zombies and those that are exiting don't count. */
 export async function alive(pids: number[]): Promise<number[]> {
   return (await processes()).filter(({ pid }) => pids.includes(pid)).map(({ pid }) => pid)

@@ -1,7 +1,8 @@
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { signalServer } from '../../test/embedded.ts'
 import type { Fault } from './fault.ts'
 import { startLoad } from './load.ts'
-import { serverProcesses, signal } from './processes.ts'
 
 export const stoppedPostgres: Fault = {
   name: 'PostgreSQL stands still',
@@ -9,14 +10,11 @@ export const stoppedPostgres: Fault = {
   run: async (cwd) => {
     const load = await startLoad(cwd)
     await load.writes(100)
-    const [postmaster = 0] = await serverProcesses(cwd)
+    const dataDir = join(cwd, '.cellkeep')
     load.strike()
-    // First, so that it starts no other process; a worker may have ended since they were listed.
-    process.kill(postmaster, 'SIGSTOP')
-    const all = await serverProcesses(cwd)
-    for (const pid of all) signal(pid, 'SIGSTOP')
+    await signalServer(dataDir, 'SIGSTOP')
     await delay(20_000)
-    for (const pid of all) signal(pid, 'SIGCONT')
+    await signalServer(dataDir, 'SIGCONT')
     await load.writes(100)
     const report = await load.end()
     await load.server.end('SIGTERM')

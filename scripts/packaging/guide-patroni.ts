@@ -7,7 +7,7 @@ import { createClient } from '../../src/client/client.ts'
 import { retry } from '../../src/client/retry.ts'
 import { stopPostgres } from '../../src/embedded/postgres-process.ts'
 import { databaseUser } from '../../src/embedded/user.ts'
-import { serverProcesses } from '../../test/embedded.ts'
+import { signalServer } from '../../test/embedded.ts'
 import { bootstrap, startServer, workspace } from '../../test/helpers/server-process.ts'
 import { type Check, freePort, need, packaging, root, run, until } from './check.ts'
 import { blockOf, cellkeepIn } from './guide.ts'
@@ -148,7 +148,7 @@ export const guidePatroni: Check = async function* () {
     const exit = once(patroni, 'exit')
     patroni.kill('SIGKILL')
     await exit
-    for (const pid of await serverProcesses(lost.HOME)) process.kill(pid, 'SIGKILL')
+    await signalServer(lost.HOME, 'SIGKILL')
     const [first] = clients
     const last = await first?.cell_create({ data: { last: true } })
     await everywhere(last?.cell.id as string, { last: true })

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { stopPostgres, superuser } from '../../src/embedded/postgres-process.ts'
 import { databaseUser, runAs } from '../../src/embedded/user.ts'
-import { serverProcesses } from '../embedded.ts'
+import { signalServer } from '../embedded.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { on } from '../helpers/twins.ts'
 import { inMemory } from '../memory.ts'
@@ -190,12 +190,7 @@ async function memberOf(
   let manager: ChildProcess | undefined
   const signal = async (name: NodeJS.Signals): Promise<void> => {
     if (manager && isRunning(manager)) manager.kill(name)
-    for (const pid of await serverProcesses(dir))
-      try {
-        process.kill(pid, name)
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-      }
+    await signalServer(dir, name)
   }
   return {
     name,
@@ -214,9 +209,7 @@ async function memberOf(
     },
     /** The server goes on without its manager. */
     killManager: (): Promise<void> => ended(manager),
-    killServer: async (): Promise<void> => {
-      for (const pid of await serverProcesses(dir)) process.kill(pid, 'SIGKILL')
-    },
+    killServer: (): Promise<void> => signalServer(dir, 'SIGKILL'),
     stop: async (): Promise<void> => {
       await ended(manager)
       await stopPostgres(db)

@@ -160,7 +160,7 @@ async function judge(answer: Response, expects: number[]): Promise<[Seen['kind']
     .catch(() => ({}))) as { error?: string | { data?: { reason?: string } } }
   const reason = typeof error === 'object' ? error.data?.reason : error
   const what = `${status} ${reason}`
-  if (status === 504) return ['away', what]
+  if (status === 504 || reason === 'shutting_down') return ['away', what]
   if (status === 503) {
     const promised = /^([1-9]|10)$/.test(headers.get('retry-after') ?? '')
     return promised ? ['away', what] : ['wrong', `${what} without Retry-After`]

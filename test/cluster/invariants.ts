@@ -34,6 +34,15 @@ export function createInvariants(world: World) {
     }
   }
 
+  /** I8: a node that stops or is drained by itself fails no call, if nothing else keeps its balancer from noticing. */
+  const unnoticed = ({ faults, struck, healed }: Episode): void => {
+    if (faults.length > 1 || !['node-term', 'node-drain', 'node-clock'].includes(faults[0] as string)) return
+    const failed = fleet.seen.filter(
+      ({ kind, began, ended }) => /away|cut/.test(kind) && ended >= struck && began <= healed,
+    )
+    for (const [text, count] of kindsOf(failed)) violate('I8', `${faults[0]} was noticed: ${text} × ${count}`)
+  }
+
   /** I3: rows of refusals may be lost while the database is away, those of changes never. I13: as its text says. */
   const logs = (): void => {
     for (const node of fleet.nodes)
@@ -110,7 +119,7 @@ export function createInvariants(world: World) {
     if (engine.replicas.length > 0 && !reads.served) violate('I7', 'no replica answered a read')
     return reads
   }
-  return { answers, resumed, logs, healed, doctor, leftovers, quiet, replicas }
+  return { answers, resumed, unnoticed, logs, healed, doctor, leftovers, quiet, replicas }
 }
 
 /** What was seen how often. */

@@ -118,6 +118,7 @@ async function main(): Promise<boolean> {
     lines.push(line)
     console.log(told(line))
     invariants.resumed(episode)
+    invariants.unnoticed(episode)
     await check()
   }
 

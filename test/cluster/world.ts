@@ -20,6 +20,8 @@ type As = {
 
 export const lena = { username: 'lena', password: 'another horse battery' } as const
 const carol = { username: 'carol', password: 'yet another battery' } as const
+/** Keys that one account may use a day, with room for what else it does. */
+const keysPerWriter = 8_000
 const bob = { username: 'bob', password: 'a third horse battery' } as const
 
 /** What every load, fault and invariant needs: the cluster, its people, the times of faults, and what was violated. */
@@ -55,12 +57,21 @@ export async function createWorld(engine: Engine, fleet: Fleet, options: Options
   const { account: third } = await client({ jar: true }).account.signup(carol)
   const { offer } = await ada.role_grant_offer_create({ to_account_id: third.id, role: 'admin' })
   const carolsOwn = await signedIn(carol, true)
+  const keyedPerSecond = options.rate / 5
+  const writers: Client[] = []
+  while (writers.length * keysPerWriter < keyedPerSecond * 60 * options.minutes) {
+    const writer = { username: `writer-${writers.length}`, password: 'a writer of horse batteries' }
+    await client({ jar: true }).account.signup(writer)
+    writers.push(await signedIn(writer, true))
+  }
   await carolsOwn.role_grant_offer_accept({ offer_id: offer.offer_id })
-  // The log goes through many partitions, which numbering makes, whatever happens meanwhile.
+  // The log goes through many partitions, which numbering makes, whatever happens meanwhile; not through hundreds.
+  const partitionRows = Math.round(100 * Math.max(3, options.minutes))
   await on(
     engine.primary.url,
     'set search_path = cellkeep',
-    `update audit_position set partition_rows = 300, seq = (select max(upper) from audit_partitions()) - 100`,
+    `update audit_position
+     set partition_rows = ${partitionRows}, seq = (select max(upper) from audit_partitions()) - 100`,
   )
 
   return {
@@ -73,6 +84,8 @@ export async function createWorld(engine: Engine, fleet: Fleet, options: Options
     /** An admin whose tokens come and go. */
     carol: carolsOwn,
     adaToken: await tokenOf(ada),
+    /** Their calls have keys; as many as the keys of the whole run need. */
+    writers,
     bob: {
       ...{ account_id: account.id, actor_id: actor.id },
       token: await tokenOf(await signedIn(bob, false)),

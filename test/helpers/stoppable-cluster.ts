@@ -6,7 +6,7 @@ import { findBinaries } from '../../src/embedded/binaries.ts'
 import { disconnect, startPostgres, stopPostgres, superuser } from '../../src/embedded/postgres-process.ts'
 import { databaseUser } from '../../src/embedded/user.ts'
 import { startCluster, toUrl } from '../../src/testing/cluster.ts'
-import { serverProcesses } from '../embedded.ts'
+import { signalServer } from '../embedded.ts'
 import { inMemory } from '../memory.ts'
 
 /** A PostgreSQL that the test may stop, restart and freeze. */
@@ -14,9 +14,6 @@ export async function stoppableCluster(initial: Record<string, string> = {}) {
   const cluster = await startCluster({ within: inMemory(), settings: initial })
   const dir = cluster.connection.host as string
   const db = join(dir, 'db')
-  const signal = async (name: NodeJS.Signals) => {
-    for (const pid of await serverProcesses(dir)) process.kill(pid, name)
-  }
   return {
     db,
     url: toUrl(cluster.connection),
@@ -55,10 +52,10 @@ export async function stoppableCluster(initial: Record<string, string> = {}) {
       )
     },
     dir,
-    kill: () => signal('SIGKILL'),
+    kill: () => signalServer(dir, 'SIGKILL'),
     /** From now on it accepts connections and bytes, but answers nothing. */
-    freeze: () => signal('SIGSTOP'),
-    thaw: () => signal('SIGCONT'),
+    freeze: () => signalServer(dir, 'SIGSTOP'),
+    thaw: () => signalServer(dir, 'SIGCONT'),
     remove: cluster.stop,
   }
 }
