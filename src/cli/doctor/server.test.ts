@@ -44,6 +44,8 @@ const found = async (args: string[] = []): Promise<string[]> => {
 const eventually = (findings: string[]) => expect.poll(() => found(), { timeout: 10_000 }).toEqual(findings)
 const set = (name: string, value: string) =>
   run(`alter system set ${name} = ${value}`, 'select pg_reload_conf()')
+// Between two statements of a test, an autoanalyze would change what is counted of tables and indexes.
+await set('autovacuum_naptime', `'1d'`)
 
 it('commits that wait for no standby, and those that wait for one that is away', async () => {
   await eventually(['replication_asynchronous'])
