@@ -61,3 +61,18 @@ export function tiers(alias: string): {
 
 /** The tiers on `cell c`. */
 export const tier = tiers('c')
+
+/**
+ * Writes the row of a cell without changing it, in a statement that takes a right on the cell away: `cell_ids`
+ * selects its id. See `isUntouched`.
+ */
+export const touched = (cell_ids: Sql): Sql => sql`touched as (
+  update cell c set version = c.version from (${cell_ids}) taken (id) where c.id = taken.id
+)`
+
+/**
+ * A condition of a statement that checks the rights on `cell c` and locks it: nobody has written or touched the cell
+ * since the statement began. PostgreSQL evaluates it again for the newest row, and the subquery for that of the
+ * beginning.
+ */
+export const isUntouched = sql`c.ctid = (select before.ctid from cell before where before.id = c.id)`

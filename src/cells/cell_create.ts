@@ -140,5 +140,5 @@ const sharedInsert: SharedStatement<Key> = {
     insert into cell as c (id, kind, visibility, data, data_bytes, created_by)
     select id, kind, visibility, data::jsonb, bytes, actor_id from asked join room using (account_id)
     returning ${cellColumns}
-  ), ${sharedCounted}, stored as (select asked.nth, written.* from written join asked using (id))`,
+  ), ${sharedCounted('id')}, stored as (select asked.nth, written.* from written join asked using (id))`,
 }

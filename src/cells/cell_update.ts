@@ -1,24 +1,29 @@
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
-import { type Queryable, type Sql, sql } from '../db/db.ts'
+import type { SharedStatement, Single } from '../core/single.ts'
+import { briefly, type JoinedRead, type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { holdsAdmin } from '../roles/grants.ts'
 import { issue } from '../wire/issues.ts'
 import { Int, Uuid } from '../wire/types.ts'
-import { me, tier } from './access.ts'
+import { isUntouched, me, tier } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Path, Visibility } from './cells.ts'
 import { checkData, compactBytes, Data, DataPatch, dataRule, mergePatch, sameJson } from './data.ts'
 import { validated } from './hooks.ts'
 import {
   cellsUnderWay,
-  counted,
   loneShard,
   noQuota,
   ownShard,
   quotaOf,
-  room,
+  sharedAmountColumns,
+  sharedAmounts,
+  sharedCounted,
+  sharedRoom,
+  storeFar,
   storeWithin,
+  type Way,
   type Write,
 } from './usage.ts'
 
@@ -55,38 +60,54 @@ export const cell_update = mutation({
       })
     return input
   },
-  async handler(input, { app, account, actor, role_grants, db, audit, fail }) {
+  async handler(input, { app, account, actor, role_grants, db, single, audit, fail }) {
     app.disk.admit()
     const { cell_id, expected_version } = input
     if (typeof input.path === 'string' && !holdsAdmin(role_grants)) throw fail('cell_path_admin_only')
-    const { stored, manages, is_admin, owner } = await lockEditable(db, actor.id, cell_id)
-    const { visibility = stored.visibility, path = stored.path } = input
-    if (visibility !== stored.visibility && !manages) throw fail('cell_visibility_manage_only')
-    if (path !== stored.path && !is_admin) throw fail('cell_path_admin_only')
-    if (expected_version !== undefined && expected_version !== stored.version)
-      throw fail('cell_version_conflict', { current_version: stored.version })
 
-    const merged = mergedData(stored, input)
-    const data = merged ? await validated(app, stored.kind, merged) : stored.data
-    const change = {
-      ...(!sameJson(data, stored.data) && { data }),
-      ...(visibility !== stored.visibility && { visibility }),
-      ...(path !== stored.path && { path }),
+    const decide = async ({ stored, manages, is_admin, owner }: Editable): Promise<Change | undefined> => {
+      const { visibility = stored.visibility, path = stored.path } = input
+      if (visibility !== stored.visibility && !manages) throw fail('cell_visibility_manage_only')
+      if (path !== stored.path && !is_admin) throw fail('cell_path_admin_only')
+      if (expected_version !== undefined && expected_version !== stored.version)
+        throw fail('cell_version_conflict', { current_version: stored.version })
+      const merged = mergedData(stored, input)
+      const data = merged ? await validated(app, stored.kind, merged) : stored.data
+      const change = {
+        ...(!sameJson(data, stored.data) && { data }),
+        ...(visibility !== stored.visibility && { visibility }),
+        ...(path !== stored.path && { path }),
+      }
+      if (Object.keys(change).length === 0) return undefined
+      const bytes = owner && change.data ? compactBytes(change.data) - owner.data_bytes : 0
+      const isLone = owner?.account_id === account.id && app.gate.isAlone(account.id)
+      const counts = owner && {
+        account_id: owner.account_id,
+        amount: { cells: 0, bytes },
+        quota: is_admin ? noQuota : quotaOf(app.config),
+        shard: isLone ? loneShard : ownShard,
+      }
+      return { ...change, cell_id, actor_id: actor.id, version: stored.version, counts }
     }
-    if (Object.keys(change).length === 0) return { cell: stored }
-    const field = input.data_patch ? 'data_patch' : 'data'
-    const grown = owner && change.data && compactBytes(change.data) - owner.data_bytes
-    const quota = is_admin ? noQuota : quotaOf(app.config)
-    const store = grown
-      ? {
-          account_id: owner.account_id,
-          amount: { cells: 0, bytes: grown },
-          quota,
-          shard: owner.account_id === account.id && app.gate.isAlone(account.id) ? loneShard : ownShard,
-        }
-      : undefined
-    const cell = await write(db, actor.id, cell_id, change, store).catch((error) => {
-      throw cellWriteError(error, field)
+    const refused = (error: unknown) => cellWriteError(error, input.data_patch ? 'data_patch' : 'data')
+
+    const seen = await app.db.joined(editable, [actor.id, cell_id])
+    if (seen) {
+      const change = await decide(editableOf(seen))
+      if (!change) return { cell: editableOf(seen).stored }
+      const cell = await writeAtOnce(single, change).catch((error) => {
+        throw refused(error)
+      })
+      if (cell) return { cell }
+      // A purge of the actor takes its rights along.
+      if (!(await db.first(sql`select 1 from actor where id = ${actor.id}::uuid`)))
+        throw fail('account_vanished')
+    }
+    const locked = await lockEditable(db, actor.id, cell_id)
+    const change = await decide(locked)
+    if (!change) return { cell: locked.stored }
+    const cell = await write(db, change).catch((error) => {
+      throw refused(error)
     })
     if (!cell) {
       // The caller lost a right between the lock and the write: refuse as the lock would now.
@@ -99,41 +120,67 @@ export const cell_update = mutation({
   },
 })
 
-type Change = { data?: CellData; visibility?: string; path?: string | null }
+type Change = {
+  cell_id: string
+  actor_id: string
+  /** The version that it changes. */
+  version: number
+  data?: CellData
+  visibility?: string
+  path?: string | null
+  /** What it adds to the usage of the owner's account; system cells count against none. */
+  counts: Write | undefined
+}
+
+type Editable = {
+  stored: Cell
+  manages: boolean
+  is_admin: boolean
+  owner: { account_id: string; data_bytes: number } | undefined
+}
+
+type EditableRow = Cell & { manages: boolean; is_admin: boolean; data_bytes: number; owner_id: string | null }
+
+const editableColumns = sql`${cellColumns}, ${tier.manage} as manages, me.is_admin, c.data_bytes,
+  (select account_id from actor where id = c.created_by) as owner_id`
+
+function editableOf({ manages, is_admin, data_bytes, owner_id, ...row }: EditableRow): Editable {
+  const { nth: _, ...stored } = row as Cell & { nth?: number }
+  const owner = owner_id === null ? undefined : { account_id: owner_id, data_bytes }
+  return { stored, manages, is_admin, owner }
+}
+
+/** The most `data` of a cell that is read and written beside others. */
+const sharedBytesMax = 8192
+
+/** Cells that callers may edit, but for large ones. */
+const editable: JoinedRead<[actor_id: string, cell_id: string], EditableRow> = {
+  max: 16,
+  statement: (keys) => sql`
+    select asked.nth, one.* from
+      unnest(${keys.map(([actor]) => actor)}::uuid[], ${keys.map(([, cell]) => cell)}::uuid[])
+        with ordinality as asked (actor_id, cell_id, nth)
+      cross join lateral (
+        with ${me(sql`asked.actor_id`)}
+        select ${editableColumns} from cell c, me
+        where c.id = asked.cell_id and c.data_bytes <= ${sharedBytesMax} and ${tier.edit}
+      ) one`,
+}
 
 /**
  * Locks the cell if the caller may edit it; a row that fails the check is never locked. After a wait for the
  * lock, PostgreSQL returns the newest row but has checked the rights as of before the wait. In that case it runs
  * again, so that a former holder of a right never sees what was written after it was revoked.
  */
-async function lockEditable(db: Queryable, actor_id: string, cell_id: string): Promise<Locked> {
-  const row = await db.first<LockedRow>(sql`
+async function lockEditable(db: Queryable, actor_id: string, cell_id: string): Promise<Editable> {
+  const row = await db.first<EditableRow & { version_before: number }>(sql`
     with ${me(actor_id)}
-    select ${cellColumns}, ${tier.manage} as manages, me.is_admin, c.data_bytes,
-      (select account_id from actor where id = c.created_by) as owner_id,
-      (select before.version from cell before where before.id = c.id) as version_before
+    select ${editableColumns}, (select before.version from cell before where before.id = c.id) as version_before
     from cell c, me where c.id = ${cell_id}::uuid and ${tier.edit} for no key update of c`)
   if (!row) throw refusal('cell_not_found')
-  const { manages, is_admin, data_bytes, owner_id, version_before, ...stored } = row
-  if (version_before !== stored.version) return await lockEditable(db, actor_id, cell_id)
-  const owner = owner_id === null ? undefined : { account_id: owner_id, data_bytes }
-  return { stored, manages, is_admin, owner }
-}
-
-type Locked = {
-  stored: Cell
-  manages: boolean
-  is_admin: boolean
-  /** The account whose quota the data counts against; system cells count against none. */
-  owner: { account_id: string; data_bytes: number } | undefined
-}
-
-type LockedRow = Cell & {
-  manages: boolean
-  is_admin: boolean
-  data_bytes: number
-  owner_id: string | null
-  version_before: number
+  const { version_before, ...found } = row
+  if (version_before !== found.version) return await lockEditable(db, actor_id, cell_id)
+  return editableOf(found)
 }
 
 /** The data as it would be after the call; undefined if the call does not change it. */
@@ -151,34 +198,67 @@ function mergedData(
   return merged
 }
 
+/** Writes the change, unless the cell, a right or the room for it is no more what it was, or another call holds it. */
+async function writeAtOnce(single: Single, change: Change): Promise<Cell | undefined> {
+  const { cell_id, path, data, counts } = change
+  const mayShare = path === undefined && (!data || compactBytes(data) <= sharedBytesMax)
+  const store = (way: Way) =>
+    single<Cell, Key>(
+      sql`${updates.statement([{ change, way }])}, own as (select ${cellColumns} from stored c)`,
+      'own',
+      (audit) => audit('cell_update', { cell_id }),
+      mayShare ? { write: updates, key: { change, way } } : undefined,
+    )
+  return counts ? await storeFar(counts, cellsUnderWay, store) : await store(uncounted)
+}
+
+/** The same under the lock of the cell. */
+async function write(db: Queryable, change: Change): Promise<Cell | undefined> {
+  const store = (way: Way) =>
+    db.first<Cell>(sql`with ${updates.statement([{ change, way }])} select ${cellColumns} from stored c`)
+  const { counts } = change
+  return counts ? await storeWithin(db, counts, cellsUnderWay, store) : await store(uncounted)
+}
+
+const uncounted: Way = { margin: null, shard: ownShard }
+
+type Key = { change: Change; way: Way }
+
 /**
- * Checks the tier again: this statement begins after the lock is held, so a revoked right can no longer write.
- * `stored` is what the write adds to the usage of the owner's account.
+ * Changes cells that are still of the version that their callers have seen. It locks them without waiting: whoever
+ * is waited for may take a right away that this statement has checked before.
  */
-async function write(
-  db: Queryable,
-  actor_id: string,
-  cell_id: string,
-  { data, visibility, path }: Change,
-  stored: Write | undefined,
-): Promise<Cell | undefined> {
-  const sets = [
-    sql`version = c.version + 1, updated_by = ${actor_id}::uuid,
-      updated_at = greatest(statement_timestamp(), c.created_at)`,
-  ]
-  if (data) sets.push(sql`data = ${JSON.stringify(data)}::jsonb, data_bytes = ${compactBytes(data)}`)
-  if (visibility !== undefined) sets.push(sql`visibility = ${visibility}`)
-  if (path !== undefined) sets.push(sql`path = ${path}`)
-  const update = (from: Sql) => sql`
-    update cell c set ${sql.join(sets, ', ')}
-    from ${from} where c.id = ${cell_id}::uuid and ${tier.edit}
-      ${visibility === undefined ? sql.empty : sql`and ${tier.manage}`}
-      ${path === undefined ? sql.empty : sql`and me.is_admin`}
-    returning ${cellColumns}`
-  if (!stored) return await db.first<Cell>(sql`with ${me(actor_id)} ${update(sql`me`)}`)
-  return await storeWithin(db, stored, cellsUnderWay, (way) =>
-    db.first<Cell>(sql`
-      with ${me(actor_id)}, ${room(stored, way)}, written as (${update(sql`me, room`)}), ${counted(stored, way)}
-      select ${cellColumns} from written c`),
-  )
+const updates: SharedStatement<Key> = {
+  max: 16,
+  statement: (keys) => {
+    const each = <T>(of: (change: Change) => T): T[] => keys.map(({ change }) => of(change))
+    return sql`asked as (
+      select asked.* from unnest(${each(({ cell_id }) => cell_id)}::uuid[], ${each(({ version }) => version)}::int[],
+        ${each(({ actor_id }) => actor_id)}::uuid[], ${each(({ data }) => (data ? JSON.stringify(data) : null))}::text[],
+        ${each(({ data }) => (data ? compactBytes(data) : null))}::int[],
+        ${each(({ visibility }) => visibility ?? null)}::text[], ${each(({ path }) => path !== undefined)}::boolean[],
+        ${each(({ path }) => path ?? null)}::text[],
+        ${sharedAmounts(keys.map(({ change, way }) => ({ write: change.counts, way })))}
+      ) with ordinality as asked (cell_id, version, actor_id, data, data_bytes, visibility, has_path, path,
+        ${sharedAmountColumns}, nth), ${briefly}
+    ), ${sharedRoom}, free as (
+      select asked.nth, one.id from asked cross join lateral (
+        with ${me(sql`asked.actor_id`)}
+        select c.id from cell c, me
+        where c.id = asked.cell_id and c.version = asked.version and ${tier.edit}
+          and (asked.visibility is null or ${tier.manage}) and (not asked.has_path or me.is_admin)
+          and ${isUntouched}
+        for no key update of c skip locked
+      ) one
+      where asked.account_id is null or asked.account_id in (select account_id from room)
+    ), written as (
+      update cell c set version = c.version + 1, updated_by = asked.actor_id,
+        updated_at = greatest(statement_timestamp(), c.created_at),
+        data = coalesce(asked.data::jsonb, c.data), data_bytes = coalesce(asked.data_bytes, c.data_bytes),
+        visibility = coalesce(asked.visibility, c.visibility),
+        path = case when asked.has_path then asked.path else c.path end
+      from asked join free using (nth) where c.id = free.id
+      returning nth, ${cellColumns}
+    ), ${sharedCounted('nth')}, stored as (select * from written)`
+  },
 }

@@ -22,13 +22,16 @@ const update = (account: TestAccount, cell_id: string, changes: Changes) =>
   account.client.cell_update({ cell_id, ...changes })
 const stored = async (id: string) => (await root.client.cell_get({ id })).cell
 
+/** A cell with this much data is changed under its lock from the start; others, unless they are held, at once. */
+const large = { text: 'x'.repeat(8192) }
+
 async function shared(data: object = {}): Promise<string> {
   const cell_id = await cellRow(test, { data, created_by: ada.actor_id })
   await test.cellGrant(cell_id, 'editor', { actor_id: editor.actor_id })
   return cell_id
 }
 
-/** Begins an update that holds the lock of its cell until `open` is called. */
+/** Begins an update that stays in its hook, a large cell under its lock, until `open` is called. */
 function held(account: TestAccount, cell_id: string, changes: Changes) {
   const data_patch = { wait: true, ...changes.data_patch }
   return waiting.held(() => reasonOf(update(account, cell_id, { ...changes, data_patch })))
@@ -41,7 +44,7 @@ async function beginRevoke(cell_id: string, how: string) {
 }
 const revoke = 'delete from cell_grant where cell_id = $1 and actor_id = $2'
 
-describe('an update against the end of the right to it', () => {
+describe('an update under the lock against the end of the right to it', () => {
   type Ending = (cell_id: string, grant_id: string) => Promise<unknown>
   const principal = { actor_id: editor.actor_id }
   it.each<[string, Ending]>([
@@ -49,29 +52,29 @@ describe('an update against the end of the right to it', () => {
     ['downgrade', (cell_id) => ada.client.cell_grant_create({ cell_id, level: 'viewer', principal })],
     ['deletion', (cell_id) => ada.client.cell_delete({ cell_id })],
   ])('queued behind a %s it changes nothing', async (_what, end) => {
-    const cell_id = await cellRow(test, { created_by: ada.actor_id, data: { wait: true } })
+    const cell_id = await cellRow(test, { created_by: ada.actor_id, data: { ...large, wait: true } })
     const { id } = await test.cellGrant(cell_id, 'editor', principal)
     // It changes nothing: waiters for an updated row race each other, those for an unchanged one get it in turn.
     const first = await held(ada, cell_id, {})
     const ended = reasonOf(end(cell_id, id))
     await other.blocks(1)
-    const late = reasonOf(update(editor, cell_id, { data: { late: true } }))
+    const late = reasonOf(update(editor, cell_id, { data_patch: { late: true } }))
     await other.blocks(2)
     first.open()
     expect(await Promise.all([first.answer, ended, late])).toEqual(['ok', 'ok', 'cell_not_found'])
     const row = await test.service.app.db.first(sql`select version, data from cell where id = ${cell_id}`)
-    expect(row).toEqual({ version: 1, data: { wait: true } })
+    expect(row).toEqual({ version: 1, data: { ...large, wait: true } })
   })
 
   it('before a revoke, it is committed by the time the revoke returns', async () => {
-    const cell_id = await shared()
+    const cell_id = await shared(large)
     const first = await held(editor, cell_id, {})
     const revoked = beginRevoke(cell_id, revoke).then(other.commit)
     await other.blocks(1)
     first.open()
     expect(await first.answer).toBe('ok')
     await revoked
-    expect(await stored(cell_id)).toMatchObject({ version: 2, data: { wait: true } })
+    expect(await stored(cell_id)).toMatchObject({ version: 2, data: { ...large, wait: true } })
     expect(await reasonOf(update(editor, cell_id, {}))).toBe('cell_not_found')
   })
 
@@ -83,21 +86,21 @@ describe('an update against the end of the right to it', () => {
   ])(
     'behind a revoke and a later change of the owner it learns nothing of that: %s',
     async (_what, changes) => {
-      const cell_id = await shared()
+      const cell_id = await shared(large)
       await beginRevoke(cell_id, revoke)
-      const owners = update(ada, cell_id, { data: { secret: 1 } })
+      const owners = update(ada, cell_id, { data_patch: { secret: 1 } })
       await other.blocks(1)
       const late = reasonOf(update(editor, cell_id, changes))
       await other.blocks(2)
       await other.commit()
       expect((await owners).cell.version).toBe(2)
       expect(await late).toBe('cell_not_found')
-      expect(await stored(cell_id)).toMatchObject({ version: 2, data: { secret: 1 } })
+      expect(await stored(cell_id)).toMatchObject({ version: 2, data: { ...large, secret: 1 } })
     },
   )
 
   it('an editor who sends the stored visibility never undoes a change of it', async () => {
-    const early = await shared()
+    const early = await shared(large)
     const first = await held(editor, early, { visibility: 'private' })
     const owners = reasonOf(update(ada, early, { visibility: 'public' }))
     await other.blocks(1)
@@ -105,13 +108,49 @@ describe('an update against the end of the right to it', () => {
     expect([await first.answer, await owners]).toEqual(['ok', 'ok'])
     expect(await stored(early)).toMatchObject({ visibility: 'public', version: 3 })
 
-    const late = await shared()
+    const late = await shared(large)
     const change = await held(ada, late, { visibility: 'public' })
     const editors = reasonOf(update(editor, late, { visibility: 'private', data_patch: { a: 1 } }))
     await other.blocks(1)
     change.open()
     expect([await change.answer, await editors]).toEqual(['ok', 'cell_visibility_manage_only'])
     expect(await stored(late)).toMatchObject({ visibility: 'public', version: 2 })
+  })
+})
+
+describe('an update without a lock, while its data is checked', () => {
+  it.each<[string, (cell_id: string, grant_id: string) => Promise<unknown>]>([
+    ['its grant is revoked', (_cell_id, grant_id) => ada.client.cell_grant_revoke({ grant_id })],
+    [
+      'it becomes a viewer',
+      (cell_id) =>
+        ada.client.cell_grant_create({ cell_id, level: 'viewer', principal: { actor_id: editor.actor_id } }),
+    ],
+    ['the cell is deleted', (cell_id) => ada.client.cell_delete({ cell_id })],
+  ])('%s: it is refused, and nothing is written', async (_what, end) => {
+    const cell_id = await cellRow(test, { created_by: ada.actor_id })
+    const { id } = await test.cellGrant(cell_id, 'editor', { actor_id: editor.actor_id })
+    const late = await held(editor, cell_id, {})
+    await end(cell_id, id)
+    late.open()
+    expect(await late.answer).toBe('cell_not_found')
+    const row = await test.service.app.db.one(sql`select version, data from cell where id = ${cell_id}`)
+    expect(row).toEqual({ version: 1, data: {} })
+  })
+
+  it('the cell changes: its patch is merged with what is there now, and a version it expects is refused', async () => {
+    const cell_id = await shared({ a: 1 })
+    const patch = await held(editor, cell_id, { data_patch: { b: 2 } })
+    await update(ada, cell_id, { data: { a: 3 } })
+    patch.open()
+    expect(await patch.answer).toBe('ok')
+    expect(await stored(cell_id)).toMatchObject({ version: 3, data: { a: 3, b: 2, wait: true } })
+
+    const expecting = await held(editor, cell_id, { data_patch: { c: 1 }, expected_version: 3 })
+    await update(ada, cell_id, { data: { a: 4 } })
+    expecting.open()
+    expect(await expecting.answer).toBe('cell_version_conflict')
+    expect(await stored(cell_id)).toMatchObject({ version: 4, data: { a: 4 } })
   })
 })
 

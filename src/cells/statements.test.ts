@@ -118,18 +118,18 @@ it.each<[string, () => Step[] | Promise<Step[]>]>([
     ],
   ],
   [
-    'cell_update is lock, write and audit rows; the lock alone where it is refused or changes nothing',
+    'cell_update is a read, and a write with its audit rows; where it is not found, the lock besides',
     async () => {
       const cell_id = await made({ data: { a: 1 } })
       const all_data = { data_patch: { a: 3 }, visibility: 'public', path: 'p' } as const
       return [
-        ['ok cssA', () => ada.cell_update({ cell_id, data: { a: 2 } })],
-        ['ok cssA', () => root.cell_update({ cell_id, ...all_data })],
+        ['ok csA', () => ada.cell_update({ cell_id, data: { a: 2 } })],
+        ['ok csA', () => root.cell_update({ cell_id, ...all_data })],
         ['ok cs', () => ada.cell_update({ cell_id, data: { a: 3 }, visibility: 'public' })],
         ['cell_version_conflict cs', () => ada.cell_update({ cell_id, expected_version: 1 })],
         ['cell_path_admin_only cs', () => ada.cell_update({ cell_id, path: null })],
         ['cell_path_admin_only c', () => ada.cell_update({ cell_id, path: 'x' })],
-        ...all([cell_id, own, missing], 'cell_not_found cs', (id) =>
+        ...all([cell_id, own, missing], 'cell_not_found css', (id) =>
           bob.cell_update({ cell_id: id, data: {} }),
         ),
       ]

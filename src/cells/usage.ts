@@ -48,6 +48,14 @@ export type Way = { margin: Amount | null; shard: Sql }
 /** The row of `cell_usage` that this process counts in. */
 export const ownShard = sql`1 + pg_backend_pid() % ${sql.raw(shards)}`
 
+/** The row of an account near its quota, whose lock its writers take one after the other. */
+const lockedShard = sql.raw(0)
+/** The rows that do not depend on the server process, by number. */
+const fixedRows = new Map([
+  [lockedShard, 0],
+  [loneShard, shards + 1],
+])
+
 /**
  * Adding up an account's rows costs a tenth of a small write. After one check, this many writes within this time
  * skip it: the room of `cellsUnderWay` cannot be used up meanwhile, since near the quota only single cells may
@@ -98,64 +106,85 @@ export const counted = ({ account_id, amount }: Write, { shard }: Way): Sql => s
 
 /**
  * The same for several writes of one statement: arrays of their amounts and room, what they are called in the
- * relation `asked`, and its expressions. An account has room if it has it for all of its writes.
+ * relation `asked`, and its expressions. An account has room if it has it for all of its writes. What counts
+ * against no account has no `write`.
  */
-export const sharedAmounts = (writes: readonly { write: Write; way: Way }[]): Sql => {
+export const sharedAmounts = (writes: readonly Counted[]): Sql => {
   const least = (limit: keyof Amount) =>
-    writes.map(({ write: { quota }, way: { margin } }) => {
-      const max = quota[limit]
-      return max === null || margin === null ? null : max - margin[limit]
+    writes.map(({ write, way: { margin } }) => {
+      const max = write?.quota[limit] ?? null
+      return !write || max === null || margin === null || write.amount[limit] <= 0
+        ? null
+        : max - margin[limit]
     })
-  return sql`${writes.map(({ write }) => write.account_id)}::uuid[],
-    ${writes.map(({ way }) => (way.shard === loneShard ? shards + 1 : null))}::int[],
-    ${writes.map(({ write }) => write.amount.bytes)}::int[], ${least('cells')}::bigint[], ${least('bytes')}::bigint[]`
+  const amounts = (limit: keyof Amount) => writes.map(({ write }) => write?.amount[limit] ?? 0)
+  return sql`${writes.map(({ write }) => write?.account_id ?? null)}::uuid[],
+    ${writes.map(({ way }) => fixedRows.get(way.shard) ?? null)}::int[],
+    ${amounts('cells')}::int[], ${amounts('bytes')}::int[], ${least('cells')}::bigint[], ${least('bytes')}::bigint[]`
 }
-export const sharedAmountColumns = sql`account_id, shard, bytes, cells_max, bytes_max`
+export type Counted = { write?: Write | undefined; way: Way }
+export const sharedAmountColumns = sql`account_id, shard, cells, bytes, cells_max, bytes_max`
 export const sharedRoom = sql`room as (
   select account_id from (
-    select account_id, count(*) as cells, sum(bytes) as bytes, min(cells_max) as cells_max, min(bytes_max) as bytes_max
-    from asked group by account_id
+    select account_id, sum(cells) as cells, sum(bytes) as bytes, min(cells_max) as cells_max, min(bytes_max) as bytes_max
+    from asked where account_id is not null group by account_id
   ) added cross join lateral (
     select coalesce(sum(cells), 0) as cells, coalesce(sum(bytes), 0) as bytes from cell_usage
     where account_id = added.account_id and coalesce(cells_max, bytes_max) is not null
   ) used
   where (cells_max is null or used.cells + added.cells <= cells_max)
     and (bytes_max is null or used.bytes + added.bytes <= bytes_max))`
-export const sharedCounted = sql`counted as (
+/** `key`: the column that `asked` and `written` share. */
+export const sharedCounted = (key: 'id' | 'nth'): Sql => sql`counted as (
   insert into cell_usage (account_id, shard, cells, bytes)
-  select account_id, coalesce(shard, ${ownShard}) as shard, count(*), sum(asked.bytes)
-    from asked join written using (id) group by 1, 2 order by 1, 2
+  select account_id, coalesce(shard, ${ownShard}) as shard, sum(cells), sum(bytes)
+    from asked join (select ${sql.raw(key)} from written) written using (${sql.raw(key)})
+    where account_id is not null and (cells <> 0 or bytes <> 0)
+    group by 1, 2 order by 1, 2
   ${addUp})`
 
+type Store<T> = (way: Way) => Promise<T | undefined>
+
+const limitsOf = ({ amount, quota }: Write) =>
+  (['cells', 'bytes'] as const).filter((limit) => quota[limit] !== null && amount[limit] > 0)
+
 /**
- * Calls `store`, which resolves to undefined if it wrote nothing: concurrently while the account is far from its
- * quota, else one writer of the account after the other. Refuses if there is no room. Undefined means there was
- * room, but something else kept `store` from writing.
+ * Calls `store`, which resolves to undefined if it wrote nothing, unless the account is near its quota, where
+ * writers wait for each other.
+ */
+export async function storeFar<T>(write: Write, underWay: Amount, store: Store<T>): Promise<T | undefined> {
+  const { account_id, amount, quota, shard } = write
+  const limits = limitsOf(write)
+  if (limits.length === 0) return await store({ margin: null, shard })
+  if (limits.some((limit) => (quota[limit] as number) <= underWay[limit])) return undefined
+  const isFar = amount.cells <= 1 && isSeenFar(account_id)
+  const stored = await store({ margin: isFar ? null : underWay, shard })
+  // Only a write with a cell has checked both cells and bytes.
+  if (stored !== undefined && !isFar && amount.cells === 1) see(account_id)
+  return stored
+}
+
+/**
+ * Calls `store`: concurrently while the account is far from its quota, else one writer of the account after the
+ * other. Refuses if there is no room. Undefined means there was room, but something else kept `store` from writing.
  */
 export async function storeWithin<T>(
   db: Queryable,
   write: Write,
   underWay: Amount,
-  store: (way: Way) => Promise<T | undefined>,
+  store: Store<T>,
 ): Promise<T | undefined> {
-  const { account_id, amount, quota, shard } = write
-  const limits = (['cells', 'bytes'] as const).filter((limit) => quota[limit] !== null && amount[limit] > 0)
-  const isSmall = limits.some((limit) => (quota[limit] as number) <= underWay[limit])
-  if (limits.length === 0) return await store({ margin: null, shard })
-  if (!isSmall) {
-    const isFar = amount.cells <= 1 && isSeenFar(account_id)
-    const stored = await store({ margin: isFar ? null : underWay, shard })
-    // Only a write with a cell has checked both cells and bytes.
-    if (stored !== undefined && !isFar && amount.cells === 1) see(account_id)
-    if (stored !== undefined) return stored
-  }
+  const stored = await storeFar(write, underWay, store)
+  const limits = limitsOf(write)
+  if (stored !== undefined || limits.length === 0) return stored
+  const { account_id, amount, quota } = write
   // Locks the row until the end of the transaction. With an older snapshot this is a serialization conflict.
   await db.run(sql`
     insert into cell_usage (account_id, shard, cells, bytes) values (${account_id}::uuid, 0, 0, 0) ${addUp}`)
   const rest = (limit: keyof Amount): number =>
     amount.cells > 1 && (quota[limit] ?? 0) > cellsUnderWay[limit] ? cellsUnderWay[limit] : 0
   const margin = { cells: rest('cells'), bytes: rest('bytes') }
-  const last = await store({ margin, shard: sql`0` })
+  const last = await store({ margin, shard: lockedShard })
   if (last !== undefined) return last
   const used = await usage(db, account_id)
   for (const limit of limits) {

@@ -1,4 +1,4 @@
-/** Calls whose data says `wait` stop in their hook, with their cell locked, until they are released. */
+/** Calls whose data says `wait` stop in their hook, a large cell under its lock, until they are released. */
 export function waitingCalls() {
   let gate = { entered: () => {}, opened: Promise.resolve() }
   return {
@@ -10,7 +10,7 @@ export function waitingCalls() {
         return data
       },
     },
-    /** Starts a call; resolves when it holds its locks, which it keeps until `open` is called. */
+    /** Starts a call; resolves when it is in its hook, where it stays until `open` is called. */
     held: async <T>(call: () => Promise<T>): Promise<{ open(): void; answer: Promise<T> }> => {
       const [entered, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       gate = { entered: entered.resolve, opened: opened.promise }

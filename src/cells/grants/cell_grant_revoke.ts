@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { mutation } from '../../core/action.ts'
 import { type Queryable, sql } from '../../db/db.ts'
 import { Uuid } from '../../wire/types.ts'
-import { me, tier } from '../access.ts'
+import { me, tier, touched } from '../access.ts'
 import type { Principal } from './grants.ts'
 
 export const cell_grant_revoke = mutation({
@@ -43,11 +43,13 @@ type Removed = {
 
 const remove = (db: Queryable, actor_id: string, grant_id: string): Promise<Removed | undefined> =>
   db.first<Removed>(sql`
-    with ${me(actor_id)}
-    delete from cell_grant h using cell c, me
-    where h.id = ${grant_id}::uuid and c.id = h.cell_id and ${mayRevoke}
-    returning h.cell_id, h.actor_id, h.role, h.scope_id,
-      (select account_id from actor where actor.id = h.actor_id) as account_id`)
+    with ${me(actor_id)}, removed as (
+      delete from cell_grant h using cell c, me
+      where h.id = ${grant_id}::uuid and c.id = h.cell_id and ${mayRevoke}
+      returning h.cell_id, h.actor_id, h.role, h.scope_id,
+        (select account_id from actor where actor.id = h.actor_id) as account_id
+    ), ${touched(sql`select cell_id from removed`)}
+    select * from removed`)
 
 /** A separate statement, because the one that deletes the grant still sees it. */
 async function views(db: Queryable, actor_id: string, cell_id: string): Promise<boolean> {

@@ -5,7 +5,7 @@ import { brokenConstraint } from '../../db/failure.ts'
 import { jsonObject } from '../../db/json.ts'
 import { refusal } from '../../errors.ts'
 import { Uuid } from '../../wire/types.ts'
-import { me, tier } from '../access.ts'
+import { me, tier, touched } from '../access.ts'
 
 /** Wire form of a cell grant. */
 export const CellGrant = z.object({
@@ -95,7 +95,7 @@ function upsertStatement({ cell_id, level, principal, granted_by }: NewCellGrant
       on conflict (cell_id, principal) do update set level = excluded.level, granted_by = excluded.granted_by
         where g.level <> excluded.level
       returning *
-    )
+    ), ${touched(sql`select cell_id from written w where exists (select from cell_grant before where before.id = w.id)`)}
     select anchor.is_owner, (select account_id from grantee) as account_id,
       (select ${grantJson('w')} from written w) as written,
       (select ${grantJson('g')} from cell_grant g where g.cell_id = anchor.id and g.principal = coalesce(
