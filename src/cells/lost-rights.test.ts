@@ -11,7 +11,7 @@ import { scenario, type TestAccount } from '../testing/index.ts'
  * the write: the call is refused, nothing is written, and it leaves no audit row.
  */
 
-/** Runs inside the call, between the lock and the write, if the data requests it. */
+/** Runs inside the call, between reading the cell and writing it, if the data requests it. */
 let meanwhile: () => Promise<unknown> = async () => {}
 const test = await serviceForFile({
   hooks: {
@@ -185,13 +185,13 @@ it('an edge to a cell that is deleted at the same time may be written, but does 
   await client.cell_item_insert({ ...item, child_id: cell_id })
 })
 
-describe('between lock and write', () => {
+describe('between reading and writing', () => {
   type Changes = Omit<Parameters<Client['cell_update']>[0], 'cell_id'>
   const [path, visibility, data] = [{ path: 'lost' }, { visibility: 'public' as const }, {}]
   it.each<[string, Changes, string]>([
     ['the grant', data, 'cell_not_found'],
     ['the role that the grant is for', data, 'cell_not_found'],
-    ['the actor itself', data, 'cell_not_found'],
+    ['the actor itself', data, 'account_vanished'],
     ['the admin role', data, 'cell_not_found'],
     ['the admin role', path, 'cell_not_found'],
     ['the admin role of an editor', path, 'cell_path_admin_only'],
