@@ -155,8 +155,10 @@ describe('setEmail, verifyEmail', () => {
     expect(await stored(id)).toMatchObject({ email_verified: true })
     await scenario(test, set('c@d.io'), { audit: [update(id, 'email')] })
     expect(await stored(id)).toMatchObject({ email_verified: false })
-    await scenario(test, set(null), { audit: [update(id, 'email')] })
+    expect(await scenario(test, set('c@d.io'))).toEqual({ changed: false })
+    await scenario(test, set(null), { audit: [update(id, 'email_cleared')] })
     expect(await stored(id)).toMatchObject({ email: null, email_key: null })
+    expect(await scenario(test, set(null))).toEqual({ changed: false })
     await scenario(test, verify, { reason: 'invalid_params' })
   })
 
