@@ -99,6 +99,12 @@ describe.each(all)('the declaration of $method', (action) => {
     for (const [schema, io] of [[action.input, 'input'] as const, [action.output, 'output'] as const])
       expect(z.toJSONSchema(schema, { io, unrepresentable: 'any' })).toBeTypeOf('object')
   })
+
+  it('says so if the answer holds a secret, which must not be kept for repetitions of the call', () => {
+    const secrets = ['token', 'secret', 'link', 'recovery_codes']
+    const holdsSecret = secrets.some((key) => key in ((action.output as z.ZodObject).shape ?? {}))
+    expect(action.secret_reply ?? false).toBe(action.side_effects && holdsSecret)
+  })
 })
 
 describe('a method for admins', () => {

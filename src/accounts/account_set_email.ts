@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { account, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
-import { writeEmail } from '../email/write-email.ts'
+import { assignEmail } from '../email/write-email.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
@@ -14,17 +14,19 @@ export const setEmail = operation({
   input: z.strictObject({ account_id: Uuid, email: Email.nullable() }),
   event: 'account_update',
   errors: ['account_not_found', 'email_taken'],
-  async handler({ account_id, email }, { app, detail, by, fail, ...work }): Promise<void> {
-    await lockLiveAccount(work.db, account_id, fail)
-    await writeEmail(app, work, account_id, { email, verified: false, by }, fail)
-    work.audit('account_update', { change: 'email', ...onlyVia(detail) }, { target_account_id: account_id })
+  async handler({ account_id, email }, { app, detail, by, fail, ...work }) {
+    const locked = await lockLiveAccount(work.db, account_id, fail)
+    const set = { email, verified: false, by, ...onlyVia(detail) }
+    return { changed: await assignEmail(app, work, locked, set, fail) }
   },
   command: {
     name: 'account set-email',
     args: { account_id: account, email: 'ADDRESS | --none' },
     done: ({ email }) => ({ email, email_verified: false }),
-    phrase: (_, { who, email }) =>
-      email === null ? `${who} has no e-mail now.` : `${who} has the e-mail ${email}, not verified yet.`,
+    phrase: ({ changed }, { who, email }) => {
+      if (email === null) return `${who} has no e-mail${changed ? ' now' : ''}.`
+      return `${who} has ${changed ? `the e-mail ${email}` : 'this e-mail already'}, not verified yet.`
+    },
   },
 })
 

@@ -12,6 +12,15 @@ const ops = () => test.service.operations
 const stored = async (id: string) =>
   await test.service.app.db.first<Record<string, unknown>>(sql`select * from account where id = ${id}::uuid`)
 
+it.each([undefined, {}, { via: null }, { via: 'two words' }])('nothing is done by %j', async (who) => {
+  const make = ops().createAccount as (input: object, by?: object) => Promise<unknown>
+  const made = () => make({ username: 'nobodys', password }, who).catch((error) => error.constructor)
+  expect(await scenario(test, made)).toBe(TypeError)
+  await expect(ops().findAccount({ ref: 'nobodys' })).rejects.toMatchObject({
+    data: { reason: 'account_not_found' },
+  })
+})
+
 describe('createAccount', () => {
   it('makes an account with one actor and no role', async () => {
     const made = await scenario(
@@ -155,8 +164,10 @@ describe('setEmail, verifyEmail', () => {
     expect(await stored(id)).toMatchObject({ email_verified: true })
     await scenario(test, set('c@d.io'), { audit: [update(id, 'email')] })
     expect(await stored(id)).toMatchObject({ email_verified: false })
-    await scenario(test, set(null), { audit: [update(id, 'email')] })
+    expect(await scenario(test, set('c@d.io'))).toEqual({ changed: false })
+    await scenario(test, set(null), { audit: [update(id, 'email_cleared')] })
     expect(await stored(id)).toMatchObject({ email: null, email_key: null })
+    expect(await scenario(test, set(null))).toEqual({ changed: false })
     await scenario(test, verify, { reason: 'invalid_params' })
   })
 

@@ -61,6 +61,7 @@ export async function joined<T>(
 }
 
 /** `via` ends up in the audit log, which holds no free-form text. */
-export function checkVia(via: string): void {
-  if (!/^[a-z_]{1,32}$/.test(via)) throw new TypeError('`via` must be 1 to 32 characters of a-z and _.')
+export function checkVia(via: unknown): void {
+  if (typeof via !== 'string' || !/^[a-z_]{1,32}$/.test(via))
+    throw new TypeError('`via` must be 1 to 32 characters of a-z and _.')
 }

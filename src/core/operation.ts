@@ -67,7 +67,8 @@ export function operation<
     const handle = (tools: object): Promise<O> =>
       spec.handler(refined, { ...context, ...tools } as unknown as Context<E, K, S>)
     if (event === undefined) return await handle({})
-    const by = operator as Operator
+    if (!operator) throw new TypeError('Say who acts: give `{ via }` as the second argument.')
+    const by = operator
     const begin = <T>(work: (tools: Operating) => Promise<T>): Promise<T> => operate(app, event, by, work)
     return await (spec.ownTransactions ? handle({ operator: by, operate: begin }) : begin(handle))
   }

@@ -3,7 +3,7 @@ import { Email } from '../accounts/formats.ts'
 import { mutation } from '../core/action.ts'
 import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { Uuid } from '../wire/types.ts'
-import { writeEmail } from './write-email.ts'
+import { assignEmail } from './write-email.ts'
 
 export const admin_account_email_set = mutation({
   doc: 'Set or remove the e-mail of an account that holds neither admin nor keeper; `verified` says that it is known to be theirs.',
@@ -16,14 +16,7 @@ export const admin_account_email_set = mutation({
   errors: ['account_not_found', 'privileged_target', 'email_taken'],
   async handler({ account_id, email, verified: isKnown }, { app, actor, fail, ...work }) {
     const target = await lockTarget(work.db, 'account_update', account_id)
-    const verified = isKnown && email !== null
-    const changed = email !== target.email || verified !== target.email_verified
-    if (changed) {
-      await writeEmail(app, work, account_id, { email, verified, by: actor.id }, fail)
-      const change =
-        email === null ? 'email_cleared' : email === target.email && verified ? 'email_verified' : 'email'
-      work.audit('account_update', { change }, { target_account_id: account_id })
-    }
-    return { ok: true as const, changed }
+    const set = { email, verified: isKnown && email !== null, by: actor.id }
+    return { ok: true as const, changed: await assignEmail(app, work, target, set, fail) }
   },
 })

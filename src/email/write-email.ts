@@ -1,5 +1,6 @@
 import { refuseTakenEmail } from '../accounts/accounts.ts'
 import { fold } from '../accounts/formats.ts'
+import type { LockedAccount } from '../accounts/locks.ts'
 import type { App } from '../core/app.ts'
 import type { Fail, Work } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
@@ -31,4 +32,21 @@ export async function writeEmail(
     where id = ${account_id}::uuid`
   await work.db.run(set).catch(refuseTakenEmail(fail))
   await work.db.run(voidTickets(account_id, ['password_reset', 'email_verify']))
+}
+
+/** Gives a locked account the e-mail that an admin or operator says, with an audit row; false if it has that already. */
+export async function assignEmail(
+  app: App,
+  work: Pick<Work, 'db' | 'audit' | 'afterCommit'>,
+  account: LockedAccount,
+  { via, ...set }: NewEmail & { via?: string | undefined },
+  fail: Fail<'email_taken'>,
+): Promise<boolean> {
+  const { email, verified } = set
+  if (email === account.email && verified === account.email_verified) return false
+  await writeEmail(app, work, account.id, set, fail)
+  const change =
+    email === null ? 'email_cleared' : email === account.email && verified ? 'email_verified' : 'email'
+  work.audit('account_update', { change, ...(via && { via }) }, { target_account_id: account.id })
+  return true
 }

@@ -15,6 +15,7 @@ export const account_passkey_register_finish = mutation({
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'factor_add',
   before_enrolment: true,
+  secret_reply: true,
   rate_limit: 'account',
   rate_limit_group: 'credential',
   enabled: hasPasskeys,

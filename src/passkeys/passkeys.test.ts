@@ -78,6 +78,19 @@ describe('a passkey is registered', () => {
     expect(passkey).toMatchObject({ first_factor: false, second_factor: true })
   })
 
+  it('also when somebody gave up and begins anew; the challenge of before is dead', async () => {
+    const phone = device()
+    const begin = async () => (await ada.client.account_passkey_register_begin({})).options as never
+    const finish = (options: never) =>
+      ada.client.account_passkey_register_finish({ response: phone.create(options) })
+    const abandoned = await begin()
+    await begin()
+    await expect(finish(abandoned)).rejects.toEqual(refusedAs('passkey_refused'))
+    await begin()
+    await run(`update sign_in_flow set expires_at = date_trunc('milliseconds', now())`)
+    expect((await finish(await begin())).passkey).toMatchObject({ name: 'Passkey' })
+  })
+
   it('under a name of 1 to 60 characters', async () => {
     const { passkey } = await addPasskey(ada, device())
     const rename = (name: string, { client } = ada) =>

@@ -1,3 +1,4 @@
+import { onlyVia } from '../accounts/ending.ts'
 import { fold } from '../accounts/formats.ts'
 import type { LockedAccount } from '../accounts/locks.ts'
 import type { Config } from '../config/config.ts'
@@ -29,7 +30,12 @@ export async function makeResetLink(
     return await makeTicket(app, work, { ...own, delivery: 'revealed', email: null, email_key: null })
   const reason = 'no_recipient'
   if (!canMail(app, email))
-    throw recorded('ticket_create', refusal(reason), { reason }, { target_account_id: account_id })
+    throw recorded(
+      'ticket_create',
+      refusal(reason),
+      { reason, ...onlyVia(detail) },
+      { target_account_id: account_id },
+    )
   const sent = await makeTicket(app, work, { ...own, delivery: 'mailed', email, email_key: fold(email) })
   return { ticket: sent.ticket, link: null }
 }

@@ -280,11 +280,15 @@ describe('links that an admin makes', () => {
     await expect(
       off.client(admin.cookie).admin_account_reset_link_create({ account_id: ada.id }),
     ).rejects.toMatchObject({ reason: 'no_recipient' })
-    expect(await rowsOf('ticket_create')).toMatchObject(
-      [nobody.id, odd.id, ada.id].map((target_account_id) => ({
-        ...{ outcome: 'failure', target_account_id, metadata: { reason: 'no_recipient' } },
+    const send = operations.createResetLink({ account_id: nobody.id, send: true }, operator)
+    await expect(send).rejects.toMatchObject({ data: { reason: 'no_recipient' } })
+    const metadata = { reason: 'no_recipient' }
+    expect(await rowsOf('ticket_create')).toMatchObject([
+      ...[nobody.id, odd.id, ada.id].map((target_account_id) => ({
+        ...{ outcome: 'failure', target_account_id, metadata },
       })),
-    )
+      { outcome: 'failure', target_account_id: nobody.id, metadata: { ...metadata, ...operator } },
+    ])
   })
 
   it('are not made for those who hold admin or keeper everywhere', async () => {

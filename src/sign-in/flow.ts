@@ -37,7 +37,7 @@ export async function beginFlow(
   return { token, cookie: app.flowCookie.issue(token) }
 }
 
-/** Stores a flow under an id of its own, in place of one that has it: for flows without a cookie. */
+/** Stores a flow under an id of its own. One of the same kind that has it begins anew: those without a cookie. */
 export async function storeFlow(db: Queryable, id: string, flow: NewFlow): Promise<void> {
   const { kind, account_id = null, session_id = null, provider = null, intent = null } = flow
   const { challenge = null, methods = null, invite_id = null } = flow
@@ -47,13 +47,13 @@ export async function storeFlow(db: Queryable, id: string, flow: NewFlow): Promi
         select id from sign_in_flow where account_id = ${account_id}::uuid and id <> ${id}
         order by created_at desc, id offset ${sql.raw(perAccount - 1)}
       )
-    ), replaced as (
-      delete from sign_in_flow where id = ${id}
     )
     insert into sign_in_flow
       (id, kind, account_id, session_id, provider, intent, challenge, methods, invite_id, expires_at)
     values (${id}, ${kind}, ${account_id}::uuid, ${session_id}, ${provider}, ${intent}, ${challenge},
-      ${methods}::text[], ${invite_id}::uuid, now() + ${secondsOf(kind)}::int * interval '1 second')`)
+      ${methods}::text[], ${invite_id}::uuid, now() + ${secondsOf(kind)}::int * interval '1 second')
+    on conflict (id) do update set challenge = excluded.challenge, intent = excluded.intent,
+      created_at = excluded.created_at, expires_at = excluded.expires_at`)
 }
 
 export const flowColumns = sql.raw(

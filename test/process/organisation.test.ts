@@ -62,7 +62,7 @@ it('moves in, loses a password, a phone and a token, and reads all of it in the 
   const ada = server.client
   expect(await reasonOf(ada.invite_create({ username: 'bob' }))).toBe('second_factor_enrolment_required')
   const { secret } = await ada.account_totp_enrol()
-  await ada.account_totp_confirm({ code: codeOf(secret, -1) })
+  await ada.account_totp_confirm({ code: codeOf(secret) })
 
   // Five people are invited by mail; nobody else gets in, not even with the right name and address.
   const names = ['bob', 'carol', 'dave', 'erin', 'frank']
@@ -98,7 +98,7 @@ it('moves in, loses a password, a phone and a token, and reads all of it in the 
 
   // A lost phone: the admin clears the second factor that was on it.
   const lost = await carol.account_totp_enrol()
-  await carol.account_totp_confirm({ code: codeOf(lost.secret, -1) })
+  await carol.account_totp_confirm({ code: codeOf(lost.secret) })
   expect((await logIn('carol', password('carol'))).json).toMatchObject({ error: 'second_factor_required' })
   const { accounts } = await ada.admin_account_list({ query: 'carol' })
   const [found] = accounts
@@ -123,10 +123,11 @@ it('moves in, loses a password, a phone and a token, and reads all of it in the 
   expect((await runCellkeep(cwd, ['account', 'import', 'users.jsonl'], env)).code).toBe(0)
   expect((await logIn('grace', foreignPassword)).status).toBe(200)
 
-  // The admin comes back with the second factor, and reads what happened.
+  // The admin comes back with the second factor, and reads what happened. The step of the confirmation may still run, and
+  // is used up; the next one is accepted early.
   const first = await logIn('ada', 'correct horse battery')
   expect(first.status).toBe(401)
-  const second = await post('/second_factor', { totp: codeOf(secret) }, { cookie: first.cookie ?? '' })
+  const second = await post('/second_factor', { totp: codeOf(secret, 1) }, { cookie: first.cookie ?? '' })
   expect(second.status).toBe(200)
   const { events } = await as(second.cookie).audit_log_list({ limit: 200 })
   const count = new Map<string, number>()
