@@ -115,7 +115,7 @@ export async function rpcGet(app: App, info: RequestInfo, query: string, key?: s
 function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
   if (text === '') return {}
   try {
-    const params: unknown = JSON.parse(text)
+    const params: unknown = parseJson(text)
     if (params === null) return {}
     return isObject(params) ? { params } : { paramsIssue: issue([], 'invalid_type') }
   } catch {
@@ -201,7 +201,7 @@ export function readCall(value: unknown): RpcCall | { id: Id; refused: ServiceEr
 export function parseText(text: string | null): { value: unknown; mayHold: boolean } | ServiceError {
   if (text === null) return refusal('parse_error')
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = parseJson(text)
     if (tooDeep(text, nestingMax)) return invalidRequest('too_deep')
     // Few texts have such an escape at all.
     return { value, mayHold: text.includes('\\u') && mayHoldBadText(text) }
@@ -209,6 +209,9 @@ export function parseText(text: string | null): { value: unknown; mayHold: boole
     return refusal('parse_error')
   }
 }
+
+/** A byte order mark before the text is ignored. */
+const parseJson = (text: string): unknown => JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
 
 const keyNotSupported = (): ServiceError => invalidRequest('idempotency_not_supported')
 

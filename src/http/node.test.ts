@@ -62,7 +62,12 @@ describe('bytes that are no request', () => {
     ['an unknown verb', 'BREW /health HTTP/1.1\r\nHost: x\r\n\r\n', 400],
     ['HTTP/2 without a negotiation', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
     ['a TLS greeting', Buffer.from([22, 3, 1, 0, 5, 1, 0, 0, 1, 0]), 400],
+    ['coded chunks', `${post('Transfer-Encoding: gzip, chunked')}${'5\r\n{"a":\r\n'}0\r\n\r\n`, 400],
     ['no host', 'GET /health HTTP/1.1\r\n\r\n', 400],
+    ['two hosts', get('/health', 'HOST: y'), 400],
+    ['two hosts that are alike, in HTTP/1.0', 'GET /health HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n', 400],
+    ['the version 2.0', 'GET /health HTTP/2.0\r\nHost: x\r\n\r\n', 400],
+    ['no version', 'GET /health\r\n\r\n', 400],
     ['a tunnel', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 400],
   ])('%s: one answer, then the end of the connection', async (_what, bytes, status) => {
     const received = await exchange(test.url, bytes, hit())

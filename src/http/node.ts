@@ -10,7 +10,14 @@ import type { Config } from '../config/config.ts'
 import { settings } from '../config/table.ts'
 import type { Service } from '../service.ts'
 import { type Connection, Connections, lingerMs } from './connection.ts'
-import { type EdgeReply, type EdgeRequest, requestHead, type StreamBody, smallBody } from './exchange.ts'
+import {
+  type EdgeReply,
+  type EdgeRequest,
+  isMalformed,
+  requestHead,
+  type StreamBody,
+  smallBody,
+} from './exchange.ts'
 import { RequestBodies } from './request-body.ts'
 import { smallAnswer } from './unsent.ts'
 
@@ -50,8 +57,7 @@ function createListener(
   })
   const listener: Listener = (request, response) => {
     const connection = connections.of(request.socket)
-    const isWithoutHost = request.headers.host === undefined && request.httpVersion === '1.1'
-    if (isWithoutHost && !connection.isEnding) connection.endUnparsed(badRequest)
+    if (isMalformed(request) && !connection.isEnding) connection.endUnparsed(badRequest)
     else connection.take(request, response)
   }
   return { listener, connections, bodies }
@@ -113,7 +119,7 @@ export function createNodeServer(
   server.on('upgrade', (request, socket, head) => {
     const connection = connections.of(request.socket)
     // An answer still being written would end up among the frames.
-    if (connection.isEnding || !connection.isIdle || request.headers.host === undefined)
+    if (connection.isEnding || !connection.isIdle || isMalformed(request))
       return void connection.endUnparsed(badRequest)
     connections.release(request.socket)
     const mine = application.upgrade && !isOwn(request) ? application.upgrade : upgrade
