@@ -203,7 +203,7 @@ function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Ma
       const key = request.header('idempotency-key')
       if (request.method === 'GET') return rpcGet(app, info, request.query, key)
       const text = await readJsonText(request, config.body_limit, () => isKnown(app, info))
-      return rpcPost(app, info, text, request.isGone, key)
+      return rpcPost(app, info, text, request.hasEnded, key)
     },
   })
   for (const route of routeList) {

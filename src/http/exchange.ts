@@ -25,6 +25,8 @@ export type EdgeRequest = {
   readonly isUpgrade?: boolean
   /** True when the client has left and reads no answer. */
   isGone(): boolean
+  /** True when the client sends nothing more; it has probably left. */
+  hasEnded(): boolean
 }
 
 /** A longer body is read at once only if its sender has a valid credential. */
@@ -43,6 +45,8 @@ export type EdgeReply = {
   body: string | readonly string[] | Uint8Array<ArrayBufferLike> | StreamBody | null
   /** True: the connection ends with this reply, and the rest of the request is not read. */
   close?: boolean
+  /** True: part of an answer would be worse than none, so the connection is cut instead. */
+  isCut?: boolean
   /** With status 101: the protocol that takes over the connection. */
   opens?: Bound
 }

@@ -22,6 +22,7 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
       hasBody: request.body !== null && request.headers.get('content-length') !== '0',
       body: (limit, isKnown) => readBody(request, limit, isKnown),
       isGone: () => request.signal.aborted,
+      hasEnded: () => request.signal.aborted,
     })
     const sent =
       typeof body === 'string' || body === null

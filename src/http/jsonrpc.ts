@@ -29,12 +29,12 @@ export type Answer = {
   discarded?: number
 }
 
-/** `isGone` is asked between the entries of a batch: once the client has left, the rest is not carried out. */
+/** `hasEnded` is asked between the entries of a batch: once the client has left, the rest is not carried out. */
 export async function rpcPost(
   app: App,
   info: RequestInfo,
   text: string | null,
-  isGone: () => boolean,
+  hasEnded: () => boolean,
   key?: string,
 ): Promise<EdgeReply> {
   const parsed = parseText(text)
@@ -44,22 +44,23 @@ export async function rpcPost(
   if (key !== undefined) return toReply(refused(info, null, keyNotSupported()))
   if (value.length === 0) return toReply(refused(info, null, invalidRequest('empty_batch')))
   if (value.length > batchMax) return toReply(refused(info, null, invalidRequest('batch_too_large')))
-  return jsonReply(200, await runBatch(app, info, value, mayHold, isGone))
+  const replies = await runBatch(app, info, value, mayHold, hasEnded)
+  return replies === undefined ? { ...jsonReply(499, ''), isCut: true } : jsonReply(200, replies)
 }
 
-/** The array of replies as text; in parts if it is large. */
+/** The array of replies as text, in parts if it is large; undefined if the client left in the middle. */
 async function runBatch(
   app: App,
   info: RequestInfo,
   entries: readonly unknown[],
   mayHold: boolean,
-  isGone: () => boolean,
-): Promise<string | string[]> {
+  hasEnded: () => boolean,
+): Promise<string | string[] | undefined> {
   const replies: string[] = []
   let [length, discarded] = [0, 0]
   try {
     for (const entry of entries) {
-      if (isGone()) break
+      if (hasEnded()) return undefined
       const answered =
         length + discarded < batchAnswerMax
           ? await answer(app, info, entry, { mayHold, surface: 'batch' })

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
+import { call, exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { query } from '../core/action.ts'
 import { nodeListener } from './node.ts'
@@ -172,5 +172,40 @@ describe('a client that goes away', () => {
     await closed
     for (const release of held) release()
     await expect.poll(() => hits).toBe(1)
+  })
+})
+
+describe('a client that ends its side after its requests', () => {
+  const ending = async (...bytes: string[]) => {
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    for (const part of bytes) socket.write(part)
+    socket.end()
+    return closed
+  }
+
+  it('gets every answer, and the connection ends behind the last one', async () => {
+    const closed = ending(hit(), hit('held'), hit('held'), hit())
+    await expect.poll(() => held.length).toBe(2)
+    const second = ending(...Array(20).fill(hit('held')))
+    await expect.poll(() => held.length).toBe(14)
+    const goOn = setInterval(() => held.splice(0).forEach((release) => void release()), 10)
+    onTestFinished(() => clearInterval(goOn))
+    expect(statuses(await closed)).toEqual([200, 200, 200, 200])
+    expect(statuses(await second)).toEqual(Array(20).fill(200))
+  })
+
+  it('is taken to have left a batch: nothing more is begun, and nothing is answered', async () => {
+    const batch = JSON.stringify([call('held', {}, 1), call('hit', {}, 2), call('hit', {}, 3)])
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    socket.write(`${post(`Content-Length: ${batch.length}`)}${batch}`)
+    await expect.poll(() => held.length).toBe(1)
+    // The answer to the next one shows that the server has read the end of this connection.
+    socket.end()
+    expect((await send(test.url, { path: '/health' })).status).toBe(200)
+    for (const release of held) release()
+    expect(await closed).toBe('')
+    expect(hits).toBe(1)
   })
 })

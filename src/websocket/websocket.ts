@@ -66,6 +66,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
       isUpgrade: true,
       ...bodyBehind(request, socket, head),
       isGone: () => socket.destroyed,
+      hasEnded: () => socket.destroyed,
     })
     if (!reply.opens) return respond(socket, request.method as string, reply)
     if (app.hub.isFull()) return respond(socket, 'GET', busy())
