@@ -7,7 +7,7 @@ import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { countAnswer } from '../core/tally.ts'
 import type { Readiness } from '../db/ready.ts'
-import { refusal, StartError } from '../errors.ts'
+import { invalidRequest, refusal, StartError } from '../errors.ts'
 import { logWarnings } from '../log/log.ts'
 import { inWork, tenths } from '../observe/work.ts'
 import type { BuiltinReason } from '../reasons.ts'
@@ -101,7 +101,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
 
     // 5. an idempotency key that would be ignored
     if (!surface.takesKey && !surface.exempt && request.header('idempotency-key') !== undefined)
-      throw refusal('invalid_request', { detail: 'idempotency_not_supported' })
+      throw invalidRequest('idempotency_not_supported')
 
     // 6. the surface
     return await surface.handle(request, info)

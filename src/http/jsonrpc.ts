@@ -1,7 +1,7 @@
 import type { App } from '../core/app.ts'
 import { type CallSurface, carryOut } from '../core/carry-out.ts'
 import type { Call } from '../core/dispatch.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { invalidRequest, refusal, ServiceError } from '../errors.ts'
 import { codeMessage } from '../reasons.ts'
 import { closest } from '../wire/closest.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
@@ -215,8 +215,6 @@ export function parseText(text: string | null): { value: unknown; mayHold: boole
 const parseJson = (text: string): unknown => JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
 
 const keyNotSupported = (): ServiceError => invalidRequest('idempotency_not_supported')
-
-export const invalidRequest = (detail: string): ServiceError => refusal('invalid_request', { detail })
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
