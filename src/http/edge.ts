@@ -51,8 +51,6 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
     exempt: true,
     handle: (request) => (request.path === '/' && !wantsPage(request) ? home(app) : site.answer(request)),
   }
-  for (const path of surfaces.keys())
-    if (site.answers(path)) throw new StartError('configuration', `Two surfaces have the path ${path}.`, 78)
   const surfaceOf = (path: string): Surface | undefined =>
     surfaces.get(path) ?? (site.answers(path) ? pages : undefined)
   let warned = false
