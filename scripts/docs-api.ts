@@ -213,9 +213,15 @@ curl http://127.0.0.1:4040/api/rpc -b cookies.txt -H 'Content-Type: application/
   -d '{"jsonrpc": "2.0", "id": 1, "method": "cell_list", "params": {"limit": 10}}'
 \`\`\`
 
+\`id\` is a string or a number and comes back with the answer; a call without one is refused. \`params\` is an object, or is
+left out. \`acting\` names the actor that acts; with one actor it may be left out. Bodies are \`application/json\` in UTF-8,
+not encoded, of at most 1 MiB (\`CELLKEEP_BODY_LIMIT\`) and 100 levels.
+
 A method without side effects is also reached by GET: \`/api/rpc?method=cell_list&id=1&params={"limit":10}\`,
 URL-encoded.
-Several calls in one array are a batch. \`acting\` names the actor that acts; with one actor it may be left out.
+
+An array of 1 to 50 calls is a batch. Its calls are carried out one after the other, each by itself, and answered with
+status 200 by an array in their order; calls behind 16 MiB of answers are refused with \`batch_answer_too_large\`.
 
 Who may call stands below the name of each method. *Needs a credential*: the session cookie, an API token in
 \`Authorization: Bearer …\`, or the daemon token in \`X-Daemon-Token\`. A token of scope \`read_only\` reaches what GET
@@ -224,8 +230,8 @@ reaches, one of scope \`methods\` what it names. Limits are the defaults.
 An answer is \`{"jsonrpc": "2.0", "id": 1, "result": …}\` or \`{…, "error": {"code", "message", "data": {"reason", …}}}\`.
 A refused input has the reason \`invalid_params\` and \`issues\`: up to 20 of \`{path, code, message}\`, where the code is
 \`invalid_type\` (also for a missing key), \`too_small\`, \`too_big\`, \`invalid_format\`, \`invalid_value\`,
-\`unrecognized_keys\`, \`invalid_union\`, \`invalid_cursor\`, \`unknown_scope_kind\`, \`invite_identifier_required\` or
-\`custom\`, and the message says the rule.
+\`unrecognized_keys\`, \`invalid_union\`, \`invalid_cursor\`, \`password_common\`, \`unknown_scope_kind\`,
+\`invite_identifier_required\` or \`custom\`, and the message says the rule.
 
 To repeat a call safely, send it with a header \`Idempotency-Key\` (over a WebSocket: a member \`idempotency_key\` beside
 \`id\`) of 16 to 64 letters, digits, \`-\` and \`_\` that no other call has, such as a UUID. Methods that are reached by
@@ -238,8 +244,8 @@ are not kept: their repetition is \`idempotency_replayed\`. An account may have 
 Besides the reasons listed with it, a method may answer \`invalid_params\`, \`rate_limited\`,
 \`service_unavailable\`, \`busy\`, \`storage_full\`, \`timeout\` and \`internal_error\`; where it takes a credential also
 \`authentication_required\`, \`account_vanished\`, \`credential_type_required\`, \`token_scope_required\`,
-\`insufficient_permissions\`, \`actor_required\`, \`actor_not_on_account\` and \`no_actors_on_account\`; with a key
-\`idempotency_key_reused\` and \`idempotency_replayed\`.
+\`second_factor_enrolment_required\`, \`fresh_authentication_required\`, \`insufficient_permissions\`, \`actor_required\`,
+\`actor_not_on_account\` and \`no_actors_on_account\`; with a key \`idempotency_key_reused\` and \`idempotency_replayed\`.
 `
 
 const accountIntroduction = `## Account routes

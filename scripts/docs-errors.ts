@@ -1,3 +1,4 @@
+import { requestRules } from '../src/errors.ts'
 import { type BuiltinReason, catalogue, codeMessage, codeStatus } from '../src/reasons.ts'
 
 /** docs/errors.md: the catalogue of reasons. */
@@ -12,6 +13,14 @@ export function errorsPage(): string {
       ([reason, { code, status = codeStatus(code), doc }]) =>
         `| \`${reason}\` | ${code} | ${status} | ${doc.replaceAll('|', '\\|')} |`,
     ),
+    '',
+    '## Details of `invalid_request`',
+    '',
+    'Where several rules are broken, one of them is named.',
+    '',
+    '| Rule | `detail` |',
+    '|---|---|',
+    ...Object.entries(requestRules).map(([detail, rule]) => `| ${rule} | \`${detail}\` |`),
     '',
     '## Codes',
     '',

@@ -49,6 +49,30 @@ export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>):
   return new ServiceError(code, { reason, ...wait, ...extra }, status)
 }
 
+/** What `invalid_request` names in its `detail`, and the rule that was broken. */
+export const requestRules = {
+  not_an_object: 'A call is a JSON object.',
+  version: '`jsonrpc` is the string `2.0`.',
+  id: '`id` is a string or a number; whole numbers are within ±(2^53 − 1).',
+  method: '`method` is a string.',
+  params: '`params` is an object, or is left out.',
+  too_deep: 'Arrays and objects nest at most 100 levels deep.',
+  empty_batch: 'A batch has at least one call.',
+  batch_too_large: 'A batch has at most 50 calls; none was carried out.',
+  batch_not_supported: 'A message of the WebSocket is one call.',
+  duplicate_id: 'No other call of the WebSocket that is under way has this `id`.',
+  missing_method: 'A GET has the query key `method`.',
+  missing_id: 'A GET has the query key `id`.',
+  duplicate_query_key: 'A GET has `method`, `id` and `params` once each.',
+  get_not_allowed: 'A method with side effects takes POST.',
+  idempotency_key: 'The idempotency key is 16 to 64 letters, digits, `-` and `_`.',
+  idempotency_not_supported:
+    'Only a call of its own to a mutation that needs a credential takes an idempotency key.',
+} as const
+
+export const invalidRequest = (detail: keyof typeof requestRules): ServiceError =>
+  refusal('invalid_request', { detail })
+
 /** Says of a mutation that found the service unavailable that it wrote nothing, unless that is not known. */
 export function tellOutcome(error: unknown): unknown {
   if (error instanceof ServiceError && error.data.reason === 'service_unavailable')

@@ -1,8 +1,9 @@
+import { once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openStream, signalRows, streamPath, writeRows } from '../../test/helpers/audit-streams.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
-import { send } from '../../test/helpers/http.ts'
+import { open, send, untilClosed } from '../../test/helpers/http.ts'
 import { serve } from '../http/listen.ts'
 import { type TestOptions, testService } from '../testing/index.ts'
 
@@ -47,6 +48,17 @@ describe('the caps of audit streams', () => {
     streams[0]?.leave()
     await expect.poll(ended).toEqual(['client_left'])
     expect((await open({ cookie: admin.cookie })).status).toBe(200)
+  })
+
+  it('a client that ends its side has left, and its connection is closed at once', async () => {
+    const { test, admin, ended } = await started()
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    socket.write(`GET ${streamPath} HTTP/1.1\r\nHost: x\r\nCookie: ${admin.cookie}\r\n\r\n`)
+    await once(socket, 'data')
+    socket.end()
+    expect(await closed).not.toContain('keep-alive\n')
+    await expect.poll(ended).toEqual(['client_left'])
   })
 
   it('a reader that stops reading is closed as slow, and loses nothing by coming back with its last id', async () => {

@@ -71,7 +71,18 @@ describe('several settings', () => {
     [
       'account under health',
       { CELLKEEP_ACCOUNT_PATH: '/health/account' },
+      { CELLKEEP_ACCOUNT_PATH: '/healthy/account' },
+    ],
+    [
+      'account below the console',
       { CELLKEEP_ACCOUNT_PATH: '/admin' },
+      { CELLKEEP_ACCOUNT_PATH: '/admin', CELLKEEP_CONSOLE: 'off' },
+    ],
+    ['rpc on a page', { CELLKEEP_RPC_PATH: '/setup' }, { CELLKEEP_RPC_PATH: '/setup/rpc' }],
+    [
+      'ws among the files of pages',
+      { CELLKEEP_WS_PATH: '/pages/ws' },
+      { CELLKEEP_WS_PATH: '/pages/ws', CELLKEEP_PAGES: 'false' },
     ],
   ]
   it.each(rules)('%s is refused', (_, env, fine) => {

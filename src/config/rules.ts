@@ -80,6 +80,9 @@ const accountRoutes = [
   ...['passkey_begin', 'passkey_finish', 'oidc_start', 'oidc_finish'],
 ]
 
+/** The pages for people that are outside the console. */
+export const pagePaths = ['/', '/setup', '/sign-in', '/sign-up', '/invite']
+
 /** Paths are matched exactly, so two mounts collide only if they answer the same path. */
 function collidingMounts(config: Config, { label, isGiven }: RuleContext): string[] {
   const problems: string[] = []
@@ -90,6 +93,11 @@ function collidingMounts(config: Config, { label, isGiven }: RuleContext): strin
     if (owner) problems.push(`${label(key)} must not be the same path as ${label(owner)}`)
     else own.set(path, key)
   }
+  const trees = [
+    ...['/health', '/ready'],
+    ...(config.console === 'on' ? ['/admin'] : []),
+    ...(config.pages ? ['/pages'] : []),
+  ]
   const routes = accountRoutes.map((route) => `${config.account_path}/${route}`)
   for (const key of mounts) {
     if (key !== 'account_path' && routes.includes(config[key])) {
@@ -98,9 +106,11 @@ function collidingMounts(config: Config, { label, isGiven }: RuleContext): strin
     // The default stream path is under the account path, which is checked itself.
     if (key === 'audit_stream_path' && !isGiven(key)) continue
     const answers = key === 'account_path' ? [config[key], ...routes] : [config[key]]
-    const fixed = ['/health', '/ready'].find((path) => answers.some((answer) => isFixed(answer, path)))
+    const fixed = trees.find((path) => answers.some((answer) => isFixed(answer, path)))
+    const page = config.pages && pagePaths.find((path) => answers.includes(path))
     if (fixed)
       problems.push(`${label(key)} must not be ${fixed} or below it, which the server itself answers`)
+    else if (page) problems.push(`${label(key)} must not be ${page}, a page for people`)
   }
   return problems
 }

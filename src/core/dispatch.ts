@@ -2,7 +2,7 @@ import type { Caller, Carriers } from '../auth/caller.ts'
 import { requireFresh } from '../auth/fresh.ts'
 import type { JoinedRead, ReadOnly } from '../db/db.ts'
 import type { Sql } from '../db/sql.ts'
-import { refusal, tellOutcome } from '../errors.ts'
+import { invalidRequest, refusal, tellOutcome } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import type { RequestFields } from '../observe/work.ts'
@@ -70,7 +70,7 @@ async function carryOut<T>(
   finish: (result: unknown) => T,
 ): Promise<T> {
   // 2. GET never mutates, and a key fits what is called
-  if (call.viaGet && action.side_effects) throw refusal('invalid_request', { detail: 'get_not_allowed' })
+  if (call.viaGet && action.side_effects) throw invalidRequest('get_not_allowed')
   const { idempotency_key: key } = call
   if (key !== undefined) checkKey(key, action)
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Pair } from '../audit/write.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
-import { type ErrorData, refusal, ServiceError } from '../errors.ts'
+import { type ErrorData, invalidRequest, refusal, ServiceError } from '../errors.ts'
 import { isPlainObject } from '../wire/input.ts'
 import { JsonText } from '../wire/json-text.ts'
 import type { App } from './app.ts'
@@ -19,9 +19,8 @@ export const takesKey = ({ side_effects, auth }: Pick<WiredMethod, 'side_effects
 
 /** Refuses a key that is ill-formed, or that comes with a method that takes none. */
 export function checkKey(key: unknown, action: WiredMethod): asserts key is string {
-  if (!takesKey(action)) throw refusal('invalid_request', { detail: 'idempotency_not_supported' })
-  if (typeof key !== 'string' || !keyForm.test(key))
-    throw refusal('invalid_request', { detail: 'idempotency_key' })
+  if (!takesKey(action)) throw invalidRequest('idempotency_not_supported')
+  if (typeof key !== 'string' || !keyForm.test(key)) throw invalidRequest('idempotency_key')
 }
 
 /** A mutation under a key of its account. */

@@ -224,6 +224,16 @@ describe('a Request handed to fetch', () => {
     expect(hits).toBe(2)
   })
 
+  it('with an empty stream has no body, as over a socket', async () => {
+    const declared = { 'content-length': '0', 'content-type': 'text/plain' }
+    const overFetch = await test.service.fetch(post(new Blob([]).stream(), declared), info)
+    const overSocket = await exchange(
+      test.url,
+      `${good.split('Content-Type')[0]}Content-Length: 0\r\nConnection: close\r\n\r\n`,
+    )
+    expect([overFetch.status, await overFetch.text()]).toEqual([400, overSocket.split('\r\n\r\n')[1]])
+  })
+
   it('meets the same limit, media type and paths', async () => {
     const replies = await Promise.all(
       [

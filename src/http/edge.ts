@@ -7,7 +7,7 @@ import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { countAnswer } from '../core/tally.ts'
 import type { Readiness } from '../db/ready.ts'
-import { refusal, StartError } from '../errors.ts'
+import { invalidRequest, refusal, StartError } from '../errors.ts'
 import { logWarnings } from '../log/log.ts'
 import { inWork, tenths } from '../observe/work.ts'
 import type { BuiltinReason } from '../reasons.ts'
@@ -51,8 +51,6 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
     exempt: true,
     handle: (request) => (request.path === '/' && !wantsPage(request) ? home(app) : site.answer(request)),
   }
-  for (const path of surfaces.keys())
-    if (site.answers(path)) throw new StartError('configuration', `Two surfaces have the path ${path}.`, 78)
   const surfaceOf = (path: string): Surface | undefined =>
     surfaces.get(path) ?? (site.answers(path) ? pages : undefined)
   let warned = false
@@ -101,7 +99,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
 
     // 5. an idempotency key that would be ignored
     if (!surface.takesKey && !surface.exempt && request.header('idempotency-key') !== undefined)
-      throw refusal('invalid_request', { detail: 'idempotency_not_supported' })
+      throw invalidRequest('idempotency_not_supported')
 
     // 6. the surface
     return await surface.handle(request, info)
@@ -203,7 +201,7 @@ function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Ma
       const key = request.header('idempotency-key')
       if (request.method === 'GET') return rpcGet(app, info, request.query, key)
       const text = await readJsonText(request, config.body_limit, () => isKnown(app, info))
-      return rpcPost(app, info, text, request.isGone, key)
+      return rpcPost(app, info, text, request.hasEnded, key)
     },
   })
   for (const route of routeList) {

@@ -25,6 +25,8 @@ export type EdgeRequest = {
   readonly isUpgrade?: boolean
   /** True when the client has left and reads no answer. */
   isGone(): boolean
+  /** True when the client sends nothing more; it has probably left. */
+  hasEnded(): boolean
 }
 
 /** A longer body is read at once only if its sender has a valid credential. */
@@ -43,6 +45,8 @@ export type EdgeReply = {
   body: string | readonly string[] | Uint8Array<ArrayBufferLike> | StreamBody | null
   /** True: the connection ends with this reply, and the rest of the request is not read. */
   close?: boolean
+  /** True: part of an answer would be worse than none, so the connection is cut instead. */
+  isCut?: boolean
   /** With status 101: the protocol that takes over the connection. */
   opens?: Bound
 }
@@ -104,6 +108,19 @@ export const retryAfter = (data: ErrorData): Record<string, string> =>
 /** Headers that may be sent once only; if one comes twice, neither counts. */
 const onceOnly = new Set(['authorization', 'x-daemon-token'])
 
+/** Whether the framing or address of a request is one that proxies and servers read in different ways. */
+export function isMalformed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return true
+  const coding = headers['transfer-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return true
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  return hosts > 1 || (hosts === 0 && httpVersion === '1.1')
+}
+
 /** The parts of a Node request that the edge reads before any body, as they were sent. */
 export function requestHead(
   request: IncomingMessage,
@@ -140,8 +157,7 @@ export async function readJsonText(
   const bytes = await request.body(limit, isKnown)
   if (bytes === null) throw refusal('payload_too_large')
   if (!isUtf8(bytes)) return null
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 }
 
 function isJsonType(header: string | undefined): boolean {

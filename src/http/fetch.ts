@@ -17,10 +17,12 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
       query: search.slice(1),
       header: (name) => request.headers.get(name) ?? undefined,
       address: info?.address,
-      // A Request created in this process may have a body without a header that declares it.
-      hasBody: request.body !== null,
+      // A Request created in this process may have a body without a header that declares it; servers may give each
+      // POST a stream, also an empty one.
+      hasBody: request.body !== null && request.headers.get('content-length') !== '0',
       body: (limit, isKnown) => readBody(request, limit, isKnown),
       isGone: () => request.signal.aborted,
+      hasEnded: () => request.signal.aborted,
     })
     const sent =
       typeof body === 'string' || body === null

@@ -59,6 +59,9 @@ describe('text that is no call', () => {
 
   it('one leading byte order mark is tolerated', async () => {
     expect((await rpc(test.url, `\ufeff${JSON.stringify(call('cell_list'))}`)).status).toBe(200)
+    const params = encodeURIComponent('\ufeff{"limit":1}')
+    const path = `/api/rpc?method=cell_list&id=1&params=${params}`
+    expect((await send(test.url, { path })).status).toBe(200)
   })
 
   it('JSON nested deeper than 100 levels is too deep, unclosed brackets are no JSON', async () => {

@@ -1,7 +1,7 @@
 import type { App } from '../core/app.ts'
 import { type CallSurface, carryOut } from '../core/carry-out.ts'
 import type { Call } from '../core/dispatch.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { invalidRequest, refusal, ServiceError } from '../errors.ts'
 import { codeMessage } from '../reasons.ts'
 import { closest } from '../wire/closest.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
@@ -29,12 +29,12 @@ export type Answer = {
   discarded?: number
 }
 
-/** `isGone` is asked between the entries of a batch: once the client has left, the rest is not carried out. */
+/** `hasEnded` is asked between the entries of a batch: once the client has left, the rest is not carried out. */
 export async function rpcPost(
   app: App,
   info: RequestInfo,
   text: string | null,
-  isGone: () => boolean,
+  hasEnded: () => boolean,
   key?: string,
 ): Promise<EdgeReply> {
   const parsed = parseText(text)
@@ -44,22 +44,23 @@ export async function rpcPost(
   if (key !== undefined) return toReply(refused(info, null, keyNotSupported()))
   if (value.length === 0) return toReply(refused(info, null, invalidRequest('empty_batch')))
   if (value.length > batchMax) return toReply(refused(info, null, invalidRequest('batch_too_large')))
-  return jsonReply(200, await runBatch(app, info, value, mayHold, isGone))
+  const replies = await runBatch(app, info, value, mayHold, hasEnded)
+  return replies === undefined ? { ...jsonReply(499, ''), isCut: true } : jsonReply(200, replies)
 }
 
-/** The array of replies as text; in parts if it is large. */
+/** The array of replies as text, in parts if it is large; undefined if the client left in the middle. */
 async function runBatch(
   app: App,
   info: RequestInfo,
   entries: readonly unknown[],
   mayHold: boolean,
-  isGone: () => boolean,
-): Promise<string | string[]> {
+  hasEnded: () => boolean,
+): Promise<string | string[] | undefined> {
   const replies: string[] = []
   let [length, discarded] = [0, 0]
   try {
     for (const entry of entries) {
-      if (isGone()) break
+      if (hasEnded()) return undefined
       const answered =
         length + discarded < batchAnswerMax
           ? await answer(app, info, entry, { mayHold, surface: 'batch' })
@@ -115,7 +116,7 @@ export async function rpcGet(app: App, info: RequestInfo, query: string, key?: s
 function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
   if (text === '') return {}
   try {
-    const params: unknown = JSON.parse(text)
+    const params: unknown = parseJson(text)
     if (params === null) return {}
     return isObject(params) ? { params } : { paramsIssue: issue([], 'invalid_type') }
   } catch {
@@ -201,7 +202,7 @@ export function readCall(value: unknown): RpcCall | { id: Id; refused: ServiceEr
 export function parseText(text: string | null): { value: unknown; mayHold: boolean } | ServiceError {
   if (text === null) return refusal('parse_error')
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = parseJson(text)
     if (tooDeep(text, nestingMax)) return invalidRequest('too_deep')
     // Few texts have such an escape at all.
     return { value, mayHold: text.includes('\\u') && mayHoldBadText(text) }
@@ -210,9 +211,10 @@ export function parseText(text: string | null): { value: unknown; mayHold: boole
   }
 }
 
-const keyNotSupported = (): ServiceError => invalidRequest('idempotency_not_supported')
+/** A byte order mark before the text is ignored. */
+const parseJson = (text: string): unknown => JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
 
-export const invalidRequest = (detail: string): ServiceError => refusal('invalid_request', { detail })
+const keyNotSupported = (): ServiceError => invalidRequest('idempotency_not_supported')
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

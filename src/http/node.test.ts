@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
+import { call, exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { query } from '../core/action.ts'
 import { nodeListener } from './node.ts'
@@ -62,7 +62,12 @@ describe('bytes that are no request', () => {
     ['an unknown verb', 'BREW /health HTTP/1.1\r\nHost: x\r\n\r\n', 400],
     ['HTTP/2 without a negotiation', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
     ['a TLS greeting', Buffer.from([22, 3, 1, 0, 5, 1, 0, 0, 1, 0]), 400],
+    ['coded chunks', `${post('Transfer-Encoding: gzip, chunked')}${'5\r\n{"a":\r\n'}0\r\n\r\n`, 400],
     ['no host', 'GET /health HTTP/1.1\r\n\r\n', 400],
+    ['two hosts', get('/health', 'HOST: y'), 400],
+    ['two hosts that are alike, in HTTP/1.0', 'GET /health HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n', 400],
+    ['the version 2.0', 'GET /health HTTP/2.0\r\nHost: x\r\n\r\n', 400],
+    ['no version', 'GET /health\r\n\r\n', 400],
     ['a tunnel', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n', 400],
   ])('%s: one answer, then the end of the connection', async (_what, bytes, status) => {
     const received = await exchange(test.url, bytes, hit())
@@ -167,5 +172,40 @@ describe('a client that goes away', () => {
     await closed
     for (const release of held) release()
     await expect.poll(() => hits).toBe(1)
+  })
+})
+
+describe('a client that ends its side after its requests', () => {
+  const ending = async (...bytes: string[]) => {
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    for (const part of bytes) socket.write(part)
+    socket.end()
+    return closed
+  }
+
+  it('gets every answer, and the connection ends behind the last one', async () => {
+    const closed = ending(hit(), hit('held'), hit('held'), hit())
+    await expect.poll(() => held.length).toBe(2)
+    const second = ending(...Array(20).fill(hit('held')))
+    await expect.poll(() => held.length).toBe(14)
+    const goOn = setInterval(() => held.splice(0).forEach((release) => void release()), 10)
+    onTestFinished(() => clearInterval(goOn))
+    expect(statuses(await closed)).toEqual([200, 200, 200, 200])
+    expect(statuses(await second)).toEqual(Array(20).fill(200))
+  })
+
+  it('is taken to have left a batch: nothing more is begun, and nothing is answered', async () => {
+    const batch = JSON.stringify([call('held', {}, 1), call('hit', {}, 2), call('hit', {}, 3)])
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    socket.write(`${post(`Content-Length: ${batch.length}`)}${batch}`)
+    await expect.poll(() => held.length).toBe(1)
+    // The answer to the next one shows that the server has read the end of this connection.
+    socket.end()
+    expect((await send(test.url, { path: '/health' })).status).toBe(200)
+    for (const release of held) release()
+    expect(await closed).toBe('')
+    expect(hits).toBe(1)
   })
 })

@@ -9,10 +9,10 @@ import type { Duplex } from 'node:stream'
 import type { Config } from '../config/config.ts'
 import { settings } from '../config/table.ts'
 import type { Service } from '../service.ts'
-import { type Connection, Connections, lingerMs } from './connection.ts'
-import { type EdgeReply, type EdgeRequest, requestHead, type StreamBody, smallBody } from './exchange.ts'
+import { Connections } from './connection.ts'
+import { type EdgeReply, type EdgeRequest, isMalformed, requestHead } from './exchange.ts'
 import { RequestBodies } from './request-body.ts'
-import { smallAnswer } from './unsent.ts'
+import { hasEnded, send } from './send.ts'
 
 type Handle = (request: EdgeRequest) => Promise<EdgeReply>
 type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
@@ -50,8 +50,7 @@ function createListener(
   })
   const listener: Listener = (request, response) => {
     const connection = connections.of(request.socket)
-    const isWithoutHost = request.headers.host === undefined && request.httpVersion === '1.1'
-    if (isWithoutHost && !connection.isEnding) connection.endUnparsed(badRequest)
+    if (isMalformed(request) && !connection.isEnding) connection.endUnparsed(badRequest)
     else connection.take(request, response)
   }
   return { listener, connections, bodies }
@@ -106,6 +105,8 @@ export function createNodeServer(
     },
     listener,
   )
+  // Clients may end their side once they have sent their requests; Node would then drop the answers under way.
+  Object.assign(server, { httpAllowHalfOpen: true })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
     connections.of(socket as Socket).endUnparsed(parserStatus[error.code ?? ''] ?? badRequest)
@@ -113,7 +114,7 @@ export function createNodeServer(
   server.on('upgrade', (request, socket, head) => {
     const connection = connections.of(request.socket)
     // An answer still being written would end up among the frames.
-    if (connection.isEnding || !connection.isIdle || request.headers.host === undefined)
+    if (connection.isEnding || !connection.isIdle || isMalformed(request))
       return void connection.endUnparsed(badRequest)
     connections.release(request.socket)
     const mine = application.upgrade && !isOwn(request) ? application.upgrade : upgrade
@@ -159,122 +160,6 @@ function edgeRequest(
       return bodies.read(request, limit, isKnown, awaitsContinue ? () => response.writeContinue() : undefined)
     },
     isGone: () => request.socket.destroyed,
+    hasEnded: () => hasEnded(request.socket),
   }
-}
-
-/** Writes the reply. Bytes that the client does not take count against its connection. */
-export function send(
-  connection: Connection,
-  request: IncomingMessage,
-  response: ServerResponse,
-  reply: EdgeReply,
-): void {
-  const { status, headers, body } = reply
-  if (typeof body === 'object' && body !== null && 'open' in body)
-    return void stream(connection, request, response, reply, body)
-  if (response.destroyed) return
-  const length = lengthOf(body)
-  if (status !== 204 && status !== 304) headers['content-length'] = String(length)
-  connection.handOver(response, length)
-  if (!reply.close && !isLongUnread(request)) {
-    if (connection.isLast) {
-      headers.connection = 'close'
-      connection.isEnding = true
-    }
-    response.writeHead(status, headers)
-    if (length <= smallAnswer || request.method === 'HEAD' || body instanceof Uint8Array)
-      response.end(oneText(body))
-    else pour(response, typeof body === 'string' ? [body] : (body as readonly string[]))
-    return
-  }
-  headers.connection = 'close'
-  connection.isEnding = true
-  connection.dropHeld()
-  response.writeHead(status, headers)
-  if (body === null || request.method === 'HEAD') response.flushHeaders()
-  else response.write(oneText(body))
-  if (request.complete || !connection.mayLinger) return void response.end()
-  swallow(connection, request, response)
-}
-
-/** Whether a long rest of the body is unread; a chunked one may never end. */
-const isLongUnread = ({ complete, headers }: IncomingMessage): boolean =>
-  !complete &&
-  (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > smallBody)
-
-/** Discards the rest of the body for a while: cutting at once sends a reset, and many clients then lose the answer. */
-function swallow(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
-  const lingered = connection.linger()
-  const end = (): void => {
-    clearTimeout(timer)
-    lingered()
-    response.end()
-  }
-  const timer = setTimeout(end, lingerMs)
-  request.once('end', end)
-  request.once('close', end)
-  request.resume()
-}
-
-type Body = Exclude<EdgeReply['body'], StreamBody>
-
-function lengthOf(body: Body): number {
-  if (typeof body === 'string' || body instanceof Uint8Array) return Buffer.byteLength(body)
-  return body?.reduce((sum, text) => sum + Buffer.byteLength(text), 0) ?? 0
-}
-
-const oneText = (body: Body): string | Uint8Array | null =>
-  typeof body === 'string' || body === null || body instanceof Uint8Array ? body : body.join('')
-
-/** How much is given to the kernel at a time, in UTF-16 units; a piece that it takes shows that the client reads. */
-const pieceLength = 131_072
-
-/** Writes a large body piece by piece, so that no more of it is encoded than the client takes. */
-function pour(response: ServerResponse, texts: readonly string[]): void {
-  const pieces = piecesOf(texts)
-  const goOn = (): void => {
-    while (!response.destroyed) {
-      const { value, done } = pieces.next()
-      if (done) return void response.end()
-      if (!response.write(value)) return
-    }
-  }
-  response.on('drain', goOn)
-  goOn()
-}
-
-function* piecesOf(texts: readonly string[]): Generator<string> {
-  for (const text of texts)
-    for (let start = 0, end = 0; start < text.length; start = end) {
-      end = start + pieceLength
-      // A surrogate pair is one character.
-      if ((text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end += 1
-      yield text.slice(start, end)
-    }
-}
-
-/** Sends a stream. It has no time limit: the request timeout of the server covers the request only. */
-function stream(
-  connection: Connection,
-  request: IncomingMessage,
-  response: ServerResponse,
-  { status, headers }: EdgeReply,
-  body: StreamBody,
-): void {
-  if (response.destroyed) return void body.gone()
-  connection.isStream = true
-  response.writeHead(status, headers)
-  response.on('close', () => {
-    connection.isStream = false
-    body.gone()
-  })
-  response.on('drain', body.drained)
-  // An unread request body would block the parser, and we would not see the client disconnect.
-  request.resume()
-  body.open({
-    // A write to a connection that has just closed would be an unhandled error.
-    write: (chunk) => !response.destroyed && response.write(chunk),
-    end: () => void response.end(),
-    cut: () => void response.destroy(),
-  })
 }

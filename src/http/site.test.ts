@@ -5,9 +5,10 @@ import { pathToFileURL } from 'node:url'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { pagePaths } from '../config/rules.ts'
 import { testService } from '../testing/index.ts'
 import type { EdgeRequest } from './exchange.ts'
-import { type BuiltFiles, createSite, pagePaths } from './site.ts'
+import { type BuiltFiles, createSite } from './site.ts'
 
 const script = 'let built = 1 // '.padEnd(200, 'x')
 const built: BuiltFiles = {
@@ -185,6 +186,7 @@ describe('over HTTP', () => {
   })
 
   it('refuses to start where another surface would be hidden', async () => {
-    await expect(testService({ console: 'on', rpc_path: '/admin/rpc' })).rejects.toThrow('Two surfaces')
+    const started = testService({ console: 'on', rpc_path: '/admin/rpc' })
+    await expect(started).rejects.toThrow('rpc_path must not be /admin or below it')
   })
 })

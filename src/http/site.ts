@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { pagePaths } from '../config/rules.ts'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
 import { hasRecovery } from '../recovery/reset-link.ts'
@@ -17,9 +18,6 @@ export type BuiltFiles = {
 
 type Form = { bytes: Uint8Array; etag: string }
 type Entry = { type: string; identity: Form; br?: Form; gzip?: Form; headers: Record<string, string> }
-
-/** The paths of the pages for people that need no console. */
-export const pagePaths = ['/', '/setup', '/sign-in', '/sign-up', '/invite']
 
 /** Below the console a path is a page of it, unless it names a file; the page itself says what it does not know. */
 const consolePath = /^\/admin(\/[A-Za-z0-9_-]+)*$/

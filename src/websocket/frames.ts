@@ -1,5 +1,5 @@
-import { refusal, type ServiceError } from '../errors.ts'
-import { type Id, invalidRequest, isObject, parseText, type RpcCall, readCall } from '../http/jsonrpc.ts'
+import { invalidRequest, refusal, type ServiceError } from '../errors.ts'
+import { type Id, isObject, parseText, type RpcCall, readCall } from '../http/jsonrpc.ts'
 import type { Notification } from '../notifications.ts'
 import { issue } from '../wire/issues.ts'
 

@@ -72,6 +72,12 @@ describe('a message', () => {
     }
   })
 
+  it('may begin with one byte order mark', async () => {
+    const frame = JSON.stringify(call('cell_list', {}, 'marked'))
+    expect(await answered(`\ufeff${frame}`)).toMatchObject({ id: 'marked', result: {} })
+    expect(await answered(`\ufeff\ufeff${frame}`)).toMatchObject({ id: null, error: { code: -32700 } })
+  })
+
   it('that is an array or binary is refused without an id', async () => {
     const one = { jsonrpc: '2.0', id: 1, method: 'cell_list' }
     const batch = await answered([one])

@@ -1,7 +1,7 @@
 import type { RawData, WebSocket } from 'ws'
 import type { App } from '../core/app.ts'
 import { countAnswer } from '../core/tally.ts'
-import { refusal } from '../errors.ts'
+import { invalidRequest, refusal } from '../errors.ts'
 import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
 import { isHeardBy } from '../notifications.ts'
@@ -116,8 +116,7 @@ export class Socket {
 
   #receive(rpc: RpcCall, mayHoldBadText: boolean): void {
     const { id, method, params } = rpc
-    if (this.#byId.has(id))
-      return void this.#refuse(null, refusal('invalid_request', { detail: 'duplicate_id' }))
+    if (this.#byId.has(id)) return void this.#refuse(null, invalidRequest('duplicate_id'))
     if (method === 'heartbeat') {
       const wrong = heartbeatIssue(params)
       if (wrong) return void this.#refuse(id, wrong)

@@ -60,12 +60,25 @@ describe('the bytes of an upgrade', () => {
     expect(await refusal(kept)).toEqual([426, { error: 'upgrade_required' }])
   })
 
-  it('with another verb are 405, without Host 400', async () => {
+  it('are answered what to ask for instead', async () => {
+    const plain = await exchange(test.url, `GET /api/ws HTTP/1.1\r\nHost: x\r\nCookie: ${ada.cookie}\r\n\r\n`)
+    for (const received of [plain, await exchange(test.url, request({ Upgrade: 'h2c' }))]) {
+      expect(statuses(received)).toEqual([426])
+      expect(received).toMatch(/\r\nupgrade: websocket\r\n/)
+      expect(received).toMatch(/\r\nconnection: upgrade, close\r\n/)
+    }
+    const old = await exchange(test.url, request({ 'Sec-WebSocket-Version': '8' }))
+    expect(old).toMatch(/\r\nsec-websocket-version: 13\r\n/)
+    expect(old).toMatch(/\r\nconnection: close\r\n/)
+  })
+
+  it('with another verb are 405, without Host or with two 400', async () => {
     expect(await refusal(request({}, 'POST /api/ws HTTP/1.1'))).toEqual([
       405,
       { error: 'method_not_allowed' },
     ])
     expect(await refusal(request({ Host: undefined }))).toEqual([400, ''])
+    expect(await refusal(request({ host: 'localhost' }))).toEqual([400, ''])
   })
 
   it('are declined elsewhere: the request is answered as if it had not asked', async () => {

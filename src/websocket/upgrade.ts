@@ -3,16 +3,16 @@ import type { Credential } from '../auth/identity.ts'
 import type { App } from '../core/app.ts'
 import { guardStrength, resolveActor } from '../core/guards.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import type { EdgeReply, EdgeRequest } from '../http/exchange.ts'
+import { type EdgeReply, type EdgeRequest, flatReply, type ReplyHeaders } from '../http/exchange.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
 import { issue } from '../wire/issues.ts'
 import type { Bound } from './bound.ts'
 
-/** Checks an upgrade: headers, capacity, credential, then the query. Returns a 101; throws any refusal. */
+/** Checks an upgrade: headers, capacity, credential, then the query. Returns a 101 or a refusal, or throws it. */
 export async function admitUpgrade(app: App, request: EdgeRequest, info: RequestInfo): Promise<EdgeReply> {
   if (!request.isUpgrade || request.header('upgrade')?.toLowerCase() !== 'websocket')
-    throw refusal('upgrade_required')
-  if (!isValid(request)) throw refusal('invalid_upgrade')
+    return refuse(info, 'upgrade_required', { upgrade: 'websocket', connection: 'upgrade, close' })
+  if (!isValid(request)) return refuse(info, 'invalid_upgrade', { 'sec-websocket-version': '13' })
   if (app.hub.isFull()) throw refusal('busy', { retry_after: 1 })
 
   const query = new URLSearchParams(request.query)
@@ -26,6 +26,17 @@ export async function admitUpgrade(app: App, request: EdgeRequest, info: Request
   const [carriers, actor_id] = [only(info.carriers, credential), defaultActor(query, caller)]
   const opens: Bound = { account_id: account.id, credential, carriers, ip, request_id, actor_id }
   return { status: 101, headers: {}, body: null, opens }
+}
+
+/** A refusal whose headers say what the client shall ask for. */
+function refuse(
+  { trace }: RequestInfo,
+  reason: 'upgrade_required' | 'invalid_upgrade',
+  headers: ReplyHeaders,
+): EdgeReply {
+  trace.reason = reason
+  const { status, data } = refusal(reason)
+  return flatReply(status, data, headers)
 }
 
 /** The header checks of `ws`, made here so that a refusal has our error body instead of its own. */

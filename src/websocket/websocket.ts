@@ -66,6 +66,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
       isUpgrade: true,
       ...bodyBehind(request, socket, head),
       isGone: () => socket.destroyed,
+      hasEnded: () => socket.destroyed,
     })
     if (!reply.opens) return respond(socket, request.method as string, reply)
     if (app.hub.isFull()) return respond(socket, 'GET', busy())
@@ -155,13 +156,12 @@ function bodyBehind(
 function respond(socket: Duplex, method: string, { status, headers, body }: EdgeReply): void {
   if (!socket.writable) return void socket.destroy()
   const text = typeof body === 'string' ? body : ''
-  const lines = Object.entries({ ...headers, 'content-length': String(Buffer.byteLength(text)) })
-  const head = lines
-    .filter(([name]) => name !== 'connection')
+  const lines = { connection: 'close', ...headers, 'content-length': String(Buffer.byteLength(text)) }
+  const head = Object.entries(lines)
     .flatMap(([name, value]) => [value].flat().map((one) => `${name}: ${one}\r\n`))
     .join('')
   socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}connection: close\r\n\r\n${method === 'HEAD' ? '' : text}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${method === 'HEAD' ? '' : text}`,
   )
   // An immediate cut would send a reset, and many clients would never see the answer.
   const cut = setTimeout(() => socket.destroy(), lingerMs)
