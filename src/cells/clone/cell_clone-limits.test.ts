@@ -1,6 +1,7 @@
 import { describe, expect, test as it } from 'vitest'
 import { chain, children } from '../../../test/helpers/cell-graphs.ts'
 import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
+import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { scenario } from '../../testing/index.ts'
@@ -64,6 +65,28 @@ describe('a clone of', () => {
     for (const n of [1, 2, 3])
       await itemRow(test, root, `hidden${n}`, await made({ created_by: bob.actor_id }))
     expect((await clone(root)).cloned_count).toBe(1000)
+  })
+
+  it('cells with hidden edges beyond number ends at 50 000 edges, examined over all levels', async () => {
+    const [root, hidden] = [await made(), await made({ created_by: bob.actor_id })]
+    const near = await children(test, root, 4, ada.actor_id)
+    for (const id of near) await sameItems(id, 10_000, hidden)
+    await sameItems(root, 50_000 - 4 - 40_000, hidden)
+    expect((await clone(root)).cloned_count).toBe(5)
+    await itemRow(test, near[0] as string, 'more', hidden)
+    await refused(root, 'edges', 50_000)
+    expect((await clone(root, false)).cloned_count).toBe(1)
+    for (const position of ['more1', 'more2', 'more3']) {
+      const id = await made()
+      await itemRow(test, root, position, id)
+      await sameItems(id, 10_000, hidden)
+    }
+    // The second level has 70 000 edges; the first has left 40 000 of the maximum.
+    const work = await workOf(test.databaseUrl, () =>
+      ada.client.try.cell_clone_preview({ source_id: root, deep: true }),
+    )
+    expect(work.rows.cell_item).toBeLessThan(52_000)
+    expect(work.rows.cell).toBeLessThan(52_000)
   })
 
   it('a chain of 32 steps has them all, in one statement per step; the 33rd is too far', async () => {
