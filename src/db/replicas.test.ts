@@ -1,15 +1,19 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { Registry } from 'prom-client'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { emptyDatabase } from '../../test/fresh-database.ts'
 import { openStream } from '../../test/helpers/audit-streams.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { shell } from '../../test/helpers/shell.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
 import { on } from '../../test/helpers/twins.ts'
+import { restoreBackup } from '../backup/restore.ts'
 import type { Environment } from '../config/config.ts'
 import { query } from '../core/action.ts'
 import { silentLog } from '../log/log.ts'
@@ -255,6 +259,42 @@ it('the doctor says which replica is not used, and why', async () => {
     expect.stringContaining('replica_behind: Replica 1'),
   ])
   await replay('resume')
+})
+
+it('a backup from a replica has everything that was acknowledged before it began', async () => {
+  await back()
+  const dir = await mkdtemp(join(tmpdir(), 'ck-from-replica-'))
+  onTestFinished(() => rm(dir, { recursive: true }))
+  const backup = (...urls: string[]) =>
+    shell(
+      {
+        CELLKEEP_DATABASE_URL: primary.url,
+        CELLKEEP_COOKIE_KEYS: 'a key of at least thirty-two characters',
+        CELLKEEP_DATABASE_REPLICA_URLS: urls.join(' '),
+      },
+      dir,
+    )(['backup', 'file', '--from-replica'])
+  expect(await backup()).toMatchObject({ code: 2 })
+  expect(await backup(primary.url)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('No replica can be used: the server is no standby'),
+  })
+
+  await replay('pause')
+  const { cell: late } = await ada.client.cell_create({ data: { is: 'late' } })
+  const ended = backup('postgres://cellkeep@127.0.0.1:1/none', standby.url)
+  const waiting = `select from pg_stat_activity where application_name = 'cellkeep backup' and query ~ 'replay'`
+  await expect.poll(async () => (await follower.query(waiting)).rowCount).toBe(1)
+  expect(await readdir(dir)).toEqual([])
+  await replay('resume')
+  expect(await ended).toMatchObject({ code: 0 })
+  const to = await emptyDatabase()
+  onTestFinished(to.drop)
+  await restoreBackup(to.connection, join(dir, 'file'))
+  const client = await to.open()
+  expect((await client.query('select data from cell where id = $1', [late.id])).rows).toEqual([
+    { data: { is: 'late' } },
+  ])
 })
 
 /** Reads all the time, while `work` runs; each must succeed. */
