@@ -12,7 +12,7 @@ import { textLines } from '../log/text.ts'
 import { version } from '../wire/version.ts'
 import { command, WrongUsage } from './command.ts'
 import { type CommandIo, createOutput, type Output } from './output.ts'
-import { withProgress } from './progress.ts'
+import { type Progress, withProgress } from './progress.ts'
 import { type Verified, verifyBackup } from './verify.ts'
 import { onSignal, withDatabase } from './with-service.ts'
 
@@ -31,19 +31,20 @@ export const backup = command({
       if (options['from-replica'] && standbys.length === 0)
         throw new WrongUsage('--from-replica needs CELLKEEP_DATABASE_REPLICA_URLS.')
       const file = isStream ? name : resolve(io.cwd, name)
-      const done = await withProgress(io, 'rows', (onRows) =>
+      const write = (onRows: Progress) =>
         writeBackup(connection, {
           to: isStream ? (io.stdout as Writable) : file,
           version,
           onRows,
           ...(options['from-replica'] && { standbys }),
-        }),
-      )
+        })
+      const told = out.json ? { everySeconds: 1, fields: { file } } : {}
+      const done = await withProgress(io, 'rows', write, told)
       const place = (key: 'cookie_keys' | 'secret_keys'): string =>
         config[key] ? `the value of ${envName(key)}` : join(config.data_dir, key)
       // Standard output is the backup itself then.
-      const told = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
-      told.result(
+      const said = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
+      said.result(
         { file, ...done },
         `Wrote ${done.rows} rows of ${done.tables} tables to ${isStream ? 'standard output' : file} (${done.bytes} bytes). It does not hold the keys: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
       )
