@@ -231,7 +231,7 @@ it('a replica that lags is not used until it has caught up; readiness warns mean
 })
 
 it('the doctor says which replica is not used, and why', async () => {
-  const found = async (urls: string[], env: Environment = {}) => {
+  const found = async (urls: string[], env: Environment = {}, options: string[] = []) => {
     const { stdout } = await shell(
       {
         CELLKEEP_DATABASE_URL: primary.url,
@@ -240,7 +240,7 @@ it('the doctor says which replica is not used, and why', async () => {
         ...env,
       },
       tmpdir(),
-    )(['doctor', '--json'])
+    )(['doctor', '--json', ...options])
     const lines = stdout.split('\n').filter((line) => line.includes('replica_'))
     return lines.map((line) => {
       const { finding, what } = JSON.parse(line)
@@ -248,7 +248,15 @@ it('the doctor says which replica is not used, and why', async () => {
     })
   }
   await back()
+  const rowsRead = async () =>
+    (await follower.query(`select seq_tup_read::int as rows from pg_stat_user_tables where relname = 'cell'`))
+      .rows[0].rows
+  const before = await rowsRead()
   expect(await found([standby.url])).toEqual([])
+  expect(await rowsRead()).toBe(before)
+  // The rows themselves are read there.
+  expect(await found([standby.url], {}, ['--deep'])).toEqual([])
+  expect(await rowsRead()).toBeGreaterThan(before)
   expect(await found([primary.url, standby.url, 'postgres://cellkeep@127.0.0.1:1/none'])).toEqual([
     expect.stringContaining('replica_down: Replica 1 is not used: the server is no standby'),
     expect.stringContaining('replica_down: Replica 3 is not used: connect ECONNREFUSED'),
