@@ -12,11 +12,11 @@ import { clock } from './faults/clock.ts'
 import { connections } from './faults/connections.ts'
 import { descriptors } from './faults/descriptors.ts'
 import { diskFull } from './faults/disk-full.ts'
-import { NotHere } from './faults/fault.ts'
 import { killPostgres } from './faults/kill-postgres.ts'
 import { killServer } from './faults/kill-server.ts'
 import { logReader } from './faults/log-reader.ts'
 import { stoppedPostgres } from './faults/stopped-postgres.ts'
+import { NotRun } from './packaging/check.ts'
 
 const faults = {
   killServer,
@@ -55,7 +55,7 @@ try {
       row(seen, howLong, `none of ${acknowledged}`)
       passed += 1
     } catch (error) {
-      if (!(error instanceof NotHere)) throw error
+      if (!(error instanceof NotRun)) throw error
       console.log(`${name}: not run, as ${error.message}`)
       row(`not run, as ${error.message}`, '', '')
       skipped += 1

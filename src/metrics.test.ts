@@ -46,6 +46,14 @@ async function spansOf(work: () => Promise<unknown>) {
 }
 
 describe('metrics', () => {
+  it('tell how many partitions of the audit log are ready', async () => {
+    await scrape()
+    const ahead = () => seriesOf('audit_partitions_ahead')
+    await expect.poll(ahead).toBe(0)
+    await test.service.operations.cleanUp()
+    await expect.poll(ahead).toBe(2)
+  })
+
   it('count each call once, by method, reason and surface', async () => {
     const calls = 'rpc_requests_total{method="cell_get",reason="cell_not_found",surface='
     await rpc(call('cell_get', { path: '/none' }))

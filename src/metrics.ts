@@ -50,6 +50,7 @@ export function exportMetrics(
     audit_insert_failures_total: () => [[audit.failures]],
     audit_backlog_rows: () => known(({ rows }) => [[rows]]),
     audit_backlog_seconds: () => known(({ age }) => [[age]]),
+    audit_partitions_ahead: () => known(({ ahead }) => (ahead === null ? [] : [[ahead]])),
     db_breaker_open: () => [[db.primary.isOpen ? 1 : 0]],
     db_waiting: () => [[db.primary.isAway ? db.primary.inside : db.load().waiting]],
     db_timeline: () => {
@@ -128,10 +129,11 @@ function watchDatabase({ db }: App, readiness: Readiness) {
   }
 }
 
-type Known = { rows: number; age: number; standbys: number | null; done: string[] }
+type Known = { rows: number; age: number; standbys: number | null; ahead: number | null; done: string[] }
 
+/** Names of partitions hold their first numbers, which is read faster than their bounds. The log may be one table still. */
 const asked = sql`
-  select backlog.*, standby.*, array(select name from schema_migration where state = 'done') as done
+  select backlog.*, standby.*, part.*, array(select name from schema_migration where state = 'done') as done
   from (
       select count(*)::int as rows, coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as age
       from (select created_at from audit_inbox order by written limit ${sql.raw(backlogMax)}) waiting
@@ -140,4 +142,9 @@ const asked = sql`
       select case when current_setting('synchronous_standby_names') <> '' and pg_has_role('pg_monitor', 'member')
         then count(*) filter (where sync_state in ('sync', 'quorum'))::int end as standbys
       from pg_stat_replication
-    ) standby`
+    ) standby,
+    (
+      select case when count(*) > 0
+        then count(*) filter (where substring(relname from '[0-9]+$')::bigint > seq + 1)::int end as ahead
+      from pg_inherits join pg_class on pg_class.oid = inhrelid, audit_position where inhparent = 'audit_log'::regclass
+    ) part`

@@ -80,6 +80,7 @@ const healthy: Series = {
   // Nobody reads the log, so nobody numbers its rows.
   [`cellkeep_audit_backlog_seconds{${node}}`]: '4000x70',
   [`cellkeep_live_connections{${node}, kind="stream"}`]: '0x70',
+  [`cellkeep_audit_partitions_ahead{${node}}`]: '2x70',
   [`cellkeep_audit_insert_failures_total{${node}}`]: '2x70',
   [`cellkeep_job_runs_total{${node}, exported_job="cleanup", outcome="ok"}`]: '0+0.1x70',
   [`process_start_time_seconds{${node}}`]: '0x70',
@@ -144,6 +145,7 @@ const faults: Record<string, [series: Series, minutes: number, labels: Record<st
     10,
     {},
   ],
+  CellkeepNoPartitionAhead: [{ [`cellkeep_audit_partitions_ahead{${node}}`]: '0x60' }, 40, {}],
   CellkeepAuditRowsLost: [
     { [`cellkeep_audit_insert_failures_total{${node}}`]: '0x5 1x30' },
     7,

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { findBinaries } from '../../src/embedded/binaries.ts'
 import { databaseUser } from '../../src/embedded/user.ts'
-import { type Fault, NotHere } from './fault.ts'
+import { NotRun, need } from '../packaging/check.ts'
+import type { Fault } from './fault.ts'
 import { startLoad } from './load.ts'
 
 const day = 86_400
@@ -13,9 +14,9 @@ export const clock: Fault = {
   name: 'The clock jumps',
   how: 'the clock of server and PostgreSQL (libfaketime) is a day ahead for 5 s, then a day behind for 5 s, then right again',
   run: async (cwd) => {
+    need('faketime')
     const [library] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1')
-    if (library === undefined)
-      throw new NotHere('libfaketime is not installed (Debian: `apt-get install faketime`)')
+    if (library === undefined) throw new NotRun('faketime is not that of Debian')
     const now = join(cwd, 'clock')
     const jump = (offset: number): void => writeFileSync(now, `${offset < 0 ? '' : '+'}${offset}\n`)
     jump(0)

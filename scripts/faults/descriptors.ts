@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Fault, NotHere } from './fault.ts'
+import { NotRun } from '../packaging/check.ts'
+import type { Fault } from './fault.ts'
 import { startLoad } from './load.ts'
 
 export const descriptors: Fault = {
@@ -13,7 +14,7 @@ export const descriptors: Fault = {
     try {
       execFileSync('prlimit', ['--pid', String(load.server.pid), '--nofile=64:64'])
     } catch {
-      throw new NotHere('there is no prlimit (util-linux)')
+      throw new NotRun('there is no prlimit (util-linux)')
     }
     const { port, hostname } = new URL(load.server.url)
     load.strike()

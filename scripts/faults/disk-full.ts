@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Fault, NotHere } from './fault.ts'
+import { NotRun } from '../packaging/check.ts'
+import type { Fault } from './fault.ts'
 import { startLoad } from './load.ts'
 
 export const diskFull: Fault = {
@@ -14,7 +15,7 @@ export const diskFull: Fault = {
     try {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256m,mode=0711', 'tmpfs', disk], { stdio: 'pipe' })
     } catch {
-      throw new NotHere('only root may mount a file system of its own')
+      throw new NotRun('only root may mount a file system of its own')
     }
     try {
       chmodSync(disk, 0o711)

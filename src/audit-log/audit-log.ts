@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AuditEvent, auditColumns } from '../audit/entry.ts'
-import { numberRows, partsOf, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
+import { numberRows, partsOf, readApart, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
 import type { App } from '../core/app.ts'
 import { closePage, openPage, type Page, pageInput, pageSize } from '../core/page.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
@@ -70,23 +70,27 @@ export async function readAuditPage(
   const position = await numberRows(app.db)
   const size = pageSize(page.limit)
   const rows: NamedEvent[] = []
+  const parts = partsOf(stretch, position)
   // What is skipped counts over all parts.
-  for (const part of offset > 0 ? [stretch] : partsOf(stretch, position)) {
+  for (const part of offset > 0 ? [{ ...stretch, isWide: parts.length > 1 }] : parts) {
     const numbers = numbersOf(selected, part, size, { skipped: offset, skippedMax: offsetMax })
-    rows.push(...(await namedRows(db, numbers, part)))
+    rows.push(
+      ...(part.isWide
+        ? await readApart<NamedEvent>(db, numbers, part, named)
+        : await db.rows<NamedEvent>(named(numbers, part))),
+    )
     if (rows.length >= size) break
   }
   const { rows: events, next_cursor } = closePage(app, page, rows, ({ seq }) => [seq, stretch.direction])
   return { events, next_cursor }
 }
 
-const namedRows = (db: Pick<Database, 'rows'>, numbers: Sql, part: Stretch): Promise<NamedEvent[]> =>
-  db.rows<NamedEvent>(sql`
+const named = (numbers: Sql, part: Stretch): Sql => sql`
     with page as (${numbers})
     select ${auditColumns}, ${username(sql`l.actor_id`, sql`l.account_id`)} as username,
       ${username(sql`l.target_actor_id`, sql`l.target_account_id`)} as target_username
     from page cross join lateral (${rowOf(sql`page.seq`, part)}) l
-    order by l.seq ${sql.raw(part.direction)}`)
+    order by l.seq ${sql.raw(part.direction)}`
 
 /** As subqueries, which are probes for each row of the page whatever the planner expects. */
 const username = (actor_id: Sql, account_id: Sql): Sql => sql`(

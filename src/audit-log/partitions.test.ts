@@ -82,17 +82,25 @@ describe('rows over several partitions', () => {
     expect(numbers(events)).toEqual(all.toReversed().slice(0, 50))
   })
 
-  it('are listed the same over more partitions than a page opens at once', async () => {
-    const { seq: start } = await position()
+  /** The partitions of the next rows hold only 10. */
+  const divideFinely = async (): Promise<number> => {
+    const { seq } = await position()
     await db().run(sql.raw(await drops()))
     await db().run(sql`select audit_partition(seq + 1, 10::bigint) from audit_position`)
+    return seq
+  }
+
+  it('are listed the same over more partitions than a page opens at once', async () => {
+    const { cell } = await ada.client.cell_create({ data: {} })
+    await admin.client.audit_log_list({ limit: 1 })
+    const start = await divideFinely()
     const count = 500
     const someone = '00000000-0000-4000-8000-000000000001'
     // Common ones, some far from each other, and one at either end alone.
     await auditRows(test, count, {
       event_type: sql`case when i in (1, 500) then 'rare' when i % 90 = 0 then 'sparse' else 'common' end`,
       account_id: sql`case when i % 100 = 1 then ${someone}::uuid end`,
-      cell_ids: sql`case when i % 70 = 0 then array[${someone}::uuid] end`,
+      cell_ids: sql`case when i % 70 = 0 then array[${cell.id}::uuid] end`,
     })
     const at = (is: (nth: number) => boolean) => rising(start, count).filter((_, index) => is(index + 1))
     const filters: [Parameters<typeof walked>[0], number[]][] = [
@@ -101,7 +109,7 @@ describe('rows over several partitions', () => {
       [{ event_type: 'sparse' }, at((nth) => nth % 90 === 0)],
       [{ event_type: 'none' }, []],
       [{ account_id: someone }, at((nth) => nth % 100 === 1)],
-      [{ cell_id: someone }, at((nth) => nth % 70 === 0)],
+      [{ cell_id: cell.id }, at((nth) => nth % 70 === 0)],
     ]
     for (const [filter, wanted] of filters) {
       expect(numbers(await walked(filter)), JSON.stringify(filter)).toEqual(wanted.toReversed())
@@ -111,7 +119,41 @@ describe('rows over several partitions', () => {
     expect(numbers(await exported(start))).toEqual(rising(start, count))
     const { events } = await admin.client.audit_log_list({ offset: 450, limit: 20 })
     expect(numbers(events)).toEqual(rising(start, count).toReversed().slice(450, 470))
+    const timeline = await ada.client.cell_audit_list({ cell_id: cell.id })
+    expect(numbers(timeline.events)).toEqual(at((nth) => nth % 70 === 0).toReversed())
     expect((await partitions()).length).toBeGreaterThan(40)
+  })
+
+  it('are listed to the end, even if retention takes some of them while a page is read', async () => {
+    const start = await divideFinely()
+    await auditRows(test, 500, { event_type: sql`case when i % 10 = 5 then 'sparse' else 'common' end` })
+    await admin.client.audit_log_list({ limit: 1 })
+    const [one, other] = [new pg.Client(test.databaseUrl), new pg.Client(test.databaseUrl)]
+    await Promise.all([one.connect(), other.connect()])
+    onTestFinished(async () => void (await Promise.all([one.end(), other.end()])))
+    const waiting = (table: string) =>
+      expect
+        .poll(() =>
+          db().rows(sql`select from pg_locks where not granted and relation = ${table}::text::regclass`),
+        )
+        .toHaveLength(1)
+
+    // The numbers have been found, and the rows, which name accounts, have yet to be read.
+    const { lower } = (await partitions())[20] as { lower: number }
+    await one.query(`begin; lock table audit_log_${lower} in access exclusive mode`)
+    const page = admin.client.audit_log_list({ since_seq: start, event_type: 'sparse', limit: 20 })
+    await waiting(`audit_log_${lower}`)
+    await other.query('begin; lock table account in access exclusive mode')
+    await one.query('rollback')
+    await waiting('account')
+    await one.query('delete from audit_log where seq between $1 and $2', [start + 80, start + 109])
+    await other.query('rollback')
+
+    const { events, next_cursor } = await page
+    const left = rising(start, 500).filter((_, index) => index % 10 === 4 && (index < 79 || index > 108))
+    expect(numbers(events)).toEqual(left.slice(0, 20))
+    const rest = await admin.client.audit_log_list({ event_type: 'sparse', cursor: next_cursor as string })
+    expect(numbers(rest.events)).toEqual(left.slice(20))
   })
 
   it('come to streams, even if they and their partition are made while a reading is planned', async () => {

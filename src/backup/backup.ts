@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type pg from 'pg'
 import type { Connection } from '../db/connection.ts'
-import { databaseRefusal } from '../db/failure.ts'
+import { codeOf, databaseRefusal } from '../db/failure.ts'
 import { connect, migrate } from '../db/migrate.ts'
 import { readRecords } from '../db/migration/records.ts'
 import { StartError } from '../errors.ts'
@@ -19,6 +19,7 @@ import {
   type TableEnd,
   type TableStart,
 } from './format.ts'
+import { onStandby } from './standby.ts'
 
 export type BackedUp = { tables: number; rows: number; bytes: number }
 /** Called with the rows written so far, their estimated total and the table being read. */
@@ -29,6 +30,8 @@ export type BackupOptions = {
   to: string | Writable
   version: string
   onRows?: OnRows
+  /** The snapshot is that of the first of these standbys that can be used. */
+  standbys?: readonly Connection[]
 }
 
 /**
@@ -38,29 +41,43 @@ export type BackupOptions = {
  */
 export async function writeBackup(
   connection: Connection,
-  { to, version, onRows = () => {} }: BackupOptions,
+  { to, version, onRows = () => {}, standbys }: BackupOptions,
 ): Promise<BackedUp> {
   await migrate(connection, { mode: 'check' }).catch((error) => {
     if (!(error instanceof StartError) || error.reason !== 'migration_pending') throw error
   })
-  const client = await connect(connection, 'cellkeep backup')
+  const primary = await connect(connection, name)
+  let client = primary
   try {
+    const timeline = await timelineOf(primary)
+    if (standbys) client = await onStandby(primary, standbys, name)
     await client.query('begin isolation level repeatable read read only')
-    const header = await headerFor(client, version)
+    const header = { ...(await headerFor(client, version)), timeline }
     const count = { tables: 0, rows: 0, bytes: 0 }
     const lines = Readable.from(dump(client, header, count, onRows), { objectMode: false })
     if (typeof to === 'string') await intoFile(to, (file) => pipeline(lines, zipped(count), file))
     else await pipeline(lines, zipped(count), to, { end: false })
-    await record(client)
+    await record(primary)
     return count
   } catch (error) {
+    if (client !== primary && codeOf(error) === '40001') throw cancelled(error)
     if (databaseRefusal(error)?.data.reason !== 'service_unavailable') throw error
     const what = 'The connection to the database was lost before the backup was whole. Run it again.'
     throw new StartError('backup_interrupted', what, 1, { cause: error })
   } finally {
-    await client.end().catch(() => undefined)
+    for (const one of new Set([primary, client])) await one.end().catch(() => undefined)
   }
 }
+
+const name = 'cellkeep backup'
+
+const cancelled = (cause: unknown): StartError =>
+  new StartError(
+    'backup_interrupted',
+    'The replica had to go on replaying and gave up the snapshot. Set hot_standby_feedback = on there and run it again, or leave out --from-replica.',
+    1,
+    { cause },
+  )
 
 /** Lets `doctor` warn when the last backup is old. A failure here does not affect the backup, which is complete. */
 const record = (client: pg.Client): Promise<unknown> =>
@@ -87,23 +104,32 @@ async function intoFile(file: string, write: (target: Writable) => Promise<void>
   }
 }
 
-async function headerFor(client: pg.Client, version: string): Promise<NewHeader> {
+/** Null where a managed server lacks the function. */
+const timelineOf = (primary: pg.Client): Promise<string | null> =>
+  primary
+    .query<{ timeline: string }>('select left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as timeline')
+    .then(
+      ({ rows }) => rows[0]?.timeline ?? null,
+      () => null,
+    )
+
+async function headerFor(client: pg.Client, version: string): Promise<Omit<NewHeader, 'timeline'>> {
   const migrations = await recordedMigrations(client)
   const cluster = await only<string>(client, 'cluster', 'id')
   const audit_seq = await only<string>(client, 'audit_position', 'seq')
-  const { rows } = await client.query<{ isStandby: boolean }>('select pg_is_in_recovery() as "isStandby"')
-  const isStandby = rows[0]?.isStandby
-  const place = isStandby ? 'pg_last_wal_replay_lsn()' : 'pg_current_wal_insert_lsn()'
-  const timeline = isStandby ? 'null' : `left(pg_walfile_name(${place}), 8)`
   // Some managed servers lack these functions.
   await client.query('savepoint place')
-  const where = await client.query(`select ${place}::text as lsn, ${timeline}::text as timeline`).then(
-    (found) => found.rows[0],
-    async () => {
-      await client.query('rollback to place')
-      return { lsn: null, timeline: null }
-    },
-  )
+  const lsn = await client
+    .query<{ lsn: string }>(
+      `select (case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end)::text as lsn`,
+    )
+    .then(
+      ({ rows }) => rows[0]?.lsn ?? null,
+      async () => {
+        await client.query('rollback to place')
+        return null
+      },
+    )
   const created_at = new Date().toISOString()
   return {
     cellkeep_backup: 2,
@@ -111,7 +137,7 @@ async function headerFor(client: pg.Client, version: string): Promise<NewHeader>
     created_at,
     migrations,
     cluster,
-    ...where,
+    lsn,
     audit_seq: Number(audit_seq ?? 0),
   }
 }

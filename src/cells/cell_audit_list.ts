@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { inside, numberRows, partsOf, rowOf, seqEnd } from '../audit/numbering.ts'
+import { inside, numberRows, partsOf, readApart, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
 import { query } from '../core/action.ts'
-import { sql } from '../db/db.ts'
+import { type Sql, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 
@@ -29,23 +29,34 @@ export const cell_audit_list = query({
   async handler({ cell_id }, { app, account, actor, db, fail }) {
     // Number rows first so that callers see their own writes.
     const position = await app.gate.run(account.id, () => numberRows(app.db))
-    const events: CellAuditEvent[] = []
-    for (const part of partsOf({ direction: 'desc', from: 0, to: seqEnd }, position)) {
-      const rows = await db.rows<Partial<CellAuditEvent>>(sql`
+    const whole: Stretch = { direction: 'desc', from: 0, to: seqEnd }
+    const [part = whole, older] = partsOf(whole, position)
+    const anchor = sql`
       with ${me(actor.id)}, anchor as (
         select c.id from cell c, me where c.id = ${cell_id}::uuid and (${tier.manage} or me.is_admin)
-      )
-      select e.* from anchor left join lateral (
-        select l.id, l.seq, l.event_type, l.outcome, l.actor_id, l.created_at
-        from audit_cell m cross join lateral (${rowOf(sql`m.seq`, part)}) l
-        where m.cell_id = anchor.id and ${part.isNarrow ? inside(sql`m.seq`, part) : sql`m.seq < ${part.to}::bigint`}
-        order by m.seq desc limit ${sql.raw(CELL_AUDIT_LIST_DEFAULT_LIMIT)}
+      )`
+    const rows = await db.rows<Partial<CellAuditEvent>>(sql`
+      ${anchor} select e.* from anchor left join lateral (
+        ${rowsOf(newest(part), part)}
       ) e on true
       order by e.seq desc`)
-      if (rows.length === 0) throw fail('cell_not_found')
-      events.push(...rows.filter((row): row is CellAuditEvent => row.id !== null))
-      if (events.length >= CELL_AUDIT_LIST_DEFAULT_LIMIT) break
+    if (rows.length === 0) throw fail('cell_not_found')
+    const events = rows.filter((row): row is CellAuditEvent => row.id !== null)
+    if (older && events.length < CELL_AUDIT_LIST_DEFAULT_LIMIT) {
+      const numbers = sql`${anchor} select m.seq from anchor cross join lateral (${newest(older)}) m`
+      events.push(...(await readApart<CellAuditEvent>(db, numbers, older, rowsOf)))
     }
     return { events: events.slice(0, CELL_AUDIT_LIST_DEFAULT_LIMIT) }
   },
 })
+
+const columns = sql`l.id, l.seq, l.event_type, l.outcome, l.actor_id, l.created_at`
+
+/** The newest numbers of the timeline of `anchor`. */
+const newest = (part: Stretch): Sql => sql`
+  select m.seq from audit_cell m
+  where m.cell_id = anchor.id and ${part.isNarrow ? inside(sql`m.seq`, part) : sql`m.seq < ${part.to}::bigint`}
+  order by m.seq desc limit ${sql.raw(CELL_AUDIT_LIST_DEFAULT_LIMIT)}`
+
+const rowsOf = (numbers: Sql, part: Stretch): Sql => sql`
+  select ${columns} from (${numbers}) m cross join lateral (${rowOf(sql`m.seq`, part)}) l order by l.seq desc`

@@ -4,7 +4,7 @@ import { writeBackup } from '../backup/backup.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { type Config, envName } from '../config/config.ts'
 import { loadConfig } from '../config/file.ts'
-import type { Connection } from '../db/connection.ts'
+import { type Connection, replicasOf } from '../db/connection.ts'
 import { withTemporaryServer } from '../embedded/temporary.ts'
 import { StartError } from '../errors.ts'
 import { createLog, type Log } from '../log/log.ts'
@@ -12,29 +12,39 @@ import { textLines } from '../log/text.ts'
 import { version } from '../wire/version.ts'
 import { command, WrongUsage } from './command.ts'
 import { type CommandIo, createOutput, type Output } from './output.ts'
-import { withProgress } from './progress.ts'
+import { type Progress, withProgress } from './progress.ts'
 import { type Verified, verifyBackup } from './verify.ts'
 import { onSignal, withDatabase } from './with-service.ts'
 
 export const backup = command({
   name: 'backup',
-  usage: 'FILE',
+  usage: 'FILE [--from-replica]',
   args: 1,
   summary: 'Write one consistent dump of everything to a new file; the server may be running.',
   details:
-    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. `-` as FILE is\nstandard output. It does not hold the cookie keys and the secret keys; keep those in another place. Without the\ncookie keys everyone has to sign in again, without the secret keys no TOTP works. Tables of your application in the\nsame database are not included.',
-  run: ({ args: [name = ''], out, io }) =>
+    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. `-` as FILE is\nstandard output. It does not hold the cookie keys and the secret keys; keep those in another place. Without the\ncookie keys everyone has to sign in again, without the secret keys no TOTP works. Tables of your application in the\nsame database are not included.\n\n--from-replica reads the first usable server of CELLKEEP_DATABASE_REPLICA_URLS, once it has all that the primary\nacknowledged before; set hot_standby_feedback = on there.',
+  options: { 'from-replica': { type: 'boolean' } },
+  run: ({ args: [name = ''], options, out, io }) =>
     withDatabase(io, async ({ config, connection }) => {
       const isStream = name === '-'
+      const { connections: standbys } = replicasOf(config, connection)
+      if (options['from-replica'] && standbys.length === 0)
+        throw new WrongUsage('--from-replica needs CELLKEEP_DATABASE_REPLICA_URLS.')
       const file = isStream ? name : resolve(io.cwd, name)
-      const done = await withProgress(io, 'rows', (onRows) =>
-        writeBackup(connection, { to: isStream ? (io.stdout as Writable) : file, version, onRows }),
-      )
+      const write = (onRows: Progress) =>
+        writeBackup(connection, {
+          to: isStream ? (io.stdout as Writable) : file,
+          version,
+          onRows,
+          ...(options['from-replica'] && { standbys }),
+        })
+      const told = out.json ? { everySeconds: 1, fields: { file } } : {}
+      const done = await withProgress(io, 'rows', write, told)
       const place = (key: 'cookie_keys' | 'secret_keys'): string =>
         config[key] ? `the value of ${envName(key)}` : join(config.data_dir, key)
       // Standard output is the backup itself then.
-      const told = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
-      told.result(
+      const said = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
+      said.result(
         { file, ...done },
         `Wrote ${done.rows} rows of ${done.tables} tables to ${isStream ? 'standard output' : file} (${done.bytes} bytes). It does not hold the keys: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
       )

@@ -1,7 +1,7 @@
 import type { CommandIo } from './output.ts'
 
-/** `done` of about `of`, in the same unit; without `of` only counted. */
-export type Progress = (done: number, of?: number) => void
+/** `done` of about `of`, in the same unit; without `of` only counted. `table`: the one that is worked on. */
+export type Progress = (done: number, of?: number, table?: string) => void
 
 const barLength = 30
 /** Rewriting the line more often would only cost time. */
@@ -26,14 +26,14 @@ export async function withProgress<T>(
   let isShown = false
   const erase = '\r\u001b[K'
   try {
-    return await work((done, of) => {
+    return await work((done, of, table) => {
       const now = performance.now()
       if (now - shownAt < (isTTY ? everyMs : everySeconds * 1000)) return
       shownAt = now
       isShown = true
-      const text = `${line(done, of)} ${unit}${rate(done, of, now - begun)}`
+      const text = `${line(done, of)} ${unit}${rate(done, of, now - begun)}${table ? `, ${table}` : ''}`
       if (isTTY) stderr.write(`${erase}${text}`)
-      else stderr.write(`${fields ? JSON.stringify({ ...fields, done, of }) : text}\n`)
+      else stderr.write(`${fields ? JSON.stringify({ ...fields, table, done, of }) : text}\n`)
     })
   } finally {
     if (isTTY && isShown) stderr.write(erase)

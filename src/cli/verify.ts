@@ -61,7 +61,7 @@ export async function verifyBackup(
       remedy,
     }))
     const held = missingAuthority(await readAuthority(db)).map((one) => ({ check: 'V5', ...one }))
-    const judged = await judge(db, { remedy, ...(onRows && { onRows }) })
+    const judged = await judge(db.readOnly, { remedy, ...(onRows && { onRows }) })
     const served = await nodeFindings(connection, db, log)
     return { ...restored, findings: [...gone, ...held, ...judged, ...served] }
   } finally {

@@ -7,7 +7,7 @@ import { type Sql, sql } from './sql.ts'
  * A place in the log of the primary. Every commit that anybody was told of before it was read lies below it: what was
  * committed without waiting for the disk, too.
  */
-const place = sql`(case current_setting('synchronous_commit')
+export const place = sql`(case current_setting('synchronous_commit')
   when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end - '0/0')::bigint`
 
 export type Fence = {

@@ -171,11 +171,7 @@ export async function connect(
       config: (one) => ({ application_name, ...clientConfig({ ...one, schema: undefined }) }),
       judge: takesWrites,
     })
-    // Limits set for the role or the database are meant for requests, not for a migration of a large table.
-    await client.query(
-      `set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0;
-       set timezone = 'UTC'${schema ? `; set search_path = ${pg.escapeIdentifier(schema)}` : ''}`,
-    )
+    await withoutLimits(client, schema)
     // PostgreSQL would finish an index for a process that is gone. Where a platform cannot tell, it does.
     await client.query('set client_connection_check_interval = 1000').catch(() => undefined)
     return client
@@ -193,6 +189,13 @@ export async function connect(
     )
   }
 }
+
+/** Limits set for the role or the database are meant for requests, not for work on a large table. */
+export const withoutLimits = (client: pg.Client, schema: string | undefined): Promise<unknown> =>
+  client.query(
+    `set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0;
+     set timezone = 'UTC'${schema ? `; set search_path = ${pg.escapeIdentifier(schema)}` : ''}`,
+  )
 
 async function requireSuitable(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ version: number; name: string; encoding: string }>(

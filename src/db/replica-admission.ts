@@ -27,13 +27,10 @@ const question = `select pg_is_in_recovery() as in_recovery, (select id::text fr
 /** What is valid is judged by the clock of the server that answers. */
 const skewMaxMs = 5_000
 
-/** Rejects with `Unfit` if this is no standby of that primary; resolves to the place that it has replayed. */
-export async function judgeReplica(
-  client: pg.Client,
-  limits: Limits,
-  primary: Pick<Admission, 'timeline' | 'cluster'>,
-  clock: Pick<Clock, 'now'>,
-): Promise<number> {
+type Known = Pick<Admission, 'timeline' | 'cluster'>
+
+/** Rejects with `Unfit` if this is no standby of that primary. */
+export async function judgeStandby(client: pg.Client, primary: Known): Promise<Answer> {
   const answer = (await client.query<Answer>(question)).rows[0] as Answer
   if (!answer.in_recovery) throw new Unfit('read_only', 'the server is no standby: it takes writes')
   if (answer.cluster !== primary.cluster)
@@ -43,6 +40,17 @@ export async function judgeReplica(
       'timeline',
       `the server is on timeline ${answer.timeline}, the primary on ${primary.timeline}. After a fail-over it may take minutes until a standby says so, unless the role has pg_monitor`,
     )
+  return answer
+}
+
+/** Rejects with `Unfit` also if its limits are not in force; resolves to the place that it has replayed. */
+export async function judgeReplica(
+  client: pg.Client,
+  limits: Limits,
+  primary: Known,
+  clock: Pick<Clock, 'now'>,
+): Promise<number> {
+  const answer = await judgeStandby(client, primary)
   if (Math.abs(answer.clock_ms - clock.now()) > skewMaxMs)
     throw new Unfit('settings', 'the clock of the server differs from that of the primary by more than 5 s')
   requireLimits(answer, limits)

@@ -1,15 +1,19 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { Registry } from 'prom-client'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { emptyDatabase } from '../../test/fresh-database.ts'
 import { openStream } from '../../test/helpers/audit-streams.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { shell } from '../../test/helpers/shell.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
 import { on } from '../../test/helpers/twins.ts'
+import { restoreBackup } from '../backup/restore.ts'
 import type { Environment } from '../config/config.ts'
 import { query } from '../core/action.ts'
 import { silentLog } from '../log/log.ts'
@@ -227,7 +231,7 @@ it('a replica that lags is not used until it has caught up; readiness warns mean
 })
 
 it('the doctor says which replica is not used, and why', async () => {
-  const found = async (urls: string[], env: Environment = {}) => {
+  const found = async (urls: string[], env: Environment = {}, options: string[] = []) => {
     const { stdout } = await shell(
       {
         CELLKEEP_DATABASE_URL: primary.url,
@@ -236,7 +240,7 @@ it('the doctor says which replica is not used, and why', async () => {
         ...env,
       },
       tmpdir(),
-    )(['doctor', '--json'])
+    )(['doctor', '--json', ...options])
     const lines = stdout.split('\n').filter((line) => line.includes('replica_'))
     return lines.map((line) => {
       const { finding, what } = JSON.parse(line)
@@ -244,7 +248,15 @@ it('the doctor says which replica is not used, and why', async () => {
     })
   }
   await back()
+  const rowsRead = async () =>
+    (await follower.query(`select seq_tup_read::int as rows from pg_stat_user_tables where relname = 'cell'`))
+      .rows[0].rows
+  const before = await rowsRead()
   expect(await found([standby.url])).toEqual([])
+  expect(await rowsRead()).toBe(before)
+  // The rows themselves are read there.
+  expect(await found([standby.url], {}, ['--deep'])).toEqual([])
+  expect(await rowsRead()).toBeGreaterThan(before)
   expect(await found([primary.url, standby.url, 'postgres://cellkeep@127.0.0.1:1/none'])).toEqual([
     expect.stringContaining('replica_down: Replica 1 is not used: the server is no standby'),
     expect.stringContaining('replica_down: Replica 3 is not used: connect ECONNREFUSED'),
@@ -255,6 +267,42 @@ it('the doctor says which replica is not used, and why', async () => {
     expect.stringContaining('replica_behind: Replica 1'),
   ])
   await replay('resume')
+})
+
+it('a backup from a replica has everything that was acknowledged before it began', async () => {
+  await back()
+  const dir = await mkdtemp(join(tmpdir(), 'ck-from-replica-'))
+  onTestFinished(() => rm(dir, { recursive: true }))
+  const backup = (...urls: string[]) =>
+    shell(
+      {
+        CELLKEEP_DATABASE_URL: primary.url,
+        CELLKEEP_COOKIE_KEYS: 'a key of at least thirty-two characters',
+        CELLKEEP_DATABASE_REPLICA_URLS: urls.join(' '),
+      },
+      dir,
+    )(['backup', 'file', '--from-replica'])
+  expect(await backup()).toMatchObject({ code: 2 })
+  expect(await backup(primary.url)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('No replica can be used: the server is no standby'),
+  })
+
+  await replay('pause')
+  const { cell: late } = await ada.client.cell_create({ data: { is: 'late' } })
+  const ended = backup('postgres://cellkeep@127.0.0.1:1/none', standby.url)
+  const waiting = `select from pg_stat_activity where application_name = 'cellkeep backup' and query ~ 'replay'`
+  await expect.poll(async () => (await follower.query(waiting)).rowCount).toBe(1)
+  expect(await readdir(dir)).toEqual([])
+  await replay('resume')
+  expect(await ended).toMatchObject({ code: 0 })
+  const to = await emptyDatabase()
+  onTestFinished(to.drop)
+  await restoreBackup(to.connection, join(dir, 'file'))
+  const client = await to.open()
+  expect((await client.query('select data from cell where id = $1', [late.id])).rows).toEqual([
+    { data: { is: 'late' } },
+  ])
 })
 
 /** Reads all the time, while `work` runs; each must succeed. */

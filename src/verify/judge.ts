@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Database, type Sql, sql } from '../db/db.ts'
+import { type ReadOnly, type Sql, sql } from '../db/db.ts'
 import type { Judgement, Rule } from './rule.ts'
 import { ownRules } from './rules.ts'
 import { schemaRules } from './schema-rules.ts'
@@ -21,13 +21,13 @@ const pauseMaxMs = 1000
  * Judges what the database holds, without writing: every constraint and rule over every row, V3 to V11 but for V5.
  * Reads each table once, in the order in which it lies on disk.
  */
-export async function judge(db: Database, options: JudgeOptions): Promise<Judgement[]> {
-  const judgements = await wholeFindings(db, options)
-  const rules = [...(await schemaRules(db)), ...ownRules]
+export async function judge(reads: ReadOnly, options: JudgeOptions): Promise<Judgement[]> {
+  const judgements = await wholeFindings(reads, options)
+  const rules = [...(await schemaRules(reads)), ...ownRules]
   const progress = { rows: 0 }
   for (const table of new Set(rules.map((rule) => rule.table))) {
     const broken = await judgeTable(
-      db,
+      reads,
       rules.filter((rule) => rule.table === table),
       options,
       progress,
@@ -37,8 +37,8 @@ export async function judge(db: Database, options: JudgeOptions): Promise<Judgem
   return judgements.sort((a, b) => Number(a.check.slice(1)) - Number(b.check.slice(1)))
 }
 
-async function wholeFindings(db: Database, { remedy }: JudgeOptions): Promise<Judgement[]> {
-  const weak = await db.readOnly.rows<{ what: string }>(sql`
+async function wholeFindings(reads: ReadOnly, { remedy }: JudgeOptions): Promise<Judgement[]> {
+  const weak = await reads.rows<{ what: string }>(sql`
     select format('The constraint %I of %s is not valid.', conname, conrelid::regclass) as what
       from pg_constraint where not convalidated and connamespace = current_schema()::regnamespace
     union all
@@ -46,7 +46,7 @@ async function wholeFindings(db: Database, { remedy }: JudgeOptions): Promise<Ju
       from pg_index join pg_class on pg_class.oid = indexrelid
       where not indisvalid and relnamespace = current_schema()::regnamespace
     order by 1`)
-  const single = await db.readOnly.rows<{ what: string }>(sql`
+  const single = await reads.rows<{ what: string }>(sql`
     select format('%s has %s rows instead of one.', name, rows) as what from (
       select 'app_settings' as name, count(*) as rows from app_settings
       union all select 'audit_position', count(*) from audit_position
@@ -62,19 +62,19 @@ type Leaf = { name: string; key: string; pages: number; rows: number }
 type Found = { rows: number; examples: string[] }
 
 async function judgeTable(
-  db: Database,
+  reads: ReadOnly,
   rules: readonly Rule[],
   { sample = 100, isGentle = false, onRows, remedy }: JudgeOptions,
   progress: { rows: number },
 ): Promise<Judgement[]> {
   const table = rules[0]?.table as string
   const found = rules.map((): Found => ({ rows: 0, examples: [] }))
-  for (const leaf of await leavesOf(db, table)) {
+  for (const leaf of await leavesOf(reads, table)) {
     const step = leaf.rows > 0 ? Math.max(1, Math.floor((chunkRows * leaf.pages) / leaf.rows)) : 64
     for (let page = 0; page < leaf.pages; page += step) {
       if (sample < 100 && Math.random() * 100 >= sample) continue
       const begun = performance.now()
-      progress.rows += await judgeChunk(db, rules, leaf, [page, page + step], found)
+      progress.rows += await judgeChunk(reads, rules, leaf, [page, page + step], found)
       onRows?.(progress.rows)
       if (isGentle) await delay(Math.min(pauseMaxMs, performance.now() - begun))
     }
@@ -88,8 +88,8 @@ async function judgeTable(
 }
 
 /** The parts of a table with rows, itself if it is not partitioned. */
-const leavesOf = (db: Database, table: string): Promise<Leaf[]> =>
-  db.readOnly.rows<Leaf>(sql`
+const leavesOf = (reads: ReadOnly, table: string): Promise<Leaf[]> =>
+  reads.rows<Leaf>(sql`
     select relid::regclass::text as name, c.reltuples::float8 as rows,
       (pg_relation_size(relid) / current_setting('block_size')::int)::float8 as pages,
       coalesce((select string_agg(format('t.%I', attname), ', ' order by array_position(i.indkey::int2[], attnum))
@@ -103,7 +103,7 @@ const examplesMax = 3
 
 /** Adds the findings between two pages; resolves to the number of rows there. */
 async function judgeChunk(
-  db: Database,
+  reads: ReadOnly,
   rules: readonly Rule[],
   { name, key, pages }: Leaf,
   [from, to]: [number, number],
@@ -127,7 +127,7 @@ async function judgeChunk(
     rules.map((_, index) => sql`cardinality(${column(index)}), ${column(index)}[1:${sql.raw(examplesMax)}]`),
     ', ',
   )
-  const answer = await db.readOnly.one<{ rows: number; found: (number | string[] | null)[] }>(sql`
+  const answer = await reads.one<{ rows: number; found: (number | string[] | null)[] }>(sql`
     select seen as rows, json_build_array(${counts}) as found
     from (select count(*)::int as seen, ${lists} ${rows}) listed`)
   for (const index of rules.keys())
@@ -136,9 +136,7 @@ async function judgeChunk(
   for (const [index, { broken }] of rules.entries()) {
     if (typeof broken === 'string') continue
     const names = sql.raw(broken.columns.map((one) => `t.${one}`).join(', '))
-    const read = await db.readOnly.rows<Record<string, string | null>>(
-      sql`select ${id} as key, ${names} ${rows}`,
-    )
+    const read = await reads.rows<Record<string, string | null>>(sql`select ${id} as key, ${names} ${rows}`)
     const bad = read.filter(broken.isBroken).map(({ key }) => key as string)
     add(index, bad.length, bad)
   }

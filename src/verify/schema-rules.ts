@@ -1,12 +1,12 @@
-import { type Database, sql } from '../db/db.ts'
+import { type ReadOnly, sql } from '../db/db.ts'
 import type { Rule } from './rule.ts'
 
 /**
  * The constraints of the schema as rules. PostgreSQL checks them only when a row is written: it misses what a damaged
  * index hid, or what was loaded with constraints off.
  */
-export async function schemaRules(db: Database): Promise<Rule[]> {
-  const found = await db.readOnly.rows<{
+export async function schemaRules(reads: ReadOnly): Promise<Rule[]> {
+  const found = await reads.rows<{
     table: string
     name: string
     broken: string

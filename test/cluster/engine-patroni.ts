@@ -199,10 +199,9 @@ async function memberOf(
     url: `postgres://${superuser}@${address}/postgres`,
     wire: await wireTo(join(dir, `.s.PGSQL.${port}`)),
     state: (): Promise<State | undefined> =>
-      fetch(`http://${api}/patroni`, { signal: AbortSignal.timeout(1_000) }).then(
-        (answer) => answer.json() as Promise<State>,
-        () => undefined,
-      ),
+      fetch(`http://${api}/patroni`, { signal: AbortSignal.timeout(1_000) })
+        .then((answer) => answer.json() as Promise<State>)
+        .catch(() => undefined),
     start: async (): Promise<void> => {
       manager = run('patroni', [config])
       await once(manager, 'spawn')

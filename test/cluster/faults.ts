@@ -6,8 +6,10 @@ import type { Engine } from './engine.ts'
 import { pairFaults, primaryFaults } from './faults-database.ts'
 import { poolerFaults, replicaFaults } from './faults-optional.ts'
 import { patroniFaults } from './faults-patroni.ts'
+import { retention } from './faults-retention.ts'
 import type { Node } from './fleet.ts'
 import type { cellLoad } from './load/cells.ts'
+import type { followerLoad } from './load/followers.ts'
 import type { Options } from './options.ts'
 import type { Part } from './plan.ts'
 import type { World } from './world.ts'
@@ -15,6 +17,7 @@ import type { World } from './world.ts'
 export type Scene<E = Engine> = {
   world: World & { engine: E }
   cells: ReturnType<typeof cellLoad>
+  followers: ReturnType<typeof followerLoad>
   random(): number
 }
 /** `act` inflicts it and heals it: after it everything runs again, if not yet as before. */
@@ -135,7 +138,7 @@ const of = (part: Part, faults: Acts): [string, Fault][] =>
 export const faultsOf = ({ engine, replicas, pooler }: Options): Record<string, Fault> => ({
   ...Object.fromEntries([
     ...of('node', node),
-    ...of('database', { ...primaryFaults, ...(engine === 'pair' ? pairFaults : patroniFaults) }),
+    ...of('database', { retention, ...primaryFaults, ...(engine === 'pair' ? pairFaults : patroniFaults) }),
     ...of('wire', wire),
   ]),
   ...((replicas > 0 || engine === 'patroni') && replicaFaults),

@@ -34,9 +34,10 @@ export function createInvariants(world: World) {
     }
   }
 
-  /** I8: a node that stops or is drained by itself fails no call, if nothing else keeps its balancer from noticing. */
+  /** I8: retention fails no call, nor does a node that stops or is drained if nothing keeps its balancer from noticing. */
   const unnoticed = ({ faults, struck, healed }: Episode): void => {
-    if (faults.length > 1 || !['node-term', 'node-drain', 'node-clock'].includes(faults[0] as string)) return
+    const unfelt = ['node-term', 'node-drain', 'node-clock', 'retention']
+    if (faults.length > 1 || !unfelt.includes(faults[0] as string)) return
     const failed = fleet.seen.filter(
       ({ kind, began, ended }) => /away|cut/.test(kind) && ended >= struck && began <= healed,
     )

@@ -49,6 +49,7 @@ const settings = (ofDatabase: Environment): Environment => ({
   CELLKEEP_COOKIE_SECURE: 'false',
   CELLKEEP_SHUTDOWN_DELAY_MS: `${2_000 * options.slack}`,
   CELLKEEP_LIMIT_STORE: 'postgres',
+  CELLKEEP_AUDIT_RETENTION_DAYS: '30',
   CELLKEEP_LIMIT_LOGIN_ACCOUNT: `${guessBudget}/86400`,
   ...Object.fromEntries([...limits, ...administrative].map((name) => [`CELLKEEP_LIMIT_${name}`, 'off'])),
 })
@@ -110,7 +111,7 @@ async function main(): Promise<boolean> {
     const episode = await inflict(
       step,
       world,
-      (name) => faults[name]?.act({ world, cells, random }),
+      (name) => faults[name]?.act({ world, cells, followers, random }),
       invariants.healed,
     )
     await delay(3_000 * options.slack + step.calmMs)

@@ -20,6 +20,11 @@ type As = {
 
 export const lena = { username: 'lena', password: 'another horse battery' } as const
 const carol = { username: 'carol', password: 'yet another battery' } as const
+/** Rows of the audit log, with those that retention has removed: SQL for a table. */
+export const allRows = `(
+  select id, seq, event_type, outcome, metadata from audit_entries()
+  union select id, seq, event_type, outcome, metadata from chaos.removed)`
+
 /** Keys that one account may use a day, with room for what else it does. */
 const keysPerWriter = 8_000
 const bob = { username: 'bob', password: 'a third horse battery' } as const
@@ -70,6 +75,7 @@ export async function createWorld(engine: Engine, fleet: Fleet, options: Options
   await on(
     engine.primary.url,
     'set search_path = cellkeep',
+    'create schema chaos create table removed (like cellkeep.audit_log including indexes)',
     `update audit_position
      set partition_rows = ${partitionRows}, seq = (select max(upper) from audit_partitions()) - 100`,
   )

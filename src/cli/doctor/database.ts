@@ -58,7 +58,12 @@ export async function databaseFindings(
       ...(await replicaFindings(db, config)),
       ...(deep.sample === null
         ? []
-        : await judge(db, { remedy, isGentle: true, sample: deep.sample, onRows: deep.onRows })),
+        : await judge(db.replicas?.reads() ?? db.readOnly, {
+            remedy,
+            isGentle: true,
+            sample: deep.sample,
+            onRows: deep.onRows,
+          })),
     ]
   } finally {
     await db.close()

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { CellkeepError, type Client } from '../../../src/client/client.ts'
 import { on } from '../../helpers/twins.ts'
-import type { World } from '../world.ts'
+import { allRows, type World } from '../world.ts'
 
 /** `none`: the service said that nothing happened. */
 export type Outcome = 'done' | 'none' | 'unknown'
@@ -65,7 +65,7 @@ export function cellLoad(world: World) {
       `with audited as (
         select metadata->>'cell_id' as id, count(*) filter (where event_type = 'cell_create')::int as made,
           count(*) filter (where event_type = 'cell_update')::int as changed
-        from audit_entries() where event_type in ('cell_create', 'cell_update') and outcome = 'success' group by 1)
+        from ${allRows} entries where event_type in ('cell_create', 'cell_update') and outcome = 'success' group by 1)
       select coalesce(cell.id::text, audited.id) as id, version, data->>'call' as call,
         coalesce(made, 0) as made, coalesce(changed, 0) as changed
       from cell full join audited on audited.id = cell.id::text`,

@@ -3,24 +3,50 @@ import { WebSocket } from 'ws'
 import { auditStream } from '../../../src/client/audit-stream.ts'
 import { createLive } from '../../../src/client/live.ts'
 import { on } from '../../helpers/twins.ts'
-import type { World } from '../world.ts'
+import { allRows, type World } from '../world.ts'
+import { outcomeOf } from './cells.ts'
 
-/** Streams and sockets of the shipped client that stay, whatever happens; I4. */
+type Follower = { name: string; seqs: Map<number, string>; last: number }
+
+/** Who follows the log, by stream, list and export, and sockets of the shipped client, whatever happens; I4. */
 export function followerLoad(world: World) {
   const { fleet, violate, adaToken: token, options } = world
   const abort = new AbortController()
-  const followers = [0, 1].map((n) => ({ n, seqs: new Map<number, string>(), last: 0 }))
-  for (const follower of followers) void follow(follower).catch(() => {})
+  const follower = (name: string): Follower => ({ name, seqs: new Map(), last: 0 })
+  const streams = [follower('stream 0'), follower('stream 1')]
+  const [list, exported] = [follower('list'), follower('export')]
+  const all = [...streams, list, exported]
+  for (const stream of streams) void follow(stream).catch(() => {})
 
-  async function follow(follower: (typeof followers)[number]): Promise<void> {
-    for await (const item of auditStream(world.client({ token }), { after: 0, signal: abort.signal })) {
-      if (item.type !== 'event') continue
-      if (item.seq <= follower.last)
-        violate('I4', `follower ${follower.n} got row ${item.seq} after ${follower.last}`)
-      follower.last = item.seq
-      follower.seqs.set(item.seq, item.params.id)
+  const hear = (to: Follower, { seq, id }: { seq: number; id: string }): void => {
+    if (seq <= to.last) violate('I4', `${to.name} got row ${seq} after ${to.last}`)
+    to.last = seq
+    to.seqs.set(seq, id)
+  }
+  async function follow(stream: Follower): Promise<void> {
+    for await (const item of auditStream(world.client({ token }), { after: 0, signal: abort.signal }))
+      if (item.type === 'event') hear(stream, { seq: item.seq, id: item.params.id })
+      else violate('I4', `${stream.name} was told a gap from ${item.after} to ${item.resumed_after}`)
+  }
+  const reader = world.client({ token })
+  const readList = async (): Promise<void> => {
+    for (let input: object = { since_seq: list.last }; ; ) {
+      const { events, next_cursor } = await reader.audit_log_list({ limit: 200, ...input })
+      for (const event of events) hear(list, event)
+      if (next_cursor === null) return
+      input = { cursor: next_cursor }
     }
   }
+  const readExport = async (): Promise<void> => {
+    const { stdout } = await fleet.run('audit', 'export', '--since-seq', `${exported.last}`)
+    for (const line of stdout) hear(exported, JSON.parse(line))
+  }
+  const quietly = (read: () => Promise<void>) => () =>
+    read().catch((error) => {
+      outcomeOf(error)
+    })
+  world.loop(0.2, quietly(readList))
+  world.loop(0.02, readExport)
 
   /** Goes to the node that is next, each time it connects. */
   class Balanced extends WebSocket {
@@ -59,24 +85,30 @@ export function followerLoad(world: World) {
     on(
       world.engine.primary.url,
       'set search_path = cellkeep',
-      'select seq::int8, id from audit_entries() order by written',
+      `select seq::int8, id from ${allRows} entries`,
     ) as Promise<{ seq: string | null; id: string }[]>
 
   return {
+    /** Up to here everybody has read the log. */
+    get position() {
+      return Math.min(...all.map(({ last }) => last))
+    },
     /** After the load: every row of the history that survived has come to each follower, once. */
     finish: async (): Promise<void> => {
       if (!(await until(async () => (await rows()).every(({ seq }) => seq !== null))))
         violate('I4', 'rows of the audit log got no number')
-      const all = (await rows()).map(({ seq, id }) => ({ seq: Number(seq), id }))
-      if (new Set(all.map(({ seq }) => seq)).size !== all.length) violate('I4', 'a number was given twice')
-      const last = Math.max(...all.map(({ seq }) => seq))
-      for (const { n, seqs } of followers) {
+      const written = (await rows()).map(({ seq, id }) => ({ seq: Number(seq), id }))
+      if (new Set(written.map(({ seq }) => seq)).size !== written.length)
+        violate('I4', 'a number was given twice')
+      await Promise.all([readList(), readExport()])
+      const last = Math.max(...written.map(({ seq }) => seq))
+      for (const { name, seqs } of all) {
         await until(() => seqs.has(last))
-        const missing = all.filter(({ seq, id }) => seqs.get(seq) !== id)
+        const missing = written.filter(({ seq, id }) => seqs.get(seq) !== id)
         if (missing.length > 0)
           violate(
             'I4',
-            `follower ${n} lacks ${missing.length} of ${all.length} rows, such as ${JSON.stringify(missing[0])}`,
+            `${name} lacks ${missing.length} of ${written.length} rows, such as ${JSON.stringify(missing[0])}`,
           )
       }
       if (!(await until(() => sockets.every(({ isOpen }) => isOpen))))
@@ -87,7 +119,7 @@ export function followerLoad(world: World) {
       for (const { live } of sockets) live.close()
     },
     summary: () => ({
-      streamed: followers.map(({ seqs }) => seqs.size),
+      followed: all.map(({ seqs }) => seqs.size),
       sockets_lost: sockets.reduce((sum, { lost }) => sum + lost, 0),
     }),
   }
