@@ -94,36 +94,84 @@ async function scrolling(page: Page, cdp: CDPSession, test: TestService): Promis
     await page.waitForTimeout(20)
   }
   report(`Loading ${people} people (s)`, ((performance.now() - began) / 1000).toFixed(1))
-  await slow(cdp)
-  report('Frames while it scrolls, p50 / p95 (ms)', await frames(page))
   report('Rows in the document', String(await page.locator('[role=row]').count()))
+  // By turns with rows that could not be simpler: what the browser and the machine can do.
+  const floor = await page.context().newPage()
+  await floor.setContent(
+    `<main style="height: ${await page.evaluate(() => document.documentElement.scrollHeight)}px">`,
+  )
+  await floor.evaluate(plainRows)
+  const lists = [
+    ['plain rows', floor, await floor.context().newCDPSession(floor)],
+    ['People', page, cdp],
+  ] as const
+  for (const [name, on, session] of [...lists, ...lists]) {
+    await on.bringToFront()
+    await session.send('Performance.enable', { timeDomain: 'threadTicks' })
+    report(`Processor time of a frame, ${name} (ms)`, await costs(on, session))
+    await slow(session)
+    report(`Frames, ${name}, p50 / p95 (ms)`, await frames(on))
+    await session.send('Emulation.setCPUThrottlingRate', { rate: 1 })
+  }
   await cdp.send('HeapProfiler.collectGarbage')
-  const { metrics } = await cdp.send('Performance.getMetrics')
-  const heap = metrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? 0
-  report('Heap afterwards (MB)', (heap / 1e6).toFixed(1))
-  // What the browser and the machine can do, whatever the page draws.
-  const height = await page.evaluate(() => document.documentElement.scrollHeight)
-  await page.goto('about:blank')
-  await page.setContent(`<div style="height:${height}px">`)
-  report('Frames of an empty page as long', await frames(page))
+  report('Heap afterwards (MB)', ((await metricsOf(cdp)).JSHeapUsedSize / 1e6).toFixed(1))
 }
 
+/** A list of rows that are a line of text each. */
+function plainRows(): void {
+  const rows = Array.from({ length: 32 }, () => document.createElement('div'))
+  for (const row of rows)
+    row.style.cssText =
+      'position: absolute; inset: 0 0 auto; height: 40px; contain: strict; font: 14px/20px system-ui'
+  document.body.append(...rows)
+  const place = (): void => {
+    const first = Math.max(0, Math.floor(scrollY / 40) - 6)
+    for (let index = first; index < first + rows.length; index++) {
+      const row = rows[index % rows.length] as HTMLElement
+      if (row.dataset.index === String(index)) continue
+      row.dataset.index = String(index)
+      row.textContent = `person${index} person${index}@example.com editor 2026-11-22`
+      row.style.transform = `translateY(${index * 40}px)`
+    }
+  }
+  addEventListener('scroll', place, { passive: true })
+  place()
+}
+
+async function metricsOf(cdp: CDPSession): Promise<Record<string, number> & { JSHeapUsedSize: number }> {
+  const { metrics } = await cdp.send('Performance.getMetrics')
+  return Object.fromEntries(metrics.map(({ name, value }) => [name, value])) as never
+}
+
+/** Of the page's own thread, whatever else the machine does. */
+async function costs(page: Page, cdp: CDPSession): Promise<string> {
+  const before = await metricsOf(cdp)
+  await frames(page)
+  const after = await metricsOf(cdp)
+  const of = (name: string): string =>
+    ((((after[name] ?? 0) - (before[name] ?? 0)) * 1000) / framesCount).toFixed(2)
+  return `${of('TaskDuration')}: script ${of('ScriptDuration')}, style ${of('RecalcStyleDuration')}, layout ${of('LayoutDuration')}`
+}
+
+const framesCount = 600
+
 async function frames(page: Page): Promise<string> {
-  const found = await page.evaluate(async () => {
+  const found = await page.evaluate(async (count) => {
     const times: number[] = []
+    scrollTo(0, document.documentElement.scrollHeight / 2)
     let last = performance.now()
-    for (let n = 0; n < 600; n++) {
+    for (let n = 0; n < count; n++) {
       // Half of it at the pace of a wheel, half of it by leaps.
-      if (n < 300) scrollBy(0, -120)
-      else scrollTo(0, (document.documentElement.scrollHeight / 300) * (n - 300))
+      if (n < count / 2) scrollBy(0, -120)
+      else scrollTo(0, (document.documentElement.scrollHeight / (count / 2)) * (n - count / 2))
       const now = await new Promise<number>((resolve) => requestAnimationFrame(resolve))
       times.push(now - last)
       last = now
     }
     return times
-  })
+  }, framesCount)
   const of = (times: number[]) => [0.5, 0.95].map((share) => at(sorted(times), share).toFixed(1)).join(' / ')
-  return `${of(found)}, of the wheel's pace ${of(found.slice(0, 300))}`
+  return `${of(found)}, of the wheel's pace ${of(found.slice(0, framesCount / 2))}`
 }
 
 /** The largest cells that there can be: a long list, and depth. */
@@ -178,7 +226,6 @@ try {
     const page = await context.newPage()
     page.setDefaultTimeout(120_000)
     const cdp = await context.newCDPSession(page)
-    await cdp.send('Performance.enable')
     return { page, cdp }
   }
   for (const measure of [loading, inputs]) {
