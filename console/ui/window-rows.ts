@@ -130,13 +130,14 @@ class WindowRows {
     }, restMs)
   }
 
-  /** Of the upper edge of the window, within the list. */
+  /** Of the upper edge of the window, within the list; of a list that is not in the document yet, its beginning. */
   #offset(): number {
-    return this.#drift - (this.#own.current?.getBoundingClientRect().top ?? -scrollY)
+    return this.#drift - (this.#own.current?.getBoundingClientRect().top ?? 0)
   }
 
   /** Takes the heights of rows; what is seen stays where it is. */
   #measure(rows: readonly Element[], width = this.#width): void {
+    if (rows.length === 0) return
     const sizes = rows.map((row) => [indexOf(row), row.getBoundingClientRect().height] as const)
     const top = this.#heights.at(this.#offset())
     const before = this.#heights.start(top)

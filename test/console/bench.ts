@@ -22,7 +22,8 @@ const sorted = (all: readonly number[]): number[] => all.toSorted((a, b) => a - 
 const report = (name: string, text: string): void => console.log(`${name.padEnd(44)}${text}`)
 
 /** What the page observes of itself. */
-type Seen = { inputs: Record<string, number>; tasks: number[]; interactive?: number }
+type Input = { duration: number; handlers: number; name: string }
+type Seen = { inputs: Record<string, Input>; tasks: number[]; interactive?: number }
 declare global {
   interface Window {
     seen: Seen
@@ -33,9 +34,13 @@ function observe(): void {
   const seen: Seen = { inputs: {}, tasks: [] }
   window.seen = seen
   new PerformanceObserver((list) => {
-    for (const entry of list.getEntries() as (PerformanceEntry & { interactionId: number })[])
-      if (entry.interactionId)
-        seen.inputs[entry.interactionId] = Math.max(seen.inputs[entry.interactionId] ?? 0, entry.duration)
+    for (const entry of list.getEntries() as (PerformanceEventTiming & { interactionId: number })[]) {
+      const { interactionId, duration, processingStart, processingEnd, name, target } = entry
+      if (!interactionId || duration <= (seen.inputs[interactionId]?.duration ?? 0)) continue
+      const text = target instanceof HTMLElement ? target.innerText.slice(0, 20) || target.tagName : ''
+      const handlers = Math.round(processingEnd - processingStart)
+      seen.inputs[interactionId] = { duration, handlers, name: `${name} ${text}` }
+    }
   }).observe({ type: 'event', buffered: true, durationThreshold: 16 } as PerformanceObserverInit)
   new PerformanceObserver((list) => {
     for (const { duration } of list.getEntries()) seen.tasks.push(duration)
@@ -75,11 +80,14 @@ async function inputs(page: Page, url: string): Promise<void> {
   await page.keyboard.type('audit', { delay: 60 })
   await page.keyboard.press('Enter')
   await page.waitForTimeout(500)
-  const found = sorted(await page.evaluate(() => Object.values(window.seen.inputs)))
+  const seen = await page.evaluate(() => Object.values(window.seen.inputs))
+  const found = sorted(seen.map(({ duration }) => duration))
   report(
     'Input to next paint, p98 (ms)',
     `${at(found, 0.98)} of ${found.length} inputs, median ${at(found, 0.5)}`,
   )
+  for (const { name, duration, handlers } of seen.toSorted((a, b) => b.duration - a.duration).slice(0, 3))
+    report(`  ${name}`, `${duration}, of it ${handlers} in handlers`)
 }
 
 async function scrolling(page: Page, cdp: CDPSession, test: TestService): Promise<void> {
