@@ -214,6 +214,26 @@ async function tailing(page: Page, cdp: CDPSession, test: TestService): Promise<
   )
 }
 
+/** From the call that ends the role of somebody until their open page and the entries of admins are gone. */
+async function ending(page: Page, { client }: TestAccount, eve: TestAccount): Promise<void> {
+  const found: number[] = []
+  for (let round = 0; round < 10; round++) {
+    const { role_grant } = await client.role_grant_assign({ to_account_id: eve.id, role: 'admin' })
+    await page.goto('/admin/people')
+    await page.getByText(/ loaded$/).waitFor()
+    const began = performance.now()
+    await client.role_grant_revoke({ actor_id: eve.actor_id, role_grant_id: role_grant.id })
+    await page.getByRole('heading', { name: 'Only for admins' }).waitFor()
+    await page.getByRole('link', { name: 'People', exact: true }).waitFor({ state: 'detached' })
+    found.push(performance.now() - began)
+  }
+  const all = sorted(found).map((ms) => ms.toFixed(0))
+  report(
+    'A role ended: page and entries gone (ms)',
+    `median ${at(sorted(found), 0.5).toFixed(0)}, longest ${all.at(-1)}`,
+  )
+}
+
 const slow = (cdp: CDPSession) => cdp.send('Emulation.setCPUThrottlingRate', { rate: Number(flags.slow) })
 
 const test = await testService({
@@ -226,9 +246,9 @@ try {
   await test.service.app.db.run(sql`
     insert into account (username, password_hash, created_at)
     select 'person' || i, '!', now() - i * interval '1 minute' from generate_series(1, ${Number(flags.people)}::int) i`)
-  const open = async (): Promise<{ page: Page; cdp: CDPSession }> => {
+  const open = async ({ cookie } = ada): Promise<{ page: Page; cdp: CDPSession }> => {
     const context = await browser.newContext({ baseURL: test.url, viewport: { width: 1280, height: 800 } })
-    const [name = '', value = ''] = ada.cookie.split('=')
+    const [name = '', value = ''] = cookie.split('=')
     await context.addCookies([{ name, value, url: test.url }])
     await context.addInitScript(observe)
     const page = await context.newPage()
@@ -246,6 +266,12 @@ try {
     const { page, cdp } = await open()
     await slow(cdp)
     await largest(page, test, ada)
+    await page.context().close()
+  }
+  {
+    const eve = await test.account({ username: 'eve' })
+    const { page } = await open(eve)
+    await ending(page, ada, eve)
     await page.context().close()
   }
   for (const measure of [scrolling, tailing]) {
