@@ -67,14 +67,21 @@ export function Shell() {
       <main id="main" tabIndex={-1}>
         <PageFor found={found} own={own} key={who} />
       </main>
-      {isHelpOpen.value && <Shortcuts />}
-      {isPaletteOpen.value && <Palette />}
-      {stepUp.value && <StepUpDialog {...stepUp.value} />}
-      {isEnded.value && <Ended />}
+      <Over />
       <Toasts />
     </div>
   )
 }
+
+/** What lies over the page; apart from it, which is not drawn again when one opens. */
+const Over = () => (
+  <>
+    {isHelpOpen.value && <Shortcuts />}
+    {isPaletteOpen.value && <Palette />}
+    {stepUp.value && <StepUpDialog {...stepUp.value} />}
+    {isEnded.value && <Ended />}
+  </>
+)
 
 function RailWithOffers() {
   const { data } = useCall('role_grant_offer_list', { limit: 50 })

@@ -1,7 +1,7 @@
-import { observeWindowOffset, Virtualizer, windowScroll } from '@tanstack/virtual-core'
-import type { ComponentChildren } from 'preact'
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { ComponentChildren, VNode } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { words } from '../copy/common.ts'
+import { type Place, useWindowRows } from './window-rows.ts'
 
 export type Column<T> = {
   head: string
@@ -29,14 +29,7 @@ const few = 100
 /** Rows and columns, of which only what is on screen is drawn; on a phone each row is a card. */
 export function DataTable<T>({ label, columns, rows, keyOf, hasMore = false, more }: Props<T>) {
   const grid = columns.map(({ width }) => width ?? 'minmax(0, 1fr)').join(' ')
-  const own = useRef<HTMLDivElement>(null)
   const isVirtual = rows.length > few || hasMore
-  const { drawn, height, measure } = useRows(own, isVirtual, rows, keyOf)
-  const last = drawn.at(-1)?.index ?? 0
-  useLayoutEffect(() => {
-    if (hasMore && last > rows.length - 80) more?.()
-  }, [hasMore, last, rows.length])
-
   return (
     <div
       class="table"
@@ -55,116 +48,76 @@ export function DataTable<T>({ label, columns, rows, keyOf, hasMore = false, mor
           ))}
         </div>
       </div>
-      <div
-        ref={own}
-        role="rowgroup"
-        class={isVirtual ? 'table-window' : undefined}
-        style={isVirtual ? { height: `${height}px` } : undefined}
-      >
-        {drawn.map(({ index, start }) => {
-          const row = rows[index] as T
-          return <Row key={keyOf(row)} {...{ row, columns, index, start, measure }} />
-        })}
-      </div>
+      <Rows {...{ columns, rows, keyOf, isVirtual, hasMore, more }} />
       {isVirtual && <div class="loaded">{words.loaded(rows.length)}</div>}
     </div>
   )
 }
 
-/** Drawn again only for another row or other columns, not for each step of a scroll. */
-function Row<T>({
-  row,
-  columns,
-  index,
-  start,
-  measure,
-}: {
-  row: T
-  columns: readonly Column<T>[]
-  index: number
-  start: number | undefined
-  measure: Measure | undefined
-}) {
-  return useMemo(
-    () => (
-      <div
-        ref={measure ?? null}
-        role="row"
-        class="table-row"
-        aria-rowindex={index + 2}
-        data-index={index}
-        style={start === undefined ? undefined : { top: `${start}px` }}
-      >
-        {columns.map(({ head, cell, label, end }) => (
-          <div key={head} role="cell" class={end ? 'is-end' : undefined} data-label={label}>
-            {cell(row)}
-          </div>
-        ))}
+type RowsProps<T> = Pick<Props<T>, 'columns' | 'rows' | 'keyOf' | 'hasMore'> & {
+  isVirtual: boolean
+  more: (() => void) | undefined
+}
+
+/** Apart from the table, as they are drawn with each step of a scroll. */
+function Rows<T>({ columns, rows, keyOf, isVirtual, hasMore, more }: RowsProps<T>) {
+  const own = useRef<HTMLDivElement>(null)
+  const { places, before, height } = useWindowRows(own, isVirtual, rows, (index) => keyOf(rows[index] as T))
+  const rowAt = useRowMemo({ columns, rows, keyOf })
+  const last = places.at(-1)?.index ?? 0
+  useLayoutEffect(() => {
+    if (hasMore && last > rows.length - 80) more?.()
+  }, [hasMore, last, rows.length])
+  return (
+    <div
+      class={isVirtual ? 'table-window' : undefined}
+      style={isVirtual ? { blockSize: `${height}px` } : undefined}
+    >
+      <div ref={own} role="rowgroup" style={isVirtual ? { paddingBlockStart: `${before}px` } : undefined}>
+        {places.map((place) => rowAt(place))}
       </div>
-    ),
-    [row, columns, index, start, measure],
+    </div>
   )
 }
 
-type Measure = (element: HTMLElement | null) => void
-type Place = { index: number; start?: number }
-type Drawn = { drawn: Place[]; height: number; measure?: Measure }
+type Made<T> = Place & { row: T; columns: readonly Column<T>[]; drawn: VNode }
 
-/** The rows on screen of a window that scrolls; a phone's cards have other heights, which are measured. */
-function useRows<T>(
-  own: { current: HTMLDivElement | null },
-  isVirtual: boolean,
-  rows: readonly T[],
-  keyOf: (row: T) => string,
-): Drawn {
-  const [, draw] = useState(0)
-  const [virtual] = useState(
-    () =>
-      new Virtualizer<Window, HTMLElement>({
-        count: 0,
-        getScrollElement: () => window,
-        estimateSize: () => 40,
-        observeElementRect: (_instance: unknown, hear: (rect: { width: number; height: number }) => void) => {
-          const tell = () => hear({ width: innerWidth, height: innerHeight })
-          tell()
-          addEventListener('resize', tell)
-          return () => removeEventListener('resize', tell)
-        },
-        observeElementOffset: observeWindowOffset,
-        scrollToFn: windowScroll,
-        onChange: () => draw((count) => count + 1),
-        overscan: 6,
-      } as never),
-  )
-  const latest = useRef({ rows, keyOf })
-  latest.current = { rows, keyOf }
-  // Another function, or another fraction of a pixel, would make it compute the places of all rows again.
-  const [getItemKey] = useState(() => (index: number) => {
-    const { rows, keyOf } = latest.current
-    return keyOf(rows[index] as T)
-  })
-  virtual.setOptions({
-    ...virtual.options,
-    count: isVirtual ? rows.length : 0,
-    getItemKey,
-    scrollMargin: own.current ? Math.round(own.current.getBoundingClientRect().top + scrollY) : 0,
-  })
-  useEffect(() => virtual._didMount(), [])
-  useLayoutEffect(() => {
-    virtual.measureElement(null)
-    virtual._willUpdate()
-  })
-  const [measure] = useState(
-    () => (element: HTMLElement | null) => element && virtual.measureElement(element),
-  )
-  if (!isVirtual) return { drawn: rows.map((_, index) => ({ index })), height: 0 }
-  const margin = virtual.options.scrollMargin
-  return {
-    drawn: virtual.getVirtualItems().map(({ index, start }) => ({ index, start: start - margin })),
-    height: virtual.getTotalSize(),
-    measure,
+/** A row that has been drawn is the same again in the next step of a scroll. */
+function useRowMemo<T>({ columns, rows, keyOf }: Pick<Props<T>, 'columns' | 'rows' | 'keyOf'>) {
+  const before = useRef(new Map<string, Made<T>>())
+  const now = new Map<string, Made<T>>()
+  const made = before.current
+  before.current = now
+  return ({ index, top }: Place): VNode => {
+    const row = rows[index] as T
+    const key = keyOf(row)
+    const old = made.get(key)
+    const isSame = old?.row === row && old.columns === columns && old.index === index && old.top === top
+    const one =
+      old && isSame
+        ? old
+        : { row, columns, index, top, drawn: <Row key={key} {...{ row, columns, index, top }} /> }
+    now.set(key, one)
+    return one.drawn
   }
 }
+
+const Row = <T,>({ row, columns, index, top }: Omit<Made<T>, 'drawn'>) => (
+  <div
+    role="row"
+    class="table-row"
+    aria-rowindex={index + 2}
+    style={
+      top === undefined ? undefined : { position: 'absolute', insetInline: 0, insetBlockStart: `${top}px` }
+    }
+  >
+    {columns.map(({ head, cell, label, end }) => (
+      <div key={head} role="cell" class={end ? 'is-end' : undefined} data-label={label}>
+        {cell(row)}
+      </div>
+    ))}
+  </div>
+)
 
 /** j and k, or the arrows, go from row to row; the row's link has the focus. */
 function moveByKeys(event: KeyboardEvent & { currentTarget: HTMLElement }): void {

@@ -2,15 +2,20 @@
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const odd = /([\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff])/
 
+/** Nothing odd, and no marks: most of what is shown. */
+const usual = /^[ -~\u00a0-\u00ac\u00ae-\u02ff]*$/
+
 /** What people and programs have written: text alone, kept from changing what is around it. */
 export function Text({ children, long = false }: { children: string; long?: boolean }) {
-  const parts = children.split(odd)
   return (
     <bdi class={long ? 'text is-long' : 'text'} title={long ? undefined : children.slice(0, 300)}>
-      {parts.map((part, index) => (index % 2 ? shown(part, long) : calm(part)))}
+      {usual.test(children) ? children : partsOf(children, long)}
     </bdi>
   )
 }
+
+const partsOf = (text: string, long: boolean) =>
+  text.split(odd).map((part, index) => (index % 2 ? shown(part, long) : calm(part)))
 
 function shown(character: string, long: boolean) {
   if (long && /[\n\t]/.test(character)) return character

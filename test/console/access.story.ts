@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { consoleService, look, person, violations } from './browser.ts'
+import { tabTo } from './keys.ts'
 
 it('cells at 320 pixels, enlarged, in forced colours, with long words and from right to left', async () => {
   await using test = await consoleService()
@@ -27,7 +28,7 @@ it('cells at 320 pixels, enlarged, in forced colours, with long words and from r
   await page.emulateMedia({ forcedColors: 'active', reducedMotion: 'reduce' })
   await page.goto(`/admin/cells/${cell.id}/items`)
   const handle = page.getByRole('button', { name: 'Move item 1 of 1' })
-  await handle.focus()
+  await tabTo(handle)
   const outline = await handle.evaluate((own) => getComputedStyle(own).outlineStyle)
   expect(outline).toBe('solid')
   await look(page, 'items-forced')

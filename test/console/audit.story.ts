@@ -8,6 +8,7 @@ import { auditRows } from '../helpers/audit-rows.ts'
 import { openStream, removeRows, signalRows, writeRows } from '../helpers/audit-streams.ts'
 import { cuttingProxy } from '../helpers/cutting-proxy.ts'
 import { consoleForFile, consoleService, look, person } from './browser.ts'
+import { tabTo } from './keys.ts'
 
 const test = await consoleForFile()
 const admin = () => test.account({ username: 'ada', roles: ['admin'] })
@@ -178,7 +179,7 @@ it('follows the log; six thousand rows during a pause are complete afterwards, a
   await page.getByRole('button', { name: 'Pause' }).waitFor()
   // Drawn are those in sight; one after the other they are all there.
   const log = page.getByRole('log')
-  await log.focus()
+  await tabTo(log)
   await page.keyboard.press('Home')
   await page.getByRole('button', { name: 'Resume' }).waitFor()
   // The number of each row goes with its place, wherever one looks.
@@ -258,6 +259,9 @@ it('ends with its reason when the role admin is ended, and leaves the pages of a
   await ada.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id: grant?.id ?? '' })
   await page.getByRole('heading', { name: 'Only for admins' }).waitFor()
   await page.getByText('Your role admin was ended.').waitFor()
+  // Nothing was reloaded: the socket told, and the entries of admins went with the page.
+  await page.getByRole('link', { name: 'Cells', exact: true }).waitFor()
+  expect(await page.getByRole('link', { name: /^(People|Audit log)$/ }).count()).toBe(0)
 })
 
 it('has one stream however many pages a tab shows, and says when other windows have taken its place', async () => {

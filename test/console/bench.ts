@@ -22,7 +22,8 @@ const sorted = (all: readonly number[]): number[] => all.toSorted((a, b) => a - 
 const report = (name: string, text: string): void => console.log(`${name.padEnd(44)}${text}`)
 
 /** What the page observes of itself. */
-type Seen = { inputs: Record<string, number>; tasks: number[]; interactive?: number }
+type Input = { duration: number; handlers: number; name: string }
+type Seen = { inputs: Record<string, Input>; tasks: number[]; interactive?: number }
 declare global {
   interface Window {
     seen: Seen
@@ -33,9 +34,13 @@ function observe(): void {
   const seen: Seen = { inputs: {}, tasks: [] }
   window.seen = seen
   new PerformanceObserver((list) => {
-    for (const entry of list.getEntries() as (PerformanceEntry & { interactionId: number })[])
-      if (entry.interactionId)
-        seen.inputs[entry.interactionId] = Math.max(seen.inputs[entry.interactionId] ?? 0, entry.duration)
+    for (const entry of list.getEntries() as (PerformanceEventTiming & { interactionId: number })[]) {
+      const { interactionId, duration, processingStart, processingEnd, name, target } = entry
+      if (!interactionId || duration <= (seen.inputs[interactionId]?.duration ?? 0)) continue
+      const text = target instanceof HTMLElement ? target.innerText.slice(0, 20) || target.tagName : ''
+      const handlers = Math.round(processingEnd - processingStart)
+      seen.inputs[interactionId] = { duration, handlers, name: `${name} ${text}` }
+    }
   }).observe({ type: 'event', buffered: true, durationThreshold: 16 } as PerformanceObserverInit)
   new PerformanceObserver((list) => {
     for (const { duration } of list.getEntries()) seen.tasks.push(duration)
@@ -75,11 +80,14 @@ async function inputs(page: Page, url: string): Promise<void> {
   await page.keyboard.type('audit', { delay: 60 })
   await page.keyboard.press('Enter')
   await page.waitForTimeout(500)
-  const found = sorted(await page.evaluate(() => Object.values(window.seen.inputs)))
+  const seen = await page.evaluate(() => Object.values(window.seen.inputs))
+  const found = sorted(seen.map(({ duration }) => duration))
   report(
     'Input to next paint, p98 (ms)',
     `${at(found, 0.98)} of ${found.length} inputs, median ${at(found, 0.5)}`,
   )
+  for (const { name, duration, handlers } of seen.toSorted((a, b) => b.duration - a.duration).slice(0, 3))
+    report(`  ${name}`, `${duration}, of it ${handlers} in handlers`)
 }
 
 async function scrolling(page: Page, cdp: CDPSession, test: TestService): Promise<void> {
@@ -94,36 +102,84 @@ async function scrolling(page: Page, cdp: CDPSession, test: TestService): Promis
     await page.waitForTimeout(20)
   }
   report(`Loading ${people} people (s)`, ((performance.now() - began) / 1000).toFixed(1))
-  await slow(cdp)
-  report('Frames while it scrolls, p50 / p95 (ms)', await frames(page))
   report('Rows in the document', String(await page.locator('[role=row]').count()))
+  // By turns with rows that could not be simpler: what the browser and the machine can do.
+  const floor = await page.context().newPage()
+  await floor.setContent(
+    `<main style="height: ${await page.evaluate(() => document.documentElement.scrollHeight)}px">`,
+  )
+  await floor.evaluate(plainRows)
+  const lists = [
+    ['plain rows', floor, await floor.context().newCDPSession(floor)],
+    ['People', page, cdp],
+  ] as const
+  for (const [name, on, session] of [...lists, ...lists]) {
+    await on.bringToFront()
+    await session.send('Performance.enable', { timeDomain: 'threadTicks' })
+    report(`Processor time of a frame, ${name} (ms)`, await costs(on, session))
+    await slow(session)
+    report(`Frames, ${name}, p50 / p95 (ms)`, await frames(on))
+    await session.send('Emulation.setCPUThrottlingRate', { rate: 1 })
+  }
   await cdp.send('HeapProfiler.collectGarbage')
-  const { metrics } = await cdp.send('Performance.getMetrics')
-  const heap = metrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? 0
-  report('Heap afterwards (MB)', (heap / 1e6).toFixed(1))
-  // What the browser and the machine can do, whatever the page draws.
-  const height = await page.evaluate(() => document.documentElement.scrollHeight)
-  await page.goto('about:blank')
-  await page.setContent(`<div style="height:${height}px">`)
-  report('Frames of an empty page as long', await frames(page))
+  report('Heap afterwards (MB)', ((await metricsOf(cdp)).JSHeapUsedSize / 1e6).toFixed(1))
 }
 
+/** A list of rows that are a line of text each. */
+function plainRows(): void {
+  const rows = Array.from({ length: 32 }, () => document.createElement('div'))
+  for (const row of rows)
+    row.style.cssText =
+      'position: absolute; inset: 0 0 auto; height: 40px; contain: strict; font: 14px/20px system-ui'
+  document.body.append(...rows)
+  const place = (): void => {
+    const first = Math.max(0, Math.floor(scrollY / 40) - 6)
+    for (let index = first; index < first + rows.length; index++) {
+      const row = rows[index % rows.length] as HTMLElement
+      if (row.dataset.index === String(index)) continue
+      row.dataset.index = String(index)
+      row.textContent = `person${index} person${index}@example.com editor 2026-11-22`
+      row.style.transform = `translateY(${index * 40}px)`
+    }
+  }
+  addEventListener('scroll', place, { passive: true })
+  place()
+}
+
+async function metricsOf(cdp: CDPSession): Promise<Record<string, number> & { JSHeapUsedSize: number }> {
+  const { metrics } = await cdp.send('Performance.getMetrics')
+  return Object.fromEntries(metrics.map(({ name, value }) => [name, value])) as never
+}
+
+/** Of the page's own thread, whatever else the machine does. */
+async function costs(page: Page, cdp: CDPSession): Promise<string> {
+  const before = await metricsOf(cdp)
+  await frames(page)
+  const after = await metricsOf(cdp)
+  const of = (name: string): string =>
+    ((((after[name] ?? 0) - (before[name] ?? 0)) * 1000) / framesCount).toFixed(2)
+  return `${of('TaskDuration')}: script ${of('ScriptDuration')}, style ${of('RecalcStyleDuration')}, layout ${of('LayoutDuration')}`
+}
+
+const framesCount = 600
+
 async function frames(page: Page): Promise<string> {
-  const found = await page.evaluate(async () => {
+  const found = await page.evaluate(async (count) => {
     const times: number[] = []
+    scrollTo(0, document.documentElement.scrollHeight / 2)
     let last = performance.now()
-    for (let n = 0; n < 600; n++) {
+    for (let n = 0; n < count; n++) {
       // Half of it at the pace of a wheel, half of it by leaps.
-      if (n < 300) scrollBy(0, -120)
-      else scrollTo(0, (document.documentElement.scrollHeight / 300) * (n - 300))
+      if (n < count / 2) scrollBy(0, -120)
+      else scrollTo(0, (document.documentElement.scrollHeight / (count / 2)) * (n - count / 2))
       const now = await new Promise<number>((resolve) => requestAnimationFrame(resolve))
       times.push(now - last)
       last = now
     }
     return times
-  })
+  }, framesCount)
   const of = (times: number[]) => [0.5, 0.95].map((share) => at(sorted(times), share).toFixed(1)).join(' / ')
-  return `${of(found)}, of the wheel's pace ${of(found.slice(0, 300))}`
+  return `${of(found)}, of the wheel's pace ${of(found.slice(0, framesCount / 2))}`
 }
 
 /** The largest cells that there can be: a long list, and depth. */
@@ -158,6 +214,26 @@ async function tailing(page: Page, cdp: CDPSession, test: TestService): Promise<
   )
 }
 
+/** From the call that ends the role of somebody until their open page and the entries of admins are gone. */
+async function ending(page: Page, { client }: TestAccount, eve: TestAccount): Promise<void> {
+  const found: number[] = []
+  for (let round = 0; round < 10; round++) {
+    const { role_grant_id } = await client.role_grant_assign({ to_account_id: eve.id, role: 'admin' })
+    await page.goto('/admin/people')
+    await page.getByText(/ loaded$/).waitFor()
+    const began = performance.now()
+    await client.role_grant_revoke({ actor_id: eve.actor_id, role_grant_id })
+    await page.getByRole('heading', { name: 'Only for admins' }).waitFor()
+    await page.getByRole('link', { name: 'People', exact: true }).waitFor({ state: 'detached' })
+    found.push(performance.now() - began)
+  }
+  const all = sorted(found).map((ms) => ms.toFixed(0))
+  report(
+    'A role ended: page and entries gone (ms)',
+    `median ${at(sorted(found), 0.5).toFixed(0)}, longest ${all.at(-1)}`,
+  )
+}
+
 const slow = (cdp: CDPSession) => cdp.send('Emulation.setCPUThrottlingRate', { rate: Number(flags.slow) })
 
 const test = await testService({
@@ -170,15 +246,14 @@ try {
   await test.service.app.db.run(sql`
     insert into account (username, password_hash, created_at)
     select 'person' || i, '!', now() - i * interval '1 minute' from generate_series(1, ${Number(flags.people)}::int) i`)
-  const open = async (): Promise<{ page: Page; cdp: CDPSession }> => {
+  const open = async ({ cookie } = ada): Promise<{ page: Page; cdp: CDPSession }> => {
     const context = await browser.newContext({ baseURL: test.url, viewport: { width: 1280, height: 800 } })
-    const [name = '', value = ''] = ada.cookie.split('=')
+    const [name = '', value = ''] = cookie.split('=')
     await context.addCookies([{ name, value, url: test.url }])
     await context.addInitScript(observe)
     const page = await context.newPage()
     page.setDefaultTimeout(120_000)
     const cdp = await context.newCDPSession(page)
-    await cdp.send('Performance.enable')
     return { page, cdp }
   }
   for (const measure of [loading, inputs]) {
@@ -191,6 +266,12 @@ try {
     const { page, cdp } = await open()
     await slow(cdp)
     await largest(page, test, ada)
+    await page.context().close()
+  }
+  {
+    const eve = await test.account({ username: 'eve' })
+    const { page } = await open(eve)
+    await ending(page, ada, eve)
     await page.context().close()
   }
   for (const measure of [scrolling, tailing]) {

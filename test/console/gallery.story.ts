@@ -32,7 +32,7 @@ const types: Record<string, string> = {
   '.svg': 'image/svg+xml',
 }
 const server = createServer(async ({ url = '' }, reply) => {
-  const path = url.replace('/admin', '').replace(/^\/?$/, '/index.html')
+  const path = url.replace('/admin', '').replace(/\?.*/, '').replace(/^\/?$/, '/index.html')
   const bytes = await readFile(folder + path).catch(() => undefined)
   reply.setHeader('content-type', types[extname(path)] ?? 'text/html')
   reply.setHeader(
@@ -47,8 +47,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
 async function gallery(): Promise<Page> {
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const page = await person({ url } as TestService)
   await page.clock.setFixedTime('2026-11-22T09:00:00Z')
   await page.goto('/admin/')
@@ -192,4 +193,81 @@ it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and come
   expect(await page.getByRole('tree', { name: 'Tree' }).ariaSnapshot()).toContain(
     'treeitem "meta {1}" [expanded] [level=1]',
   )
+})
+
+it('a long list whose rows have other heights than expected scrolls without a jump', async () => {
+  const page = await person({ url } as TestService)
+  await page.goto('/admin/?long')
+  await page.getByRole('link', { name: 'row 3', exact: true }).waitFor()
+  const row = page.getByRole('row')
+  expect(await row.count()).toBeLessThan(60)
+  const topOf = (name: string) =>
+    page.evaluate(
+      (name) =>
+        [...document.querySelectorAll('.row-link')]
+          .find(({ textContent }) => textContent === name)
+          ?.getBoundingClientRect().top,
+      name,
+    )
+  const settled = () => page.waitForTimeout(400)
+  await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight / 2))
+  await settled()
+  // Upwards, over rows that were never seen, each step moves what is on screen by the step and nothing else.
+  const moves = await page.evaluate(async () => {
+    const found: number[] = []
+    const linkOnScreen = () =>
+      [...document.querySelectorAll('.row-link')].find((link) => link.getBoundingClientRect().top > 200)
+    for (let step = 0; step < 60; step++) {
+      const link = linkOnScreen()
+      const before = link?.getBoundingClientRect().top ?? 0
+      scrollBy(0, -90)
+      await new Promise(requestAnimationFrame)
+      await new Promise(requestAnimationFrame)
+      found.push((link?.getBoundingClientRect().top ?? 0) - before)
+    }
+    return found
+  })
+  expect([...new Set(moves.map(Math.round))]).toEqual([90])
+  const shown = await page.evaluate(
+    () =>
+      [...document.querySelectorAll('.row-link')].find((link) => link.getBoundingClientRect().top > 200)
+        ?.textContent ?? '',
+  )
+  const before = await topOf(shown)
+  await settled()
+  expect(Math.abs(((await topOf(shown)) ?? 0) - (before ?? 0))).toBeLessThan(1)
+  await page.evaluate(() => scrollTo(0, 0))
+  await settled()
+  const gap = await page.evaluate(() => {
+    const [head, first] = document.querySelectorAll('[role=row]')
+    return (first?.getBoundingClientRect().top ?? 0) - (head?.getBoundingClientRect().bottom ?? 0)
+  })
+  expect(gap).toBe(0)
+  expect(await topOf('row 0')).toBeGreaterThan(0)
+  // The end moves away while the rows before it are seen to be higher.
+  await expect
+    .poll(async () => {
+      await page.keyboard.press('End')
+      await settled()
+      return topOf('row 4999')
+    })
+    .toBeLessThan(800)
+})
+
+it('a row keeps the focus however far the list is scrolled away from it', async () => {
+  const page = await person({ url } as TestService)
+  await page.goto('/admin/?long')
+  const link = page.getByRole('link', { name: 'row 12', exact: true })
+  await link.focus()
+  for (const share of [0.1, 0.5, 1, 0.3]) {
+    await page.evaluate((share) => scrollTo(0, document.documentElement.scrollHeight * share), share)
+    await page.waitForTimeout(200)
+    expect(await focused(page)).toBe('row 12')
+  }
+  await page.keyboard.press('ArrowDown')
+  expect(await focused(page)).toBe('row 13')
+  await expect(page.getByRole('link', { name: 'row 20', exact: true }).waitFor()).resolves.toBeUndefined()
+  await page.keyboard.press('ArrowUp')
+  await page.keyboard.press('ArrowUp')
+  expect(await focused(page)).toBe('row 11')
 })

@@ -4,6 +4,7 @@ import { sql } from '../../src/db/db.ts'
 import type { TestService } from '../../src/testing/index.ts'
 import { cellRow, fieldRow, itemRow } from '../helpers/cell-rows.ts'
 import { consoleService, look, person } from './browser.ts'
+import { hasFocus, isSomewhere, press, tabTo } from './keys.ts'
 
 type Account = Awaited<ReturnType<TestService['account']>>
 let test: TestService
@@ -44,6 +45,7 @@ async function middleOf(of: Locator): Promise<{ x: number; y: number }> {
   if (!box) throw new Error('not on screen')
   return { x: box.x + box.width / 2, y: box.y + box.height / 2 }
 }
+const ring = (of: Locator) => of.evaluate((own) => getComputedStyle(own).outlineStyle)
 const handle = (page: Page, n: number) => page.getByRole('button', { name: new RegExp(`^Move item ${n} of`) })
 
 it('items move by mouse, by touch and by keys, are announced, and go back', async () => {
@@ -67,21 +69,43 @@ it('items move by mouse, by touch and by keys, are announced, and go back', asyn
   await expect.poll(() => stored(book)).toEqual(['one', 'two', 'three', 'four'])
   await expect.poll(() => shown(page)).toEqual(['one', 'two', 'three', 'four'])
 
-  await handle(page, 1).focus()
-  await page.keyboard.press('Space')
+  // By keys alone, from the beginning of the page.
+  await page.reload()
+  await press(handle(page, 1), 'Space')
   await page.getByText('Lifted. Item 1 of 4.').waitFor()
   await page.keyboard.press('ArrowDown')
   await page.keyboard.press('ArrowDown')
   await page.getByText('Item 3 of 4.').waitFor()
   await page.keyboard.press('Escape')
   await page.getByText('Not moved. Item 1 of 4.').waitFor()
+  await hasFocus(handle(page, 1))
   await page.keyboard.press('Space')
   await page.keyboard.press('End')
   await page.keyboard.press('Space')
   await page.getByText('Dropped. Item 4 of 4.').waitFor()
   await expect.poll(() => stored(book)).toEqual(['two', 'three', 'four', 'one'])
-  const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))
-  await expect.poll(focused).toBe('Move item 4 of 4')
+  await hasFocus(handle(page, 4))
+  expect(await ring(handle(page, 4))).toBe('solid')
+  // Backwards to the handle before it, and up by one.
+  for (let n = 0; n < 3; n++) await page.keyboard.press('Shift+Tab')
+  await hasFocus(handle(page, 3))
+  for (const key of ['Space', 'ArrowUp', 'Space']) await page.keyboard.press(key)
+  await expect.poll(() => stored(book)).toEqual(['two', 'four', 'three', 'one'])
+  await hasFocus(handle(page, 2))
+  // What leaves the handle while an item is lifted puts the item back.
+  await page.keyboard.press('Space')
+  await page.keyboard.press('ArrowUp')
+  await page.keyboard.press('Tab')
+  await page.getByText('Not moved. Item 2 of 4.').waitFor()
+  await hasFocus(page.getByRole('link', { name: 'four', exact: true }))
+  // The menu does the same.
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await hasFocus(page.getByRole('menuitem', { name: 'Move up' }))
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await expect.poll(() => stored(book)).toEqual(['two', 'three', 'four', 'one'])
+  await isSomewhere(page)
 
   const phone = await person(test, ada.cookie, { width: 390, height: 844, touch: true })
   await phone.goto(`/admin/cells/${book}/items`)
@@ -109,7 +133,7 @@ it('two people move at once, and an item that one may not see has the place: eve
   expect(await page.locator('.items li').count()).toBe(3)
   // Another window has moved an item meanwhile.
   await ada.client.cell_item_move({ parent_id: book, position: '2', new_position: '5' })
-  await handle(page, 3).focus()
+  await tabTo(handle(page, 3))
   for (const key of ['Space', 'ArrowUp', 'Space']) await page.keyboard.press(key)
   await page.getByText('Item 2 of 3.', { exact: true }).last().waitFor()
   await expect.poll(() => stored(book)).toEqual(['one', 'three', 'two'])
@@ -119,7 +143,7 @@ it('two people move at once, and an item that one may not see has the place: eve
 
   // What is gone cannot be moved: it is said, and the list is read again.
   await ada.client.cell_item_delete({ parent_id: book, position: '5' })
-  await handle(page, 3).focus()
+  await tabTo(handle(page, 3))
   for (const key of ['Space', 'Home', 'Space']) await page.keyboard.press(key)
   await page.getByRole('alert').getByText('no such cell').waitFor()
   await expect.poll(() => shown(page)).toEqual(['one', 'three'])
@@ -150,7 +174,7 @@ it('relations: itself, a circle, hundreds, what is hidden absent; removed by key
   expect(await graph.locator('g').count()).toBe(5)
   await look(page, 'cell-relations-graph')
   const list = page.locator('section', { has: page.getByRole('heading', { name: 'Leads to' }) })
-  await list.getByRole('link', { name: 'Ada' }).focus()
+  await tabTo(list.getByRole('link', { name: 'Ada' }))
   await page.keyboard.press('ArrowDown')
   await page.keyboard.press('Delete')
   await page.getByText('Removed.').waitFor()

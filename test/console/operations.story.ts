@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { consoleService, look, person } from './browser.ts'
+import { press, tabTo } from './keys.ts'
 
 it('says how the server is, and calls its methods', async () => {
   await using test = await consoleService()
@@ -67,13 +68,12 @@ it('by keyboard alone: shortcuts, rows, menus; focus is never lost', async () =>
   await page.keyboard.press('p')
   await page.getByRole('link', { name: 'grace' }).waitFor()
   await expect.poll(focused).toBe('People')
-  await page.getByRole('link', { name: 'ada', exact: true }).focus()
+  await tabTo(page.getByRole('link', { name: 'ada', exact: true }))
   await page.keyboard.press('j')
   expect(await focused()).toBe('grace')
   await page.keyboard.press('Enter')
   await expect.poll(focused).toBe('grace')
-  await page.getByRole('button', { name: 'More actions' }).focus()
-  await page.keyboard.press('Enter')
+  await press(page.getByRole('button', { name: 'More actions' }))
   for (const item of ['Change username', 'Change e-mail', 'Sign out everywhere', 'Revoke all tokens']) {
     await expect.poll(focused).toBe(item)
     if (item !== 'Revoke all tokens') await page.keyboard.press('ArrowDown')

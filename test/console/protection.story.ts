@@ -5,6 +5,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { explain } from '../../console/copy/errors.ts'
 import { cuttingProxy } from '../helpers/cutting-proxy.ts'
 import { consoleForFile, consoleService, look, person, violations } from './browser.ts'
+import { tabTo } from './keys.ts'
 
 const test = await consoleForFile({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
 const admin = () => test.account({ username: 'ada', roles: ['admin'] })
@@ -221,7 +222,7 @@ it('is whole at 320 pixels, at 400 %, with forced colours, with long words and f
     }
   await page.emulateMedia({ forcedColors: 'active', reducedMotion: 'reduce' })
   await page.goto('/admin/people')
-  await page.getByRole('link', { name: 'ada', exact: true }).focus()
+  await tabTo(page.getByRole('link', { name: 'ada', exact: true }))
   expect(await violations(page)).toEqual([])
   const ring = await page.evaluate(
     () => getComputedStyle(document.activeElement as Element, '::after').outlineStyle,

@@ -42,6 +42,23 @@ const Part = ({ name, children }: { name: string; children: ComponentChildren })
 )
 const buttonKinds: ButtonKind[] = ['plain', 'primary', 'danger', 'sure', 'quiet']
 
+const names = Array.from({ length: 5_000 }, (_, index) => `row ${index}`)
+/** Each seventh row is higher than it is taken for before it is seen, as a card on a phone may be. */
+const linesOf = (name: string): string[] =>
+  Array.from({ length: Number(name.slice(4)) % 7 === 3 ? 4 : 1 }, (_, line) => `line ${line + 1}`)
+
+const LongTable = () => (
+  <DataTable
+    label="Long table"
+    rows={names}
+    keyOf={(name) => name}
+    columns={[
+      { head: 'Name', cell: (name) => <RowLink href={`#${name}`}>{name}</RowLink> },
+      { head: 'Lines', cell: (name) => linesOf(name).map((line) => <div key={line}>{line}</div>) },
+    ]}
+  />
+)
+
 /** Every part of the kit in its states, alone: keys and looks are tested here without a server. */
 function Gallery() {
   return (
@@ -213,4 +230,5 @@ function Dialogs() {
 }
 
 startRouter()
-render(<Gallery />, document.getElementById('root') as HTMLElement)
+const Shown = location.search === '?long' ? LongTable : Gallery
+render(<Shown />, document.getElementById('root') as HTMLElement)

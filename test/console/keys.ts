@@ -1,0 +1,50 @@
+import type { Locator, Page } from 'playwright-core'
+import { expect } from 'vitest'
+
+/** Presses Tab until this has the focus; wherever the focus stops on the way it is on screen and has a ring. */
+export async function tabTo(of: Locator): Promise<void> {
+  await of.waitFor()
+  const { keyboard } = of.page()
+  for (let presses = 0; presses < 60; presses++) {
+    await keyboard.press('Tab')
+    const stop = await of.evaluate((own) => {
+      const at = document.activeElement as HTMLElement
+      // After the last stop comes the browser itself; an editor and the parts of a field for times have rings of their own;
+      // a heading that a new page has just given the focus to is no stop.
+      if (!at.matches(':focus') || at === document.body || at.shadowRoot || at.tabIndex < 0)
+        return { isHere: false, isShown: true, what: '' }
+      const rings = [at, at.closest('label') ?? at].map((one) => getComputedStyle(one).outlineStyle)
+      rings.push(getComputedStyle(at, '::after').outlineStyle)
+      const { top, bottom } = at.getBoundingClientRect()
+      const isShown = rings.some((ring) => ring !== 'none') && bottom > 0 && top < innerHeight
+      const name = at.ariaLabel || at.innerText || at.id
+      return { isHere: at === own, isShown, what: `${name}: ${rings}, ${top} to ${bottom} of ${innerHeight}` }
+    })
+    expect(stop.isShown, stop.what).toBe(true)
+    if (stop.isHere) return
+  }
+  throw new Error(`Tab does not come to ${of}`)
+}
+export const press = async (of: Locator, key: 'Enter' | 'Space' = 'Enter'): Promise<void> => {
+  await tabTo(of)
+  await of.page().keyboard.press(key)
+}
+export const fill = async (of: Locator, text: string): Promise<void> => {
+  await tabTo(of)
+  await of.page().keyboard.type(text)
+}
+/** Which element has the focus, where it should be this one. */
+export const hasFocus = (of: Locator) =>
+  expect
+    .poll(
+      () =>
+        of.evaluate((own) => {
+          const at = document.activeElement as HTMLElement
+          return own === at || `${at.tagName} ${at.innerText?.slice(0, 50)}`
+        }),
+      { message: `focus on ${of}` },
+    )
+    .toBe(true)
+/** The focus is not lost. */
+export const isSomewhere = (page: Page) =>
+  expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).not.toBe('BODY')
