@@ -78,7 +78,7 @@ export async function asked<T>(url: string, calls: () => Promise<T>, method = ''
 export const unknownMethod = (method: string): StartError =>
   new StartError(
     'method_not_found',
-    `The server has no method ${method}, or its feature is off${meant(method, Object.keys(actions), '.')} docs/api.md lists them.`,
+    `The server has no method ${method}, or its feature is off${meant(method, Object.keys(actions), '.')} docs/api.md lists the built-in ones, /api/openrpc.json all.`,
     1,
   )
 
@@ -86,7 +86,7 @@ function refusalOf(url: string, { reason, status, data }: CellkeepError): Error 
   if (reason === 'authentication_required')
     return new StartError(
       'authentication_required',
-      `${url} knows no such credential. Run \`cellkeep login --url ${url}\`, or set CELLKEEP_TOKEN.`,
+      `You are not signed in to ${url}, or the token was revoked or has expired. Run \`cellkeep login --url ${url}\`, or set CELLKEEP_TOKEN.`,
       1,
     )
   return new ServiceError(-32000, { ...data, reason: reason as Reason }, status)
