@@ -21,7 +21,7 @@ type Entry = { type: string; identity: Form; br?: Form; gzip?: Form; headers: Re
 /** The paths of the pages for people that need no console. */
 export const pagePaths = ['/', '/setup', '/sign-in', '/sign-up', '/invite']
 
-/** Below the console a path is a page of it, unless it names a file; the page itself says what it does not know. */
+/** Below /admin a path is a page of the console, unless it names a file. The console itself says that a page is unknown. */
 const consolePath = /^\/admin(\/[A-Za-z0-9_-]+)*$/
 
 const builtFolder = new URL('../../dist/console/', import.meta.url)
