@@ -55,7 +55,7 @@ export async function writeBackup(
     return count
   } catch (error) {
     if (databaseRefusal(error)?.data.reason !== 'service_unavailable') throw error
-    const what = 'The connection to the database was lost before the backup was whole. Run it again.'
+    const what = 'The connection to the database was lost before the backup was complete. Run it again.'
     throw new StartError('backup_interrupted', what, 1, { cause: error })
   } finally {
     await client.end().catch(() => undefined)
