@@ -3,18 +3,27 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { page, reverseProxy } from '../../../test/helpers/reverse-proxy.ts'
 import { type Said, shell } from '../../../test/helpers/shell.ts'
 import { codeOf, guarded } from '../../../test/helpers/totp.ts'
+import { query } from '../../core/action.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 import { execute } from '../main.ts'
+
+const note_labels = query({
+  doc: 'A method of a consumer.',
+  auth: { account: 'none', actor: 'none' },
+  output: z.null(),
+  handler: async () => null,
+})
 
 let test: TestService
 let home: string
 let admin: TestAccount
 let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
 beforeAll(async () => {
-  test = await testService({ audit_stream: true })
+  test = await testService({ audit_stream: true, actions: { note_labels } })
   home = await mkdtemp(join(tmpdir(), 'ck-remote-'))
   admin = await test.account({ roles: ['admin'] })
   cellkeep = shell({ HOME: home, CELLKEEP_URL: test.url }, home)
@@ -144,6 +153,7 @@ describe('call', () => {
     expect(await said('cel_list')).toContain(
       'no method cel_list, or its feature is off; did you mean cell_list?',
     )
+    expect(await said('note_lables')).toContain('did you mean note_labels?')
     for (const own of ['then', 'try', 'account'])
       expect(await run(['call', own])).toMatchObject({ code: 1, stderr: expect.stringContaining(own) })
     expect(await said('cell_create')).toContain('whose scope is full or names cell_create.')
