@@ -98,6 +98,11 @@ await service.close()
 - **\`within\`** joins an open transaction: the second argument of a \`mutation()\` handler, or the \`work\` of
   \`service.transaction\`. Without it each call is a transaction of its own, and a call inside an open one would wait for the
   locks of that one. [embedding.md](embedding.md#audit-events-and-transactions-of-your-own) has an example.
+- **Results** are typed: \`listAccounts\` resolves to \`{ accounts, next_cursor }\`, and \`exportAudit\` to an
+  async iterable, \`for await (const row of await service.operations.exportAudit({}))\`.
+- **In a script** beside a running server, call \`createService\` with its \`database_url\`, your declarations and
+  \`heartbeat: false\`. A data directory takes one process only: there, stop the server first, or use the commands, which
+  work while it runs.
 - **Refusals** reject with \`ServiceError\`, whose \`data.reason\` is one of those listed, or \`invalid_params\` with \`issues\`.
 - **No limits.** No limiter is charged.
 `

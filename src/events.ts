@@ -244,7 +244,7 @@ export const events = {
   role_grant_offer_accept: { success: offer.extend({ role_grant_id: Uuid }) },
   role_grant_offer_decline: { success: offer },
   role_grant_offer_retract: { success: offer },
-  // The sweep in src/cleanup/offers.ts writes this row in SQL.
+  // src/cleanup/steps.ts writes this row in SQL.
   role_grant_offer_expire: { success: offer },
   role_grant_offer_supersede: {
     success: offer.extend({ reason: supersedeReason, cause_id: Uuid.nullable(), ...via }),

@@ -123,12 +123,12 @@ const reasons = {
   },
   stale_primary: {
     code: -32007,
-    doc: 'Readiness: only a primary that was replaced, or one of the past, answers; restart the node to accept it.',
+    doc: 'Readiness: the only server that answers is a primary that was replaced, or restored to the past; restart the node to accept it.',
   },
 
   flow_expired: {
     code: -32004,
-    doc: 'What was begun is not under way in this browser, has expired or is used up: begin again.',
+    doc: 'What this continues has expired, is used up, or began in another browser: begin again.',
   },
   second_factor_required: {
     code: -32001,
@@ -151,7 +151,10 @@ const reasons = {
   username_taken: { code: -32004, doc: 'Another account has this username, or had it and it is reserved.' },
   no_matching_invite: { code: -32002, doc: 'Signup is closed and no open invite matches.' },
   signup_conflict: { code: -32004, doc: 'The username or e-mail is taken.' },
-  account_not_found: { code: -32003, doc: 'There is no such account in the required state.' },
+  account_not_found: {
+    code: -32003,
+    doc: 'There is no such account, or it is not in the state (live, deleted) that this needs.',
+  },
   cannot_delete_keeper: { code: -32002, doc: 'The account holds the role keeper; transfer it first.' },
   cannot_delete_last_admin: { code: -32002, doc: 'It would leave the service without an admin.' },
   purge_not_confirmed: { code: -32602, doc: 'A purge needs `confirm: true`.' },

@@ -40,16 +40,16 @@ import { version } from './wire/version.ts'
  * `idempotency_key` a mutation is carried out once, however often it is called.
  */
 export type CallOptions = { headers?: Record<string, string>; ip?: string; idempotency_key?: string }
-/** Typed by the method; a name that is not known to the compiler may have any params. */
+/** Typed by the method; a name that the compiler does not know may have any params. */
 type CallArguments<A, M> = M extends keyof A
   ? A[M] extends Method
     ? Record<never, never> extends InputOf<A[M]>
       ? [params?: InputOf<A[M]>, caller?: CallOptions]
       : [params: InputOf<A[M]>, caller?: CallOptions]
     : never
-  : string extends M
-    ? [params?: unknown, caller?: CallOptions]
-    : never
+  : [params?: unknown, caller?: CallOptions]
+/** A name that is written out has to be that of a method; any other text may be one. */
+type CallName<A, M> = M extends keyof A ? M : string extends M ? M : keyof A & string
 type CallResult<A, M> = M extends keyof A ? (A[M] extends Method ? OutputOf<A[M]> : never) : unknown
 
 /** A running service: the same object embedded, under test and behind `cellkeep start`. */
@@ -62,7 +62,7 @@ export type Service<A = Actions> = {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Calls a method in process, with the same guards as over HTTP; rejects with `ServiceError`. */
   call<const M extends (keyof A & string) | (string & {})>(
-    method: M,
+    method: CallName<A, M>,
     ...rest: CallArguments<A, M>
   ): Promise<CallResult<A, M>>
   /** Every method that this service answers. */

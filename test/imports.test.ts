@@ -58,7 +58,6 @@ const features = [
   'passkeys',
   'recovery',
   'roles',
-  'second-factor',
   'sealing',
   'second-factor',
   'sessions',
@@ -104,6 +103,13 @@ describe('imports of src', () => {
 
   it('every file has its layer', () => {
     expect(files.filter((file) => layerOf(file) < 0)).toEqual([])
+  })
+
+  it('every folder stands in the layers of ARCHITECTURE.md', () => {
+    const table =
+      /\| Layer \|[\s\S]*?\n\n/.exec(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8'))?.[0] ?? ''
+    const folders = new Set(files.filter((file) => file.split('/').length > 2).map(featureOf))
+    expect([...folders].filter((folder) => !table.includes(`\`${folder}\``))).toEqual([])
   })
 
   it('name nothing of a layer above', () => {

@@ -44,3 +44,23 @@ it('every link of the pages leads to a file of the repository, and to a heading 
   expect(followed).toBeGreaterThan(30)
   expect(broken).toEqual([])
 })
+
+/** Lines that Markdown would not show as meant: a heading or table that the text around it swallows or cuts. */
+function misreadLines(page: string): string[] {
+  const found: string[] = []
+  const lines = readFileSync(join(root, page), 'utf8').split('\n')
+  let inFence = false
+  for (const [index, line] of lines.entries()) {
+    if (/^\s*```/.test(line)) inFence = !inFence
+    if (inFence) continue
+    const [before = '', after = ''] = [lines[index - 1], lines[index + 1]]
+    const isCrowded = /^#+ /.test(line) && before !== '' && !before.startsWith('<!--')
+    const isHeadless = /^\s*\|/.test(line) && !/^\s*\|/.test(before) && !/^\s*\|[\s:|-]+$/.test(after)
+    if (isCrowded || isHeadless) found.push(`${page}:${index + 1}: ${line}`)
+  }
+  return inFence ? [...found, `${page}: a fence is open`] : found
+}
+
+it('headings stand apart, tables have their head, and fences end', () => {
+  expect(pages.flatMap(misreadLines)).toEqual([])
+})

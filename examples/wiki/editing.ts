@@ -10,7 +10,7 @@ const isKept = ({ locked_by }: Cell['data'], { id }: { id: string }): boolean =>
   locked_by !== undefined && locked_by !== id
 
 export const page_lock = mutation({
-  doc: 'Keep a page for oneself while editing it, or let it go.',
+  doc: 'Lock a page while editing it, or unlock it.',
   auth: someone,
   event: 'page_lock',
   rate_limit: 'account',

@@ -8,9 +8,9 @@ import { retry } from '../../src/client/retry.ts'
 import { stopPostgres } from '../../src/embedded/postgres-process.ts'
 import { databaseUser } from '../../src/embedded/user.ts'
 import { signalServer } from '../../test/embedded.ts'
-import { bootstrap, startServer, workspace } from '../../test/helpers/server-process.ts'
+import { workspace } from '../../test/helpers/server-process.ts'
 import { type Check, freePort, need, packaging, root, run, until } from './check.ts'
-import { blockOf, cellkeepIn } from './guide.ts'
+import { blockOf, cellkeepIn, oldNode } from './guide.ts'
 
 /** The commands of docs/operations.md that lead from one embedded node to three on a Patroni cluster. */
 export const guidePatroni: Check = async function* () {
@@ -72,14 +72,7 @@ export const guidePatroni: Check = async function* () {
   const unlimited = { CELLKEEP_LIMIT_CELL_CREATE: 'off', CELLKEEP_COOKIE_SECURE: 'false' }
   const nodes: ChildProcess[] = []
   try {
-    const old = await startServer(home)
-    await bootstrap(old)
-    const { cell } = await old.client.cell_create({ data: { kept: true } })
-    const { token } = await old.client.account_token_create({
-      name: 'guide',
-      scope: { kind: 'full' },
-      lifetime: { kind: 'eternal' },
-    })
+    const { old, cell, token } = await oldNode(home)
 
     for (const server of servers) begin(server, 'etcd')
     for (const server of servers) begin(server, 'patroni')

@@ -16,6 +16,19 @@ export function blockOf(page: string, name: string): string {
   return text.replace(/^ {3}/gm, '')
 }
 
+/** The node on the embedded database from which a guide begins, with a cell and a token that have to arrive. */
+export async function oldNode(home: string) {
+  const old = await startServer(home)
+  await bootstrap(old)
+  const { cell } = await old.client.cell_create({ data: { kept: true } })
+  const { token } = await old.client.account_token_create({
+    name: 'guide',
+    scope: { kind: 'full' },
+    lifetime: { kind: 'eternal' },
+  })
+  return { old, cell, token }
+}
+
 /** A directory for `PATH` whose `cellkeep` is that of this working tree. */
 export async function cellkeepIn(home: string): Promise<string> {
   const programs = join(home, 'bin')
@@ -54,14 +67,7 @@ export const guide: Check = async function* () {
   const nodes: ChildProcess[] = []
   const running = new Set<typeof onFirst>()
   try {
-    const old = await startServer(home)
-    await bootstrap(old)
-    const { cell } = await old.client.cell_create({ data: { kept: true } })
-    const { token } = await old.client.account_token_create({
-      name: 'guide',
-      scope: { kind: 'full' },
-      lifetime: { kind: 'eternal' },
-    })
+    const { old, cell, token } = await oldNode(home)
 
     await onFirst('initdb --username=postgres --encoding=UTF8 --auth=trust --no-sync >/dev/null')
     await onFirst(`echo "unix_socket_directories = '${servers}'" >> "$PGDATA/postgresql.conf"`)

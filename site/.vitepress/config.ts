@@ -39,7 +39,7 @@ export default defineConfig({
           { text: 'Live connections', link: '/live' },
           { text: 'Audit events', link: '/audit-events' },
           { text: 'Identifiers', link: '/identifiers' },
-          { text: 'Bringing users along', link: '/migrating-users' },
+          { text: 'Importing users', link: '/migrating-users' },
         ],
       },
       {

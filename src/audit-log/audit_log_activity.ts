@@ -58,7 +58,7 @@ export const audit_log_activity = query({
       { direction: 'desc', from: sql`bucket.above`, to: sql`bucket.below` },
       size,
     )
-    // Rows of one moment, and of nearly one, may be stored in another order than they are numbered in.
+    // Rows of nearly the same time may have their numbers in another order.
     const near = 100
     const rows = await db.rows<z.output<typeof Bucket>>(sql`
       with edge as materialized (

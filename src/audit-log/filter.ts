@@ -56,7 +56,7 @@ export async function within(
   const found = await db.one<{ before: number | null; after: number | null }>(sql`
     select ${nearest(sql`created_at < ${from}::timestamptz - ${slack}`, 'desc')} as before,
       ${nearest(sql`created_at > ${to}::timestamptz + ${slack}`, 'asc')} as after`)
-  // As an expression, so that no plan collects the whole period from the index on the time, and then sorts it.
+  // An expression, so that no plan reads the whole period by the index on the time and sorts it.
   const time = sql`(created_at + interval '0')`
   const bounds = [
     ...(from === null ? [] : [sql`${time} >= ${from}::timestamptz`]),

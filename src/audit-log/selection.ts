@@ -51,12 +51,13 @@ export function selection({ event_types, outcome, account_id, actor_id, cell_id 
 /** Rows of any of these types; other rows are not scanned. */
 export const ofTypes = (...types: string[]): Selection => ({ sources: [ofType(types)], filters: [] })
 
-/** The more types, the more statement texts. */
+/** Each number of separate parameters is another statement text, so this is small. */
 const apartMax = 8
 
 /**
- * Few types are parameters of their own, so that the planner knows their number: it takes an array for ten, finds the
- * generic plan dear, and plans the statement anew for each call, which takes longer the more partitions there are.
+ * Few types are separate parameters, so that the planner knows how many there are. It assumes that an array has ten,
+ * rejects the generic plan as too expensive, and then plans the statement for each call, which takes longer with each
+ * partition.
  */
 const ofType = (types: readonly string[]): Source => ({
   column: 'event_type',
@@ -112,7 +113,7 @@ function walk(
   if (!source) return sql`(${rows(sql`seq`, sql.empty, sql`seq ${order}`)})`
   const column = sql.raw(source.column)
   conditions.push(sql`${column} is not null`)
-  // Only there: a generic plan would take any stretch for so short that it sorts it.
+  // Only for a narrow stretch: a generic plan would assume that any stretch is short, and sort it.
   if (isNarrow) conditions.push(inside(sql`seq`, { from, to }))
   const found = rows(sql`${column}, seq`, sql`of.value, `, sql`${column} ${order}, seq ${order}`)
   return sql`(select found.seq from unnest(${source.values}) as of (value) cross join lateral (${found}) found)`

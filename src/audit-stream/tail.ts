@@ -122,7 +122,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
       at = page.end
       isMore = page.blocks.count === batch
       position = at
-      // Also if there was nothing new, so that streams that have ended do not wait on.
+      // Also if there was nothing new, so that streams that have ended stop waiting.
       moved.resolve()
       moved = Promise.withResolvers()
     }
@@ -152,7 +152,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     fresh,
     after: async (at) => {
       while (position === undefined || at >= position) await moved.promise
-      // No further than the others are, so that streams that catch up share the next page with them.
+      // Only up to where the others are, so that streams that catch up share the next page with them.
       return await (pages.get(at) ?? keep(at, replay(at, position)))
     },
     get position() {

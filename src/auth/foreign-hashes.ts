@@ -14,8 +14,8 @@ export type Foreign =
   | { kind: 'scrypt'; variant: string; ln: number; r: number; p: number; salt: Buffer; key: Buffer }
   | { kind: 'pbkdf2'; digest: string; iterations: number; salt: Buffer; key: Buffer }
 
-// Without $2x$, which the library takes too: a faulty program made those hashes. If salt or key ends in a character that
-// cannot be its last, the library answers false at once, which the timing would reveal.
+// Without $2x$, which the library accepts: a faulty program made those hashes. The last character of salt and key is
+// checked because the library answers false at once for an impossible one, which the timing would reveal.
 const bcryptForm =
   /^(\$django-bcrypt-sha256)?(\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26])$/
 const scryptForm =
@@ -26,7 +26,7 @@ const pbkdf2Form = /^\$pbkdf2-(sha1|sha256|sha512)\$i=(\d{1,10})\$([A-Za-z0-9+/]
 const keyMin = 16
 const keyMax = 128
 
-/** Undefined: no such text. Whether its cost is bearable is another question. */
+/** Undefined if the text is no such hash. `isBearable` judges its cost. */
 export function parseForeign(stored: string): Foreign | undefined {
   const bcrypt = bcryptForm.exec(stored)
   if (bcrypt) {
@@ -50,7 +50,7 @@ function keyed<T extends object>(texts: string[], rest: T): (T & { salt: Buffer;
 
 const scryptMemoryMax = 256 * 1024 * 1024
 
-/** False if one verification would take too much memory, or time out of all proportion. */
+/** False if one verification would take far too much memory or time. */
 export function isBearable(foreign: Foreign): boolean {
   switch (foreign.kind) {
     case 'bcrypt':
@@ -64,13 +64,13 @@ export function isBearable(foreign: Foreign): boolean {
   }
 }
 
-/** True for a text that `verifyForeign` can be asked about. */
+/** True for a text that `verifyForeign` can verify. */
 export function isForeign(stored: string): boolean {
   const foreign = parseForeign(stored)
   return foreign !== undefined && isBearable(foreign)
 }
 
-/** Takes as long as the hash is expensive: runs on a hashing thread. */
+/** Slow, so call it on a hashing thread only. */
 export function verifyForeign(stored: string, password: string): boolean {
   const foreign = parseForeign(stored)
   if (!foreign || !isBearable(foreign)) return false
@@ -86,7 +86,7 @@ function scryptKey({ variant, ln, r, p, salt, key }: Foreign & { kind: 'scrypt' 
   const text = variant === '-nfkc' ? password.normalize('NFKC') : password
   const options = { N: 2 ** ln, r, p, maxmem: 2 * scryptMemoryMax }
   if (variant !== '-firebase') return scryptSync(text, salt, key.length, options)
-  // Firebase encrypts a key of the project; kept is what that was combined with, so that the key itself is not.
+  // Firebase encrypts the project's signer key with this key stream. The import stores the stream, not the signer key.
   const cipher = createCipheriv('aes-256-ctr', scryptSync(text, salt, 32, options), Buffer.alloc(16))
   return cipher.update(Buffer.alloc(key.length))
 }
@@ -94,6 +94,6 @@ function scryptKey({ variant, ln, r, p, salt, key }: Foreign & { kind: 'scrypt' 
 const pbkdf2Key = ({ digest, iterations, salt, key }: Foreign & { kind: 'pbkdf2' }, password: string) =>
   pbkdf2Sync(password, salt, iterations, key.length, digest)
 
-/** An optional package: loaded where the first bcrypt hash is met. */
+/** An optional package, loaded for the first bcrypt hash. */
 export const bcryptLibrary = (): typeof import('@node-rs/bcrypt') =>
   createRequire(import.meta.url)('@node-rs/bcrypt')

@@ -30,8 +30,8 @@ export interface Passwords {
    */
   hash(password: string, from?: string): Promise<string>
   /**
-   * Costs exactly one verification whatever is stored, in the format of another system too: for undefined (no such account) and for a malformed
-   * hash it verifies a dummy and resolves to false. Rejects with `busy` (503) if the queue is full.
+   * Always costs one verification: for undefined (no such account) and for a malformed hash it verifies a dummy and
+   * resolves to false. Accepts hashes of other systems too. Rejects with `busy` (503) if the queue is full.
    */
   verify(storedHash: string | undefined, password: string, from?: string): Promise<boolean>
   /** True if the hash was made in another way, or with other parameters, than is configured. */
@@ -104,7 +104,7 @@ function hashOfNothing({ memoryCost, timeCost, parallelism, outputLen }: Setting
 type Parameters = ReturnType<typeof parseOptions>
 
 function parse(storedHash: string): Parameters | undefined {
-  // An error of the library takes longer than all else here.
+  // Checked first, because making the library's error takes longer than everything else here.
   if (!storedHash.startsWith('$argon2')) return undefined
   try {
     return parseOptions(storedHash)

@@ -62,7 +62,7 @@ export async function writeBackup(
   } catch (error) {
     if (client !== primary && codeOf(error) === '40001') throw cancelled(error)
     if (databaseRefusal(error)?.data.reason !== 'service_unavailable') throw error
-    const what = 'The connection to the database was lost before the backup was whole. Run it again.'
+    const what = 'The connection to the database was lost before the backup was complete. Run it again.'
     throw new StartError('backup_interrupted', what, 1, { cause: error })
   } finally {
     for (const one of new Set([primary, client])) await one.end().catch(() => undefined)

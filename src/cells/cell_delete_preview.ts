@@ -11,7 +11,7 @@ const Preview = z.object({
   linked_from: z.int(),
   fields: z.int(),
   items: z.int(),
-  /** Null for who may not list them. */
+  /** Null if the caller may not list them. */
   grants: z.int().nullable(),
 })
 

@@ -45,7 +45,7 @@ export const cell_get = query({
 })
 
 type Rights = { can_edit: boolean; can_grant: boolean }
-/** JSON text. A null `cell` is to be read apart; edges are null where there are none. */
+/** JSON text. `cell` is null if it has to be read by itself; `fields` and `items` are null if there are none. */
 type Alone = Rights & { cell: string | null; fields: string | null; items: string | null }
 type Linked = Rights & { cell: string; fields: Bundle<Field>; items: Bundle<Item> }
 type Bundle<T> = { edges: T[]; is_cut: boolean }
@@ -66,17 +66,17 @@ const withId = (id: Sql): Sql => sql`c.id = ${id}`
 /** `path <> ''` is the condition of the partial index on all paths. */
 const withPath = (path: Sql): Sql => sql`c.path = ${path} and c.path <> ''`
 
-/** Cells of one statement, and the data of one beside others: so no caller waits for much of another's. */
+/** Max cells of a shared statement, and max bytes of data of each, so that no caller waits long for another's cell. */
 const [joinedMax, joinedBytesMax] = [16, 32_768]
 const dataBytesMax = 262_144
 const [joinedText, linkedText] = [cellText('c'), cellText('anchor')]
 
-/** The fields, and the items, of a cell that are read beside other cells. */
+/** Max fields, and max items, of a cell in a shared statement. */
 const fewMax = 8
 
 /**
- * Cells with few edges, each for its caller. If one has more, or is large and not alone, `cell` is null and a
- * second statement reads the whole: thousands of edges may lead to hidden cells, and other reads on the shared
+ * Cells with few edges, each for its caller. For one with more edges, or a large one among others, `cell` is null and
+ * a second statement reads it: thousands of its edges may lead to hidden cells, and other reads on the shared
  * connection must not wait for that.
  */
 const joinedRead = (
@@ -103,7 +103,7 @@ const joinedRead = (
 })
 const counted = ({ table, from }: Edges): Sql =>
   sql`select count(*) from (select from ${sql.raw(`${table} where ${from}`)} = c.id limit ${fewMax + 1}) e`
-/** The visible edges of `c` as JSON text, if it has any, and few. */
+/** The visible edges of `c` as JSON text; null if it has none, or more than `fewMax`. */
 const few = (edges: Edges, counts: string): Sql =>
   sql`case when ${sql.raw(counts)}.count between 1 and ${fewMax} then (
     select coalesce(json_agg(${edgeJson(edges)}), '[]'::json)::text

@@ -87,7 +87,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       return removed_audit_rows
     }
     await repeat(() => removeNodes(db))
-    // Not counted: nobody misses a sign-in that was begun and left, or a key after its day.
+    // Not in the result: these rows mean nothing to an operator.
     await repeat(() => db.run(expired(sql`sign_in_flow`, sql`expires_at <= now()`)))
     await repeat(() => removePendingTotp(db, batchRows))
     await repeat(() => forgetKeys(db, batchRows))

@@ -26,7 +26,7 @@ export async function makePartitions({ db, config, log }: Pick<App, 'db' | 'conf
 /** Partitions that are to be dropped have this comment, so that a run that is interrupted is continued. */
 const mark = 'cellkeep: removed by audit_retention_days'
 
-/** How long before it is dropped a partition is left alone, so that its rows are not deleted one by one. */
+/** A partition that will be dropped within this time is left, so that its rows are not deleted one by one. */
 const aging = sql`interval '1 day'`
 
 /**
@@ -55,7 +55,7 @@ export async function dropPartitions(
   return { dropped: await dropMarked(db, stop), whole }
 }
 
-/** Readers may tell the gap before the rows are gone, and never hide it. */
+/** Committed before the rows are dropped, so that readers always report the gap. */
 async function markRemoved(db: Database, old: readonly { lower: number; upper: number }[]): Promise<void> {
   const last = old.at(-1)
   if (!last) return

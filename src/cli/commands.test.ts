@@ -280,7 +280,7 @@ describe('what is said', () => {
       return stderr
     }
     expect(await told(['account', 'show', 'not-there'])).toBe(
-      'There is no such account in the required state.\n' +
+      'There is no such account, or it is not in the state (live, deleted) that this needs.\n' +
         '  `cellkeep account list --deleted` shows them all.\n',
     )
     expect(await told(['account', 'create', '--username', '1x'], 'short')).toBe(

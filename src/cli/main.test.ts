@@ -51,6 +51,7 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
   it.each([
     [['account', 'create'], /--username.*\nUsage: cellkeep account create --username NAME/],
     [['account', 'show'], /missing.*\nUsage: cellkeep account show REF/],
+    [['start', '--port', '80'], /no options.*CELLKEEP_PORT.*\nUsage: cellkeep start\n/],
     [['account', 'show', 'a', 'b'], /Too many/],
     [['account', 'show', 'a', '--nothing'], /--nothing/],
     [['account', 'set-email', 'a'], /--none/],

@@ -1,3 +1,4 @@
+import { actions } from '../actions.ts'
 import type { ServiceError } from '../errors.ts'
 import { printable } from '../log/text.ts'
 import { catalogue, type Reason } from '../reasons.ts'
@@ -14,6 +15,7 @@ const meanings: Partial<Record<Reason, string>> = {
   role_grant_path_not_allowed: 'This role cannot be granted or revoked by a command.',
   unknown_method: 'The scope names a method that does not exist.',
   role_grant_builtin_scoped: 'The roles keeper and admin are global: they take no scope.',
+  internal_error: 'The service failed unexpectedly.',
   busy: 'The machine is overloaded; try again.',
   second_factor_required: 'The account has a second factor, whose code is asked for at a terminal.',
 }
@@ -31,7 +33,8 @@ const hints: Partial<Record<Reason, string>> = {
   actor_limit: 'Remove one, or raise CELLKEEP_MAX_ACTORS.',
   role_grant_path_not_allowed:
     'Declare it in the config file with the grant path `admin`; for keeper use `cellkeep keeper transfer`.',
-  unknown_method: '`docs/api.md` lists them.',
+  unknown_method: 'docs/api.md lists the built-in ones, /api/openrpc.json all.',
+  internal_error: 'Its log has the cause, in the line with the event request_failed.',
   second_factor_required: 'Run the command at a terminal; in scripts set CELLKEEP_TOKEN.',
 }
 
@@ -52,10 +55,14 @@ function needsOf({ required_credential_types, required_roles, required_scope, re
   return [
     types && `It takes a credential of the type ${types}.`,
     required_roles && `It takes the role ${required_roles.join(' or ')}.`,
-    method && `It takes a token whose scope is full or names ${method}.`,
+    method &&
+      `It takes a token whose scope is full${isQuery(method) ? ', read_only' : ''} or names ${method}.`,
     retry_after !== undefined && `Try again in ${retry_after} s.`,
   ].filter((need): need is string => !!need)
 }
+
+const isQuery = (method: string): boolean =>
+  (actions as Record<string, { side_effects: boolean }>)[method]?.side_effects === false
 
 /** A refusal as text for standard error, with its details and a hint, or as JSON. */
 export function refusalText({ data }: ServiceError, json: boolean): string {

@@ -23,7 +23,7 @@ export const reindex = command({
           withProgress(io, `blocks of ${index}`, work, { everySeconds: 1, fields: { index } }),
       })
       const lines = reindexed.map((one) => `${one.index}: ${mb(one.before_bytes)} → ${mb(one.after_bytes)}`)
-      out.result({ reindexed }, lines.join('\n') || 'No index is worth it.')
+      out.result({ reindexed }, lines.join('\n') || 'No index needs to be rebuilt.')
     })
   },
 })

@@ -18,8 +18,13 @@ export const start: Command = {
   name: 'start',
   usage: 'start',
   summary: 'Run the server, on an embedded PostgreSQL unless CELLKEEP_DATABASE_URL names another.',
+  details:
+    'Settings are CELLKEEP_* variables or keys of cellkeep.config.ts; `cellkeep config` prints them.\n\nExample:\n  CELLKEEP_PORT=8080 cellkeep start',
   async run(args, io) {
-    if (args.length > 0) return wrongUsage(start, io)
+    if (args.length > 0) {
+      io.stderr.write('It takes no options: set CELLKEEP_* variables, such as CELLKEEP_PORT=8080.\n')
+      return wrongUsage(start, io)
+    }
     const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
     const traces = openTraces(io.env)
     const { log_level, log_format, node_name: node } = loaded.config

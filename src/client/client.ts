@@ -147,7 +147,7 @@ export type Answer = {
   cause?: unknown
 }
 export type Ask = (method: string, params: unknown, signal?: AbortSignal) => Promise<Answer>
-/** Stands between the methods and the service; `retry` and `batch` are such. */
+/** Stands between the methods and the service, as `retry` and `batch` do. */
 export type Layer = (next: Ask, to: Link) => Ask
 
 export type ConnectionOptions = {

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { ConfigError, type Environment, parseConfig, resolveOptions } from './config.ts'
+import { problemsOf } from '../../test/helpers/config-problems.ts'
+import { type Environment, parseConfig, resolveOptions } from './config.ts'
 import type { OidcProviderOptions } from './oidc.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'ck-oidc-'))
@@ -14,16 +15,6 @@ const plain = { id: 'corp', issuer, client_id: 'cellkeep' }
 
 const parse = (oidc: readonly unknown[], env: Environment = {}, mode: 'server' | 'command' = 'server') =>
   parseConfig({ env, cwd: directory, mode, file: { path: '/x/c.json', options: { oidc } } }).declarations.oidc
-
-function problemsOf(act: () => unknown): readonly string[] {
-  try {
-    act()
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-  return []
-}
 
 it('a provider needs its id, issuer and client id; the rest has defaults', () => {
   expect(parse([plain])).toEqual([

@@ -1,28 +1,12 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import {
-  type Config,
-  ConfigError,
-  type ConfigOptions,
-  type Environment,
-  parseConfig,
-  resolveOptions,
-} from './config.ts'
+import { problemsOf } from '../../test/helpers/config-problems.ts'
+import { type Config, type ConfigOptions, type Environment, parseConfig, resolveOptions } from './config.ts'
 
 const cwd = '/nonexistent'
 const key = 'k'.repeat(43)
 
 const parse = (env: Environment, options: Record<string, unknown>) =>
   parseConfig({ env, cwd, mode: 'server', file: { path: '/x/cellkeep.config.json', options } })
-
-function problemsOf(act: () => unknown): readonly string[] {
-  try {
-    act()
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-  return []
-}
 
 describe('config file and options', () => {
   it('the environment wins over the file, the file over the default', () => {

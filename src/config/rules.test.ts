@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigError, type Environment, parseConfig } from './config.ts'
+import { problemsOf } from '../../test/helpers/config-problems.ts'
+import { type Environment, parseConfig } from './config.ts'
 
 const cwd = '/nonexistent'
 const key = 'k'.repeat(43)
@@ -13,15 +14,6 @@ const parse = (env: Environment, options?: Record<string, unknown>) =>
     ...(options && { file: { path: '/x/cellkeep.config.json', options } }),
   })
 
-function problemsOf(act: () => unknown): readonly string[] {
-  try {
-    act()
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-  return []
-}
 const problems = (env: Environment) => problemsOf(() => parse(env))
 
 describe('several settings', () => {

@@ -19,5 +19,5 @@ export const shownSettings = ({ config, sources }: ParsedConfig): ShownSetting[]
 function shown(key: Key, value: unknown): string | null {
   const { kind, secret } = settings[key] as AnySetting
   const text = written(kind, value) ?? null
-  return secret && text !== null ? '***' : text
+  return secret && text ? '***' : text
 }

@@ -77,7 +77,7 @@ export const accounts = {
   }),
   audit_partition_rows: setting(whole(1_000_000, 500_000_000), {
     default: 10_000_000,
-    doc: 'Rows of the audit log per partition; retention drops whole ones. Applies to those that are made from then on.',
+    doc: 'Rows of the audit log per partition; retention drops whole partitions. Applies to partitions made from then on.',
   }),
   cell_tombstone_retention_days: setting(orOff(whole(1, 36_500)), {
     default: null,

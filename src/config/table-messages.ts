@@ -109,7 +109,7 @@ export const messages = {
   recovery: setting(flag(), { default: true, doc: 'Resetting a forgotten password by mail.' }),
   reset_seconds: setting(whole(300, 86_400, 'seconds'), {
     default: 3600,
-    doc: 'How long a link to reset a password works that its owner asked for.',
+    doc: 'How long a link to reset a password works if its owner asked for it.',
   }),
   invite_claim: setting(oneOf('match', 'code', 'verified_email'), {
     default: ({ mail }) => (mail === 'off' ? 'match' : 'code'),

@@ -63,7 +63,7 @@ const serving = {
   }),
   metrics_host: setting(hostName(), {
     default: '127.0.0.1',
-    doc: 'Address of the metrics; they tell much about your use, so keep others out.',
+    doc: 'Address of the metrics. They show your traffic, so let only your monitoring reach it.',
   }),
   config: setting(orUnset(path()), {
     default: null,

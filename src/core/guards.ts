@@ -46,8 +46,8 @@ type Grant = Pick<RoleGrant, 'role' | 'scope_kind' | 'scope_id'>
 
 /**
  * Requires any of the roles, as an active grant of the acting actor. One that is asked for in a scope may be held
- * anywhere: `guardScope` judges where once the input is known to be valid. Who holds it nowhere is refused here, and
- * learns nothing about the input.
+ * anywhere: `guardScope` judges where once the input is known to be valid. Whoever holds it nowhere is refused here,
+ * and learns nothing about the input.
  */
 export function guardRole(auth: AuthSpec, grants: readonly Grant[]): void {
   if (!auth.roles) return

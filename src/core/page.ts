@@ -48,8 +48,8 @@ export function closePage<T>(
 }
 
 /**
- * The same for a walk that examines so many entries and no more. Its last row may be no match: it only says where
- * the next page begins.
+ * The same for a walk that examines a bounded number of entries. Its last row may be no match, and only say where the
+ * next page begins.
  */
 export function closeWalk<T extends { is_match: boolean; is_end: boolean }>(
   app: App,

@@ -4,8 +4,8 @@ import type { Primary } from './primary.ts'
 import { type Sql, sql } from './sql.ts'
 
 /**
- * A place in the log of the primary. Every commit that anybody was told of before it was read lies below it: what was
- * committed without waiting for the disk, too.
+ * A place in the log of the primary. Every commit that was acknowledged before this is read lies below it, also with
+ * `synchronous_commit = off`.
  */
 export const place = sql`(case current_setting('synchronous_commit')
   when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end - '0/0')::bigint`
@@ -14,9 +14,9 @@ export type Fence = {
   /** For the statement that reads the credential, whose rows then go to `note`. */
   readonly column: Sql
   note(rows: readonly { fence?: number }[]): void
-  /** For who reads no credential: one statement for all that ask in a turn of the event loop. */
+  /** For calls that read no credential: one statement for all that ask in a turn of the event loop. */
   take(): Promise<void>
-  /** The highest place that was seen, so no earlier than that of any caller; null: none since the last fail-over. */
+  /** The highest place seen, so not below that of any caller; null: none seen since the last fail-over. */
   readonly newest: number | null
 }
 

@@ -57,7 +57,7 @@ type PrimaryOptions = Pick<Dial, 'connection' | 'config'> & {
 
 /** The most calls that wait for a primary. */
 const waitingMax = 1_000
-/** After such a silence in the middle of statements, another connection finds out whether the primary changed. */
+/** After so long without an answer to running statements, another connection checks whether the primary has changed. */
 const silenceMs = 1_000
 const askMs = 2_000
 /**

@@ -11,8 +11,8 @@ type Client = Pick<pg.Client, 'query'>
 type Result = { socket: Socket; bytes: number; isPaused: boolean }
 
 /**
- * Results on their way from the database. Each becomes objects as it arrives, several times its bytes, so the
- * large ones take turns: the one that was large first goes on, the others stay unread on their connections.
+ * Results that are arriving from the database. The objects made of one take several times its bytes, so large ones
+ * take turns: the one that became large first goes on, the others stay unread on their connections.
  */
 export class Receiving {
   readonly #results = new WeakMap<Client, Result>()

@@ -17,9 +17,9 @@ type ReindexOptions = {
   around: (index: string, work: (onProgress?: OnProgress) => Promise<void>) => Promise<void>
 }
 
-/** Below, an index has space for what is inserted between its values, which it keeps filling again. */
+/** With less unused space than this an index is left: insertions between its values use that space again. */
 const bloatMin = 0.3
-/** The estimate means nothing for fewer pages, and rebuilding them gains nothing. */
+/** With fewer pages the estimate is useless, and rebuilding gains nothing. */
 const pagesMin = 32
 
 /** Rebuilds the indexes that are much larger than their content, one after another, while the service goes on. */
@@ -52,7 +52,7 @@ export async function reindex(
   })
 }
 
-/** What an interrupted run left: its new index is not valid, or the old one was not dropped any more. */
+/** What an interrupted run left: an invalid new index, or an old one that it had yet to drop. */
 async function dropLeftOver(client: pg.Client, tables: readonly string[]): Promise<void> {
   const { rows } = await client.query<{ index: string }>(
     `select indexrelid::regclass::text as index from pg_index join pg_class c on c.oid = indexrelid
@@ -63,9 +63,8 @@ async function dropLeftOver(client: pg.Client, tables: readonly string[]): Promi
 }
 
 /**
- * The B-tree indexes with more pages than the mean widths of their columns account for, the largest first. Values that
- * occur often take less than that, so an index may be more bloated than it seems, never less. The statistics must be
- * fresh for that.
+ * The B-tree indexes with more pages than the mean widths of their columns account for, the largest first. Frequent
+ * values take less than that, so an index may be more bloated than it seems, never less. Needs fresh statistics.
  */
 export async function bloatedIndexes(
   client: pg.Client,

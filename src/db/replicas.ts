@@ -12,7 +12,7 @@ import type { Sql } from './sql.ts'
 /** Standbys answer only what the primary would have answered: every read from them has a fence. */
 export type Replicas = {
   readonly fence: Fence
-  /** For the reads of one request, which all go to one server; without a fit one, to the primary. */
+  /** For the reads of one request, which all go to one replica, or to the primary if none is fit. */
   reads(): ReadOnly
   /** In the order of their URLs. */
   readonly all: readonly Replica[]
@@ -21,7 +21,7 @@ export type Replicas = {
 
 const pausesMs = [0, 1, 3, 10]
 
-/** Resolves to undefined if the primary has no places of its log to tell. */
+/** Resolves to undefined if the primary does not reveal its place in the log. */
 export async function openReplicas(
   options: DatabaseOptions,
   pool: Pool,
@@ -34,7 +34,7 @@ export async function openReplicas(
   const isMissing = await fence.take().then(
     () => false,
     (error) => {
-      // Undefined function, not allowed, not supported.
+      // SQLSTATEs: undefined function, not allowed, not supported.
       if (!/^(42|0A)/.test(codeOf(error))) throw error
       onError(
         withoutValues(error),
@@ -67,7 +67,7 @@ export async function openReplicas(
   const choose = (): Replica | undefined =>
     all.filter(({ isFit }) => isFit).sort((a, b) => a.running - b.running)[0]
 
-  /** Undefined: the primary is to answer. */
+  /** Undefined: the primary has to answer. */
   const tryOn = async (
     replica: Replica,
     query: Sql,
@@ -91,7 +91,7 @@ export async function openReplicas(
     }
     return undefined
   }
-  /** After an answer of the primary, a caller must not see an older state. */
+  /** Once the primary has answered a request, its later reads go there too, so that it never sees an older state. */
   const ask = async <A extends Rows>(
     choice: Choice,
     query: Sql,

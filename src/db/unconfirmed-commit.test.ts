@@ -3,19 +3,13 @@ import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, dataOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
+import { stoppedPair } from '../../test/helpers/stoppable-cluster.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from './db.ts'
 
 /** A primary whose commits wait for its standby. */
-const [primary, standby] = await Promise.all([
-  stoppableCluster({ wal_level: 'replica', max_wal_senders: '4' }),
-  stoppableCluster(),
-])
+const { primary, standby } = await stoppedPair()
 afterAll(() => Promise.all([standby.remove(), primary.remove()]))
-await Promise.all([primary.stop(), standby.stop()])
-await standby.replaceBy(primary)
-await standby.follow(primary)
 await primary.start()
 await standby.start()
 

@@ -16,7 +16,7 @@ export type Claimed = {
   attempts: number
   created_at: string
   expires_at: string
-  /** Its time is over, or its ticket is no longer open. */
+  /** It has expired, or its ticket is no longer open. */
   is_over: boolean
   /** Of its account; null for an invite. */
   username: string | null

@@ -74,7 +74,7 @@ async function reasonNotTo(
   return undefined
 }
 
-/** Charged once per message, whatever it takes to deliver it. */
+/** Charged once per message, however often its delivery is tried. */
 async function isOverLimit({ limiters }: App, { purpose, to_address }: Claimed): Promise<boolean> {
   if (purpose === 'test') return false
   const limiter = purpose === 'notice' ? 'mail_notice' : 'mail_address'

@@ -6,7 +6,7 @@ import { canonicalIp } from '../config/ip.ts'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { countAnswer } from '../core/tally.ts'
-import type { Readiness } from '../db/ready.ts'
+import type { Readiness, ReadyState } from '../db/ready.ts'
 import { invalidRequest, refusal, StartError } from '../errors.ts'
 import { logWarnings } from '../log/log.ts'
 import { inWork, tenths } from '../observe/work.ts'
@@ -226,37 +226,27 @@ function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Ma
         verbs: ['GET', 'HEAD'],
         handle: (request, info) => sendDocument(app, make, request, info),
       })
-  const live = {
-    verbs: ['GET', 'HEAD'],
-    exempt: true,
-    handle: async () => jsonReply(200, '{"status":"ok"}'),
-  }
-  const ready = {
-    verbs: ['GET', 'HEAD'],
-    exempt: true,
-    handle: async () => {
+  const health = (handle: Surface['handle']) => ({ verbs: ['GET', 'HEAD'], exempt: true, handle })
+  const alive = (): EdgeReply => jsonReply(200, '{"status":"ok"}')
+  const live = health(async () => alive())
+  const unlessLeaving = (answer: (state: ReadyState) => EdgeReply) =>
+    health(async () => {
       if (node.phase !== 'serving') return refuse('shutting_down')
       if (node.isDrained) return refuse('draining')
-      const state = await readiness.check()
-      if (!state.ready) return refuse(state.reason)
-      const warnings = [...app.bootstrap.warnings(), ...logWarnings(), ...app.warnings]
-      return jsonReply(200, JSON.stringify({ ready: true, ...(warnings.length > 0 && { warnings }) }))
-    },
-  }
-  const serving = {
-    verbs: ['GET', 'HEAD'],
-    exempt: true,
-    handle: async () => {
-      if (node.phase !== 'serving') return refuse('shutting_down')
-      if (node.isDrained) return refuse('draining')
-      const state = await readiness.check()
-      // A balancer that takes out every node because their database is away would cut all connections.
-      if (state.ready) return await live.handle()
-      const isOurs = state.reason !== 'schema_drift' && state.reason !== 'db_other_database'
-      const mayReturn = isOurs && state.sinceMs < config.serving_grace_s * 1000
-      return mayReturn ? await live.handle() : refuse(state.reason)
-    },
-  }
+      return answer(await readiness.check())
+    })
+  const ready = unlessLeaving((state) => {
+    if (!state.ready) return refuse(state.reason)
+    const warnings = [...app.bootstrap.warnings(), ...logWarnings(), ...app.warnings]
+    return jsonReply(200, JSON.stringify({ ready: true, ...(warnings.length > 0 && { warnings }) }))
+  })
+  const serving = unlessLeaving((state) => {
+    if (state.ready) return alive()
+    // A balancer that takes out every node because their database is away would cut all connections.
+    const isOurs = state.reason !== 'schema_drift' && state.reason !== 'db_other_database'
+    const mayReturn = isOurs && state.sinceMs < config.serving_grace_s * 1000
+    return mayReturn ? alive() : refuse(state.reason)
+  })
   for (const path of ['/health', '/health/live']) mount(path, live)
   mount('/health/serving', serving)
   for (const path of ['/ready', '/health/ready']) mount(path, ready)

@@ -19,7 +19,7 @@ export type BuiltFiles = {
 type Form = { bytes: Uint8Array; etag: string }
 type Entry = { type: string; identity: Form; br?: Form; gzip?: Form; headers: Record<string, string> }
 
-/** Below the console a path is a page of it, unless it names a file; the page itself says what it does not know. */
+/** Below /admin a path is a page of the console, unless it names a file. The console itself says that a page is unknown. */
 const consolePath = /^\/admin(\/[A-Za-z0-9_-]+)*$/
 
 const builtFolder = new URL('../../dist/console/', import.meta.url)

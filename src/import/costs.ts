@@ -23,7 +23,8 @@ export function createCosts(passwords: Passwords): Costs {
     if (measured.size === 0) await verify()
     const [started, usedBefore] = [performance.now(), process.cpuUsage()]
     await verify(stored)
-    // On a busy machine others have the processor for part of the time; several threads of one hash have more of it.
+    // The lesser of the two: on a busy machine wall time is too long, and a hash of several threads uses more processor
+    // time than it takes.
     const { user, system } = process.cpuUsage(usedBefore)
     return Math.min(performance.now() - started, (user + system) / 1000)
   }

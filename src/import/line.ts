@@ -5,7 +5,7 @@ import { badText } from '../wire/issues.ts'
 import { Timestamp } from '../wire/types.ts'
 import { type FirebaseParams, ForeignPassword, storedHash } from './formats.ts'
 
-/** No plain password and no role: the one would have to be hashed here, the other comes by consent. */
+/** It takes no plain password, which would have to be hashed here, and no role, which comes by consent. */
 const Line = z.strictObject({
   username: Username,
   email: Email.nullish(),
@@ -13,7 +13,7 @@ const Line = z.strictObject({
   /** Default: the username. */
   actor_name: ActorName.nullish(),
   created_at: Timestamp.nullish(),
-  /** By this a later run knows the line again. Default: the username. */
+  /** A later run recognises the line by it. Default: the username. */
   external_id: z.string().min(1).max(255).nullish(),
   password: ForeignPassword.nullish(),
 })
@@ -34,10 +34,10 @@ export type Row = {
 
 export type Refused = {
   line: number
-  /** Null if the line has none: its username is no less a name for being used as one. */
+  /** Null if the line has none; the username that stands in for it is left out, since it may name a person. */
   external_id: string | null
   reason: 'bad_format' | 'hash_unsupported' | 'hash_too_costly' | 'username_taken' | 'email_taken'
-  /** The key that is not in its format. */
+  /** The key whose value is malformed. */
   key?: string
 }
 

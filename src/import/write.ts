@@ -15,14 +15,14 @@ type Taken = { line: number; reason: 'username_taken' | 'email_taken' }
 export type Written = { made: { id: string; line: number }[]; taken: Taken[] }
 
 /**
- * Makes the accounts of a batch, without waiting for the disk: what a crash of the database loses, the next run makes
- * again, and `settle` waits once. Lines that are neither made nor taken were imported before. One import of a source
- * writes at a time; two sources meet at usernames only, which both insert in their order.
+ * Makes the accounts of a batch without waiting for the disk: the next run repeats what a crash of the database loses,
+ * and `settle` waits once at the end. Lines that are neither made nor taken were imported before. A lock lets one
+ * import of a source write at a time; two sources conflict at usernames only, which both insert in order.
  */
 export async function writeBatch(db: Queryable, { source, rows: given, floorMs }: Batch): Promise<Written> {
   const rows = given.map((row) => ({ id: randomUUID(), ...row }))
   const ids = rows.map(({ id }) => id)
-  // All in one round trip; what fails fails the rest.
+  // All in one round trip; if one fails, all fail.
   const [, , lines, reserved] = await Promise.all([
     db.run(sql`
       select pg_advisory_xact_lock(hashtextextended('cellkeep import ' || ${source}, 0)),

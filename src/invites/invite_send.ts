@@ -19,7 +19,7 @@ const refine = (input: Input, { app }: { app: App }): Input => {
 }
 
 export const invite_send = mutation({
-  doc: 'Mail an open invite again with a new link, or answer the link once with `reveal`. The three newest links work.',
+  doc: 'Mail an open invite again with a new link, or return the link once with `reveal`. The three newest links work.',
   auth: { role: 'admin' },
   event: 'ticket_create',
   secret_reply: true,

@@ -53,8 +53,8 @@ export type Claimable = Pick<Invite, 'id' | 'created_by'> & {
 }
 
 /**
- * Finds and locks the invite that a signup may claim, by the token if it has one. A token chooses its invite and has
- * to fit it as well; it is used up with the transaction. Undefined for all that do not fit, without a difference.
+ * Finds and locks the invite that a signup may claim, by its token if it has one. The names of the applicant must fit
+ * the invite of the token too. The token is used up with the transaction. Undefined if anything does not fit.
  */
 export async function lockInviteFor(
   { config: { invite_claim } }: Pick<App, 'config'>,

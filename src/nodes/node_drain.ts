@@ -3,7 +3,7 @@ import { operation } from '../core/operation.ts'
 import { NodeId, want } from './want.ts'
 
 export const drainNode = operation({
-  doc: 'Ask a node to take leave of balancers and of its live connections; it still answers.',
+  doc: 'Drain a node: balancers and live connections leave it, and it still answers requests.',
   input: z.strictObject({ node_id: NodeId }),
   event: 'node_drain',
   errors: ['node_not_found'],

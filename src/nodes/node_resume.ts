@@ -3,7 +3,7 @@ import { operation } from '../core/operation.ts'
 import { NodeId, want } from './want.ts'
 
 export const resumeNode = operation({
-  doc: 'Put a drained node to work again.',
+  doc: 'End the draining of a node.',
   input: z.strictObject({ node_id: NodeId }),
   event: 'node_resume',
   errors: ['node_not_found'],

@@ -91,7 +91,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       const { salt, clock_ms } = await app.db.readOnly.one<{ salt: string; clock_ms: number }>(sql`
         select salt, ${clockMs} as clock_ms from cluster`)
       app.db.clock.measured(clock_ms, sentAt)
-      // Where no cleanup runs, processes that are killed again and again would leave ever more rows.
+      // Here too, since no cleanup may run: processes that are killed again and again would leave ever more rows.
       await removeNodes(app.db)
       row = createRow(app, deps.digests(salt))
       beat()

@@ -78,7 +78,7 @@ export const catalogue = {
 
   idempotency_total: counter(
     5,
-    'Calls under an idempotency key; those that waited count as what they came to, too.',
+    'Calls under an idempotency key, by what became of them. A call that waited for another counts twice.',
     'outcome',
   ),
 

@@ -34,7 +34,7 @@ export async function enter(context: Context, hold: RouteHold, proven: Proven): 
     const mayOpen = provider.on_unknown === 'signup' && flow.invite_id === null
     if (!isRefused(error, 'oidc_unknown_account') || !mayOpen || !(await isSignupOpen(app.db))) throw error
   }
-  // Only strangers take a slot of open signup, so that it keeps nobody out who has an account.
+  // Only strangers take a slot of open signup, so that its limiter never keeps out people who have an account.
   let isMade = false
   await hold.also('signup_open_ip', () => isMade)
   const entered = await settled(() => tryToEnter(context, proven, true))
@@ -79,7 +79,7 @@ const ownerOf = (
 ): Promise<{ id: string; deleted_at: string | null } | undefined> =>
   db.first(sql`select id, deleted_at from account where email_key = ${fold(email)}`)
 
-/** The e-mail of the identity is that of a live account, which alone lets nobody in. */
+/** For an identity whose e-mail is that of a live account. The e-mail alone admits nobody. */
 async function enterOwned(
   context: Context,
   work: Work,

@@ -88,7 +88,7 @@ export function usernameFrom(claim: string): string {
   return named.success ? named.data : Username.parse(cut(`user-${name}`, usernameMax))
 }
 
-/** The names to try for a new account, in this order; the last one is free unless chance is cruel. */
+/** The names to try for a new account, in this order; the last one ends in random digits. */
 export const usernameCandidates = (username: string): string[] => [
   username,
   ...Array.from({ length: 19 }, (_, at) => suffixed(username, `${at + 2}`)),

@@ -51,7 +51,7 @@ export const linkOf = (db: Queryable, { issuer, subject }: Identity): Promise<Li
 
 type NewLink = { account_id: string; provider: string; identity: Identity }
 
-/** False: the identity has an account, or the account one of this provider. The caller holds the account lock. */
+/** Undefined if the identity has an account, or the account an identity of this provider. The caller holds the account lock. */
 export const insertLink = (
   db: Queryable,
   { account_id, provider, identity: { issuer, subject } }: NewLink,

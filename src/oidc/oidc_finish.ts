@@ -43,7 +43,7 @@ export const oidc_finish = route({
   ],
   async handler({ provider, query }, context) {
     const { app, carriers, ip } = context
-    // Used up before anything else: a code is redeemed by one request, whoever else has it.
+    // First, so that only one request redeems the code, whoever else has it.
     const flow = await takeFlow(app.db, context.flow, 'oidc')
     const floor = failureFloor(app.config)
     try {

@@ -63,7 +63,7 @@ async function sessionOf({ app, account, credential }: Context, intent: 'link' |
   return { account_id: account.id, session_id: credential.id }
 }
 
-/** A token that leads nowhere is not told from one that does before the provider has named the person. */
+/** An unknown token is refused only after the provider has named the person, so that nobody can try tokens here. */
 async function invitedBy({ app }: Context, token: string): Promise<string> {
   try {
     const found = await findTicket(app, token, ['invite'])

@@ -161,13 +161,13 @@ const expected = ({ id, origins }: RelyingParty, challenge: string) => ({
 
 const deviceOf = (type: string): 'single' | 'synced' => (type === 'multiDevice' ? 'synced' : 'single')
 
-/** Whatever a parser throws, it throws about the response. */
+/** An error of a parser means that the response is malformed. */
 const orRefused = <T>(verify: () => Promise<T | undefined>): Promise<T | undefined> =>
   verify().catch(() => undefined)
 
 type Proven = { response: { clientDataJSON: string } }
 
-/** Made inside a frame of another site. The library lets some of these pass. */
+/** Whether it was made inside a frame of another site, which the library does not always refuse. */
 async function isFramed({ response }: Proven): Promise<boolean> {
   const { decodeClientDataJSON } = await helpers()
   const { crossOrigin = false, topOrigin } = decodeClientDataJSON(response.clientDataJSON)
@@ -175,8 +175,8 @@ async function isFramed({ response }: Proven): Promise<boolean> {
 }
 
 /**
- * Whole, and without a certificate, as is every response to the attestation that we ask for, none. The library takes
- * a cut one, and would follow addresses that a certificate names.
+ * Whether the attestation is complete and without a certificate, as is every response to our options, which ask for
+ * none. The library accepts a truncated one, and would fetch addresses that a certificate names.
  */
 async function isPlain({ response }: RegistrationResponse): Promise<boolean> {
   const { decodeAttestationObject, isoCBOR } = await helpers()

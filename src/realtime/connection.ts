@@ -23,7 +23,7 @@ export type Connection = {
 
 export type Lost = Parameters<Connection['lost']>[0]
 
-/** Only words the reason of an end that the database has decided. */
+/** Only chooses the word for an end; the database has decided that it ended. */
 export const hasExpired = (
   { expires_at }: Pick<Credential, 'expires_at'>,
   { now }: Pick<Clock, 'now'>,

@@ -71,8 +71,8 @@ async function sendLink({ app, ip }: Context, identifier: string, locale?: strin
 const holds = (role: string): Sql => holdsAnyOf(sql`found.id`, [role], { byAnyActor: true })
 
 /**
- * Of `found`. A mailbox must not be worth the machine, so a keeper never recovers by mail, and an admin only by a
- * verified address. Nobody gets a password by mail who signs in by passkey or provider alone.
+ * Whether the account `found` may recover by mail. Whoever reads the mailbox gets the account, so a keeper never may,
+ * and an admin only by a verified address; nor may an account that signs in by passkey or provider alone.
  */
 const mayRecover: Sql = sql`email is not null and not ${holds('keeper')}
   and (email_verified or not ${holds('admin')})

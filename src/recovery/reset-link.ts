@@ -11,7 +11,7 @@ import { makeTicket, type NewTicket, type Ticket } from '../tickets/tickets.ts'
 /** Whether people may have a link mailed to them to set a new password. */
 export const hasRecovery = ({ recovery, mail }: Config): boolean => recovery && mail !== 'off'
 
-/** Longer than a link that somebody asked for at the door: a person passes it on. */
+/** Longer than `reset_seconds`, because an admin or operator has to pass the link on. */
 const seconds = 86_400
 
 /**

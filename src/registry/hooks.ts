@@ -26,7 +26,7 @@ export type CellHooks = {
   validateData?: ((kind: string | null, data: CellData) => CellData | Promise<CellData>) | undefined
 }
 
-/** Where the data is wrong, and why; the issues of a zod error are such. */
+/** Where the data is wrong, and why. The issues of a zod error have this form. */
 export type DataIssue = { readonly path: readonly PropertyKey[]; readonly message: string }
 
 /** What `validateData` throws: where the data is wrong, and why; the caller sees the messages. */
@@ -51,5 +51,5 @@ export type OfferQuestion = {
 
 export type Grantor = { actor_id: string; account_id: string; role_grants: readonly RoleGrant[] }
 
-/** Replaces the default rule that actors may offer roles they hold. Any result but `true` refuses; a deadlock repeats the call. */
+/** Replaces the default rule, by which actors may offer the roles they hold. Any result but `true` refuses. A deadlock repeats the call. */
 export type AuthorizeOffer = (offer: OfferQuestion) => boolean | Promise<boolean>

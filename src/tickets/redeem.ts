@@ -8,7 +8,7 @@ import { refusal, ServiceError } from '../errors.ts'
 import type { TicketPurpose } from '../registry/messages.ts'
 import { isOpen } from './tickets.ts'
 
-/** Of any form: one that no ticket has is answered like one that is used up. */
+/** Any text: an unknown token is answered like one that is used up. */
 export const TicketToken = z.string().max(200)
 
 /** What a token leads to: the ticket, and the account or invite it is for. */
@@ -28,8 +28,8 @@ export type FoundWithNames = Found & { username: string | null; account_email: s
 const foundColumns = sql`t.id, t.purpose, t.account_id, t.invite_id, t.delivery, t.email, t.email_key, t.expires_at`
 
 /**
- * The open ticket of a token, with these purposes, unlocked: whoever uses it locks its account or invite, and then
- * calls `useTicket`. Its account is live; its address is still that of its account, but for `email_change`.
+ * The open ticket of a token, if it has one of these purposes. It is not locked: to use it, lock its account or invite
+ * and call `useTicket`. Its account is live and, unless the purpose is `email_change`, still has its address.
  */
 export async function findTicket(
   { db }: Pick<App, 'db'>,
@@ -46,7 +46,7 @@ export async function findTicket(
   return found
 }
 
-/** A ticket that was mailed proves an address, so it ends with that; a revealed one holds none. */
+/** A mailed ticket proves an address, so it ends when the account has another; a revealed one holds none. */
 const isAddressed = sql`(t.purpose = 'email_change' or t.email_key is null or t.email_key = account.email_key)`
 
 /**

@@ -28,7 +28,7 @@ export type Issue = { path: IssuePath; code: IssueCode; message: string }
 const issuesMax = 20
 const keyLengthMax = 64
 
-/** Makes one issue; `message` says the rule where it is more than the code says. */
+/** Makes one issue; `message` states the rule where the code alone does not. */
 export const issue = (
   path: readonly PropertyKey[],
   code: IssueCode,

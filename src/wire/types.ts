@@ -47,7 +47,7 @@ export const characters = (min: 0 | 1, max: number) => (payload: z.core.ParsePay
   const { value: input } = payload
   const bound = { origin: 'string', inclusive: true, input } as const
   if (input.length < min) payload.issues.push({ ...bound, code: 'too_small', minimum: min })
-  // Counted only where units and code points may differ about the bound.
+  // Code points are counted only if the number of UTF-16 units does not decide.
   else if (input.length > 2 * max || (input.length > max && [...input].length > max))
     payload.issues.push({ ...bound, code: 'too_big', maximum: max })
 }

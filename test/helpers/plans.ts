@@ -31,17 +31,12 @@ export type Work = {
  * Runs a call and explains the last statement that it sent. Not for writes: the statement is executed again.
  */
 export async function workOf(databaseUrl: string, call: () => Promise<unknown>): Promise<Work> {
-  const { text, values } = await lastStatement(call)
+  const sent = await lastStatement(call)
   const client = new pg.Client(clientConfig({ connectionString: databaseUrl }, planning))
   await client.connect()
   const work: Work = { pages: 0, rows: {}, scanned: [], indexes: [] }
   try {
-    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
-      await client.query(`set plan_cache_mode = ${mode}`)
-      await client.query(`prepare explained as ${text}`)
-      const given = values.length > 0 ? `(${values.map(literal).join(', ')})` : ''
-      const { rows } = await client.query(`explain (analyze, buffers, format json) execute explained${given}`)
-      await client.query('deallocate explained')
+    for await (const { rows } of plansOf(client, sent, 'analyze, buffers, format json')) {
       const root: Node = rows[0]['QUERY PLAN'][0].Plan
       const counted: Record<string, number> = {}
       count(root, counted, work)
@@ -71,11 +66,26 @@ function count(node: Node, rows: Record<string, number>, work: Work, bitmapOf?: 
   for (const inner of node.Plans ?? []) count(inner, rows, work, node['Relation Name'] ?? bitmapOf)
 }
 
-async function lastStatement(call: () => Promise<unknown>): Promise<Sent> {
+/** Explains a statement by the plan for its values, and by the generic one that PostgreSQL may choose when prepared. */
+export async function* plansOf(client: pg.Client, { text, values }: Sent, options: string) {
+  for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+    await client.query(`set plan_cache_mode = ${mode}`)
+    await client.query(`prepare explained as ${text}`)
+    const given = values.length > 0 ? `(${values.map(literal).join(', ')})` : ''
+    const { rows } = await client.query(`explain (${options}) execute explained${given}`)
+    await client.query('deallocate explained')
+    yield { mode, rows }
+  }
+  await client.query('reset plan_cache_mode')
+}
+
+/** The last statement that a call sends, as the driver got it: exactly the one that ran. */
+export async function lastStatement(call: () => Promise<unknown>): Promise<Sent> {
   const { prototype } = pg.Client
   const query = prototype.query
   let last: Sent | undefined
   prototype.query = function (this: pg.Client, sent: Sent, ...rest: unknown[]) {
+    // Plain strings are BEGIN and COMMIT.
     if (typeof sent === 'object') last = sent
     return Reflect.apply(query, this, [sent, ...rest])
   } as typeof query

@@ -59,3 +59,15 @@ export async function stoppableCluster(initial: Record<string, string> = {}) {
     remove: cluster.stop,
   }
 }
+
+/** A primary and its standby, both stopped. */
+export async function stoppedPair() {
+  const [primary, standby] = await Promise.all([
+    stoppableCluster({ wal_level: 'replica', max_wal_senders: '4' }),
+    stoppableCluster(),
+  ])
+  await Promise.all([primary.stop(), standby.stop()])
+  await standby.replaceBy(primary)
+  await standby.follow(primary)
+  return { primary, standby }
+}

@@ -53,7 +53,7 @@ async function partitionFindings(db: Database): Promise<Finding[]> {
       finding: 'audit_partitions_many',
       what: `The audit log has ${partitions} partitions; each list reads into all of them.`,
       remedy:
-        'Raise CELLKEEP_AUDIT_PARTITION_ROWS, which applies to those to come, or keep fewer days by CELLKEEP_AUDIT_RETENTION_DAYS.',
+        'Raise CELLKEEP_AUDIT_PARTITION_ROWS, which applies to new partitions, or keep fewer days with CELLKEEP_AUDIT_RETENTION_DAYS.',
     })
   return findings
 }

@@ -4,18 +4,12 @@ import pg from 'pg'
 import { afterAll, expect, it } from 'vitest'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { shell } from '../../../test/helpers/shell.ts'
-import { stoppableCluster } from '../../../test/helpers/stoppable-cluster.ts'
+import { stoppedPair } from '../../../test/helpers/stoppable-cluster.ts'
 import { execute } from '../main.ts'
 
 /** A primary with the settings of a good installation, and a standby of it. */
-const [primary, standby] = await Promise.all([
-  stoppableCluster({ wal_level: 'replica', max_wal_senders: '4' }),
-  stoppableCluster(),
-])
+const { primary, standby } = await stoppedPair()
 afterAll(() => Promise.all([standby.remove(), primary.remove()]))
-await Promise.all([primary.stop(), standby.stop()])
-await standby.replaceBy(primary)
-await standby.follow(primary)
 // Autovacuum must not mend what a test breaks.
 const patient = { autovacuum_naptime: '3600' }
 await primary.start(patient)

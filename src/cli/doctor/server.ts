@@ -98,7 +98,7 @@ function replication(server: Server): Finding[] {
       finding: 'no_synchronous_standby',
       what: 'synchronous_standby_names names standbys, and none of them is connected: every mutation waits until its time is over.',
       remedy:
-        'Start a standby. Until one is there, an empty synchronous_standby_names lets writes go on without.',
+        'Start a standby. Until then, an empty synchronous_standby_names lets writes go on without one.',
     })
   if (timeline !== null && known_timeline !== null && timeline < known_timeline)
     findings.push({

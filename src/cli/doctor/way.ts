@@ -52,7 +52,8 @@ async function losesNames(one: pg.Client, other: pg.Client): Promise<boolean> {
   const ask = (client: pg.Client) => client.query({ name: 'ck_probe', text: 'select 1' })
   try {
     for (const client of [one, other, one]) await ask(client)
-    // The other one occupies a server; where there is only this, the statement waits for it.
+    // A transaction of the other session keeps the pooler from giving us the same server connection again. If the
+    // pooler has only that one, the statement waits for the commit.
     await other.query('begin')
     const asked = ask(one)
     await Promise.race([asked, delay(aloneMs)]).finally(() => other.query('commit'))

@@ -3,18 +3,27 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { page, reverseProxy } from '../../../test/helpers/reverse-proxy.ts'
 import { type Said, shell } from '../../../test/helpers/shell.ts'
 import { codeOf, guarded } from '../../../test/helpers/totp.ts'
+import { query } from '../../core/action.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 import { execute } from '../main.ts'
+
+const note_labels = query({
+  doc: 'A method of a consumer.',
+  auth: { account: 'none', actor: 'none' },
+  output: z.null(),
+  handler: async () => null,
+})
 
 let test: TestService
 let home: string
 let admin: TestAccount
 let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
 beforeAll(async () => {
-  test = await testService({ audit_stream: true })
+  test = await testService({ audit_stream: true, actions: { note_labels } })
   home = await mkdtemp(join(tmpdir(), 'ck-remote-'))
   admin = await test.account({ roles: ['admin'] })
   cellkeep = shell({ HOME: home, CELLKEEP_URL: test.url }, home)
@@ -92,9 +101,10 @@ describe('login', () => {
 })
 
 describe('call', () => {
-  const as = async (account: TestAccount, scope: 'full' | 'read_only' = 'full') => {
+  type Scope = Parameters<TestAccount['client']['account_token_create']>[0]['scope']
+  const as = async (account: TestAccount, scope: Scope = { kind: 'full' }) => {
     const { token } = await account.client.account_token_create({
-      scope: { kind: scope },
+      scope,
       lifetime: { kind: 'ttl', days: 1 },
     })
     return shell({ HOME: home, CELLKEEP_URL: `${test.url}/`, CELLKEEP_TOKEN: token }, home)
@@ -124,7 +134,7 @@ describe('call', () => {
     expect([text.code, text.stdout, text.stderr]).toEqual([1, '', expect.stringMatching(/^[A-Z].*\.\n/)])
     const json = await run(['call', 'cell_get', `id=${id}`, '--json'])
     expect(JSON.parse(json.stderr)).toMatchObject({ reason: 'cell_not_found' })
-    const scoped = await (await as(admin, 'read_only'))(['call', 'cell_create', '--json'])
+    const scoped = await (await as(admin, { kind: 'read_only' }))(['call', 'cell_create', '--json'])
     expect(JSON.parse(scoped.stderr)).toMatchObject({ reason: 'token_scope_required' })
   })
 
@@ -138,14 +148,17 @@ describe('call', () => {
   })
 
   it('says which method is unknown and what a refused call would have needed', async () => {
-    const run = await as(admin, 'read_only')
+    const run = await as(admin, { kind: 'read_only' })
     const said = async (...words: string[]) => (await run(['call', ...words])).stderr
     expect(await said('cel_list')).toContain(
       'no method cel_list, or its feature is off; did you mean cell_list?',
     )
+    expect(await said('note_lables')).toContain('did you mean note_labels?')
     for (const own of ['then', 'try', 'account'])
       expect(await run(['call', own])).toMatchObject({ code: 1, stderr: expect.stringContaining(own) })
     expect(await said('cell_create')).toContain('whose scope is full or names cell_create.')
+    const narrow = await as(admin, { kind: 'methods', methods: ['cell_get'] })
+    expect((await narrow(['call', 'cell_list'])).stderr).toContain('is full, read_only or names cell_list.')
     expect(await said('account_token_create')).toContain('a credential of the type session.')
     const { stderr } = await cellkeep(['call', 'audit_log_list'])
     expect(stderr).toContain('cellkeep login')
@@ -227,7 +240,11 @@ describe('completion', () => {
 it('new refuses a place that is taken, or cannot be made, and says so', async () => {
   const { code, stdout } = await cellkeep(['new', 'notes'])
   expect([code, stdout]).toEqual([0, expect.stringContaining('npm install')])
-  expect(await readFile(join(home, 'notes', 'package.json'), 'utf8')).toContain('"name": "notes"')
+  // Without `exec` the shell between npm and the server would keep a signal to itself.
+  expect(JSON.parse(await readFile(join(home, 'notes', 'package.json'), 'utf8'))).toMatchObject({
+    name: 'notes',
+    scripts: { start: 'exec cellkeep start' },
+  })
   expect(await cellkeep(['new', 'notes'])).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('not empty'),

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { actions } from '../../actions.ts'
-import { CellkeepError, TransportError } from '../../client/client.ts'
+import { CellkeepError, createClient, TransportError } from '../../client/client.ts'
 import { loadConfig } from '../../config/file.ts'
 import { ServiceError, StartError } from '../../errors.ts'
 import { readPrivateFile, replacePrivateFile } from '../../files/private-file.ts'
@@ -69,16 +69,23 @@ export async function asked<T>(url: string, calls: () => Promise<T>, method = ''
     return await calls()
   } catch (error) {
     if (error instanceof TransportError) throw unreachable(url, error)
-    if (error instanceof CellkeepError && error.reason === 'method_not_found') throw unknownMethod(method)
+    if (error instanceof CellkeepError && error.reason === 'method_not_found')
+      throw unknownMethod(method, await methodsOf(url))
     if (error instanceof CellkeepError) throw refusalOf(url, error)
     throw error
   }
 }
 
-export const unknownMethod = (method: string): StartError =>
+/** The methods of a server, its own included; the built-in ones if it does not tell. */
+async function methodsOf(url: string): Promise<string[]> {
+  const described = await createClient({ url }).try['rpc.discover']()
+  return described.ok ? described.result.methods.map(({ name }) => name) : Object.keys(actions)
+}
+
+export const unknownMethod = (method: string, known: readonly string[] = []): StartError =>
   new StartError(
     'method_not_found',
-    `The server has no method ${method}, or its feature is off${meant(method, Object.keys(actions), '.')} docs/api.md lists them.`,
+    `The server has no method ${method}, or its feature is off${meant(method, known, '.')} docs/api.md lists the built-in ones, /api/openrpc.json all.`,
     1,
   )
 
@@ -86,7 +93,7 @@ function refusalOf(url: string, { reason, status, data }: CellkeepError): Error 
   if (reason === 'authentication_required')
     return new StartError(
       'authentication_required',
-      `${url} knows no such credential. Run \`cellkeep login --url ${url}\`, or set CELLKEEP_TOKEN.`,
+      `You are not signed in to ${url}, or the token was revoked or has expired. Run \`cellkeep login --url ${url}\`, or set CELLKEEP_TOKEN.`,
       1,
     )
   return new ServiceError(-32000, { ...data, reason: reason as Reason }, status)
