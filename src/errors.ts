@@ -49,6 +49,12 @@ export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>):
   return new ServiceError(code, { reason, ...wait, ...extra }, status)
 }
 
+/** An error of its own for each request that one failure concerns: what is added to it must not reach the others. */
+export const copyOf = (error: unknown): unknown =>
+  error instanceof ServiceError
+    ? Object.assign(new ServiceError(error.code, { ...error.data }, error.status), { cause: error.cause })
+    : error
+
 /** What `invalid_request` names in its `detail`, and the rule that was broken. */
 export const requestRules = {
   not_an_object: 'A call is a JSON object.',

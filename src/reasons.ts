@@ -106,7 +106,7 @@ const reasons = {
   },
   payload_too_large: { code: -32600, status: 413, doc: 'The body exceeds the limit.' },
   upgrade_required: { code: -32600, status: 426, doc: 'This path is a WebSocket; send an upgrade request.' },
-  invalid_upgrade: { code: -32600, doc: 'The `Sec-WebSocket-*` headers are not valid.' },
+  invalid_upgrade: { code: -32600, doc: 'The `Sec-WebSocket-*` headers are not valid, or there is a body.' },
   unsupported_media_type: { code: -32600, status: 415, doc: 'The body must be application/json in UTF-8.' },
   invalid_json_body: { code: -32700, doc: 'The REST body is not a JSON object.' },
   invalid_request_body: { code: -32602, doc: 'The REST body breaks its schema; see `issues`.' },

@@ -1,3 +1,4 @@
+import { copyOf } from '../errors.ts'
 import type { Observer } from '../observe/observer.ts'
 import { beginShare } from '../observe/statement.ts'
 import type { Primary } from './primary.ts'
@@ -49,7 +50,7 @@ export function batched<V, K = string>(
       const found = await load([...batch.keys()])
       all((reader, key) => reader.resolve(found.get(key)))
     } catch (error) {
-      all((reader) => reader.reject(error))
+      all((reader) => reader.reject(copyOf(error)))
     }
     underWay -= 1
     plan()

@@ -85,6 +85,15 @@ async function expectUnavailable(): Promise<void> {
   }
 }
 
+/** Only mutations say that they wrote nothing, also where reads share the statement that fails. */
+async function expectOutcomesOfMutations(): Promise<void> {
+  const mutate = () => rpc(test.url, call('cell_create', { data: {} }), signedIn())
+  const read = () => rpc(test.url, call('cell_list'), signedIn())
+  const pairs = await Promise.all(Array.from({ length: 20 }, () => Promise.all([mutate(), read()])))
+  for (const [mutated, seen] of pairs)
+    expect([mutated.json, seen.json]).toEqual([envelope(1, 'none'), envelope(1)])
+}
+
 async function expectAvailable(): Promise<void> {
   await expect.poll(async () => (await rest('status')).status).toBe(200)
   const replies = await Promise.all([
@@ -146,7 +155,7 @@ describe('a database that goes away', () => {
   it('by no longer responding is a 503 in the end, and has no lasting effect', async () => {
     await cluster.freeze()
     try {
-      await expectUnavailable()
+      await Promise.all([expectUnavailable(), expectOutcomesOfMutations()])
     } finally {
       await cluster.thaw()
     }

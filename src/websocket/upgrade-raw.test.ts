@@ -53,7 +53,17 @@ describe('the bytes of an upgrade', () => {
       ])
   })
 
+  it('with a body are 400, whether or not it arrives', async () => {
+    for (const bytes of [
+      `${request({ 'Content-Length': '2' })}{}`,
+      request({ 'Content-Length': '2' }),
+      `${request({ 'Transfer-Encoding': 'chunked' })}2\r\n{}\r\n0\r\n\r\n`,
+    ])
+      expect(await refusal(bytes)).toEqual([400, { error: 'invalid_upgrade' }])
+  })
+
   it('that ask for another protocol, or not for one, are 426', async () => {
+    expect(await refusal(request({}, 'GET /api/ws HTTP/1.0'))).toEqual([426, { error: 'upgrade_required' }])
     for (const changed of [{ Upgrade: 'h2c' }, { Upgrade: 'websocket2' }, { Upgrade: 'websocket, h2c' }])
       expect(await refusal(request(changed))).toEqual([426, { error: 'upgrade_required' }])
     const kept = request({ Connection: 'close' })

@@ -40,11 +40,13 @@ function refuse(
 }
 
 /** The header checks of `ws`, made here so that a refusal has our error body instead of its own. */
-function isValid({ header }: EdgeRequest): boolean {
+function isValid({ header, hasBody }: EdgeRequest): boolean {
   const protocols =
     header('sec-websocket-protocol')
       ?.split(',')
       .map((name) => name.trim()) ?? []
+  // A body would be read as frames by some, and as part of the request by others.
+  if (hasBody || header('transfer-encoding') !== undefined) return false
   return (
     /^[+/0-9A-Za-z]{22}==$/.test(header('sec-websocket-key') ?? '') &&
     header('sec-websocket-version') === '13' &&

@@ -63,7 +63,8 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
   async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const reply = await handle({
       ...requestHead(request),
-      isUpgrade: true,
+      // HTTP/1.0 has no upgrades.
+      isUpgrade: request.httpVersion === '1.1',
       ...bodyBehind(request, socket, head),
       isGone: () => socket.destroyed,
       hasEnded: () => socket.destroyed,
