@@ -100,7 +100,7 @@ function routeSection(route: Route, schemas: Schemas): string {
   ].join('\n')
 }
 
-function access({ account, actor, roles, credential_types }: AuthSpec): string {
+function access({ account, actor, roles, credential_types, fresh }: AuthSpec): string {
   const who =
     account === 'none'
       ? 'Anyone.'
@@ -112,6 +112,7 @@ function access({ account, actor, roles, credential_types }: AuthSpec): string {
     actor === 'required' && 'Acts as an actor.',
     roles && `Role: ${roles.map(asked).join(' or ')}.`,
     credential_types && `By ${credential_types.join(' or ')} only.`,
+    fresh && 'A session has to be [fresh](sign-in.md#fresh-sessions).',
   ]
   return parts.filter(Boolean).join(' ')
 }
@@ -224,8 +225,8 @@ reaches, one of scope \`methods\` what it names. Limits are the defaults.
 An answer is \`{"jsonrpc": "2.0", "id": 1, "result": …}\` or \`{…, "error": {"code", "message", "data": {"reason", …}}}\`.
 A refused input has the reason \`invalid_params\` and \`issues\`: up to 20 of \`{path, code, message}\`, where the code is
 \`invalid_type\` (also for a missing key), \`too_small\`, \`too_big\`, \`invalid_format\`, \`invalid_value\`,
-\`unrecognized_keys\`, \`invalid_union\`, \`invalid_cursor\`, \`unknown_scope_kind\`, \`invite_identifier_required\` or
-\`custom\`, and the message says the rule.
+\`unrecognized_keys\`, \`invalid_union\`, \`invalid_cursor\`, \`password_common\`, \`unknown_scope_kind\`,
+\`invite_identifier_required\` or \`custom\`, and the message says the rule.
 
 To repeat a call safely, send it with a header \`Idempotency-Key\` (over a WebSocket: a member \`idempotency_key\` beside
 \`id\`) of 16 to 64 letters, digits, \`-\` and \`_\` that no other call has, such as a UUID. Methods that are reached by
@@ -238,8 +239,8 @@ are not kept: their repetition is \`idempotency_replayed\`. An account may have 
 Besides the reasons listed with it, a method may answer \`invalid_params\`, \`rate_limited\`,
 \`service_unavailable\`, \`busy\`, \`storage_full\`, \`timeout\` and \`internal_error\`; where it takes a credential also
 \`authentication_required\`, \`account_vanished\`, \`credential_type_required\`, \`token_scope_required\`,
-\`insufficient_permissions\`, \`actor_required\`, \`actor_not_on_account\` and \`no_actors_on_account\`; with a key
-\`idempotency_key_reused\` and \`idempotency_replayed\`.
+\`second_factor_enrolment_required\`, \`fresh_authentication_required\`, \`insufficient_permissions\`, \`actor_required\`,
+\`actor_not_on_account\` and \`no_actors_on_account\`; with a key \`idempotency_key_reused\` and \`idempotency_replayed\`.
 `
 
 const accountIntroduction = `## Account routes
