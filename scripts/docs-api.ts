@@ -100,7 +100,7 @@ function routeSection(route: Route, schemas: Schemas): string {
   ].join('\n')
 }
 
-function access({ account, actor, roles, credential_types }: AuthSpec): string {
+function access({ account, actor, roles, credential_types, fresh }: AuthSpec): string {
   const who =
     account === 'none'
       ? 'Anyone.'
@@ -112,6 +112,7 @@ function access({ account, actor, roles, credential_types }: AuthSpec): string {
     actor === 'required' && 'Acts as an actor.',
     roles && `Role: ${roles.map(asked).join(' or ')}.`,
     credential_types && `By ${credential_types.join(' or ')} only.`,
+    fresh && 'A session has to be [fresh](sign-in.md#fresh-sessions).',
   ]
   return parts.filter(Boolean).join(' ')
 }

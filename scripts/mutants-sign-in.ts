@@ -147,6 +147,7 @@ export const signInGroups: Group[] = [
     mutants: [
       [`await notify(app, work, own.id, 'email_change_requested')`, ''],
       ['own.email !== null', 'true'],
+      ['t.email_key is distinct from', 't.email_key is not distinct from'],
       ['fresh: true', 'fresh: false'],
     ],
   },

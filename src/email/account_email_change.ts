@@ -2,8 +2,9 @@ import { z } from 'zod'
 import { Email, fold } from '../accounts/formats.ts'
 import { lockWithSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
+import { sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
-import { makeTicket } from '../tickets/tickets.ts'
+import { makeTicket, voidTickets } from '../tickets/tickets.ts'
 import { writeEmail } from './write-email.ts'
 
 export const account_email_change = mutation({
@@ -18,10 +19,14 @@ export const account_email_change = mutation({
   errors: ['account_vanished', 'authentication_required'],
   async handler({ email }, { app, account, credential, fail, ...work }) {
     const own = await lockWithSession(work.db, account.id, credential.id)
+    const email_key = email === null ? null : fold(email)
+    // Whoever mistyped an address corrects it so, before a stranger there confirms it.
+    await work.db.run(sql`
+      ${voidTickets(own.id, ['email_change'])} and t.email_key is distinct from ${email_key}`)
     if (email !== null) {
       // Not compared with other accounts: only whoever proves the mailbox learns that it has one.
       await makeTicket(app, work, {
-        ...{ purpose: 'email_change', account_id: own.id, delivery: 'mailed', email, email_key: fold(email) },
+        ...{ purpose: 'email_change', account_id: own.id, delivery: 'mailed', email, email_key },
         ...{ created_by: null, detail: { credential_type: credential.type } },
       })
       await notify(app, work, own.id, 'email_change_requested')

@@ -110,6 +110,28 @@ describe('account_email_change', () => {
     expect(await scenario(test, () => change(null))).toEqual({ ok: true, pending: false })
   })
 
+  it('again to another address, or to none, ends the link to the one before, which may be a stranger’s', async () => {
+    await change('stranger@x.io')
+    const mistyped = await tokenTo(ada)
+    await change('ada@new.io')
+    const first = await tokenTo(ada)
+    expect(await confirmed(mistyped)).toEqual(gone)
+    await change('ADA@new.io')
+    expect(await confirmed(first)).toEqual(ok)
+    expect(await confirmed(await tokenTo(ada))).toEqual(gone)
+    for (const end of [
+      () => change(null),
+      // There is none any more.
+      () => change(null),
+      () => operations.setEmail({ account_id: ada.id, email: 'ada@x.io' }, by),
+    ]) {
+      await change('stranger@x.io')
+      await end()
+      expect(await confirmed(await tokenTo(ada))).toEqual(gone)
+    }
+    expect(await emailOf(ada)).toEqual(['ada@x.io', false])
+  })
+
   it('to another account’s address mails its owner, who alone learns that it is taken', async () => {
     expect(await change('BOB@x.io')).toEqual({ ok: true, pending: true })
     const token = await tokenTo(ada)

@@ -15,7 +15,8 @@ export type NewEmail = {
 }
 
 /**
- * Gives a locked account another e-mail, or none. The owner is told at the old one, and what was mailed there ends.
+ * Gives a locked account another e-mail, or none. The owner is told at the old one; what was mailed there ends, and so
+ * does every change that was asked for before.
  * Refuses with `email_taken`.
  */
 export async function writeEmail(
@@ -31,7 +32,7 @@ export async function writeEmail(
       email_verified = ${verified}, updated_at = now(), updated_by = ${by}::uuid
     where id = ${account_id}::uuid`
   await work.db.run(set).catch(refuseTakenEmail(fail))
-  await work.db.run(voidTickets(account_id, ['password_reset', 'email_verify']))
+  await work.db.run(voidTickets(account_id, ['password_reset', 'email_verify', 'email_change']))
 }
 
 /** Gives a locked account the e-mail that an admin or operator says, with an audit row; false if it has that already. */

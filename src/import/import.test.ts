@@ -179,6 +179,7 @@ describe('a line', () => {
       { username: 'twice-more', email: 'TWICE@example.org', external_id: '5' },
       { username: 'reserved', external_id: '6' },
       { username: 'again', external_id: '3' },
+      { username: 'early-by-name', email: 'Twice@example.org', external_id: '7' },
     ]
     const refused = [
       { line: 1, external_id: '1', reason: 'username_taken' },
@@ -186,8 +187,9 @@ describe('a line', () => {
       { line: 4, external_id: '4', reason: 'username_taken' },
       { line: 5, external_id: '5', reason: 'email_taken' },
       { line: 6, external_id: '6', reason: 'username_taken' },
+      { line: 8, external_id: '7', reason: 'email_taken' },
     ]
-    const outcome = { done: counts(1, 1, 5), refused }
+    const outcome = { done: counts(1, 1, 6), refused }
     expect(await run(lines, { dry_run: true, source: 'clashes' })).toEqual(outcome)
     expect(await run(lines, { source: 'clashes' })).toEqual(outcome)
     await expect(stored('reserved')).rejects.toThrow()

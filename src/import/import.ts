@@ -104,7 +104,8 @@ async function importBatch(read: readonly Read[], write: Write, stops: boolean):
   const taken = bad < 0 ? read : read.slice(0, bad + 1)
   const refused = taken.filter(isRefused)
   let imported = 0
-  for (const rows of withoutRepeats(taken.filter((one): one is Row => !isRefused(one)))) {
+  const good = taken.filter((one): one is Row => !isRefused(one))
+  for (const rows of withoutRepeats(good, stops)) {
     const outcome = await write(rows)
     imported += outcome.made.length
     const byLine = new Map(rows.map((row) => [row.line, row]))
@@ -115,13 +116,19 @@ async function importBatch(read: readonly Read[], write: Write, stops: boolean):
   return { imported, refused: refused.sort((a, b) => a.line - b.line), isOver: bad >= 0 }
 }
 
-/** A line with the external id of one before it comes later, when that one is known or refused. */
-function withoutRepeats(rows: readonly Row[]): Row[][] {
+/**
+ * A line with the external id of one before it comes later, when that one is known or refused. So does a line with its
+ * username or e-mail, so that the first gets it, unless a clash stops the import anyway.
+ */
+function withoutRepeats(rows: readonly Row[], stops: boolean): Row[][] {
   const parts: Row[][] = []
   const seen = new Map<string, number>()
   for (const row of rows) {
-    const at = seen.get(row.external_id) ?? 0
-    seen.set(row.external_id, at + 1)
+    const { external_id, username, email_key } = row
+    const keys = [`id ${external_id}`]
+    if (!stops) keys.push(`username ${username}`, ...(email_key === null ? [] : [`email ${email_key}`]))
+    const at = Math.max(...keys.map((key) => seen.get(key) ?? 0))
+    for (const key of keys) seen.set(key, at + 1)
     parts[at] ??= []
     parts[at].push(row)
   }
