@@ -1,8 +1,9 @@
 import * as api from '@opentelemetry/api'
 import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node'
 import { Registry } from 'prom-client'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { capturedLog } from '../test/helpers/captured-log.ts'
+import { rival } from '../test/helpers/race.ts'
 import { serviceForFile } from '../test/helpers/service.ts'
 import { catalogue, type Metric } from './observe/catalogue.ts'
 import { testService } from './testing/service.ts'
@@ -166,6 +167,33 @@ describe('traces', () => {
     expect(new Set(statements.map(({ name }) => name))).toEqual(new Set(['db caller', 'db cell_update']))
     expect(new Set(spans.map((span) => span.spanContext().traceId)).size).toBe(1)
     expect(server?.attributes).toMatchObject({ 'http.route': '/api/rpc', 'http.response.status_code': 200 })
+  })
+
+  it('of a call whose connection was lost are one tree too, with the number of each attempt and no value', async () => {
+    const { cell } = await ada.client.cell_create({ acting: ada.actor_id, data: {} })
+    const other = await rival(test.databaseUrl)
+    onTestFinished(other.close)
+    const spans = await spansOf(async () => {
+      await other.begin('select from cell where id = $1 for update', [cell.id])
+      const sent = rpc(
+        call('cell_update', { acting: ada.actor_id, cell_id: cell.id, data: { a: 'unheard' } }),
+      )
+      await other.blocks(1)
+      await other.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      await other.commit()
+      expect((await sent).status).toBe(200)
+    })
+    expect(new Set(spans.map((span) => span.spanContext().traceId)).size).toBe(1)
+    const updates = spans.filter(({ name }) => name === 'db cell_update')
+    const attempts = updates.map(({ attributes }) => attributes['cellkeep.attempt'])
+    expect([...new Set(attempts)].sort()).toEqual([1, 2])
+    expect(
+      JSON.stringify(spans.map(({ attributes, events, status }) => [attributes, events, status])),
+    ).not.toMatch(`unheard|${cell.id}`)
+    expect(lines()).toContainEqual(expect.objectContaining({ rpc_method: 'cell_update', attempts: 2 }))
   })
 
   it('go on from a trusted proxy only; a stranger’s is a link', async () => {

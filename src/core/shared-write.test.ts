@@ -113,6 +113,31 @@ it('a lost connection leaves the outcome of all unknown, and no failure rows', a
   })
 })
 
+it('what was stored is answered as such, even if there is no connection to be had by then', async () => {
+  const [stored, full, over] = [1, 2, 3].map(() => Promise.withResolvers<void>())
+  lab.work = async ({ single }, text) => {
+    const statement = sql`noted as (${write(text)} returning text)`
+    await single(statement, 'noted', () => {}, { write: notes, key: text })
+    stored?.resolve()
+    await full?.promise
+  }
+  const reply = lab.reply('a')
+  await stored?.promise
+  const { db, config } = lab.test.service.app
+  const others = Array.from({ length: config.database_pool_max }, () =>
+    db.transaction(async (tx) => {
+      await tx.run(sql`select`)
+      await over?.promise
+    }),
+  )
+  await expect.poll(() => db.load()).toMatchObject({ open: config.database_pool_max, idle: 0 })
+  full?.resolve()
+  expect(reasonOf(await reply)).toBe('ok')
+  over?.resolve()
+  await Promise.all(others)
+  expect([await lab.notes(), lab.effects]).toEqual([['a'], ['effect']])
+})
+
 it('a log that cannot be written does not keep them from being stored', async () => {
   await lab.admin.query('alter function audit_write(json) rename to audit_write_gone')
   try {

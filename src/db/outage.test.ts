@@ -1,10 +1,11 @@
 import { afterAll, expect, it } from 'vitest'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
-import { call, rpc, send } from '../../test/helpers/http.ts'
+import { call, dataOf, rpc, send } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
 import { withoutRepeats } from '../log/repeats.ts'
+import { testService } from '../testing/index.ts'
 
 const cluster = await stoppableCluster()
 afterAll(cluster.remove)
@@ -56,4 +57,15 @@ it('an outage under load: balancers keep the node for a while, sockets stay, and
   const others = lines.filter(({ msg }) => msg !== 'request')
   expect(lines.length - others.length).toBeGreaterThan(200)
   expect(others.length).toBeLessThan(40)
+}, 60_000)
+
+it('a node that shall not wait refuses at once what finds no primary', async () => {
+  await using hasty = await testService({ database_url: cluster.url, database_wait_ms: 0 })
+  await cluster.stop()
+  const reply = await rpc(hasty.url, call('cell_create', { data: {} }), { cookie: ada.cookie })
+  // The breaker opens after 2 s at the earliest.
+  expect(hasty.service.app.db.primary.isOpen).toBe(false)
+  expect([reply.status, dataOf(reply)]).toMatchObject([503, { outcome: 'none' }])
+  expect(reply.headers['retry-after']).toMatch(/^([1-9]|10)$/)
+  await cluster.start()
 }, 60_000)

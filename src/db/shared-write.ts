@@ -45,7 +45,7 @@ export function sharedWrites(pool: Pool): Share {
     writers.set(by, writer as (entry: unknown) => Promise<unknown>)
     try {
       const row = await writer(entry)
-      if (row) held.isUsed = held.isCommitted = true
+      if (row) held.isCommitted = true
       return row
     } catch (error) {
       // All entries got this error; each call answers with one of its own.

@@ -146,7 +146,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
       })
     }),
     get mayBeAlone() {
-      return !isCareful && level === 'read committed' && !held.isUsed
+      return !isCareful && level === 'read committed' && !held.isUsed && !held.isCommitted
     },
     get isCommitted() {
       return held.isCommitted

@@ -137,7 +137,7 @@ export async function enginePatroni() {
       etcd,
       /** A command of the operator. */
       ctl: (command: string, ...args: string[]) =>
-        promisify(execFile)('patronictl', ['-c', leader.config, command, scope, ...args, '--force']),
+        promisify(execFile)('patronictl', ['-c', leader.config, command, scope, ...args]),
       /** The leader crashed, and goes on as such. */
       crashed: (): void => {
         crashes += 1

@@ -26,20 +26,23 @@ export const patroniFaults: Acts<PatroniEngine> = {
     what: '`patronictl switchover`',
     act: async ({ world: { engine } }) => {
       const { primary } = engine
-      await Promise.all([engine.replaced(primary), engine.ctl('switchover', '--leader', primary.name)])
+      await Promise.all([
+        engine.replaced(primary),
+        engine.ctl('switchover', '--leader', primary.name, '--force'),
+      ])
     },
   },
   'member-restart': {
     what: '`patronictl restart` of a member',
     act: async ({ world: { engine }, random }) => {
       const one = engine.members[Math.floor(random() * engine.members.length)]
-      await engine.ctl('restart', one?.name as string)
+      await engine.ctl('restart', one?.name as string, '--force')
     },
   },
   'leader-restart': {
     what: '`patronictl restart` of the leader',
     act: async ({ world: { engine } }) => {
-      await engine.ctl('restart', engine.primary.name)
+      await engine.ctl('restart', engine.primary.name, '--force')
     },
   },
   'manager-kill': {
@@ -49,6 +52,18 @@ export const patroniFaults: Acts<PatroniEngine> = {
       await primary.killManager()
       await delay(5_000)
       await primary.start()
+    },
+  },
+  'manager-paused': {
+    what: '`patronictl pause`, kill -9 of the server of the leader, resumed after 15 s',
+    act: async ({ world: { engine } }) => {
+      const { crashes } = engine
+      await engine.ctl('pause', '--wait')
+      await engine.primary.killServer()
+      await delay(15_000)
+      await engine.ctl('resume', '--wait')
+      await engine.settle()
+      if (engine.crashes === crashes) engine.crashed()
     },
   },
   'etcd-away': {
