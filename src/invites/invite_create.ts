@@ -28,7 +28,7 @@ const InviteInput = z.strictObject({
 })
 
 export const invite_create = mutation({
-  doc: 'Invite by e-mail, username or both: who signs up with exactly these is admitted while signup is closed. If messages are sent, its link is mailed, unless `send` is false; with `reveal` it is returned instead.',
+  doc: 'Invite by e-mail, username or both: admits whoever signs up with exactly these, even while signup is closed. If messages are sent, its link is mailed, unless `send` is false; with `reveal` it is returned instead.',
   auth: { role: 'admin' },
   event: 'invite_create',
   secret_reply: true,
@@ -95,7 +95,7 @@ async function insertInvite(
 }
 
 export const createInvite = operation({
-  doc: 'Invite by e-mail, username or both: who signs up with exactly these is admitted. With a mail server its link is mailed.',
+  doc: 'Invite by e-mail, username or both: admits whoever signs up with exactly these. With a mail server its link is mailed.',
   input: InviteInput,
   event: 'invite_create',
   errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],
