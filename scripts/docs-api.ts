@@ -191,15 +191,15 @@ const introduction = `<!-- Generated from src/actions.ts and src/routes.ts by sc
 
 Two surfaces: JSON-RPC 2.0 methods at \`/api/rpc\`, and REST routes for the session cookie at \`/api/account\`.
 Every refusal carries a \`reason\` to switch on: [errors.md](errors.md) lists them all. Unknown input keys are
-refused, unknown output keys are to be ignored. Machines read the same from \`/api/openrpc.json\` (also
+refused; ignore unknown output keys. Machines read the same from \`/api/openrpc.json\` (also
 \`rpc.discover\`) and \`/api/openapi.json\`.
 
 How types are written:
 
 | Type | Meaning |
 |---|---|
-| \`Uuid\` | a UUID; upper case is taken, and lower case is answered |
-| \`Time\` | sent: RFC 3339 with \`Z\` or an offset, \`2026-01-02T04:04:05+01:00\`; answered: UTC with milliseconds, \`2026-01-02T03:04:05.678Z\` |
+| \`Uuid\` | a UUID; upper case is accepted, and returned in lower case |
+| \`Time\` | in input: RFC 3339 with \`Z\` or an offset, \`2026-01-02T04:04:05+01:00\`; in output: UTC with milliseconds, \`2026-01-02T03:04:05.678Z\` |
 | \`string(3..39)\` | a string of 3 to 39 characters; no string holds U+0000 |
 | \`integer(1..200)\` | a whole number from 1 to 200 |
 | \`Uuid[]\`, then \`(1..50)\` | a list, of 1 to 50 entries |
@@ -224,15 +224,15 @@ URL-encoded.
 An array of 1 to 50 calls is a batch. Its calls are carried out one after the other, each by itself, and answered with
 status 200 by an array in their order; calls behind 16 MiB of answers are refused with \`batch_answer_too_large\`.
 
-Who may call stands below the name of each method. *Needs a credential*: the session cookie, an API token in
-\`Authorization: Bearer …\`, or the daemon token in \`X-Daemon-Token\`. A token of scope \`read_only\` reaches what GET
-reaches, one of scope \`methods\` what it names. Limits are the defaults.
+Below the name of each method stands who may call it. *Needs a credential*: the session cookie, an API token in
+\`Authorization: Bearer …\`, or the daemon token in \`X-Daemon-Token\`. A token of scope \`read_only\` may call the methods
+that GET reaches, one of scope \`methods\` those that it names. Limits are the defaults.
 
 An answer is \`{"jsonrpc": "2.0", "id": 1, "result": …}\` or \`{…, "error": {"code", "message", "data": {"reason", …}}}\`.
 A refused input has the reason \`invalid_params\` and \`issues\`: up to 20 of \`{path, code, message}\`, where the code is
 \`invalid_type\` (also for a missing key), \`too_small\`, \`too_big\`, \`invalid_format\`, \`invalid_value\`,
 \`unrecognized_keys\`, \`invalid_union\`, \`invalid_cursor\`, \`password_common\`, \`unknown_scope_kind\`,
-\`invite_identifier_required\` or \`custom\`, and the message says the rule.
+\`invite_identifier_required\` or \`custom\`, and the message states the rule.
 
 To repeat a call safely, send it with a header \`Idempotency-Key\` (over a WebSocket: a member \`idempotency_key\` beside
 \`id\`) of 16 to 64 letters, digits, \`-\` and \`_\` that no other call has, such as a UUID. Methods that are reached by

@@ -58,7 +58,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
     if (!warned)
       app.log.warn(
         { event: 'configuration' },
-        'X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES',
+        'X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES (option trusted_proxies)',
       )
     warned = true
   }

@@ -85,7 +85,9 @@ describe('the client address', () => {
   it('is the peer where it is not trusted, which is said once', async () => {
     expect(await ipOf({}, '1.2.3.4')).toEqual({
       ip: '127.0.0.1',
-      warnings: ['X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES'],
+      warnings: [
+        'X-Forwarded-For is ignored: its sender is not in CELLKEEP_TRUSTED_PROXIES (option trusted_proxies)',
+      ],
     })
   })
 

@@ -22,13 +22,13 @@ const InviteInput = z.strictObject({
   expires_at: Timestamp.nullish(),
   /** False: no message is sent, even if one could be. */
   send: z.boolean().nullish(),
-  /** True: the link is answered instead of mailed. */
+  /** True: the link is returned instead of mailed. */
   reveal: z.boolean().nullish(),
   locale: Locale.nullish(),
 })
 
 export const invite_create = mutation({
-  doc: 'Invite by e-mail, username or both: whoever signs up with exactly these may, even while signup is closed. No secret is sent.',
+  doc: 'Invite by e-mail, username or both: admits whoever signs up with exactly these, even while signup is closed. If messages are sent, its link is mailed, unless `send` is false; with `reveal` it is returned instead.',
   auth: { role: 'admin' },
   event: 'invite_create',
   secret_reply: true,
@@ -95,7 +95,7 @@ async function insertInvite(
 }
 
 export const createInvite = operation({
-  doc: 'Invite by e-mail, username or both: whoever signs up with exactly these may.',
+  doc: 'Invite by e-mail, username or both: admits whoever signs up with exactly these. With a mail server its link is mailed.',
   input: InviteInput,
   event: 'invite_create',
   errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],
