@@ -93,4 +93,4 @@ export function visibleCells(
 }
 
 /** Aliases that the access rule uses itself. */
-const taken = ['me', 'g', 'k', 'leap']
+const taken = ['me', 'g', 'k']
