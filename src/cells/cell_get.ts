@@ -10,7 +10,7 @@ import { type Edges, edgeOrder, Field, fieldEdges, Item, itemEdges, visibleEdges
 const edgesMax = 500
 
 export const cell_get = query({
-  doc: 'One cell by id or path, with its visible fields and items. Hidden and missing cells get the same response.',
+  doc: 'One cell by id or path, with its visible fields and items, up to 500 of each; `fields_truncated` and `items_truncated` say that there may be more. Hidden and missing cells get the same response.',
   auth: { account: 'optional', actor: 'optional' },
   replica: true,
   rate_limit: 'ip',

@@ -28,7 +28,7 @@ import {
 } from './usage.ts'
 
 export const cell_update = mutation({
-  doc: 'Change data (whole or by merge patch), visibility or path. If nothing differs, nothing is written.',
+  doc: 'Change data (whole or by merge patch), visibility or path. Only the owner and admins change the visibility, only admins the path. If nothing differs, nothing is written.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_update',
   rate_limit: 'account',

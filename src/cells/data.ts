@@ -84,7 +84,10 @@ const refine = (texts: { isPatch: boolean }) => (value: unknown, context: z.core
 export const Data = z
   .unknown()
   .superRefine(refine({ isPatch: false }))
-  .meta({ type: 'object', description: dataRule }) as unknown as z.ZodType<CellData, CellData>
+  .meta({
+    type: 'object',
+    description: `${dataRule} \`label\` and \`summary\`, if there, are strings of up to ${labelMax} and ${summaryMax} characters; a top-level \`kind\` is refused.`,
+  }) as unknown as z.ZodType<CellData, CellData>
 /** An RFC 7396 merge patch for data. `label` and `summary` may be null, which removes them. */
 export const DataPatch = z
   .unknown()
