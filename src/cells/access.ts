@@ -8,18 +8,23 @@ import { type Sql, sql } from '../db/sql.ts'
 
 /**
  * The caller as a common table expression: `with ${me(actor_id)} select … from cell c, me`. `principals` are
- * the keys under which cell grants admit the actor; an anonymous caller has none.
+ * the keys under which cell grants admit the actor; an anonymous caller has none. `inline` reads role grants only when
+ * a row needs them, but again for each place in the statement.
  */
-export const me = (actor_id: string | null | Sql): Sql => sql`me as materialized (
+export const me = (actor_id: string | null | Sql, how: 'once' | 'inline' = 'once'): Sql => sql`me as ${
+  how === 'once' ? sql`materialized` : sql`not materialized`
+} (
   select caller.id as actor_id,
-    coalesce(bool_or(g.role = 'admin' and g.scope_id is null), false) as is_admin,
-    array_remove(
-      array['a:' || caller.id] || array_agg(distinct 'r:*:' || g.role)
-        || array_agg(distinct 'r:' || g.scope_id || ':' || g.role),
-      null
-    ) as principals
-  from (select ${actor_id}::uuid as id) caller left join role_grant g on g.actor_id = caller.id and ${activeGrant}
-  group by caller.id
+    exists (
+      select from role_grant g
+      where g.actor_id = caller.id and g.role = 'admin' and g.scope_id is null and ${activeGrant}
+    ) as is_admin,
+    array_remove('a:' || caller.id || array(
+      select distinct k.key
+      from role_grant g cross join lateral (values ('r:*:' || g.role), ('r:' || g.scope_id || ':' || g.role)) k (key)
+      where g.actor_id = caller.id and ${activeGrant}
+    ), null) as principals
+  from (select ${actor_id}::uuid as id) caller
 )`
 
 /**
@@ -53,7 +58,7 @@ export function tiers(alias: string): {
     owner,
     held,
     given: sql`case when g.level = 'editor' and ${c}.created_by is not null then 'edit' else 'view' end`,
-    view: sql`(${live} and (me.is_admin or ${c}.visibility = 'public' or ${owner} or ${held}))`,
+    view: sql`(${live} and (${c}.visibility = 'public' or ${owner} or me.is_admin or ${held}))`,
     edit: sql`(${live} and (me.is_admin or (${c}.created_by is not null and (${owner} or ${editing}))))`,
     manage: sql`(${live} and (me.is_admin or ${owner}))`,
   }

@@ -69,6 +69,8 @@ const withPath = (path: Sql): Sql => sql`c.path = ${path} and c.path <> ''`
 /** Cells of one statement, and the data of one beside others: so no caller waits for much of another's. */
 const [joinedMax, joinedBytesMax] = [16, 32_768]
 const dataBytesMax = 262_144
+const [joinedText, linkedText] = [cellText('c'), cellText('anchor')]
+
 /** The fields, and the items, of a cell that are read beside other cells. */
 const fewMax = 8
 
@@ -92,7 +94,7 @@ const joinedRead = (
           case
             when c.data_bytes > ${keys.length > 1 ? joinedBytesMax : dataBytesMax} then null
             when greatest(fields.count, items.count) > ${fewMax} then null
-            else ${cellText('c')}
+            else ${joinedText}
           end as cell,
           ${rights}, ${few(fieldEdges, 'fields')} as fields, ${few(itemEdges, 'items')} as items
         from cell c, me, lateral (${counted(fieldEdges)}) fields, lateral (${counted(itemEdges)}) items
@@ -116,7 +118,7 @@ const linkedStatement = (caller: string | null, anchor: Sql): Sql => sql`
   with ${me(caller)}, anchor as (
     select ${cellColumns}, ${rights} from cell c, me where ${anchor} and ${tier.view}
   )
-  select ${cellText('anchor')} as cell, can_edit, can_grant, ${bundled(fieldEdges)} as fields,
+  select ${linkedText} as cell, can_edit, can_grant, ${bundled(fieldEdges)} as fields,
     ${bundled(itemEdges)} as items
   from anchor`
 

@@ -33,15 +33,34 @@ const cellJson: JsonColumns = {
   kind: 'text?',
   visibility: 'word',
   path: 'text?',
-  data: 'plain',
   version: 'plain',
   created_by: 'word?',
   updated_by: 'word?',
   created_at: 'time',
   updated_at: 'time?',
+  // Last, so that what stands before it can be found without reading it.
+  data: 'plain',
 }
 /** The wire form of the cell with this alias, as JSON text. */
 export const cellText = (alias: string): Sql => jsonObject(alias, cellJson)
+
+/** What the text of a cell says before its data. */
+export type CellHead = Omit<Cell, 'data'>
+
+const between = '},{"id":"'
+
+/**
+ * Cuts the last one of several such texts, joined by commas, off. Quotes in a string are escaped and `jsonb` has a
+ * space behind each comma, so nothing else looks like the border of two cells.
+ */
+export const withoutLast = (cells: string): string => cells.slice(0, cells.lastIndexOf(between) + 1)
+
+/** The last one of such texts, up to its data, whatever its length. */
+export function lastHead(cells: string): CellHead {
+  const start = cells.lastIndexOf(between) + 1
+  const text = cells.slice(start === 0 ? 0 : start + 1, cells.indexOf(',"data":', start))
+  return JSON.parse(`${text}}`)
+}
 
 export const Visibility = z.enum(['private', 'public'])
 

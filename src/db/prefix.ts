@@ -11,10 +11,11 @@ export function hasPrefix(column: Sql, prefix: string): Sql {
 }
 
 /**
- * Hides a text from the planner, so that one generic plan serves every value: planning for each value takes
+ * Hides a value from the planner, so that one generic plan serves every value: planning for each value takes
  * longer than most pages do.
  */
-export const unplanned = (text: string): Sql => sql`(select ${text}::text)`
+export const unplanned = (value: string, type: 'text' | 'uuid' = 'text'): Sql =>
+  sql`(select ${value}::${sql.raw(type)})`
 
 /** The smallest text, in byte order, above every text with this prefix; undefined if there is none. */
 export function afterPrefix(prefix: string): string | undefined {

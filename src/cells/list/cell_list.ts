@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { query } from '../../core/action.ts'
+import type { CursorKey } from '../../core/cursor.ts'
 import { refusal } from '../../errors.ts'
 import { holdsAdmin } from '../../roles/grants.ts'
 import { issue } from '../../wire/issues.ts'
 import { CursorText, Int, Uuid } from '../../wire/types.ts'
-import { Cell, Kind, Path, Visibility } from '../cells.ts'
+import { Cell, type CellHead, Kind, lastHead, Path, Visibility, withoutLast } from '../cells.ts'
 import { CellGrant } from '../grants/grants.ts'
 import { behindPath, pathKey } from './cursor.ts'
 import { type ListInput, type ListPage, listStatement, type Way } from './page.ts'
@@ -75,13 +76,32 @@ export const cell_list = query({
       db.one(listStatement(list, start, holdsAdmin(role_grants), way))
     let page = await read(role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all')
     if (page.is_short) page = await read('all')
-    if (page.kept === 0 && page.has_more) page = await read('cut')
-    const { key, id } = page
-    const next_cursor =
-      page.has_more && key !== null && id !== null
-        ? app.cursors.write(binding, path_prefix === undefined ? [key, id] : pathKey(path_prefix, key, id))
-        : null
-    const grants = isShared ? `,"cell_grants":${page.cell_grants}` : ''
-    return `{"cells":${page.cells},"next_cursor":${JSON.stringify(next_cursor)}${grants}}`
+    if (page.is_large) page = await read('cut')
+    const { cells, grants } = page.has_more
+      ? withoutNext(page)
+      : { cells: page.cells, grants: page.cell_grants }
+    const next_cursor = page.has_more
+      ? app.cursors.write(binding, keyOf(list, lastHead(cells as string)))
+      : null
+    const shared = isShared ? `,"cell_grants":{${grants ?? ''}}` : ''
+    return `{"cells":[${cells ?? ''}],"next_cursor":${JSON.stringify(next_cursor)}${shared}}`
   },
 })
+
+/** Without the first cell of the next page, which a page ends with. */
+function withoutNext({ cells, cell_grants }: ListPage): { cells: string; grants?: string | undefined } {
+  const { id } = lastHead(cells as string)
+  return {
+    cells: withoutLast(cells as string),
+    grants: cell_grants?.slice(0, cell_grants.lastIndexOf(`,"${id}":[`)),
+  }
+}
+
+/** Where the page ends, in the order of the list. */
+function keyOf(
+  { order_by, path_prefix }: ListInput,
+  { id, path, created_at, updated_at }: CellHead,
+): CursorKey {
+  if (path_prefix !== undefined) return pathKey(path_prefix, path as string, id)
+  return [order_by === 'created_at' ? created_at : (updated_at ?? created_at), id]
+}

@@ -76,7 +76,7 @@ it('a page is read once if the first grants of each principal fill it, and else 
     sent.length = 0
     const { cells } = await ada.client.cell_list({ limit })
     expect(cells).toHaveLength(limit)
-    return sent.filter((text) => text.includes('found as')).map((text) => text.includes('frontier'))
+    return sent.filter((text) => text.includes('has_more')).map((text) => text.includes('frontier'))
   }
   expect(await statements(20)).toEqual([true])
   // The newest that the caller sees before the deleted ones are fewer than these.

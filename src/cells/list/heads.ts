@@ -40,7 +40,6 @@ export const merged = ({ order_direction }: List): Sql => {
     order by cell_created_at ${direction}, cell_id ${direction})`
 }
 
-/** Whether `page`, a relation with `key` and `id`, may lack cells that come behind the frontier. */
-export const isShort = ({ order_direction, limit }: List): Sql => sql`exists (
-  select from frontier f where (select count(*) from page) < ${sql.raw(pageSize(limit))}
-    or exists (select from page where (key, id) ${sql.raw(order_direction === 'asc' ? '>' : '<')} (f.cell_created_at, f.cell_id)))`
+/** An aggregate over the rows `c` of a page: whether it may lack cells that come behind the frontier. */
+export const isShort = ({ order_direction, limit }: List): Sql => sql`exists (select from frontier) and (
+  count(*) <= ${limit} or bool_or((c.key, c.id) ${sql.raw(order_direction === 'asc' ? '>' : '<')} (select cell_created_at, cell_id from frontier)))`

@@ -1,10 +1,10 @@
 import { keyset, type Order, pageSize } from '../../core/page.ts'
 import { jsonArray } from '../../db/json.ts'
-import { hasPrefix } from '../../db/prefix.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 import { admitting, me, tier, tiers } from '../access.ts'
 import { cellColumnsWith, cellText } from '../cells.ts'
 import { grantText } from '../grants/grants.ts'
+import { all, filters, isVisibility, type Visibility } from './filters.ts'
 import { heads, isShort, merged } from './heads.ts'
 
 /**
@@ -12,8 +12,6 @@ import { heads, isShort, merged } from './heads.ts'
  * of the list, over rows the caller may view, until a page is full. The branches are merged and filtered by the
  * access rule once more. So a wrong branch can hide a row but never leak one, and hidden cells cost nothing.
  */
-
-type Visibility = 'private' | 'public'
 
 /** The filters after parsing; `ids` sorted and distinct. */
 export type ListInput = {
@@ -35,24 +33,27 @@ type List = ListInput & Ordered & { after: After; isAdmin: boolean; way: Way }
 
 /** A page ends before the cell that would take the total size of its data over this. */
 const pageBytesMax = 8_388_608
+const max = sql.raw(pageBytesMax)
 
-/** One row: the cells as JSON text, the key and id of the last one, and whether there is a next page. */
+const cell = cellText('c')
+
+/** One row: the cells as JSON text, and behind them, if there is a next page, the first one of it. */
 export type ListPage = {
-  cells: string
-  /** The grants that admit the caller, by cell, as JSON text; for `shared_with` only. */
-  cell_grants?: string
-  kept: number
+  /** Null if there are none. */
+  cells: string | null
+  /** The grants that admit the caller, by cell, for `shared_with` only. */
+  cell_grants?: string | null
   has_more: boolean
-  key: string | null
-  id: string | null
+  /** Some cells were left out, as they may take more than their share of the bytes: `cut` has them. */
+  is_large?: boolean
   /** It may lack cells: `all` has them. */
   is_short?: boolean
 }
 
 /**
  * How a page is read. `heads` goes by the heads of the caller's grants, which nearly always suffice; `all` looks at
- * as many grants as it takes. `cut` also ends the page by size; without it, a page that would be too large comes back
- * empty (`kept` is 0 although `has_more`), since running sums cost time that almost no page needs.
+ * as many grants as it takes. `cut` also ends the page by size; without it, no cell may take more than its share of
+ * the bytes, since running sums cost time that almost no page needs.
  */
 export type Way = 'heads' | 'all' | 'cut'
 
@@ -61,30 +62,36 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean, 
   const list = { ...input, after, isAdmin, way, ...ordered({ ...input, after }, orders[input.order_by]) }
   const keys = list.order_by === 'path' ? ['key'] : ['key', 'id']
   const inOrder = sql.raw(`order by ${keys.map((key) => `${key} ${list.order_direction}`).join(', ')}`)
-  const max = sql.raw(pageBytesMax)
   const hasHeads = isByHeads(list)
-  const kept =
-    way === 'cut'
-      ? sql`select * from (
-        select *, row_number() over w as n, sum(data_bytes) over w as bytes from page window w as (${inOrder})
-      ) m where n <= ${list.limit} and (n = 1 or bytes <= ${max})`
-      : sql`select * from page where (select sum(data_bytes) from page) <= ${max} ${inOrder} limit ${list.limit}`
+  const distinct = isTwiceFound(list) ? sql`distinct on (${sql.raw(keys.join(', '))})` : sql.empty
+  // `offset 0` keeps the access rule above the branches: its estimate would hide what their indexes cost.
+  const found = sql`
+    select ${distinct} * from (${sql.join(branches(list), ' union all ')}) found ${inOrder} offset 0`
+  const page = sql`
+    select * from (select f.* from (${found}) f, me where ${tiers('f').view} ${inOrder} ${list.limited}) page
+    limit ${list.limit + 1}::int`
+  const share = sql.raw(Math.floor(pageBytesMax / pageSize(list.limit)))
+  const isCut = way === 'cut'
+  const text = isCut ? cell : sql`case when c.data_bytes <= ${share} then ${cell} end`
+  const ends = isCut
+    ? sql`bool_or(c.n > ${list.limit} or c.bytes > ${max}) as has_more`
+    : sql`count(*) > ${list.limit} as has_more, bool_or(c.data_bytes > ${share}) as is_large`
   return sql`
-    with ${me(list.actor_id)}, ${hasHeads ? sql`${heads(list, ordered(list, grantOrder))},` : sql.empty}
-    found as (${sql.join(branches(list), ' union all ')}), page as materialized (
-      select f.* from (select distinct on (${sql.raw(keys.join(', '))}) * from found ${inOrder}) f, me
-      where ${tiers('f').view} ${inOrder} ${list.limited}
-    ), kept as (${kept})
-    select ${jsonArray(cellText('c'))} as cells, ${list.shared_with ? sql`${grantsByCell} as cell_grants,` : sql.empty}
-      count(*)::int as kept, (select count(*) from page) > count(*) as has_more,
-      (array_agg(c.key))[count(*)] as key, (array_agg(c.id))[count(*)] as id
-      ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
-    from (select * from kept ${inOrder}) c ${list.shared_with ? sql`, me` : sql.empty}`
+    with ${me(list.actor_id, 'inline')} ${hasHeads ? sql`, ${heads(list, ordered(list, grantOrder))}` : sql.empty}
+    select string_agg(${text}, ',') as cells, ${list.shared_with ? sql`string_agg(${grantsOfCell}, ',') as cell_grants,` : sql.empty}
+      ${ends} ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
+    from (${isCut ? cut(page, inOrder) : page}) c ${list.shared_with ? sql`, me` : sql.empty}`
 }
 
-/** Only those grants of each cell that admit the caller. */
-const grantsByCell = sql`'{' || coalesce(string_agg('"' || c.id || '":' || (
-  select ${jsonArray(grantText('g'), sql`order by g.created_at, g.id`)} from ${admitting('c')}), ','), '') || '}'`
+/** As many rows as fit, and the one behind them. */
+const cut = (page: Sql, inOrder: Sql): Sql => sql`
+  select * from (
+    select *, row_number() over w as n, sum(data_bytes) over w as bytes from (${page}) page window w as (${inOrder})
+  ) m where bytes - data_bytes <= ${max}`
+
+/** Only those grants of the cell that admit the caller. */
+const grantsOfCell = sql`'"' || c.id || '":' || (
+  select ${jsonArray(grantText('g'), sql`order by g.created_at, g.id`)} from ${admitting('c')})`
 
 function branches(list: List): Sql[] {
   const { actor_id, visibility, shared_with, ids } = list
@@ -99,6 +106,10 @@ function branches(list: List): Sql[] {
 /** Whether grants can make cells visible that nothing else does. */
 const isGranted = ({ actor_id, isAdmin, visibility, created_by }: List): boolean =>
   !isAdmin && actor_id !== null && visibility !== 'public' && created_by !== actor_id
+
+/** Whether the branches may have a cell twice, as several principals of the caller may hold it. */
+const isTwiceFound = (list: List): boolean =>
+  list.ids === undefined && !isByHeads(list) && (list.shared_with !== undefined || isGranted(list))
 
 const isByHeads = (list: List): boolean =>
   list.way === 'heads' &&
@@ -257,18 +268,4 @@ type Ordered = ReturnType<typeof keyset> & { key: Sql }
 
 function ordered(list: ListInput & { after: After }, order: Order): Ordered {
   return { ...keyset(list, order, list.order_direction), key: sql.raw(Object.keys(order)[0] as string) }
-}
-
-const all = (conditions: readonly Sql[]): Sql => sql.join(conditions, ' and ')
-
-const isVisibility = (visibility: Visibility): Sql => sql`c.visibility = ${sql.raw(`'${visibility}'`)}`
-
-/** The statement has only the filters that were given. */
-function filters({ kind, visibility, created_by, path_prefix }: Partial<ListInput>): Sql[] {
-  const given: Sql[] = []
-  if (kind !== undefined) given.push(sql`c.kind = ${kind}`)
-  if (visibility !== undefined) given.push(isVisibility(visibility))
-  if (created_by !== undefined) given.push(sql`c.created_by = ${created_by}::uuid`)
-  if (path_prefix !== undefined) given.push(hasPrefix(sql`c.path`, path_prefix))
-  return given
 }

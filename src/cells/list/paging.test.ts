@@ -209,4 +209,35 @@ describe('the byte budget', () => {
     expect(JSON.parse(text).result.cells).toHaveLength(32)
     expect(text.length).toBeLessThan(8_388_608 + 33 * 1000)
   })
+
+  it('is for the whole page: one cell may take far more of it than the others', async () => {
+    const kind = 'one is large'
+    const id = await cellRow(test, { kind, visibility: 'public' })
+    const data = { a: 'x'.repeat(250_000) }
+    await test.service.app.db.run(sql`
+      update cell set data = ${JSON.stringify(data)}::jsonb, data_bytes = 250008 where id = ${id}`)
+    for (let i = 0; i < 3; i++) await cellRow(test, { kind, visibility: 'public' })
+    const page = await list(test, { kind, limit: 200 })
+    expect(page.cells).toHaveLength(4)
+    expect(page.cells.find((cell) => cell.id === id)).toMatchObject({ data })
+    const walked = await pages({ kind, limit: 2, order_direction: 'asc' })
+    expect(walked).toEqual([idsOf(page).slice(2).reverse(), idsOf(page).slice(0, 2).reverse()])
+  })
+})
+
+it('cells whose texts hold what looks like the border of two cells are paged like others', async () => {
+  const kind = '},{"id":"'
+  const border = '},{"id":"x","data":'
+  const admin = await test.account({ roles: ['admin'] })
+  for (let i = 0; i < 5; i++)
+    await admin.client.cell_create({
+      kind,
+      visibility: 'public',
+      path: `borders/${i}${border}`,
+      data: { label: border, [border]: [{}, { id: border, data: { id: 'x' } }, {}] },
+    })
+  const inOrder = await stored(sql`kind = ${kind}`, sql`path`)
+  for (const limit of [1, 2, 4])
+    expect((await pages({ path_prefix: 'borders/', limit }, admin.cookie)).flat()).toEqual(inOrder)
+  expect((await pages({ kind, limit: 2 }, admin.cookie)).flat().sort()).toEqual([...inOrder].sort())
 })
