@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import type { AuditEvent } from '../audit/entry.ts'
+import { sql } from '../db/db.ts'
 import type { AuditFilter } from './audit_export.ts'
 
 const test = await serviceForFile()
@@ -28,13 +29,9 @@ it('goes on from the last row without a gap or a repeat, over more rows than one
   const before = await exported()
   const last = before.at(-1)?.seq ?? 0
   const { db } = test.service.app
-  await db.rows({
-    chunks: [
-      `select audit_write(json_agg(json_build_object('event_type', 'many', 'outcome', 'success', 'metadata', json_build_object('n', n))))
-       from generate_series(1, 2500) n`,
-    ],
-    values: [],
-  })
+  await db.rows(sql`
+    select audit_write(json_agg(json_build_object('event_type', 'many', 'outcome', 'success', 'metadata', json_build_object('n', n))))
+    from generate_series(1, 2500) n`)
   const rows = await exported({ since_seq: last })
   expect(rows.map(({ metadata }) => metadata?.n)).toEqual(Array.from({ length: 2500 }, (_, n) => n + 1))
   expect(await exported({ since_seq: rows.at(-1)?.seq ?? 0 })).toEqual([])

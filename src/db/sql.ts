@@ -1,63 +1,110 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 
-/** A composable SQL template: values become parameters, nested fragments are spliced in. */
+/**
+ * A composable SQL template: values become parameters, nested fragments are spliced in. It is only put together as a
+ * text when it is sent for the first time, since most are sent again and again.
+ */
+export type Sql = {
+  readonly [fragment]: true
+  readonly strings: readonly string[]
+  readonly parts: readonly unknown[]
+}
 
-export type Sql = { readonly chunks: readonly string[]; readonly values: readonly unknown[] }
+/** No value that came as JSON has it; the same for every copy of this module. */
+const fragment: unique symbol = Symbol.for('cellkeep.sql')
 
-const isSql = (part: unknown): part is Sql =>
-  typeof part === 'object' && part !== null && 'chunks' in part && 'values' in part
+const fragmentOf = (strings: readonly string[], parts: readonly unknown[]): Sql => ({
+  [fragment]: true,
+  strings,
+  parts,
+})
+const isSql = (part: unknown): part is Sql => typeof part === 'object' && part !== null && fragment in part
 
 /**
  * Builds a statement or a fragment: `` sql`select ${columns} from cell where id = ${id}::uuid` ``.
  * A part that is itself `Sql` is spliced in, everything else is sent as a parameter.
  */
-export function sql(strings: TemplateStringsArray, ...parts: unknown[]): Sql {
-  const chunks = [strings[0] as string]
-  const values: unknown[] = []
-  parts.forEach((part, index) => {
-    const after = strings[index + 1] as string
-    const last = chunks.length - 1
-    if (isSql(part)) {
-      chunks[last] = `${chunks[last]}${part.chunks[0]}`
-      chunks.push(...part.chunks.slice(1))
-      chunks[chunks.length - 1] = `${chunks[chunks.length - 1]}${after}`
-      values.push(...part.values)
-    } else {
-      chunks.push(after)
-      values.push(part)
-    }
-  })
-  return { chunks, values }
-}
+export const sql = (strings: TemplateStringsArray, ...parts: unknown[]): Sql => fragmentOf(strings, parts)
 
 /** Literal SQL text written by us, such as a column list or a page size; never caller input. */
-sql.raw = (text: string | number): Sql => ({ chunks: [String(text)], values: [] })
+sql.raw = (text: string | number): Sql => fragmentOf([String(text)], [])
 
 sql.empty = sql.raw('')
 
 sql.join = (parts: readonly Sql[], separator: string): Sql =>
-  parts.reduce(
-    (all, part, index) => (index === 0 ? part : sql`${all}${sql.raw(separator)}${part}`),
-    sql.empty,
-  )
+  fragmentOf(between(separator, parts.length), parts)
+
+/** By separator, the strings around so many parts. */
+const joints = new Map<string, (readonly string[])[]>()
+
+/** The same array each time, since `follow` knows a template by its strings. */
+function between(separator: string, count: number): readonly string[] {
+  const known = joints.get(separator) ?? []
+  joints.set(separator, known)
+  known[count] ??= count === 0 ? [''] : ['', ...Array<string>(count - 1).fill(separator), '']
+  return known[count]
+}
 
 /** The form that the driver takes: numbered parameters and the name of the prepared statement. */
 export function compile(query: Sql): { name: string; text: string; values: unknown[] } {
-  const text = textOf(query)
-  return { name: statementName(text), text, values: [...query.values] }
+  const { text, values } = nameless(query)
+  return { name: statementName(text), text, values }
 }
 
 /** The same for a statement that is not prepared under a name. */
-export const nameless = (query: Sql): { text: string; values: unknown[] } => ({
-  text: textOf(query),
-  values: [...query.values],
-})
+export function nameless(query: Sql): { text: string; values: unknown[] } {
+  const values: unknown[] = []
+  const step = follow(root, query, values)
+  if (step.text === undefined) {
+    step.text = textOf(query)
+    if (++texts > textsMax) [root, texts] = [new Step(), 0]
+  }
+  return { text: step.text, values }
+}
 
-function textOf({ chunks }: Sql): string {
-  let text = chunks[0] as string
-  for (let i = 1; i < chunks.length; i++) text += `$${i}${chunks[i]}`
-  return text
+/**
+ * A tree of the statements sent so far. The way to a text leads over the strings of its templates, literal texts,
+ * and a mark for each parameter, in their order; nothing else decides it.
+ */
+class Step {
+  readonly next = new Map<unknown, Step>()
+  text?: string
+}
+
+const parameter = Symbol('parameter')
+/** Far more than are in use; beyond it the tree begins anew. */
+const textsMax = 1000
+let texts = 0
+let root = new Step()
+
+function follow(from: Step, { strings, parts }: Sql, values: unknown[]): Step {
+  let at = stepTo(from, parts.length === 0 ? strings[0] : strings)
+  for (const part of parts)
+    if (isSql(part)) at = follow(at, part, values)
+    else {
+      at = stepTo(at, parameter)
+      values.push(part)
+    }
+  return at
+}
+
+function stepTo({ next }: Step, key: unknown): Step {
+  const known = next.get(key)
+  if (known) return known
+  const step = new Step()
+  next.set(key, step)
+  return step
+}
+
+function textOf(query: Sql): string {
+  let count = 0
+  const write = ({ strings, parts }: Sql): string =>
+    parts.reduce<string>(
+      (text, part, at) => `${text}${isSql(part) ? write(part) : `$${++count}`}${strings[at + 1]}`,
+      strings[0] as string,
+    )
+  return write(query)
 }
 
 /**
