@@ -140,3 +140,20 @@ it('leaves its connection as read-only for queries as it was', async () => {
   await expect(db.readOnly.rows(write('written by a query'))).rejects.toThrow('A query cannot write')
   expect(await lab.notes()).toEqual(['kept'])
 })
+
+it('work that finds the service unavailable after the commit is not told that nothing was done', async () => {
+  lab.work = async (context) => {
+    await single(context)
+    throw refusal('service_unavailable')
+  }
+  const { status, json } = await lab.reply()
+  expect([status, json]).toMatchObject([
+    503,
+    { error: { data: { reason: 'service_unavailable', outcome: 'unknown' } } },
+  ])
+  expect([await lab.notes(), await lab.audited(), lab.effects]).toEqual([
+    kept.notes,
+    kept.audit,
+    kept.effects,
+  ])
+})

@@ -188,6 +188,13 @@ export async function confirmed<T>(client: pg.PoolClient, commit: () => Promise<
   return answer
 }
 
+/** What work rejects with that failed after its commit, of which nobody may be told that nothing was done. */
+export function afterCommit(error: unknown): unknown {
+  const known = refused(error)
+  const isLost = known instanceof ServiceError && known.data.reason === 'service_unavailable'
+  return isLost ? unknown(known) : known
+}
+
 function unknown(error: unknown): unknown {
   if (!(error instanceof ServiceError)) return error
   error.outcome = 'unknown'

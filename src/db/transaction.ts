@@ -4,6 +4,7 @@ import { noteRepeat } from '../observe/work.ts'
 import { isConflict, repeatCause, withCause } from './failure.ts'
 import {
   type Answer,
+  afterCommit,
   alone,
   asError,
   begin,
@@ -78,7 +79,7 @@ export function createTransactions(pool: Pool) {
         const how = { level, isCareful, isNameless, share, sendLast: isCareful ? carefully : withCommit }
         return await attempt(pool, work, how)
       } catch (error) {
-        if (error instanceof FailedAfterCommit) throw error.cause
+        if (error instanceof FailedAfterCommit) throw afterCommit(error.cause)
         const isOfLast = error instanceof LastFailed
         const cause = isConflict(error) ? 'conflict' : repeatCause(isOfLast ? error.cause : error)
         if (isOfLast && !(cause && repeatsLeft > 0)) {
