@@ -1,6 +1,6 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { queries, useCall } from './api/query.ts'
+import { useCall } from './api/query.ts'
 import { useRefresh } from './api/refresh.ts'
 import {
   acting,
@@ -101,14 +101,12 @@ function useRoute(): Found | undefined {
 
 function PageFor({ found, own }: { found: Found | undefined; own: Session }) {
   useRefresh(isAdmin.value && /^admin$|^\/cells\//.test(found?.route.who ?? found?.route.path ?? ''))
+  // Whoever sits there now is shown nothing of what was read; unsaved text waits in memory.
+  if (isEnded.value) return null
   if (!found)
     return (
       <Page title={shell.not_found_title}>
-        <Empty
-          icon="search"
-          title={shell.not_found_title}
-          action={<ButtonLink href={to('/')}>{shell.go_home}</ButtonLink>}
-        >
+        <Empty icon="search" action={<ButtonLink href={to('/')}>{shell.go_home}</ButtonLink>}>
           {shell.not_found}
         </Empty>
       </Page>
@@ -116,11 +114,7 @@ function PageFor({ found, own }: { found: Found | undefined; own: Session }) {
   if (found.route.who === 'admin' && !isAdmin.value)
     return (
       <Page title={shell.forbidden_title}>
-        <Empty
-          icon="lock"
-          title={shell.forbidden_title}
-          action={<ButtonLink href={to('/')}>{shell.go_home}</ButtonLink>}
-        >
+        <Empty icon="lock" action={<ButtonLink href={to('/')}>{shell.go_home}</ButtonLink>}>
           <Text long>{shell.forbidden(own.actor?.name ?? own.account.username)}</Text>
         </Empty>
       </Page>
@@ -157,7 +151,7 @@ function Loading({ route, params }: Found) {
   return <Skeleton lines={4} />
 }
 
-/** In place, over the page: what was typed stays until another account signs in. */
+/** In place of the page: what was typed stays until another account signs in. */
 function Ended() {
   return (
     <Dialog
@@ -168,7 +162,6 @@ function Ended() {
         <Button
           kind="primary"
           onClick={() => {
-            queries.clear()
             isEnded.value = false
             session.value = { account: null, isNew: false }
             go(location.href, { replace: true })

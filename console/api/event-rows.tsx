@@ -60,14 +60,14 @@ export const EventRows = ({
   />
 )
 
-/** What happened, with names; a consumer's own event has only its type. */
-export function Sentence({ of: row }: { of: Event }) {
+/** What happened, with names; a consumer's own event has only its type. `here`: the cell whose page it is on. */
+export function Sentence({ of: row, here }: { of: Event; here?: string }) {
   const type = row.event_type as keyof typeof sentences
   const isKnown = Object.hasOwn(sentences, type)
   const isRefused = row.outcome === 'failure'
   const failure = isRefused && isKnown ? failures[type] : undefined
   const pattern = failure ?? (isKnown ? sentences[type] : `{who} ${row.event_type}`)
-  const parts = pattern.split(/[{}]/).map((part, index) => (index % 2 ? filled(part, row) : part))
+  const parts = pattern.split(/[{}]/).map((part, index) => (index % 2 ? filled(part, row, here) : part))
   if (!isRefused) return <span>{parts}</span>
   const reason = row.metadata?.reason
   return (
@@ -80,7 +80,7 @@ export function Sentence({ of: row }: { of: Event }) {
 
 type Metadata = { role?: string; scope_kind?: string; scope_id?: string | null; via?: string }
 
-function filled(name: string, row: Event): ComponentChildren {
+function filled(name: string, row: Event, here?: string): ComponentChildren {
   const metadata = (row.metadata ?? {}) as Metadata & Record<string, unknown>
   if (name === 'who') return whoOf(row.actor_id, row.account_id, row.username, metadata.via)
   if (name === 'target')
@@ -91,6 +91,7 @@ function filled(name: string, row: Event): ComponentChildren {
   if (name === 'where')
     return metadata.scope_id ? `(${metadata.scope_kind} ${shortId(metadata.scope_id)})` : ''
   const cell = metadata.cell_id ?? metadata.source_id ?? metadata.parent_id
+  if (cell === here && here) return audit.this_cell
   return typeof cell === 'string' ? (
     <a class="over" href={to(`/cells/${cell}`)}>{`${audit.a_cell} ${shortId(cell)}`}</a>
   ) : (

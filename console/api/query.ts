@@ -11,7 +11,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
 import { call, type Input, type Name, type Output, type Refusal } from './client.ts'
 import { forgetNames } from './names.ts'
-import { acting, mustEnrol, sessionEnded, signedIn } from './session.ts'
+import { acting, isEnded, mustEnrol, sessionEnded, signedIn } from './session.ts'
 
 /** Worth another try: nothing was answered, or the server says that it may work later. */
 const passing = [
@@ -46,10 +46,10 @@ export const queries = new QueryClient({
 /** Whoever comes back to the page sees what is true now, where it was read a while ago. */
 addEventListener('focus', () => void queries.refetchQueries({ type: 'active', stale: true }))
 
-/** Nothing that one account has read is left for the next. */
+/** Nothing that one account has read is left for the next, nor behind a session that has ended. */
 let reader: string | undefined
 effect(() => {
-  const id = signedIn.value?.account.id
+  const id = isEnded.value ? undefined : signedIn.value?.account.id
   if (id !== reader) {
     queries.clear()
     forgetNames()

@@ -54,14 +54,14 @@ export function OneEvent({ seq }: { seq: number }) {
                   [audit.result, row.outcome === 'success' ? audit.success : audit.failure],
                   [audit.when, fullTime(row.created_at)],
                   row.ip !== null && [audit.address, row.ip],
-                  row.actor_id !== null && ['actor_id', <Actor key="actor" id={row.actor_id} />],
-                  row.account_id !== null && ['account_id', <Account key="account" id={row.account_id} />],
+                  row.actor_id !== null && [audit.actor, <Actor key="actor" id={row.actor_id} />],
+                  row.account_id !== null && [audit.account, <Account key="account" id={row.account_id} />],
                   row.target_actor_id !== null && [
-                    'target_actor_id',
+                    audit.target_actor,
                     <Actor key="target" id={row.target_actor_id} />,
                   ],
                   row.target_account_id !== null && [
-                    'target_account_id',
+                    audit.target_account,
                     <Account key="target-account" id={row.target_account_id} />,
                   ],
                 ]}
@@ -89,6 +89,6 @@ const Actor = ({ id }: { id: string }) => (
 )
 const Account = ({ id }: { id: string }) => (
   <span class="row">
-    <a href={to(`/people/${id}`)}>{audit.account}</a> <Id id={id} />
+    <a href={to(`/people/${id}`)}>{audit.open_person}</a> <Id id={id} />
   </span>
 )

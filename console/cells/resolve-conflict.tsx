@@ -49,14 +49,19 @@ export function ResolveConflict({
             ]}
             onChange={(side) => choose({ ...chosen, [pointer]: side })}
           />
-          <pre>
-            <Value of={theirs} />
-          </pre>
-          <pre>
-            <Value of={mine} />
-          </pre>
+          <Side name={cells.theirs} of={theirs} />
+          <Side name={cells.mine_choice} of={mine} />
         </div>
       ))}
     </Dialog>
   )
 }
+
+const Side = ({ name, of }: { name: string; of: Json | undefined }) => (
+  <div>
+    <span class="soft small">{name}</span>
+    <pre>
+      <Value of={of} />
+    </pre>
+  </div>
+)

@@ -20,7 +20,10 @@ export function Timeline({ got: { cell } }: PartProps) {
             {events.map((one) => (
               <li key={one.id}>
                 <span class="grow">
-                  <Sentence of={{ ...(one as unknown as Event), metadata: { cell_id: cell.id } }} />
+                  <Sentence
+                    of={{ ...(one as unknown as Event), metadata: { cell_id: cell.id } }}
+                    here={cell.id}
+                  />
                 </span>
                 <span class="soft">
                   <Time at={one.created_at} />

@@ -69,7 +69,7 @@ export const origin = {
   since: 'Since',
   ends: 'Ends',
   state: 'State',
-  states: { active: 'counts', expired: 'has expired', revoked: 'was ended' },
+  states: { active: 'in force', expired: 'has expired', revoked: 'was ended' },
   offered: 'Offered',
   message: 'With the words',
   reason: 'Reason of its end',

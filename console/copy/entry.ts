@@ -12,6 +12,7 @@ export const entry = {
   username_missing: 'Write your username.',
   password_missing: 'Write your password.',
   token_missing: 'Write the setup token.',
+  token_space: 'There is a space before or after the token.',
   username_wrong: 'Use 3 to 39 letters, digits, _ and -, beginning with a letter.',
   password_short: 'Use 12 or more characters.',
   sign_in_title: 'Sign in',

@@ -92,7 +92,7 @@ export const me = {
   no_method_chosen: 'Choose at least one method.',
   never_warning: 'A token without an end works until somebody revokes it.',
   ends_oldest: (most: number, name: string) =>
-    `There are ${most} tokens, as many as there may be: a new one ends the oldest, ${name}.`,
+    `There are ${most} tokens, as many as there may be: a new one ends the oldest, “${name}”.`,
   create: 'Create token',
   is_ready: (name: string) => `${name} is ready`,
 

@@ -8,7 +8,7 @@ export const roles = {
   description: 'What it is for',
   given: 'Given by',
   paths: { admin: 'admins', library: 'the application', cli: 'the operator' } as Record<string, string>,
-  kinds: 'Also in one',
+  kinds: 'Kinds of place',
   self_service: 'anybody takes it',
   holders: 'Holders',
   holder: 'Holder',

@@ -17,7 +17,7 @@ export function Setup({ onDone, onStep }: StepProps) {
   const [username, setUsername] = useState('')
   const [password, setPassword] = useState('')
   const { faults, check } = useChecked({
-    token: token ? null : entry.token_missing,
+    token: !token ? entry.token_missing : token === token.trim() ? null : entry.token_space,
     username: isUsername(username) ? null : entry.username_wrong,
     password: isLongEnough(password) ? null : entry.password_short,
   })

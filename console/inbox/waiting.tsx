@@ -59,7 +59,7 @@ function One({ offer }: { offer: Offer }) {
   return (
     <div class="stack-tight">
       <div class="row">
-        <div class="grow">
+        <div class="grow stack-tight">
           <h2>
             {offer.role} <span class="soft">{whereOf(offer)}</span>
           </h2>
@@ -68,6 +68,11 @@ function One({ offer }: { offer: Offer }) {
             {inbox.answer_by} {shortTime(offer.expires_at)}
             {offer.grant_expires_at && `, ${inbox.role_ends} ${shortTime(offer.grant_expires_at)}`}
           </p>
+          {offer.message && (
+            <blockquote>
+              <Text long>{offer.message}</Text>
+            </blockquote>
+          )}
         </div>
         <span class="row push">
           <Button onClick={() => ask(true)}>
@@ -82,11 +87,6 @@ function One({ offer }: { offer: Offer }) {
           )}
         </span>
       </div>
-      {offer.message && (
-        <blockquote>
-          <Text long>{offer.message}</Text>
-        </blockquote>
-      )}
       <Fault text={accept.error && explain(accept.error)} />
       {isAsking && <Decline offer={offer} onClose={() => ask(false)} />}
     </div>

@@ -25,7 +25,7 @@ export default function SettingsPage() {
       <Resource of={state}>
         {({ settings: { open_signup, updated_at, updated_by_username } }) => (
           <section class="card stack-tight">
-            <div class="row">
+            <div class="row is-single">
               <div class="grow">
                 <h2>{settings.signup}</h2>
                 <p class="soft">{settings.signup_about}</p>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 /** The link of a row: its whole area opens it. */
 export const RowLink = ({ href, children }: { href: string; children: ComponentChildren }) => (
@@ -9,20 +10,23 @@ export const RowLink = ({ href, children }: { href: string; children: ComponentC
 
 export type Tab = { href: string; label: string; count?: number | string | undefined; isCurrent: boolean }
 
-/** On a phone it may be beside what is on screen. */
-const showCurrent = (own: HTMLElement | null): void => {
-  const current = own?.querySelector<HTMLElement>('[aria-current]')
-  if (own && current) own.scrollLeft = current.offsetLeft - own.clientWidth / 2
-}
-
 /** Parts of a page, each with an address of its own. */
-export const Tabs = ({ label, tabs }: { label: string; tabs: readonly Tab[] }) => (
-  <nav class="tabs" aria-label={label} ref={showCurrent}>
-    {tabs.map(({ href, label, count, isCurrent }) => (
-      <a key={href} href={href} aria-current={isCurrent ? 'page' : undefined}>
-        {label}
-        {count !== undefined && <span class="badge">{count}</span>}
-      </a>
-    ))}
-  </nav>
-)
+export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
+  const own = useRef<HTMLElement>(null)
+  const at = tabs.findIndex(({ isCurrent }) => isCurrent)
+  // On a phone it may be beside what is on screen.
+  useLayoutEffect(() => {
+    const [nav, current] = [own.current, own.current?.children[at] as HTMLElement | undefined]
+    if (nav && current) nav.scrollLeft = current.offsetLeft + current.offsetWidth / 2 - nav.clientWidth / 2
+  }, [at])
+  return (
+    <nav class="tabs" aria-label={label} ref={own}>
+      {tabs.map(({ href, label, count, isCurrent }) => (
+        <a key={href} href={href} aria-current={isCurrent ? 'page' : undefined}>
+          {label}
+          {count !== undefined && <span class="badge">{count}</span>}
+        </a>
+      ))}
+    </nav>
+  )
+}

@@ -80,13 +80,14 @@ export const Empty = ({
   action,
 }: {
   icon: IconName
-  title: string
+  /** Absent where the page itself is named so. */
+  title?: string
   children?: ComponentChildren
   action?: ComponentChildren
 }) => (
   <div class="empty">
     <Icon name={icon} />
-    <strong>{title}</strong>
+    {title && <strong>{title}</strong>}
     {children && <p>{children}</p>}
     {action}
   </div>

@@ -95,6 +95,23 @@ it('a changed password signs out everywhere, and another browser says so', async
   await other.getByRole('heading', { name: 'My account' }).waitFor()
 })
 
+it('a session that is ended alone shows so in its tab, whose rows are gone', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada' })
+  await ada.client.cell_create({ data: { label: 'Handbook' } })
+  const other = await person(test, (await test.sessions.create(ada.id)).cookie)
+  await other.goto('/admin/cells')
+  await other.getByRole('link', { name: 'Handbook' }).waitFor()
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/me/sessions')
+  await page.getByRole('row').nth(2).getByRole('button', { name: /^End / }).click()
+  await page.getByText('The session is ended.').waitFor()
+  await other.getByRole('heading', { name: 'You were signed out' }).waitFor()
+  await expect.poll(() => other.locator('main .row-link').count()).toBe(0)
+  expect(await other.content()).not.toContain('Handbook')
+  expect(await page.getByRole('row').count()).toBe(2)
+})
+
 it('deletes the own account after its name is typed; the last admin reads why not', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })

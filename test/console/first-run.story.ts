@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { workspace } from '../helpers/server-process.ts'
@@ -33,6 +33,14 @@ it('a new server: from / to the first account, signed in, with the list of what 
   await page.getByRole('button', { name: 'Set up' }).click()
   await page.getByText('That is not the token').waitFor()
   await look(page, 'setup-refused')
+  await page.getByLabel('Setup token').fill(`${token} `)
+  await page.getByRole('button', { name: 'Set up' }).click()
+  await page.getByText('There is a space before or after the token.').waitFor()
+  await rm(join(data_dir, 'bootstrap_token'))
+  await page.getByLabel('Setup token').fill(token)
+  await page.getByRole('button', { name: 'Set up' }).click()
+  await page.getByText('The server has no token file.').waitFor()
+  await writeFile(join(data_dir, 'bootstrap_token'), `${token}\n`, { mode: 0o600 })
 
   await page.goto(`/setup#token=${token}`)
   await page.reload()
@@ -73,6 +81,53 @@ it('signing in: what is wrong is said, a password manager finds both fields, and
   await page.keyboard.press('Enter')
   await page.waitForURL('**/admin/me')
   await page.getByRole('heading', { name: 'My account' }).waitFor()
+})
+
+it('signing in too often counts down until the next time, and a busy server is said', async () => {
+  await using test = await consoleService({ limit_login_account: '2/900' })
+  await test.account({ username: 'ada', password })
+  const page = await person(test)
+  await page.goto('/sign-in')
+  await page.getByLabel('Username or e-mail').fill('ada')
+  await page.getByLabel('Password', { exact: true }).fill('not this one')
+  const send = page.getByRole('button', { name: 'Sign in', exact: true })
+  await page.route('**/api/account/login', (route) =>
+    route.fulfill({ status: 503, json: { error: 'busy' }, headers: { 'retry-after': '1' } }),
+  )
+  await send.click()
+  await page.getByText('The server has too much to do right now.').waitFor()
+  await page.unroute('**/api/account/login')
+  for (let n = 0; n < 2; n++) {
+    await send.click()
+    await page.getByText('Name or password is wrong.').waitFor()
+    await page.getByLabel('Password', { exact: true }).fill(`nor this ${n}`)
+  }
+  await send.click()
+  await page.getByText('Too many attempts.').waitFor()
+  const wait = page.getByRole('button', { name: /^Again in \d+ s$/ })
+  const seconds = async (): Promise<number> => Number(/\d+/.exec(await wait.innerText())?.[0])
+  const before = await seconds()
+  expect(before).toBeGreaterThan(600)
+  await look(page, 'sign-in-limited')
+  await expect.poll(seconds).toBeLessThan(before)
+})
+
+it('a sign-up that an admin opens meanwhile is taken from the page that was open', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const page = await person(test)
+  await page.goto('/sign-up')
+  await page.getByLabel('Username').fill('grace')
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page
+    .getByRole('alert')
+    .getByText(/invite/)
+    .waitFor()
+  await ada.client.app_settings_update({ open_signup: true })
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page.waitForURL('**/admin')
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
 })
 
 it('a return address of another origin leads home', async () => {

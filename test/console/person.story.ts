@@ -243,7 +243,7 @@ it('a token too many names the one that it ends', async () => {
   for (const name of ['first', 'second'])
     await ada.client.account_token_create({ name, scope: { kind: 'full' }, lifetime })
   const page = await opened(ada, '/admin/me/tokens?dialog=token')
-  await page.getByText('a new one ends the oldest, first.').waitFor()
+  await page.getByText('a new one ends the oldest, “first”.').waitFor()
   await page.getByLabel('Name').fill('third')
   await page.getByRole('combobox', { name: 'Ends' }).selectOption('custom')
   await page.getByLabel('Days').fill('400')

@@ -171,6 +171,10 @@ it('says that the connection is lost, sends nothing meanwhile, and reads what is
   await page.getByText('No connection. Trying again.').waitFor()
   await page.getByRole('link', { name: 'ada', exact: true }).waitFor()
   await look(page, 'no-connection')
+  // On a phone too the page is below the bar, and nothing is over it.
+  await page.setViewportSize({ width: 390, height: 844 })
+  await page.getByRole('heading', { name: 'People' }).click({ trial: true })
+  await page.setViewportSize({ width: 1280, height: 800 })
   await test.account({ username: 'grace' })
   let reads = 0
   page.on('request', (request) => {
