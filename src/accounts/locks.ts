@@ -8,6 +8,8 @@ export type LockedAccount = {
   id: string
   username: string
   email: string | null
+  /** The folded e-mail; a migration marks one that another account has already. */
+  email_key: string | null
   email_verified: boolean
   deleted_at: string | null
 }
@@ -24,7 +26,7 @@ export async function lockAccounts(
   ids: readonly string[],
 ): Promise<Map<string, LockedAccount>> {
   const rows = await db.rows<LockedAccount>(sql`
-    select id, username, email, email_verified, deleted_at from account
+    select id, username, email, email_key, email_verified, deleted_at from account
     where id = any(${[...ids]}::uuid[]) order by id for no key update`)
   return new Map(rows.map((row) => [row.id, row]))
 }

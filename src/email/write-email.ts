@@ -28,12 +28,14 @@ export async function writeEmail(
 ): Promise<void> {
   await notify(app, work, account_id, 'email_changed')
   const set = sql`
-    update account set email = ${email}, email_key = ${email === null ? null : fold(email)},
+    update account set email = ${email}, email_key = ${keyOf(email)},
       email_verified = ${verified}, updated_at = now(), updated_by = ${by}::uuid
     where id = ${account_id}::uuid`
   await work.db.run(set).catch(refuseTakenEmail(fail))
   await work.db.run(voidTickets(account_id, ['password_reset', 'email_verify', 'email_change']))
 }
+
+const keyOf = (email: string | null): string | null => (email === null ? null : fold(email))
 
 /** Gives a locked account the e-mail that an admin or operator says, with an audit row; false if it has that already. */
 export async function assignEmail(
@@ -44,7 +46,8 @@ export async function assignEmail(
   fail: Fail<'email_taken'>,
 ): Promise<boolean> {
   const { email, verified } = set
-  if (email === account.email && verified === account.email_verified) return false
+  const isSame = email === account.email && keyOf(email) === account.email_key
+  if (isSame && verified === account.email_verified) return false
   await writeEmail(app, work, account.id, set, fail)
   const change =
     email === null ? 'email_cleared' : email === account.email && verified ? 'email_verified' : 'email'

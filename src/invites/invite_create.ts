@@ -28,7 +28,7 @@ const InviteInput = z.strictObject({
 })
 
 export const invite_create = mutation({
-  doc: 'Invite by e-mail, username or both: admits whoever signs up with exactly these, even while signup is closed. If messages are sent, its link is mailed, unless `send` is false; with `reveal` it is returned instead.',
+  doc: 'Invite by e-mail, username or both: whoever signs up with exactly these is admitted. Its link is mailed where messages are sent, unless `send` is false; `reveal` returns it instead.',
   auth: { role: 'admin' },
   event: 'invite_create',
   secret_reply: true,

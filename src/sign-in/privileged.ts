@@ -30,16 +30,16 @@ export async function lockTarget(
   db: Queryable,
   event: TargetEvent,
   account_id: string,
-): Promise<LockedAccount & { email_key: string | null }> {
+): Promise<LockedAccount> {
   const account = (await lockAccounts(db, [account_id])).get(account_id)
   if (!account || account.deleted_at !== null) {
     const reason = 'account_not_found'
     throw recorded(event, refusal(reason), { reason, attempted_account_id: account_id })
   }
-  const state = await db.one<{ privileged: boolean; email_key: string | null }>(sql`
-    select ${isPrivileged(sql`account.id`)} as privileged, email_key
+  const { privileged } = await db.one<{ privileged: boolean }>(sql`
+    select ${isPrivileged(sql`account.id`)} as privileged
     from account where id = ${account_id}::uuid`)
   const reason = 'privileged_target'
-  if (state.privileged) throw recorded(event, refusal(reason), { reason }, { target_account_id: account_id })
-  return { ...account, email_key: state.email_key }
+  if (privileged) throw recorded(event, refusal(reason), { reason }, { target_account_id: account_id })
+  return account
 }

@@ -30,7 +30,7 @@ const input = z.strictObject({
 const orderRule = 'Leave it out: with `path_prefix` the order is that of the paths.'
 
 export const cell_list = query({
-  doc: 'A page of the cells that the caller may view and that pass every filter, newest first by default. With `path_prefix` they come in the order of their paths; `order_by` is refused beside it. A page ends early where its data would exceed 8 MiB. With `shared_with`, only cells of others that a grant admits the caller to, and `cell_grants` has those grants.',
+  doc: 'The visible cells that pass every filter, newest first, or by path with `path_prefix`. A page has at most 8 MiB of data. `shared_with`: cells shared with the caller; `cell_grants` has their grants.',
   auth: { account: 'optional', actor: 'optional' },
   replica: true,
   rate_limit: 'ip',
