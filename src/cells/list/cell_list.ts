@@ -77,9 +77,8 @@ export const cell_list = query({
     let page = await read(role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all')
     if (page.is_short) page = await read('all')
     if (page.is_large) page = await read('cut')
-    const { cells, grants } = page.has_more
-      ? withoutNext(page)
-      : { cells: page.cells, grants: page.cell_grants }
+    const { cells, grants } =
+      page.has_more && !page.is_cut ? withoutNext(page) : { cells: page.cells, grants: page.cell_grants }
     const next_cursor = page.has_more
       ? app.cursors.write(binding, keyOf(list, lastHead(cells as string)))
       : null

@@ -44,6 +44,8 @@ export type ListPage = {
   /** The grants that admit the caller, by cell, for `shared_with` only. */
   cell_grants?: string | null
   has_more: boolean
+  /** The page alone: to cut a cell off a text of megabytes would hold both in memory. */
+  is_cut?: boolean
   /** Some cells were left out, as they may take more than their share of the bytes: `cut` has them. */
   is_large?: boolean
   /** It may lack cells: `all` has them. */
@@ -73,12 +75,14 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean, 
   const share = sql.raw(Math.floor(pageBytesMax / pageSize(list.limit)))
   const isCut = way === 'cut'
   const text = isCut ? cell : sql`case when c.data_bytes <= ${share} then ${cell} end`
+  const fits = sql`(c.n <= ${list.limit} and (c.n = 1 or c.bytes <= ${max}))`
+  const kept = isCut ? sql`filter (where ${fits})` : sql.empty
   const ends = isCut
-    ? sql`bool_or(c.n > ${list.limit} or c.bytes > ${max}) as has_more`
+    ? sql`bool_or(not ${fits}) as has_more, true as is_cut`
     : sql`count(*) > ${list.limit} as has_more, bool_or(c.data_bytes > ${share}) as is_large`
   return sql`
     with ${me(list.actor_id, 'inline')} ${hasHeads ? sql`, ${heads(list, ordered(list, grantOrder))}` : sql.empty}
-    select string_agg(${text}, ',') as cells, ${list.shared_with ? sql`string_agg(${grantsOfCell}, ',') as cell_grants,` : sql.empty}
+    select string_agg(${text}, ',') ${kept} as cells, ${list.shared_with ? sql`string_agg(${grantsOfCell}, ',') ${kept} as cell_grants,` : sql.empty}
       ${ends} ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
     from (${isCut ? cut(page, inOrder) : page}) c ${list.shared_with ? sql`, me` : sql.empty}`
 }
