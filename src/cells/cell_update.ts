@@ -91,10 +91,11 @@ export const cell_update = mutation({
     }
     const refused = (error: unknown) => cellWriteError(error, input.data_patch ? 'data_patch' : 'data')
 
-    const seen = await app.db.joined(editable, [actor.id, cell_id])
-    if (seen) {
-      const change = await decide(editableOf(seen))
-      if (!change) return { cell: editableOf(seen).stored }
+    const row = await app.db.joined(editable, [actor.id, cell_id])
+    if (row) {
+      const seen = editableOf(row)
+      const change = await decide(seen)
+      if (!change) return { cell: seen.stored }
       const cell = await writeAtOnce(single, change).catch((error) => {
         throw refused(error)
       })
