@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Writable } from 'node:stream'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import type pg from 'pg'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
@@ -285,6 +285,32 @@ describe('writeBackup', () => {
     expect(gunzipSync(text).toString('utf8')).toContain(`#{"end":true,"rows":${rows},"sha256"`)
   })
 
+  it('waits for a slow reader, table after table, and long rows arrive whole', async () => {
+    const full = await target(migratedDatabase)
+    const client = await full.open()
+    const text = `array_to_string(array(select md5((n * i)::text) from generate_series(1, case n when 7 then 6000 else 20 end) i), '')`
+    await client.query(`
+      insert into cell (data, data_bytes)
+      select data, octet_length(data::text)
+      from generate_series(1, 3000) n, lateral (select jsonb_build_object('text', ${text})) made (data)`)
+    const parts: Buffer[] = []
+    const slow = new Writable({
+      highWaterMark: 1,
+      write: (part: Buffer, _encoding, done) => {
+        parts.push(part)
+        setTimeout(done, 1)
+      },
+    })
+    const { rows } = await writeBackup(full.connection, { to: slow, version: '1' })
+    const file = join(dir, 'slow')
+    await writeFile(file, Buffer.concat(parts))
+    const to = await target()
+    expect(await restoreBackup(to.connection, file)).toMatchObject({ rows })
+    const sum = `select md5(string_agg(id || data::text, '' order by id)) as sum, count(*)::int as rows from cell`
+    const restored = await (await to.open()).query(sum)
+    expect(restored.rows).toEqual((await client.query(sum)).rows)
+  })
+
   it('overwrites nothing, and leaves no file when it fails', async () => {
     const file = join(dir, 'mine')
     await writeFile(file, 'mine')
@@ -295,6 +321,13 @@ describe('writeBackup', () => {
     const nowhere = join(dir, 'no', 'where')
     await expect(writeBackup(source(), { to: nowhere, version: '1' })).rejects.toMatchObject({
       reason: 'backup_unwritable',
+    })
+
+    const closed = new Writable({ write: (_chunk, _encoding, done) => done(new Error('write EPIPE')) })
+    closed.on('error', () => {})
+    await expect(writeBackup(source(), { to: closed, version: '1' })).rejects.toMatchObject({
+      reason: 'backup_unwritable',
+      message: 'The output cannot be written: write EPIPE.',
     })
 
     const broken = await target(migratedDatabase)

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'
-import { type Duplex, Readable, type Writable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { createGzip } from 'node:zlib'
+import type { Writable } from 'node:stream'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 import type pg from 'pg'
 import type { Connection } from '../db/connection.ts'
 import { codeOf, databaseRefusal } from '../db/failure.ts'
 import { connect, migrate } from '../db/migrate.ts'
 import { readRecords } from '../db/migration/records.ts'
 import { StartError } from '../errors.ts'
+import { copyOut } from './copy-out.ts'
 import {
   backedUpTables,
   type End,
@@ -19,6 +20,7 @@ import {
   type TableEnd,
   type TableStart,
 } from './format.ts'
+import { yieldBehind } from './priority.ts'
 import { onStandby } from './standby.ts'
 
 export type BackedUp = { tables: number; rows: number; bytes: number }
@@ -32,6 +34,10 @@ export type BackupOptions = {
   onRows?: OnRows
   /** The snapshot is that of the first of these standbys that can be used. */
   standbys?: readonly Connection[]
+  /** The server is of this machine and user, so what it does for the backup can give way to what it does for others. */
+  isOwnServer?: boolean
+  /** Aborted, it ends the backup at once, like a failure. */
+  interrupt?: AbortSignal
 }
 
 /**
@@ -41,22 +47,32 @@ export type BackupOptions = {
  */
 export async function writeBackup(
   connection: Connection,
-  { to, version, onRows = () => {}, standbys }: BackupOptions,
+  { to, version, onRows = () => {}, standbys, isOwnServer, interrupt }: BackupOptions,
 ): Promise<BackedUp> {
   await migrate(connection, { mode: 'check' }).catch((error) => {
     if (!(error instanceof StartError) || error.reason !== 'migration_pending') throw error
   })
   const primary = await connect(connection, name)
   let client = primary
+  const cut = (): void => {
+    for (const one of new Set([primary, client])) void one.end().catch(() => undefined)
+  }
+  interrupt?.addEventListener('abort', cut, { once: true })
   try {
+    interrupt?.throwIfAborted()
+    if (isOwnServer) await yieldBehind(primary)
     const timeline = await timelineOf(primary)
-    if (standbys) client = await onStandby(primary, standbys, name)
+    if (standbys) client = await onStandby(primary, standbys, name, interrupt)
     await client.query('begin isolation level repeatable read read only')
     const header = { ...(await headerFor(client, version)), timeline }
     const count = { tables: 0, rows: 0, bytes: 0 }
-    const lines = Readable.from(dump(client, header, count, onRows), { objectMode: false })
-    if (typeof to === 'string') await intoFile(to, (file) => pipeline(lines, zipped(count), file))
-    else await pipeline(lines, zipped(count), to, { end: false })
+    const write = async (put: Put): Promise<void> => {
+      for await (const chunk of zipped(dump(client, header, count, onRows))) {
+        count.bytes += chunk.length
+        await put(chunk)
+      }
+    }
+    await (typeof to === 'string' ? intoFile(to, write) : intoStream(to, write))
     await record(primary)
     return count
   } catch (error) {
@@ -65,6 +81,7 @@ export async function writeBackup(
     const what = 'The connection to the database was lost before the backup was complete. Run it again.'
     throw new StartError('backup_interrupted', what, 1, { cause: error })
   } finally {
+    interrupt?.removeEventListener('abort', cut)
     for (const one of new Set([primary, client])) await one.end().catch(() => undefined)
   }
 }
@@ -83,26 +100,59 @@ const cancelled = (cause: unknown): StartError =>
 const record = (client: pg.Client): Promise<unknown> =>
   client.query('commit; update cluster set backed_up_at = now()').catch(() => undefined)
 
-function zipped(count: BackedUp): Duplex {
-  return createGzip().on('data', (chunk: Buffer) => {
-    count.bytes += chunk.length
-  })
+/** Much more than the sockets hold: only while it is read does the database work. */
+const turnBytes = 2_097_152
+
+/**
+ * Gzip members, each made before more is read. At once, reading and zipping would keep two processors busy, and leave
+ * none to the requests of a small machine.
+ */
+async function* zipped(texts: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let turn: Buffer[] = []
+  let bytes = 0
+  for await (const text of texts) {
+    turn.push(text)
+    bytes += text.length
+    if (bytes < turnBytes) continue
+    yield await gzipped(Buffer.concat(turn))
+    turn = []
+    bytes = 0
+  }
+  yield await gzipped(Buffer.concat(turn))
 }
 
-async function intoFile(file: string, write: (target: Writable) => Promise<void>): Promise<void> {
-  const handle = await open(file, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-    const why = error.code === 'EEXIST' ? 'it exists already; choose another name' : error.message
-    throw new StartError('backup_unwritable', `${file} cannot be written: ${why}.`, 1)
-  })
+const gzipped = promisify(gzip)
+
+type Put = (chunk: Buffer) => Promise<void>
+
+async function intoFile(file: string, write: (put: Put) => Promise<void>): Promise<void> {
+  const failed = unwritable(file)
+  const handle = await open(file, 'wx', 0o600).catch(failed)
   try {
     await handle.chmod(0o600)
-    await write(handle.createWriteStream({ flush: true }))
+    await write((chunk) => handle.appendFile(chunk).catch(failed))
+    await handle.sync().catch(failed)
+    await handle.close().catch(failed)
   } catch (error) {
     await handle.close().catch(() => undefined)
     await rm(file, { force: true })
     throw error
   }
 }
+
+const intoStream = (stream: Writable, write: (put: Put) => Promise<void>): Promise<void> =>
+  write((chunk) =>
+    new Promise<void>((resolve, reject) => {
+      stream.write(chunk, (error) => (error ? reject(error) : resolve()))
+    }).catch(unwritable('The output')),
+  )
+
+const unwritable =
+  (what: string) =>
+  ({ code, message }: NodeJS.ErrnoException): never => {
+    const why = code === 'EEXIST' ? 'it exists already; choose another name' : message
+    throw new StartError('backup_unwritable', `${what} cannot be written: ${why}.`, 1)
+  }
 
 /** Null where a managed server lacks the function. */
 const timelineOf = (primary: pg.Client): Promise<string | null> =>
@@ -167,14 +217,15 @@ async function* dump(
   header: NewHeader,
   count: BackedUp,
   onRows: OnRows,
-): AsyncGenerator<string> {
+): AsyncGenerator<Buffer> {
   const about = await estimatedRows(client)
   const all = createHash('sha256')
-  const summed = (text: string): string => {
+  const summed = (text: Buffer): Buffer => {
     all.update(text)
     return text
   }
-  const own = (line: NewHeader | TableStart | TableEnd | End): string => `${marker}${JSON.stringify(line)}\n`
+  const own = (line: NewHeader | TableStart | TableEnd | End): Buffer =>
+    Buffer.from(`${marker}${JSON.stringify(line)}\n`)
   yield summed(own(header))
   for (const table of backedUpTables()) {
     const columns = await storedColumns(client, table)
@@ -184,10 +235,11 @@ async function* dump(
     count.tables += 1
     const before = count.rows
     const sum = createHash('sha256')
-    for await (const lines of rowsOf(client, table, columns)) {
-      count.rows += lines.length
+    const list = columns.map(quoted).join(', ')
+    const query = `select row_to_json(t)::text from (select ${list} from ${quoted(table)}) t`
+    for await (const { text, rows } of copyOut(client, query)) {
+      count.rows += rows
       onRows(count.rows, about, table)
-      const text = `${lines.join('\n')}\n`
       sum.update(text)
       yield summed(text)
     }
@@ -204,23 +256,4 @@ async function estimatedRows(client: pg.Client): Promise<number> {
     [backedUpTables().map(quoted)],
   )
   return rows[0]?.about ?? 0
-}
-
-/** Roughly how much is held in memory at a time. */
-const portionBytes = 1_000_000
-
-async function* rowsOf(client: pg.Client, table: string, columns: string[]): AsyncGenerator<string[]> {
-  const list = columns.map(quoted).join(', ')
-  await client.query(
-    `declare rows no scroll cursor for select row_to_json(t)::text as line from (select ${list} from ${quoted(table)}) t`,
-  )
-  for (let count = 10; ; ) {
-    const { rows } = await client.query<{ line: string }>(`fetch ${count} from rows`)
-    if (rows.length === 0) break
-    const lines = rows.map(({ line }) => line)
-    yield lines
-    const mean = lines.reduce((sum, line) => sum + line.length, 0) / lines.length
-    count = Math.max(1, Math.min(5000, Math.floor(portionBytes / mean)))
-  }
-  await client.query('close rows')
 }

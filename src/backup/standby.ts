@@ -21,6 +21,7 @@ export async function onStandby(
   primary: pg.Client,
   standbys: readonly Connection[],
   application_name: string,
+  interrupt?: AbortSignal,
 ): Promise<pg.Client> {
   const admission = createAdmission({ statementMs: 0, idleMs: 0, schema: undefined }, createClock(), () => {})
   await admission.judgeServer(primary)
@@ -34,17 +35,22 @@ export async function onStandby(
         config: (one) => ({ application_name, ...clientConfig(one) }),
         judge: async (client) => void (await judgeStandby(client, admission)),
       })
-      await withoutLimits(client, connection.schema)
-      await caughtUp(client, fence)
+      try {
+        await withoutLimits(client, connection.schema)
+        await caughtUp(client, fence, interrupt)
+      } catch (error) {
+        await client.end().catch(() => undefined)
+        throw error
+      }
       return client
     } catch (error) {
-      if (error instanceof StartError) throw error
+      if (error instanceof StartError || interrupt?.aborted) throw error
       failures.push((error as Error).message)
     }
   throw new StartError('replica_down', `No replica can be used: ${failures.join('; ')}.`, 1)
 }
 
-async function caughtUp(client: pg.Client, fence: number): Promise<void> {
+async function caughtUp(client: pg.Client, fence: number, interrupt?: AbortSignal): Promise<void> {
   const until = performance.now() + patienceMs
   for (;;) {
     const { rows } = await client.query(
@@ -53,9 +59,8 @@ async function caughtUp(client: pg.Client, fence: number): Promise<void> {
     )
     if (rows[0].is_there) return
     if (performance.now() > until) break
-    await delay(askMs)
+    await delay(askMs, undefined, interrupt && { signal: interrupt })
   }
-  await client.end().catch(() => undefined)
   throw new StartError(
     'replica_behind',
     'The replica has not caught up with the primary within ten minutes. Look on it for replay that is paused or held up by long reads.',

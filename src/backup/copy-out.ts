@@ -1,0 +1,58 @@
+import { Readable } from 'node:stream'
+import type pg from 'pg'
+import { streamOf } from '../db/dial.ts'
+
+/** Lines, each with its line feed. */
+export type Portion = { text: Buffer; rows: number }
+
+/** Larger ones only cost memory. */
+const portionBytes = 65_536
+/** Portions that wait for the consumer; then the socket is not read, and the database waits. */
+const waitingMax = 4
+
+/**
+ * The rows of a query with one column of JSON, a line each. They stay bytes from the socket to the consumer: as strings
+ * they would take several times the memory, and most of the processor time.
+ */
+export function copyOut(client: pg.Client, query: string): AsyncIterable<Portion> {
+  const socket = streamOf(client)
+  const portions = new Readable({
+    objectMode: true,
+    highWaterMark: waitingMax,
+    read: () => void socket?.resume(),
+    // The last portion may have paused it, and after an error the end of the connection would never be seen.
+    destroy: (error, done) => {
+      socket?.resume()
+      done(error)
+    },
+  })
+  let text = Buffer.allocUnsafe(portionBytes)
+  let used = 0
+  let rows = 0
+  const flush = (): void => {
+    if (rows === 0) return
+    const hasRoom = portions.push({ text: text.subarray(0, used), rows } satisfies Portion)
+    text = Buffer.allocUnsafe(portionBytes)
+    used = 0
+    rows = 0
+    if (!hasRoom && !portions.destroyed) socket?.pause()
+  }
+  client.query({
+    // JSON has neither of these characters, so CSV changes nothing in it.
+    submit: (connection) =>
+      void connection.query(
+        `copy (${query}) to stdout (format csv, quote e'\\x01', delimiter e'\\x02', encoding 'UTF8')`,
+      ),
+    // Copied, as the buffer that it is part of is used again.
+    handleCopyData: ({ chunk }: { chunk: Buffer }): void => {
+      if (used + chunk.length > portionBytes) flush()
+      if (chunk.length > text.length) text = Buffer.allocUnsafe(chunk.length)
+      used += chunk.copy(text, used)
+      rows += 1
+    },
+    handleCommandComplete: flush,
+    handleReadyForQuery: () => void portions.push(null),
+    handleError: (error: Error) => void portions.destroy(error),
+  } as pg.Submittable)
+  return portions
+}
