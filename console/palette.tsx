@@ -5,13 +5,13 @@ import { cellLabel } from './copy/cells.ts'
 import { palette } from './copy/common.ts'
 import { isPaletteOpen } from './keys.ts'
 import { go, to } from './lib/router.ts'
+import { isUuid } from './lib/uuid.ts'
 import { nav } from './routes.ts'
 import { Dialog } from './ui/dialog.tsx'
 import { Text } from './ui/text.tsx'
 
 type Entry = { kind: string; label: string; run(): void; disabled?: string | undefined }
 const shownMax = 8
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** What the buttons and the menu at the head of the page do, as they are when the palette opens. */
 const actionsOf = (main: Element | null): Entry[] =>
@@ -55,7 +55,7 @@ function useFound(text: string): Entry[] {
     const stop = new AbortController()
     setFound([])
     const timer = setTimeout(async () => {
-      if (!text || uuid.test(text)) return
+      if (!text || isUuid(text)) return
       const entries = await find(text, stop.signal)
       if (!stop.signal.aborted) setFound(entries)
     }, 150)
@@ -76,7 +76,7 @@ export function Palette() {
   const text = typed.trim()
   const found = useFound(text)
   const byWord = known.filter(({ label }) => ` ${label.toLowerCase()}`.includes(` ${text.toLowerCase()}`))
-  const byId = uuid.test(text)
+  const byId = isUuid(text)
     ? [{ kind: palette.id, label: text, run: () => go(to(`/go/${text.toLowerCase()}`)) }]
     : []
   const shown: Entry[] = [...byId, ...byWord, ...found].slice(0, shownMax)

@@ -8,7 +8,9 @@ import { RowLink } from '../ui/link.tsx'
 import { Text } from '../ui/text.tsx'
 import { Moment } from '../ui/time.tsx'
 import { ActorName } from './actor-name.tsx'
+import { CellLink } from './cell-name.tsx'
 import type { Output } from './client.ts'
+import './event-rows.css'
 
 type Listed = Output<'audit_log_list'>['events'][number]
 /** As the list and the stream have it. */
@@ -92,11 +94,7 @@ function filled(name: string, row: Event, here?: string): ComponentChildren {
     return metadata.scope_id ? `(${metadata.scope_kind} ${shortId(metadata.scope_id)})` : ''
   const cell = metadata.cell_id ?? metadata.source_id ?? metadata.parent_id
   if (cell === here && here) return audit.this_cell
-  return typeof cell === 'string' ? (
-    <a class="over" href={to(`/cells/${cell}`)}>{`${audit.a_cell} ${shortId(cell)}`}</a>
-  ) : (
-    audit.a_cell
-  )
+  return typeof cell === 'string' ? <CellLink id={cell} /> : audit.a_cell
 }
 
 function whoOf(

@@ -1,42 +1,90 @@
 import { type Signal, signal } from '@preact/signals'
+import { cellLabel } from '../copy/cells.ts'
 import { client, type Output } from './client.ts'
 
 export type Label = Output<'actor_lookup'>['actors'][number]
-/** Undefined: asked for; null: removed, or never there. */
-type Known = Signal<Label | null | undefined>
 
-const known = new Map<string, Known>()
-let wanted: string[] = []
-
-/** The label of an actor, asked for with those of its neighbours on screen. */
-export function labelOf(id: string): Known {
-  let label = known.get(id)
-  if (!label) {
-    label = signal(undefined)
-    known.set(id, label)
-    wanted.push(id)
-    if (wanted.length === 1) setTimeout(ask)
-  }
-  return label
-}
-
-/** Another account may see other names. */
-export const forgetNames = (): void => known.clear()
+/** Undefined: asked for; null: removed, never there, or not the reader's to see. */
+type Known<T> = Signal<T | null | undefined>
 
 const most = 50
 
-async function ask(): Promise<void> {
-  const all = wanted
-  wanted = []
-  for (let start = 0; start < all.length; start += most) {
-    const ids = all.slice(start, start + most)
-    const tried = await client.try.actor_lookup({ ids })
-    // A failure is asked again when the page is next drawn from nothing.
-    if (!tried.ok) for (const id of ids) known.delete(id)
-    else
-      for (const id of ids) {
-        const label = known.get(id)
-        if (label) label.value = tried.result.actors.find((one) => one.id === id) ?? null
-      }
+/** Names by id, each asked for with those of its neighbours on screen. */
+class Names<T> {
+  readonly #load: (ids: string[]) => Promise<ReadonlyMap<string, T> | undefined>
+  readonly #known = new Map<string, Known<T>>()
+  readonly #shown = new Set<string>()
+  #wanted = new Set<string>()
+
+  /** `load` gives undefined if it failed. */
+  constructor(load: (ids: string[]) => Promise<ReadonlyMap<string, T> | undefined>) {
+    this.#load = load
   }
+
+  of(id: string): Known<T> {
+    let name = this.#known.get(id)
+    if (!name) {
+      name = signal<T | null | undefined>(undefined, {
+        watched: () => this.#shown.add(id),
+        unwatched: () => this.#shown.delete(id),
+      })
+      this.#known.set(id, name)
+      this.#want(id)
+    }
+    return name
+  }
+
+  /** Asks anew for those on screen, and for others when they are drawn again. */
+  renew(): void {
+    for (const id of this.#known.keys())
+      if (this.#shown.has(id)) this.#want(id)
+      else this.#known.delete(id)
+  }
+
+  forget(): void {
+    this.#known.clear()
+    this.#shown.clear()
+  }
+
+  #want(id: string): void {
+    this.#wanted.add(id)
+    if (this.#wanted.size === 1) setTimeout(() => this.#ask())
+  }
+
+  async #ask(): Promise<void> {
+    const all = [...this.#wanted]
+    this.#wanted = new Set()
+    for (let start = 0; start < all.length; start += most) {
+      const ids = all.slice(start, start + most)
+      const found = await this.#load(ids)
+      for (const id of ids) {
+        const name = this.#known.get(id)
+        if (found && name) name.value = found.get(id) ?? null
+        // A failure is asked again when the page is next drawn from nothing.
+        else if (name?.peek() === undefined) this.#known.delete(id)
+      }
+    }
+  }
+}
+
+const actors = new Names<Label>(async (ids) => {
+  const tried = await client.try.actor_lookup({ ids })
+  return tried.ok ? new Map(tried.result.actors.map((one) => [one.id, one])) : undefined
+})
+/** Without the data of the cells. */
+const cells = new Names<string>(async (ids) => {
+  const tried = await client.try.cell_list({ ids })
+  return tried.ok ? new Map(tried.result.cells.map((one) => [one.id, cellLabel(one)])) : undefined
+})
+
+export const labelOf = (id: string): Known<Label> => actors.of(id)
+export const cellLabelOf = (id: string): Known<string> => cells.of(id)
+
+/** Cells were changed. */
+export const renewCells = (): void => cells.renew()
+
+/** Another account may see other names. */
+export function forgetNames(): void {
+  actors.forget()
+  cells.forget()
 }

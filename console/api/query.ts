@@ -10,18 +10,13 @@ import {
 import { useEffect, useState } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
 import { call, type Input, type Name, type Output, type Refusal } from './client.ts'
-import { forgetNames } from './names.ts'
+import { forgetNames, renewCells } from './names.ts'
+import { afterOutage, isOutage } from './outage.ts'
 import { acting, isEnded, mustEnrol, sessionEnded, signedIn } from './session.ts'
 
 /** Worth another try: nothing was answered, or the server says that it may work later. */
-const passing = [
-  'transport_failed',
-  'busy',
-  'service_unavailable',
-  'timeout',
-  'shutting_down',
-  'db_unreachable',
-]
+const isPassing = (error: unknown): boolean =>
+  isOutage(error) || ['busy', 'timeout'].includes((error as Refusal).reason)
 const ended = ['authentication_required', 'account_vanished']
 
 export const noticeEnd = (error: unknown): void => {
@@ -31,17 +26,25 @@ export const noticeEnd = (error: unknown): void => {
 }
 
 export const queries = new QueryClient({
-  queryCache: new QueryCache({ onError: noticeEnd }),
+  queryCache: new QueryCache({
+    onError: (error) => {
+      noticeEnd(error)
+      if (isOutage(error)) void afterOutage(readFailed)
+    },
+  }),
   defaultOptions: {
     queries: {
       staleTime: 30_000,
       gcTime: 300_000,
-      retry: (count, error) => count < 3 && passing.includes((error as Refusal).reason),
+      retry: (count, error) => count < 3 && isPassing(error),
       retryDelay: (count) => (0.5 + Math.random() / 2) * 1000 * 2 ** count,
       networkMode: 'always',
     },
   },
 })
+
+const readFailed = (): void =>
+  void queries.refetchQueries({ type: 'active', predicate: ({ state }) => isOutage(state.error) })
 
 /** Whoever comes back to the page sees what is true now, where it was read a while ago. */
 addEventListener('focus', () => void queries.refetchQueries({ type: 'active', stale: true }))
@@ -212,8 +215,10 @@ export function spoil(...methods: readonly (Name | 'status')[]): void {
 }
 
 /** The same for what others have changed; a long list stays as it is, as somebody may be reading it. */
-const refresh = (methods: readonly string[]): void =>
+function refresh(methods: readonly string[]): void {
+  if (methods.includes('cell_list')) renewCells()
   void queries.invalidateQueries({ predicate: (query) => isOf(methods)(query) && pagesOf(query) <= pagesMax })
+}
 
 const due = new Set<Name>()
 let timer: ReturnType<typeof setTimeout> | undefined

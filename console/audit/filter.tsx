@@ -1,13 +1,16 @@
 import { useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
 import { ActorPicker } from '../api/actor-picker.tsx'
+import { CellName } from '../api/cell-name.tsx'
+import { CellPicker } from '../api/cell-picker.tsx'
 import type { Input } from '../api/client.ts'
 import { audit, sentences } from '../copy/audit.ts'
 import { words } from '../copy/common.ts'
 import { place, setQuery } from '../lib/router.ts'
+import { isUuid } from '../lib/uuid.ts'
 import { Button } from '../ui/button.tsx'
 import { DateField } from '../ui/date-field.tsx'
-import { Field, SelectField } from '../ui/field.tsx'
+import { SelectField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { shortId } from '../ui/id.tsx'
 
@@ -17,7 +20,6 @@ export type Filter = Pick<
 >
 const keys = ['event', 'result', 'account', 'actor', 'cell', 'from', 'to'] as const
 const types = Object.keys(sentences).sort()
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** What the address asks for; what cannot be meant is left out. */
 export function filterOfPlace(): Filter {
@@ -29,7 +31,7 @@ export function filterOfPlace(): Filter {
   if (outcome === 'success' || outcome === 'failure') filter.outcome = outcome
   for (const key of ['account', 'actor', 'cell'] as const) {
     const id = query.get(key)
-    if (id && uuid.test(id)) filter[`${key}_id`] = id
+    if (id && isUuid(id)) filter[`${key}_id`] = id
   }
   for (const key of ['from', 'to'] as const) {
     const at = query.get(key)
@@ -83,7 +85,12 @@ export function Filters({ filter }: { filter: Filter }) {
           value=""
           onChange={(actor) => actor && setQuery({ actor })}
         />
-        <CellField key={cell_id} />
+        <CellPicker
+          key={cell_id}
+          label={audit.cell}
+          value=""
+          onChange={(cell) => cell && setQuery({ cell })}
+        />
         <DateField label={audit.from} value={from ?? null} onChange={(from) => setQuery({ from })} />
         <DateField label={audit.to} value={to ?? null} onChange={(to) => setQuery({ to })} />
       </div>
@@ -106,31 +113,13 @@ export function Filters({ filter }: { filter: Filter }) {
           )}
           {cell_id && (
             <Chip label={audit.cell} onRemove={() => setQuery({ cell: null })}>
-              {audit.of_cell(shortId(cell_id))}
+              <CellName id={cell_id} />
             </Chip>
           )}
           <ClearFilters />
         </div>
       )}
     </details>
-  )
-}
-
-function CellField() {
-  const [text, setText] = useState('')
-  const id = text.trim()
-  return (
-    <Field
-      label={audit.cell}
-      value={text}
-      placeholder={audit.cell_hint}
-      autocomplete="off"
-      onInput={(next) => {
-        setText(next)
-        if (uuid.test(next.trim())) setQuery({ cell: next.trim() })
-      }}
-      fault={id.length >= 36 && !uuid.test(id) ? audit.cell_wrong : null}
-    />
   )
 }
 

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { CellLink } from '../api/cell-name.tsx'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
-import { CellLink } from './cell-link.tsx'
 import type { Item, useItemChanges } from './item-changes.ts'
 
 type Changes = ReturnType<typeof useItemChanges>
@@ -35,7 +35,6 @@ export function ItemRows({ rows, changes }: { rows: readonly Item[]; changes: Ch
   const order = rows.map(({ position }) => position).join()
   // Somebody else has moved one: what is lifted may stand elsewhere now.
   useEffect(() => cancel(), [order])
-  const ids = rows.map((one) => one.child_id)
   const drop = (): void => {
     if (!held.current) return
     const { from, to } = held.current
@@ -108,7 +107,7 @@ export function ItemRows({ rows, changes }: { rows: readonly Item[]; changes: Ch
             )}
             <span class="soft">{shownAt(index, lifted) + 1}</span>
             <span class="grow">
-              <CellLink id={item.child_id} all={ids} />
+              <CellLink id={item.child_id} />
             </span>
             {changes && (
               <Menu

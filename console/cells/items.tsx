@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { CellPicker } from '../api/cell-picker.tsx'
 import { usePages } from '../api/query.ts'
 import { useRun } from '../api/run.ts'
 import { cells } from '../copy/cells.ts'
@@ -6,7 +7,6 @@ import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
-import { Field } from '../ui/field.tsx'
 import { Form } from '../ui/form.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import type { PartProps } from './cell-page.tsx'
@@ -59,9 +59,9 @@ function AddItem({
   onAdded(): void
 }) {
   const [child_id, setChild] = useState('')
-  const add = useRun((low: string | null) => append(child_id.trim(), low))
+  const add = useRun((low: string | null) => append(child_id, low))
   const submit = async (): Promise<void> => {
-    if (last === undefined || !(await add.send(last))) return
+    if (last === undefined || !child_id || !(await add.send(last))) return
     setChild('')
     onAdded()
   }
@@ -69,11 +69,16 @@ function AddItem({
     <Form class="card stack" onSubmit={submit}>
       <Fault text={add.error && explain(add.error)} />
       <div class="share-form">
-        <Field label={cells.item_id} value={child_id} onInput={setChild} autocomplete="off" mono />
-        <Button type="submit" isBusy={add.isBusy} disabled={last === undefined && words.more_rows}>
+        <CellPicker label={cells.item} value={child_id} onChange={setChild} />
+        <Button
+          type="submit"
+          isBusy={add.isBusy}
+          disabled={last === undefined ? words.more_rows : !child_id && cells.cell_missing}
+        >
           {cells.add_item}
         </Button>
       </div>
+      <p class="soft small">{cells.find_cell_hint}</p>
     </Form>
   )
 }

@@ -1,7 +1,7 @@
+import { CellName } from '../api/cell-name.tsx'
 import { cells } from '../copy/cells.ts'
 import { go, to } from '../lib/router.ts'
 import { Text } from '../ui/text.tsx'
-import { CellName } from './cell-link.tsx'
 
 /** A relation as it is drawn: the cell at its other end, and what it is called. */
 export type End = { id: string; name: string }
@@ -34,7 +34,6 @@ export function RelationGraph({
           <Node
             key={`${end.id} ${end.name}`}
             end={end}
-            all={ends.slice(0, shownMax)}
             from={from}
             y={top + index * row + row / 2}
             middle={middle}
@@ -76,19 +75,7 @@ export function RelationGraph({
   )
 }
 
-function Node({
-  end,
-  all,
-  from,
-  y,
-  middle,
-}: {
-  end: End
-  all: readonly End[]
-  from: 'here' | 'away'
-  y: number
-  middle: number
-}) {
+function Node({ end, from, y, middle }: { end: End; from: 'here' | 'away'; y: number; middle: number }) {
   const isHere = from === 'here'
   const x = isHere ? 0 : width - side
   const [begin, until] = isHere ? [side, 340] : [560, width - side]
@@ -108,7 +95,7 @@ function Node({
       <rect x={x} y={y - box / 2} width={side} height={box} rx={6} />
       <foreignObject x={x} y={y - box / 2} width={side} height={box}>
         <div class="graph-name" onPointerUp={() => go(to(`/cells/${end.id}`))}>
-          <CellName id={end.id} all={all.map(({ id }) => id)} />
+          <CellName id={end.id} />
         </div>
       </foreignObject>
     </g>

@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { CellLink } from '../api/cell-name.tsx'
+import { CellPicker } from '../api/cell-picker.tsx'
 import { call } from '../api/client.ts'
 import { editRows, type Pages, spoil, usePages } from '../api/query.ts'
 import { useRun } from '../api/run.ts'
@@ -15,7 +17,6 @@ import { Form } from '../ui/form.tsx'
 import { Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { toast } from '../ui/toast.tsx'
-import { CellLink } from './cell-link.tsx'
 import type { PartProps } from './cell-page.tsx'
 import { type End, RelationGraph } from './relation-graph.tsx'
 
@@ -106,7 +107,7 @@ function Ends({
                   <span class="soft">
                     <Text>{end.name}</Text>
                   </span>{' '}
-                  <CellLink id={end.id} all={ends.map(({ id }) => id)} />
+                  <CellLink id={end.id} />
                 </span>
                 {action?.(end)}
               </li>
@@ -150,7 +151,7 @@ function AddRelation({ source_id }: { source_id: string }) {
   const [target_id, setTarget] = useState('')
   const add = useSend('cell_field_set', { spoils })
   const submit = async (): Promise<void> => {
-    if (!(await add.send({ source_id, name: name.trim(), target_id: target_id.trim() }))) return
+    if (!target_id || !(await add.send({ source_id, name: name.trim(), target_id }))) return
     setName('')
     setTarget('')
     toast(cells.relation_added)
@@ -160,11 +161,12 @@ function AddRelation({ source_id }: { source_id: string }) {
       <Fault text={add.error && explain(add.error)} />
       <div class="share-form">
         <Field label={cells.relation_name} value={name} onInput={setName} autocomplete="off" />
-        <Field label={cells.relation_target} value={target_id} onInput={setTarget} autocomplete="off" mono />
-        <Button type="submit" isBusy={add.isBusy} wait={add.wait}>
+        <CellPicker label={cells.relation_target} value={target_id} onChange={setTarget} />
+        <Button type="submit" isBusy={add.isBusy} wait={add.wait} disabled={!target_id && cells.cell_missing}>
           {cells.add_relation}
         </Button>
       </div>
+      <p class="soft small">{cells.find_cell_hint}</p>
     </Form>
   )
 }

@@ -4,6 +4,9 @@ type Counts = { linked_from: number; items: number; grants: number | null }
 /** The service counts to 1000. */
 const counted = (n: number, one: string): string => (n >= 1000 ? `1000 or more ${one}s` : count(n, one))
 
+/** Among so many cells words are looked for. */
+export const soughtMax = 100
+
 /** Cells: the list, one cell, its editor and sharing. */
 export const cells = {
   title: 'Cells',
@@ -139,7 +142,7 @@ export const cells = {
   none_here: 'Nothing.',
   add_relation: 'Add relation',
   relation_name: 'Name',
-  relation_target: 'Id of the other cell',
+  relation_target: 'Other cell',
   remove: 'Remove',
   relation_added: 'The relation is there.',
   relation_removed: 'Removed.',
@@ -147,7 +150,10 @@ export const cells = {
   no_items: 'No items',
   no_items_about: 'A cell can hold others in an order.',
   add_item: 'Add item',
-  item_id: 'Id of the cell',
+  item: 'Cell',
+  find_cell: 'A name, a path or an id',
+  find_cell_hint: `A cell is found by its path, by its id, or by words among the ${soughtMax} changed last.`,
+  cell_missing: 'Choose a cell.',
   move_up: 'Move up',
   move_down: 'Move down',
   moved: (n: number, of: number) => `Item ${n} of ${of}.`,

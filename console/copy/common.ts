@@ -34,7 +34,8 @@ export const words = {
   remove: (what: string) => `Remove ${what}`,
   copy_id: (id: string) => `Copy the id ${id}`,
   request: (id: string) => `Request ${id}`,
-  again_in: (seconds: number) => `Again in ${seconds} s`,
+  again_in: (seconds: number) =>
+    `Again in ${seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`}`,
   more_rows: 'Show more',
   more_of: (n: number, left: number) => `Show ${numbers.format(n)} more of ${numbers.format(left)}`,
   counting: 'Counting what this concerns',
@@ -43,14 +44,62 @@ export const words = {
 }
 
 const stay = (n: number): string => (n === 1 ? 'stays' : 'stay')
+/** Things that are there, and what they do together: `1 session and 2 tokens end`; empty if there are none. */
+const together = (
+  things: readonly (readonly [n: number, one: string])[],
+  does: string,
+  do_: string,
+): string => {
+  const some = things.filter(([n]) => n > 0)
+  const total = some.reduce((sum, [n]) => sum + n, 0)
+  return total === 0 ? '' : `${list(some.map(([n, one]) => most(n, one)))} ${total === 1 ? does : do_}`
+}
+const sentences = (...all: string[]): string =>
+  all
+    .filter(Boolean)
+    .map((one) => `${one}.`)
+    .join(' ')
 
-/** What the deletion of an account, one's own or another's, ends and leaves. */
+/** What the deletion of an account, one's own or another's, ends and leaves; what there is none of is left out. */
 export const deletion = {
   counted: (
     name: string,
     n: { sessions: number; tokens: number; role_grants: number; offers: number; cells: number },
   ) =>
-    `${most(n.sessions, 'session')} and ${most(n.tokens, 'token')} end now. ${most(n.role_grants, 'role')} ${n.role_grants === 1 ? 'stops' : 'stop'} working, ${most(n.offers, 'offer')} ${stay(n.offers)}. ${most(n.cells, 'cell')} ${stay(n.cells)}, with ${name} as owner. The name stays taken. An admin can undelete the account; sessions and tokens do not come back.`,
+    sentences(
+      together(
+        [
+          [n.sessions, 'session'],
+          [n.tokens, 'token'],
+        ],
+        'ends now',
+        'end now',
+      ),
+      [
+        together([[n.role_grants, 'role']], 'stops working', 'stop working'),
+        together([[n.offers, 'offer']], 'stays', 'stay'),
+      ]
+        .filter(Boolean)
+        .join(', '),
+      n.cells > 0 ? `${most(n.cells, 'cell')} ${stay(n.cells)}, with ${name} as owner` : '',
+      'The name stays taken',
+      'An admin can undelete the account; sessions and tokens do not come back',
+    ),
+}
+/** Ending all sessions, or tokens, of somebody. */
+export const endings = {
+  sessions: (n: number) =>
+    sentences(
+      together([[n, 'session']], 'ends within seconds', 'end within seconds') || 'There is no session',
+      'Tokens stay',
+    ),
+  tokens: (n: number) =>
+    n === 0
+      ? 'There is no token.'
+      : sentences(
+          together([[n, 'token']], 'stops working now', 'stop working now'),
+          'Scripts that use them stop',
+        ),
 }
 
 /** Where a role comes from. */

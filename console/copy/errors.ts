@@ -1,5 +1,5 @@
 import type { BuiltinReason } from '../../src/reasons.ts'
-import { list, number } from './common.ts'
+import { count, list, number } from './common.ts'
 
 /** A refused call, as the typed client throws it. */
 export type Refused = { reason: string; data: Record<string, unknown>; status: number }
@@ -7,7 +7,9 @@ type Data = Record<string, unknown>
 type ClientReason = 'transport_failed' | 'not_connected' | 'connection_lost' | 'passkey_elsewhere' | 'no_room'
 
 const later = ({ retry_after }: Data): string =>
-  typeof retry_after === 'number' ? `Try again in ${retry_after} seconds.` : 'Try again later.'
+  typeof retry_after !== 'number'
+    ? 'Try again later.'
+    : `Try again in ${retry_after < 120 ? count(retry_after, 'second') : count(Math.ceil(retry_after / 60), 'minute')}.`
 const unsure = 'Look whether it was done before you repeat it.'
 const full = ({ limit, max }: Data): string => `At most ${max} ${limit}.`
 

@@ -12,11 +12,10 @@ export const home = {
     share: 'Share a cell',
   },
   waiting: 'Waiting for you',
-  offers: (name: string, role: string) => `${name} offers you ${role}`,
+  offers_you: 'offers you',
   review: 'Review',
   cells: 'Recent cells',
   no_cells: 'No cells yet. What you make, or somebody shares with you, appears here.',
   events: 'Latest events',
   all: 'All',
-  no_label: 'no label',
 }

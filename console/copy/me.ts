@@ -1,4 +1,4 @@
-import { count } from './common.ts'
+import { endings } from './common.ts'
 
 /** One's own account. */
 export const me = {
@@ -59,7 +59,7 @@ export const me = {
   session_ended: 'The session is ended.',
   sign_out_everywhere: 'Sign out everywhere',
   sign_out_question: 'Sign out everywhere, here too?',
-  sign_out_consequences: (n: number) => `${count(n, 'session')} end within seconds. Tokens stay.`,
+  sign_out_consequences: endings.sessions,
 
   tokens_about: 'Scripts use tokens instead of a password. A token acts for this account.',
   no_tokens: 'No tokens',

@@ -1,4 +1,4 @@
-import { count, list } from './common.ts'
+import { endings, list } from './common.ts'
 
 /** People: the list, one person, giving and ending roles. */
 export const people = {
@@ -54,11 +54,11 @@ export const people = {
 
   sign_out: 'Sign out everywhere',
   sign_out_question: (name: string) => `Sign ${name} out everywhere?`,
-  sign_out_about: (n: number) => `${count(n, 'session')} end within seconds. Tokens stay.`,
+  sign_out_about: endings.sessions,
   signed_out: 'Signed out everywhere.',
   revoke_tokens: 'Revoke all tokens',
   revoke_tokens_question: (name: string) => `Revoke all tokens of ${name}?`,
-  revoke_tokens_about: (n: number) => `${count(n, 'token')} stop working now. Scripts that use them stop.`,
+  revoke_tokens_about: endings.tokens,
   tokens_revoked: 'All tokens are revoked.',
   delete: 'Delete account',
   delete_question: (name: string) => `Delete ${name}?`,
@@ -108,10 +108,12 @@ export const people = {
   which_role: 'Role',
   choose: 'Choose a role',
   no_keeper: 'keeper is handed over on the server, with `cellkeep keeper transfer`.',
+  only_admin: 'There are no other roles yet; how to declare one is said on the page Roles.',
   everywhere: { label: 'Everywhere', hint: '' },
   scope: { label: 'In one place', hint: 'A kind and the id of the thing.' },
   scope_kind: 'Kind of place',
   scope_id: 'Id of the place',
+  scope_id_hint: 'A UUID, as the application names the thing.',
   scope_wrong: 'Write a kind and the id of the place.',
   how: 'How',
   offer: (name: string) => ({ label: 'Offer', hint: `${name} decides whether to take it.` }),

@@ -30,7 +30,11 @@ export const roles = {
   look_back: 'Look further back',
   whole_history: 'All changes of roles',
   counted: (n: number) => (n >= 1000 ? '1000 or more' : count(n, 'holder')),
-  only_builtin: 'Roles of your own are declared in `cellkeep.config.ts`:',
-  example: "export default { roles: [{ name: 'editor', grant_paths: ['admin'] }] }",
+  only_builtin:
+    'Roles of your own are declared in `cellkeep.config.ts`, in the directory that the server is started in, and are there after its next start. This one can be given everywhere or in one room:',
+  example: `export default {
+  scope_kinds: [{ name: 'room' }],
+  roles: [{ name: 'editor', grant_paths: ['admin'], applicable_scope_kinds: ['room'] }],
+}`,
   missing: 'There is no such role.',
 }

@@ -57,7 +57,9 @@ export const why = {
       ...(isPublic ? ['Everybody, because it is public'] : owner ? ['Its owner'] : []),
       count(admins, 'admin'),
       ...(people > 0 ? [count(people, 'person', 'people')] : []),
-      ...roles.map(({ grant, holders }) => `${count(holders, 'holder')} of ${named(grant)}`),
+      ...roles.map(({ grant, holders }) =>
+        holders === 0 ? `nobody yet with ${named(grant)}` : `${count(holders, 'holder')} of ${named(grant)}`,
+      ),
     ])}.`
   },
 }

@@ -1,5 +1,6 @@
 import { explorer } from '../copy/explorer.ts'
 import { Checkbox, Field, SelectField, TextArea } from '../ui/field.tsx'
+import { Words } from '../ui/words.tsx'
 import type { Fault, Input, Typed } from './schema.ts'
 
 /** One parameter, by its kind; `typed` holds what is in all of them. */
@@ -21,7 +22,7 @@ export function ParamField({
   const label = input.isRequired ? explorer.required(input.name) : input.name
   const common = {
     label,
-    hint: input.hint,
+    hint: input.hint && <Words>{input.hint}</Words>,
     fault: fault?.path === path ? fault.message : null,
     value: text,
     onInput: (text: string) => onType(path, text),
@@ -60,7 +61,7 @@ export function ParamField({
   return (
     <div>
       {input.kind === 'json' ? (
-        <TextArea {...common} hint={input.hint || explorer.as_json} rows={4} mono />
+        <TextArea {...common} hint={common.hint || explorer.as_json} rows={4} mono />
       ) : input.kind === 'number' ? (
         <Field
           {...common}

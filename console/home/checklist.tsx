@@ -9,23 +9,37 @@ import './checklist.css'
 
 const hidden = remembered('checklist')
 
-/** The way from an empty server to a second person who works with you; it ticks itself from what is there. */
-export function Checklist() {
-  const events = ['cell_create', 'invite_create', 'role_grant_offer_create', 'cell_grant_create'] as const
-  const [cell, invite, role, share] = events.map(
-    (event_type) =>
-      useCall('audit_log_list', { event_type, outcome: 'success', limit: 1 }).data?.events.length,
+type Step = { label: string; isDone: boolean; href: string }
+
+/** The way from an empty server to a second person who works with you; null: over or hidden, undefined: not known yet. */
+export function useSteps(isWanted: boolean): readonly Step[] | null | undefined {
+  const enabled = isWanted && !hidden.value
+  const asked = [
+    ['cell_create'],
+    ['invite_create'],
+    // Offered, or assigned by somebody; the server gives roles too.
+    ['role_grant_offer_create', 'role_grant_create'],
+    ['cell_grant_create'],
+  ].map((event_types) =>
+    useCall('audit_log_list', { event_types, outcome: 'success', limit: 20 }, { enabled, fresh: true }),
+  )
+  if (!enabled || asked.some(({ error }) => error)) return null
+  if (asked.some(({ data }) => !data)) return undefined
+  const [cell, invite, role, share] = asked.map(({ data }) =>
+    data?.events.some(({ actor_id }) => actor_id !== null),
   )
   const steps = [
     { label: home.steps.server, isDone: true, href: to('/') },
-    { label: home.steps.cell, isDone: Boolean(cell), href: to('/cells', { dialog: 'new' }) },
-    { label: home.steps.invite, isDone: Boolean(invite), href: to('/invites', { dialog: 'invite' }) },
-    { label: home.steps.role, isDone: Boolean(role), href: to('/people') },
-    { label: home.steps.share, isDone: Boolean(share), href: to('/cells') },
+    { label: home.steps.cell, isDone: cell === true, href: to('/cells', { dialog: 'new' }) },
+    { label: home.steps.invite, isDone: invite === true, href: to('/invites', { dialog: 'invite' }) },
+    { label: home.steps.role, isDone: role === true, href: to('/people') },
+    { label: home.steps.share, isDone: share === true, href: to('/cells') },
   ]
+  return steps.every(({ isDone }) => isDone) ? null : steps
+}
+
+export function Checklist({ steps }: { steps: readonly Step[] }) {
   const done = steps.filter(({ isDone }) => isDone).length
-  const isKnown = [cell, invite, role, share].every((one) => one !== undefined)
-  if (hidden.value || !isKnown || done === steps.length) return null
   return (
     <section class="card checklist" aria-label={home.start}>
       <header class="row">

@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals'
+import { isUuid } from './uuid.ts'
 
 /** The address below `/admin`: its path, and the query that a link should restore. */
 export const place = signal(here())
@@ -69,13 +70,14 @@ export function startRouter(): void {
   })
 }
 
-/** The parameters of a path by a pattern such as `/people/:id`; undefined if it does not match. */
+/** The parameters of a path by a pattern such as `/people/:id`; undefined if it does not match. `id` is a UUID. */
 export function match(pattern: string, path: string): Record<string, string> | undefined {
   const [wanted, sent] = [pattern.split('/'), path.replace(/(.)\/$/, '$1').split('/')]
   if (wanted.length !== sent.length) return undefined
   const params: Record<string, string> = {}
   for (const [index, part] of wanted.entries())
-    if (part.startsWith(':')) params[part.slice(1)] = sent[index] as string
+    if (part === ':id' && !isUuid(sent[index] as string)) return undefined
+    else if (part.startsWith(':')) params[part.slice(1)] = sent[index] as string
     else if (part !== sent[index]) return undefined
   return params
 }

@@ -45,12 +45,14 @@ export function Links({ links, providers }: { links: readonly Link[]; providers:
               head: security.unlink,
               end: true,
               width: '80px',
-              cell: (link) => (
-                <Button small onClick={() => ask(link)}>
-                  {security.unlink}
-                  <span class="hidden-text">{link.label}</span>
-                </Button>
-              ),
+              // Without a provider the server has no method for it.
+              cell: (link) =>
+                providers.length > 0 && (
+                  <Button small onClick={() => ask(link)}>
+                    {security.unlink}
+                    <span class="hidden-text">{link.label}</span>
+                  </Button>
+                ),
             },
           ]}
         />

@@ -42,14 +42,15 @@ export function Passkeys({ of, onCodes, isOffered }: SecurityProps & { isOffered
               width: '180px',
               cell: (passkey) => (
                 <span class="row">
-                  {(['rename', 'remove'] as const).map((dialog) => (
-                    <Button key={dialog} small onClick={() => setOpen({ dialog, passkey })}>
-                      {dialog === 'rename' ? security.passkey_rename : security.remove}
-                      <span class="hidden-text">
-                        <Text>{passkey.name}</Text>
-                      </span>
-                    </Button>
-                  ))}
+                  {isOffered &&
+                    (['rename', 'remove'] as const).map((dialog) => (
+                      <Button key={dialog} small onClick={() => setOpen({ dialog, passkey })}>
+                        {dialog === 'rename' ? security.passkey_rename : security.remove}
+                        <span class="hidden-text">
+                          <Text>{passkey.name}</Text>
+                        </span>
+                      </Button>
+                    ))}
                 </span>
               ),
             },

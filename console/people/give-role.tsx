@@ -7,6 +7,7 @@ import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
 import { place } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
+import { isUuid } from '../lib/uuid.ts'
 import { Button } from '../ui/button.tsx'
 import { EndField, endIn, endOf } from '../ui/date-field.tsx'
 import { Dialog } from '../ui/dialog.tsx'
@@ -20,7 +21,6 @@ import type { Person } from './person-page.tsx'
 type AnswerDays = keyof typeof people.answer_days
 const optionsOf = <K extends string>(texts: Record<K, string>) =>
   (Object.keys(texts) as K[]).map((value) => ({ value, label: texts[value] }))
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Offers a role, so that the person decides, or assigns it at once. */
 export function GiveRole({ person, onClose }: { person: Person; onClose(): void }) {
@@ -48,7 +48,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   const kind = chosenKind || (kinds[0] ?? '')
   const isScoped = where === 'scope' && kinds.length > 0
   const scope_id = isScoped ? scopeId.trim() : null
-  const isPlaced = scope_id === null || (kind !== '' && uuid.test(scope_id))
+  const isPlaced = scope_id === null || (kind !== '' && isUuid(scope_id))
   const isHeld = own.role_grants.some(
     (one) => one.role === role && (one.scope_id === null || one.scope_id === scope_id),
   )
@@ -108,7 +108,15 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
           setRole(next)
           setKind('')
         }}
-        hint={spec ? spec.description : <Words>{people.no_keeper}</Words>}
+        hint={
+          spec ? (
+            spec.description
+          ) : (
+            <Words>
+              {registry && roles.every(({ name }) => name === 'admin') ? people.only_admin : people.no_keeper}
+            </Words>
+          )
+        }
         fault={isSent && !role ? people.role_missing : null}
       />
       {actors.length > 1 && (
@@ -144,6 +152,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
           />
           <Field
             label={people.scope_id}
+            hint={people.scope_id_hint}
             value={scopeId}
             onInput={setScopeId}
             autocomplete="off"

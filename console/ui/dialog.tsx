@@ -21,7 +21,7 @@ export type DialogProps = {
   canDismiss?: boolean
 }
 
-/** A native modal dialog: focus stays in it, and returns to where it was. */
+/** A native modal dialog: focus begins on what asks for it or on the first field, stays in it, and returns to where it was. */
 export function Dialog({
   title,
   onClose,
@@ -38,7 +38,8 @@ export function Dialog({
     const dialog = own.current as HTMLDialogElement
     const before = document.activeElement as HTMLElement | null
     dialog.showModal()
-    dialog.querySelector<HTMLElement>('[data-autofocus]')?.focus()
+    const first = (selector: string) => dialog.querySelector<HTMLElement>(selector)
+    ;(first('[data-autofocus]') ?? first('.dialog-content :is(input, select, textarea)'))?.focus()
     return () => {
       dialog.close()
       if (before?.isConnected) before.focus()

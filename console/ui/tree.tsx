@@ -10,8 +10,9 @@ const longest = 500
 export function Tree({ label, of }: { label: string; of: unknown }) {
   const own = useRef<HTMLDivElement>(null)
   useEffect(() => {
-    const [first] = itemsOf(own.current as HTMLElement)
-    if (first && !own.current?.querySelector('[tabindex="0"]')) first.tabIndex = 0
+    if (!own.current) return
+    const [first] = itemsOf(own.current)
+    if (first && !own.current.querySelector('[tabindex="0"]')) first.tabIndex = 0
   })
   if (!isBranch(of) || sizeOf(of) === 0)
     return (

@@ -48,6 +48,8 @@ class WindowRows {
    */
   #drift = 0
   #isSettling = false
+  /** Of how many rows the end was asked for by key; rows that turn out to be higher move it away meanwhile. */
+  #endOf: number | null = null
   #rest: ReturnType<typeof setTimeout> | undefined
 
   constructor(own: Own, draw: () => void) {
@@ -64,7 +66,14 @@ class WindowRows {
   start(): () => void {
     const follow = (): void => {
       if (this.#look()) this.#draw()
+      if (this.#endOf !== null) this.#waitForRest()
     }
+    const hearKey = ({ key, target }: KeyboardEvent): void => {
+      const isTyping = target instanceof HTMLElement && target.matches('input, textarea, select')
+      this.#endOf = key === 'End' && !isTyping ? this.#heights.count : null
+      if (this.#endOf !== null) this.#waitForRest()
+    }
+    const letGo = (): void => void (this.#endOf = null)
     const observer = new ResizeObserver(([entry]) => {
       if (entry) this.#measure([...entry.target.children], entry.contentRect.width)
       // Other rows now would be another height within one turn of the observer.
@@ -73,11 +82,15 @@ class WindowRows {
     observer.observe(this.#own.current as HTMLElement)
     addEventListener('scroll', follow, { passive: true })
     addEventListener('resize', follow)
+    addEventListener('keydown', hearKey)
+    for (const one of ['wheel', 'pointerdown']) addEventListener(one, letGo, { passive: true })
     follow()
     return () => {
       observer.disconnect()
       removeEventListener('scroll', follow)
       removeEventListener('resize', follow)
+      removeEventListener('keydown', hearKey)
+      for (const one of ['wheel', 'pointerdown']) removeEventListener(one, letGo)
       clearTimeout(this.#rest)
     }
   }
@@ -126,8 +139,22 @@ class WindowRows {
   #waitForRest(): void {
     clearTimeout(this.#rest)
     this.#rest = setTimeout(() => {
-      if (this.#look(true)) this.#draw()
+      const isOther = this.#look(true)
+      if (isOther) this.#draw()
+      if (this.#endOf !== null) this.#goOnToEnd(isOther)
     }, restMs)
+  }
+
+  #goOnToEnd(isMoving: boolean): void {
+    const { scrollHeight } = document.documentElement
+    const isThere = scrollY + innerHeight >= scrollHeight - 1
+    // Of a list that has grown meanwhile the end was meant as it was.
+    if (this.#endOf !== this.#heights.count || (isThere && !isMoving)) {
+      this.#endOf = null
+      return
+    }
+    scrollTo(0, scrollHeight)
+    this.#waitForRest()
   }
 
   /** Of the upper edge of the window, within the list; of a list that is not in the document yet, its beginning. */

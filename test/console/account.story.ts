@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { consoleService, look, person } from './browser.ts'
+import { check, consoleService, look, person } from './browser.ts'
 
 it('one’s account: profile, sessions, tokens, roles', async () => {
   await using test = await consoleService()
@@ -48,6 +48,7 @@ it('a token: its secret is shown once, and is nowhere afterwards', async () => {
   expect(await page.locator('dialog').count()).toBe(1)
   await page.keyboard.press('Escape')
   await page.getByText('Close without storing it?').waitFor()
+  await check(page, 'secret not stored')
   await page.getByRole('button', { name: 'Go back' }).click()
   await page.getByLabel('I have stored it').check()
   await done.click()
@@ -125,7 +126,7 @@ it('deletes the own account after its name is typed; the last admin reads why no
   await dialog.getByRole('button', { name: 'Cancel' }).click()
   await test.account({ roles: ['admin'] })
   await page.getByRole('button', { name: 'Delete my account' }).click()
-  await dialog.getByText('1 session and 0 tokens end now').waitFor()
+  await dialog.getByText(/^1 session ends now\. 1 role stops working\. The name stays/).waitFor()
   await dialog.getByLabel('Type ada to go on').fill('ada')
   await look(page, 'delete-account')
   await dialog.getByRole('button', { name: 'Delete ada' }).click()

@@ -7,7 +7,7 @@ import type { TestAccount } from '../../src/testing/index.ts'
 import { auditRows } from '../helpers/audit-rows.ts'
 import { openStream, removeRows, signalRows, writeRows } from '../helpers/audit-streams.ts'
 import { cuttingProxy } from '../helpers/cutting-proxy.ts'
-import { consoleForFile, consoleService, look, person } from './browser.ts'
+import { check, consoleForFile, consoleService, look, person } from './browser.ts'
 import { tabTo } from './keys.ts'
 
 const test = await consoleForFile()
@@ -26,6 +26,7 @@ it('the audit log in sentences, with every filter in the address, and each row i
   const grace = await test.account({ username: 'grace' })
   await ada.client.invite_create({ username: 'bob' })
   const { cell } = await grace.client.cell_create({ data: { label: 'Handbook' } })
+  await ada.client.cell_update({ cell_id: cell.id, path: '/handbook' })
   const login = { username: 'ada', password: 'wrong' }
   await test
     .client()
@@ -43,8 +44,9 @@ it('the audit log in sentences, with every filter in the address, and each row i
   await page.getByRole('combobox', { name: 'Who' }).fill('gra')
   await page.getByRole('option', { name: 'grace' }).click()
   await expect.poll(() => rows(page).count()).toBe(2)
-  await page.getByLabel('Cell').fill(cell.id)
-  await page.getByText(`Cell ${cell.id.slice(0, 4)}`).waitFor()
+  await page.getByRole('combobox', { name: 'Cell' }).fill('/hand')
+  await page.getByRole('option', { name: 'Handbook' }).click()
+  await page.getByRole('button', { name: 'Handbook Remove Cell' }).waitFor()
   await page.getByLabel('Result').selectOption('success')
   const asked = new URL(page.url()).searchParams
   expect(Object.fromEntries(asked)).toEqual({
@@ -55,6 +57,7 @@ it('the audit log in sentences, with every filter in the address, and each row i
   })
   await page.reload()
   await expect.poll(() => rows(page).count()).toBe(2)
+  await rows(page).getByRole('link', { name: 'Handbook' }).waitFor()
   await look(page, 'audit-filtered')
   await page.getByLabel('Result').selectOption('failure')
   await page.getByText('No event matches these filters.').waitFor()
@@ -166,7 +169,6 @@ it('follows the log; six thousand rows during a pause are complete afterwards, a
     })
     .toBeGreaterThan(0)
   await look(page, 'audit-live')
-  await page.getByRole('heading', { name: 'Audit log' }).focus()
   await page.keyboard.press('p')
   await page.getByRole('button', { name: 'Resume' }).waitFor()
   const before = await page.locator('.tail-line').count()
@@ -279,6 +281,7 @@ it('has one stream however many pages a tab shows, and says when other windows h
     for (const one of others) one.leave()
   })
   await page.getByText('Open in too many windows.').waitFor()
+  await check(page, 'one window too many')
   await page.getByRole('button', { name: 'Reconnect' }).click()
   await page.getByText('Following').waitFor()
 })

@@ -3,6 +3,7 @@ import { type CDPSession, chromium, type Page } from 'playwright-core'
 import { sql } from '../../src/db/db.ts'
 import { type TestAccount, type TestService, testService } from '../../src/testing/index.ts'
 import { signalRows, writeRows } from '../helpers/audit-streams.ts'
+import { allLoaded, toTheEnd } from './rows.ts'
 
 /**
  * `npm run bench:console`: how quick the built console is in Chromium whose CPU is slowed four times: until it can be
@@ -95,14 +96,10 @@ async function scrolling(page: Page, cdp: CDPSession, test: TestService): Promis
   await page.goto(`${test.url}/admin/people`)
   await page.getByText(/ loaded$/).waitFor()
   const began = performance.now()
-  for (;;) {
-    await page.keyboard.press('End')
-    const text = await page.locator('.loaded').innerText()
-    if (Number(text.replace(/\D/g, '')) > people) break
-    await page.waitForTimeout(20)
-  }
+  await allLoaded(page, people + 1)
   report(`Loading ${people} people (s)`, ((performance.now() - began) / 1000).toFixed(1))
   report('Rows in the document', String(await page.locator('[role=row]').count()))
+  await returning(page, people)
   // By turns with rows that could not be simpler: what the browser and the machine can do.
   const floor = await page.context().newPage()
   await floor.setContent(
@@ -123,6 +120,23 @@ async function scrolling(page: Page, cdp: CDPSession, test: TestService): Promis
   }
   await cdp.send('HeapProfiler.collectGarbage')
   report('Heap afterwards (MB)', ((await metricsOf(cdp)).JSHeapUsedSize / 1e6).toFixed(1))
+}
+
+/** Opens the last row; Back has to show it again, in its place. */
+async function returning(page: Page, people: number): Promise<void> {
+  await toTheEnd(page, people + 1)
+  // The first account is the last row.
+  const last = page.getByRole('link', { name: 'ada', exact: true })
+  const before = await last.boundingBox()
+  await last.click()
+  await page.getByRole('heading', { name: 'ada', level: 1 }).waitFor()
+  const began = performance.now()
+  await page.goBack()
+  await last.waitFor()
+  report(`Back to the last of ${people} rows (ms)`, (performance.now() - began).toFixed(0))
+  await page.waitForTimeout(500)
+  const after = await last.boundingBox()
+  if (!before || after?.y !== before.y) throw new Error(`The row was at ${before?.y} and is at ${after?.y}.`)
 }
 
 /** A list of rows that are a line of text each. */

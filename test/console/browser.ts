@@ -106,38 +106,66 @@ const editorAtRest = (page: Page): Promise<void> =>
     })
   })
 
-/** Violations of WCAG 2.2 AA on the page as it is. */
-export async function violations(page: Page): Promise<string[]> {
+const wcag = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+/** The only rules whose answer another theme can change. */
+const rulesOfColour = ['color-contrast', 'link-in-text-block']
+
+/** Violations of WCAG 2.2 AA on the page as it is; `runOnly`: tags or rules. */
+export async function violations(page: Page, runOnly: readonly string[] = wcag): Promise<string[]> {
   await editorAtRest(page)
   const found = await page.evaluate(
-    () =>
+    (runOnly) =>
       (window as never as { axe: { run(options: object): Promise<AxeResults> } }).axe.run({
-        runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],
+        runOnly,
+        resultTypes: ['violations'],
       }) as Promise<AxeResults>,
+    runOnly,
   )
   return found.violations.map(
     ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`,
   )
 }
 
-/** Keeps what a page looks like, in three forms, and checks each; `npm run test:console` writes them to test/console/shots. */
-export async function look(page: Page, name: string): Promise<void> {
-  const shots = process.env.CELLKEEP_SHOTS
+const [laptop, phone] = [
+  { width: 1280, height: 800 },
+  { width: 390, height: 844 },
+]
+/** Each width in one theme by every rule; the other theme has the same markup, and other colours. */
+const forms = [
+  { form: 'light', size: laptop, scheme: 'light', rules: wcag },
+  { form: 'phone-dark', size: phone, scheme: 'dark', rules: wcag },
+  { form: 'dark', size: laptop, scheme: 'dark', rules: rulesOfColour },
+  { form: 'phone', size: phone, scheme: 'light', rules: rulesOfColour },
+] as const
+
+/** Checks a state of a page on a laptop and on a phone, one light, one dark: WCAG 2.2 AA, and that nothing scrolls sideways. */
+export const check = (page: Page, name: string): Promise<void> => checkIn(forms.slice(0, 2), page, name)
+
+async function checkIn(
+  some: readonly (typeof forms)[number][],
+  page: Page,
+  name: string,
+  then: (form: string) => Promise<unknown> = async () => {},
+): Promise<void> {
   const before = page.viewportSize()
-  for (const [form, size, scheme] of [
-    ['light', { width: 1280, height: 800 }, 'light'],
-    ['dark', { width: 1280, height: 800 }, 'dark'],
-    ['phone', { width: 390, height: 844 }, 'light'],
-  ] as const) {
+  for (const { form, size, scheme, rules } of some) {
     await page.setViewportSize(size)
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' })
-    expect.soft(await violations(page), `${name} ${form}`).toEqual([])
+    expect.soft(await violations(page, rules), `${name} ${form}`).toEqual([])
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
     expect.soft(overflow, `${name} ${form}: nothing scrolls sideways`).toBeLessThanOrEqual(0)
-    if (shots) await page.screenshot({ path: `${shots}/${name}-${form}.png` })
+    await then(form)
   }
   await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
   if (before) await page.setViewportSize(before)
+}
+
+/** The same in both themes at both widths; keeps what it looks like where `CELLKEEP_SHOTS` names a folder. */
+export async function look(page: Page, name: string): Promise<void> {
+  const shots = process.env.CELLKEEP_SHOTS
+  await checkIn(forms, page, name, async (form) => {
+    if (shots) await page.screenshot({ path: `${shots}/${name}-${form}.png` })
+  })
 }
 
 afterEach(async () => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { codeOf, guarded } from '../helpers/totp.ts'
 import { consoleForFile, person } from './browser.ts'
-import { fill, hasFocus, isSomewhere, press, tabTo } from './keys.ts'
+import { fill, fillTime, hasFocus, isSomewhere, press, tabTo } from './keys.ts'
 
 const test = await consoleForFile({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
 
@@ -111,4 +111,64 @@ it('by keyboard alone: signing in, a cell, sharing, a role offered and accepted,
   await press(row)
   await page.getByRole('heading', { level: 1, name: /^Event/ }).waitFor()
   await isSomewhere(page)
+})
+
+it('by keyboard alone: times of a role, a token and the audit log, and its export', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  const page = await person(test, ada.cookie)
+  const { keyboard } = page
+  const dialog = page.getByRole('dialog')
+  const button = (name: string | RegExp) => page.getByRole('button', { name, exact: true })
+  const title = (name: string) => page.getByRole('heading', { name, level: 1 })
+
+  await page.goto(`/admin/people/${grace.id}`)
+  await hasFocus(title('grace'))
+  await keyboard.press('r')
+  await hasFocus(dialog.getByRole('combobox', { name: 'Role' }))
+  await keyboard.type('editor')
+  await tabTo(dialog.getByRole('combobox', { name: 'Ends' }))
+  await keyboard.type('At another')
+  await fillTime(dialog.getByLabel('Ends at'), '2037-06-01T09:00')
+  await keyboard.press('Control+Enter')
+  await page.getByText('grace holds editor now.').waitFor()
+  await hasFocus(title('grace'))
+  const [grant] = (await grace.client.account.status()).role_grants
+  expect(grant?.expires_at).toBe('2037-06-01T07:00:00.000Z')
+
+  await press(page.getByRole('link', { name: 'My account' }))
+  await press(page.getByRole('link', { name: 'Tokens' }))
+  await press(button('New token'))
+  await fill(dialog.getByLabel('Name'), 'deploy-bot')
+  await press(dialog.getByRole('radio', { name: /^Read only/ }), 'Space')
+  await keyboard.press('ArrowDown')
+  await press(dialog.getByLabel('cell_get', { exact: true }), 'Space')
+  await tabTo(dialog.getByRole('combobox', { name: 'Ends' }))
+  await keyboard.type('At another')
+  await fill(dialog.getByLabel('Days'), '45')
+  await keyboard.press('Enter')
+  await press(dialog.getByLabel('I have stored it'), 'Space')
+  await press(button('Done'))
+  await hasFocus(button('New token'))
+  const { tokens } = await ada.client.account_token_list({})
+  const days = (Date.parse(tokens[0]?.expires_at ?? '') - Date.now()) / 86_400_000
+  expect([tokens[0]?.scope, Math.round(days)]).toEqual(['methods:cell_get', 45])
+
+  await press(page.getByRole('link', { name: 'Audit log' }))
+  await hasFocus(title('Audit log'))
+  await fillTime(page.getByLabel('From'), '2026-01-22T09:14')
+  const from = () => new URL(page.url()).searchParams.get('from')
+  await expect.poll(from).toBe('2026-01-22T08:14:00.000Z')
+  await press(page.getByRole('button', { name: 'Remove' }).or(button('Clear filters')).first())
+  await expect.poll(from).toBe(null)
+  await isSomewhere(page)
+  await press(button('Export'))
+  await hasFocus(dialog.getByRole('button', { name: 'Export' }))
+  const saved = page.waitForEvent('download')
+  await keyboard.press('Enter')
+  await saved
+  await page.getByText(/rows are in the file/).waitFor()
+  await isSomewhere(page)
+  await press(dialog.getByRole('button', { name: 'Close' }).last())
+  await hasFocus(button('Export'))
 })

@@ -1,6 +1,6 @@
 import type { Locator } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { consoleService, look, person } from './browser.ts'
+import { check, consoleService, look, person } from './browser.ts'
 
 /** By keys: `fill` selects in the page, which the editor undoes if it draws before it has heard of it. */
 async function rewrite(editor: Locator, text: string): Promise<void> {
@@ -88,6 +88,7 @@ it('shares with a person and with a role, changes the level, stops, and makes pu
   await page.goto(`/admin/cells/${cell.id}/sharing`)
   await page.getByRole('combobox', { name: 'Name' }).fill('gra')
   await page.getByRole('option', { name: 'grace' }).waitFor()
+  await check(page, 'who it is shared with')
   await page.keyboard.press('Enter')
   await page.getByRole('button', { name: 'Share', exact: true }).click()
   await page.getByText('Shared.').waitFor()
@@ -136,6 +137,7 @@ it('leaves what was shared by name, and says when a role still admits', async ()
   const leave = page.getByRole('main').getByRole('button', { name: 'Leave', exact: true })
   const confirm = async (): Promise<void> => {
     await leave.click()
+    await check(page, 'leaving a cell')
     await page.getByRole('dialog', { name: 'Leave Plan?' }).getByRole('button', { name: 'Leave' }).click()
   }
   await confirm()
@@ -160,7 +162,16 @@ it('relations and items: added, moved, removed with a way back', async () => {
   const page = await person(test, ada.cookie)
   await page.goto(`/admin/cells/${book}/relations`)
   await page.getByLabel('Name').fill('intro')
-  await page.getByLabel('Id of the other cell').fill(one)
+  // Those changed last are offered at once, the newest first.
+  const other = page.getByRole('combobox', { name: 'Other cell' })
+  await other.click()
+  await expect
+    .poll(() => page.getByRole('option').allInnerTexts())
+    .toEqual(['Chapter two', 'Chapter one', 'Book'])
+  await other.fill('ONE')
+  await expect.poll(() => page.getByRole('option').allInnerTexts()).toEqual(['Chapter one'])
+  await check(page, 'a cell looked for')
+  await other.press('Enter')
   await page.getByRole('button', { name: 'Add relation' }).click()
   await page.getByRole('link', { name: 'Chapter one' }).waitFor()
   await look(page, 'cell-relations')
@@ -170,8 +181,9 @@ it('relations and items: added, moved, removed with a way back', async () => {
   await page.getByRole('link', { name: 'Chapter one' }).waitFor()
 
   await page.getByRole('link', { name: 'Items' }).click()
+  const cell = page.getByRole('combobox', { name: 'Cell' })
   for (const id of [one, two]) {
-    await page.getByLabel('Id of the cell').fill(id)
+    await cell.fill(id)
     await page.getByRole('button', { name: 'Add item' }).click()
     await page.getByRole('link', { name: id === one ? 'Chapter one' : 'Chapter two' }).waitFor()
   }

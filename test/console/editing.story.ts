@@ -25,13 +25,18 @@ const make = async (data: object) => (await ada.client.cell_create({ data: data 
 async function edit(page: Page, id: string): Promise<Locator> {
   await page.goto(`/admin/cells/${id}?edit=1`)
   const editor = page.getByRole('textbox', { name: 'JSON of the cell' })
-  await editor.waitFor()
+  await isIn(editor)
   return editor
 }
+/** The editor takes the focus when it opens, and again from each of its mistakes. */
+const isIn = (editor: Locator) =>
+  expect
+    .poll(() => editor.evaluate((own) => (own.getRootNode() as ShadowRoot).activeElement === own))
+    .toBe(true)
 /** As from another program: all at once. */
 async function paste(page: Page, editor: Locator, text: string): Promise<void> {
   await page.evaluate((text) => navigator.clipboard.writeText(text), text)
-  await editor.focus()
+  await isIn(editor)
   await page.keyboard.press('Control+a')
   await page.keyboard.press('Control+v')
 }
@@ -67,6 +72,7 @@ it('marks on its line what cannot be sent, and what the service refuses', async 
   await page.getByRole('status').getByText('No two here.').waitFor()
   await page.getByRole('button', { name: 'Line 4', exact: true }).waitFor()
   await look(page, 'cell-edit-refused')
+  await press(page, 'Line 4')
   await paste(page, editor, '{"label": "Plan", "list": [1, 2]}')
   await press(page, 'Review changes')
   await press(page, 'Save changes')
@@ -171,8 +177,7 @@ it('keys that objects have anyway survive view, review, merge and save; the larg
   )
 
   const large = await make({ label: 'Large', all: Array.from({ length: 87_000 }, (_, n) => n % 10) })
-  const open = await edit(page, large)
-  await open.focus()
+  await edit(page, large)
   await page.keyboard.press('Control+Home')
   await page.keyboard.type('x')
   await page.getByRole('button', { name: 'Line 1', exact: true }).waitFor()

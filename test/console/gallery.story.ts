@@ -9,6 +9,7 @@ import { build } from 'vite'
 import { afterAll, expect, it } from 'vitest'
 import type { TestService } from '../../src/testing/index.ts'
 import { look, person } from './browser.ts'
+import { fill, fillTime, press, tabTo } from './keys.ts'
 
 // Only for tests: the kit alone, under the policy of the console and without a service.
 const folder = await mkdtemp(join(tmpdir(), 'gallery-'))
@@ -68,48 +69,47 @@ it('every part of the kit in light, dark and on a phone', async () => {
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   }
+  for (const kind of ['plain', 'primary', 'danger'])
+    await page.getByRole('button', { name: kind, exact: true }).click()
+  await look(page, 'gallery-toasts')
 })
 
 it('buttons and fields by keyboard: what is off says why and does nothing', async () => {
   const page = await gallery()
-  await page.getByRole('button', { name: 'plain', exact: true }).focus()
-  await page.keyboard.press('Enter')
+  await press(page.getByRole('button', { name: 'plain', exact: true }))
   await page.getByText('Pressed plain').waitFor()
-  for (const name of ['disabled It rains', 'Again in 42 s', 'busy']) {
-    await page.getByRole('button', { name }).focus()
-    await page.keyboard.press('Enter')
-  }
+  for (const name of ['busy', 'disabled It rains', 'Again in 42 s'])
+    await press(page.getByRole('button', { name }))
   expect(await page.getByText('It was off').count()).toBe(0)
-  await page.getByLabel('Wrong').focus()
+  await tabTo(page.getByLabel('Wrong'))
   const described = await page.evaluate(() => {
     const ids = document.activeElement?.getAttribute('aria-describedby')?.split(' ') ?? []
     return ids.map((id) => document.getElementById(id)?.textContent)
   })
   expect(described).toEqual(['Write something.'])
-  await page.getByRole('radio', { name: /One/ }).focus()
+  await tabTo(page.getByRole('radio', { name: /One/ }))
   await page.keyboard.press('ArrowDown')
   expect(await page.getByRole('radio', { name: /Two/ }).isChecked()).toBe(true)
   expect(await page.getByLabel('Select').inputValue()).toBe('two')
-  await page.getByRole('switch').focus()
-  await page.keyboard.press('Space')
+  await press(page.getByRole('switch'), 'Space')
   expect(await page.getByLabel('Checkbox').isChecked()).toBe(true)
-  await page.getByLabel('Password', { exact: true }).fill('a secret')
+  await fill(page.getByLabel('Password', { exact: true }), 'a secret')
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   expect(await page.getByLabel('Password', { exact: true }).getAttribute('type')).toBe('text')
   await page.getByText('Europe/Berlin · 2026-11-22 08:14 UTC').waitFor()
-  await page.getByLabel('Ends').selectOption('custom')
-  await page.getByLabel('Ends at').fill('2026-11-22T09:59')
+  await tabTo(page.getByLabel('Ends', { exact: true }))
+  await page.keyboard.type('At another')
+  await fillTime(page.getByLabel('Ends at'), '2026-11-22T09:59')
   await page.getByText('Choose a time to come.').waitFor()
-  await page.getByLabel('Ends at').fill('2026-11-22T10:01')
+  await page.keyboard.press('ArrowUp')
   await page.getByText('Choose a time to come.').waitFor({ state: 'detached' })
 })
 
 it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and comes back', async () => {
   const page = await gallery()
   const opener = page.getByRole('button', { name: 'Open confirm' })
-  await opener.focus()
-  await page.keyboard.press('Enter')
+  await press(opener)
   await expect.poll(() => focused(page)).toBe('Cancel')
   for (let n = 0; n < 6; n++) {
     await page.keyboard.press('Tab')
@@ -120,8 +120,8 @@ it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and come
   await page.keyboard.press('Escape')
   await expect.poll(() => focused(page)).toBe('Open confirm')
 
-  await page.getByRole('button', { name: 'Open name' }).press('Enter')
-  await page.getByLabel('Type grace to go on').fill('grac')
+  await press(page.getByRole('button', { name: 'Open name' }))
+  await fill(page.getByLabel('Type grace to go on'), 'grac')
   await page.keyboard.press('Enter')
   expect(await page.getByText('Deleted').count()).toBe(0)
   await page.keyboard.type('e')
@@ -129,25 +129,24 @@ it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and come
   await page.getByText('Deleted').waitFor()
   await expect.poll(() => focused(page)).toBe('Open name')
 
-  await page.getByRole('button', { name: 'Open text' }).press('Enter')
+  await press(page.getByRole('button', { name: 'Open text' }))
   await page.getByRole('textbox', { name: 'Name', exact: true }).and(page.locator('dialog :focus')).waitFor()
   await page.keyboard.press('Control+a')
   await page.keyboard.type('grace')
   await page.keyboard.press('Enter')
   await page.getByText('Now grace').waitFor()
 
-  await page.getByRole('button', { name: 'Open secret' }).press('Enter')
+  await press(page.getByRole('button', { name: 'Open secret' }))
   await page.getByRole('dialog').waitFor()
   await page.keyboard.press('Escape')
   await page.getByRole('heading', { name: 'Close without storing it?' }).waitFor()
-  await page.getByRole('button', { name: 'Go back' }).click()
-  await page.getByLabel('I have stored it').check()
+  await press(page.getByRole('button', { name: 'Go back' }))
+  await press(page.getByLabel('I have stored it'), 'Space')
   await page.keyboard.press('Escape')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   await expect.poll(() => focused(page)).toBe('Open secret')
 
-  await page.getByRole('button', { name: 'Menu' }).focus()
-  await page.keyboard.press('Enter')
+  await press(page.getByRole('button', { name: 'Menu' }))
   await expect.poll(() => focused(page)).toBe('First')
   await page.keyboard.press('ArrowDown')
   await page.keyboard.press('Enter')
@@ -158,7 +157,7 @@ it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and come
   await page.getByText('Third chosen').waitFor()
   expect(await page.getByText('It was off').count()).toBe(0)
 
-  await page.getByRole('link', { name: 'ada' }).focus()
+  await tabTo(page.getByRole('link', { name: 'ada' }))
   await page.keyboard.press('j')
   await page.keyboard.press('ArrowDown')
   expect(await focused(page)).toBe('grace')
@@ -168,7 +167,7 @@ it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and come
   // The tree is one stop: Tab leaves it, and comes back to where one was.
   const item = (name: string) => page.getByRole('treeitem', { name, exact: true })
   await item('deep {1}').waitFor()
-  await item('label Handbook').focus()
+  await tabTo(item('label Handbook'))
   await page.keyboard.press('End')
   expect(await focused(page)).toBe('nonenull')
   await page.keyboard.press('ArrowUp')
@@ -245,20 +244,20 @@ it('a long list whose rows have other heights than expected scrolls without a ju
   expect(gap).toBe(0)
   expect(await topOf('row 0')).toBeGreaterThan(0)
   // The end moves away while the rows before it are seen to be higher.
-  await expect
-    .poll(async () => {
-      await page.keyboard.press('End')
-      await settled()
-      return topOf('row 4999')
-    })
-    .toBeLessThan(800)
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 800 })
+    await page.evaluate(() => scrollTo(0, 0))
+    await settled()
+    await page.keyboard.press('End')
+    await expect.poll(() => topOf('row 4999')).toBeLessThan(800)
+  }
 })
 
 it('a row keeps the focus however far the list is scrolled away from it', async () => {
   const page = await person({ url } as TestService)
   await page.goto('/admin/?long')
-  const link = page.getByRole('link', { name: 'row 12', exact: true })
-  await link.focus()
+  await tabTo(page.getByRole('link', { name: 'row 0', exact: true }))
+  for (let n = 0; n < 12; n++) await page.keyboard.press('ArrowDown')
   for (const share of [0.1, 0.5, 1, 0.3]) {
     await page.evaluate((share) => scrollTo(0, document.documentElement.scrollHeight * share), share)
     await page.waitForTimeout(200)

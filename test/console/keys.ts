@@ -33,6 +33,19 @@ export const fill = async (of: Locator, text: string): Promise<void> => {
   await tabTo(of)
   await of.page().keyboard.type(text)
 }
+/** Types a local time part by part, as `2027-06-01T09:00`. */
+export async function fillTime(of: Locator, text: string): Promise<void> {
+  await tabTo(of)
+  const [year, month = '', day = '', hour = '', minute = ''] = text.split(/\D/)
+  const { keyboard } = of.page()
+  // A year may have six digits, so the key goes on from it.
+  await keyboard.type(`${month}${day}${year}`)
+  await keyboard.press('ArrowRight')
+  await keyboard.type(
+    `${String(Number(hour) % 12 || 12).padStart(2, '0')}${minute}${Number(hour) < 12 ? 'A' : 'P'}`,
+  )
+  await expect.poll(() => of.inputValue()).toBe(text)
+}
 /** Which element has the focus, where it should be this one. */
 export const hasFocus = (of: Locator) =>
   expect

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { explain } from '../../console/copy/errors.ts'
 import { cuttingProxy } from '../helpers/cutting-proxy.ts'
+import { on } from '../helpers/twins.ts'
 import { consoleForFile, consoleService, look, person, violations } from './browser.ts'
 import { tabTo } from './keys.ts'
 
@@ -197,6 +198,26 @@ it('says that the connection is lost, sends nothing meanwhile, and reads what is
   expect(await create.getAttribute('title')).toBe('No connection. Trying again.')
   proxy.lead(test.url)
   await expect.poll(() => create.getAttribute('aria-disabled')).toBe(null)
+})
+
+it('reads by itself what failed while the database was away', async () => {
+  await using away = await consoleService()
+  const ada = await away.account({ username: 'ada', roles: ['admin'] })
+  const page = await person(away, ada.cookie)
+  await page.goto('/admin')
+  await page.getByRole('heading', { name: 'Latest events' }).waitFor()
+  const [, name = ''] = new URL(away.databaseUrl).pathname.split('/')
+  const allow = (is: boolean) =>
+    on(
+      away.databaseUrl.replace(`/${name}`, '/postgres'),
+      `alter database ${name} allow_connections ${is}`,
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and not ${is}`,
+    )
+  await allow(false)
+  await page.getByRole('link', { name: 'People' }).click()
+  await page.getByText('The database cannot be reached right now.').waitFor()
+  await allow(true)
+  await page.getByRole('link', { name: 'ada', exact: true }).waitFor()
 })
 
 it('is whole at 320 pixels, at 400 %, with forced colours, with long words and from right to left', async () => {

@@ -3,7 +3,8 @@ import { expect, it, onTestFinished } from 'vitest'
 import { sql } from '../../src/db/db.ts'
 import { type TestProvider, testProvider } from '../helpers/oidc.ts'
 import { codeOf, guarded } from '../helpers/totp.ts'
-import { look, person } from './browser.ts'
+import { check, look, person } from './browser.ts'
+import { hasFocus, press } from './keys.ts'
 import { serviceOnLocalhost } from './passkeys.ts'
 
 type Person = Parameters<TestProvider['authorize']>[1]
@@ -56,11 +57,17 @@ it('signs in with a provider and proves again with it, asks for the second facto
   await page.goto('/admin/me/security')
   await link(page)
   await look(page, 'security-linked')
+  await page.getByRole('button', { name: 'Unlink Corp' }).click()
+  await check(page, 'provider unlinked')
+  await page.keyboard.press('Escape')
   const unlink = async (): Promise<void> => {
-    await page.getByRole('button', { name: 'Unlink Corp' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
+    await press(page.getByRole('button', { name: 'Unlink Corp' }))
+    await hasFocus(page.getByRole('button', { name: 'Cancel' }))
+    await press(page.getByRole('dialog').getByRole('button', { name: 'Unlink' }))
   }
   await unlink()
+  // The button is gone with its row.
+  await hasFocus(page.getByRole('heading', { name: 'My account' }))
   await link(page)
   expect((await known.client.account_sign_in_get()).links).toMatchObject([{ provider: 'corp' }])
 
@@ -93,10 +100,10 @@ it('signs in with a provider and proves again with it, asks for the second facto
   expect(page.url()).not.toContain('code=')
 })
 
-/** Links the identity to the account that is signed in. */
+/** Links the identity to the account that is signed in, by keys alone. */
 async function link(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Link Corp', exact: true }).click()
-  await page.getByRole('link', { name: 'Continue' }).click()
+  await press(page.getByRole('button', { name: 'Link Corp', exact: true }))
+  await press(page.getByRole('link', { name: 'Continue' }))
   await page.getByRole('button', { name: 'Unlink Corp' }).waitFor()
 }
 

@@ -1,62 +1,22 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { type BrowserContext, chromium, type Page } from 'playwright-core'
+import { chromium, type Page } from 'playwright-core'
 import { testService } from '../../src/testing/index.ts'
+import { stage, standInOf } from './staged.ts'
 
 /**
- * `npm run screenshots`: the pictures of README and docs, with the same data, ids and clock each time, so that only
- * what was changed looks different. `--check` compares instead: it fails if more than one pixel in a thousand differs.
+ * `npm run screenshots`: the pictures of README and docs, and in `pictures` those of states, with the same data, ids and
+ * clock each time, so that only what was changed looks different. `--check` compares instead: it fails if more than one
+ * pixel in a thousand differs. Letters of other fonts have other pixels: a machine that has others compares nothing.
  */
-const folder = fileURLToPath(new URL('../../docs/images/', import.meta.url))
+const folders = {
+  docs: fileURLToPath(new URL('../../docs/images/', import.meta.url)),
+  states: fileURLToPath(new URL('pictures/', import.meta.url)),
+}
+const fontsFile = `${folders.states}fonts.txt`
 const isCheck = process.argv.includes('--check')
 const executablePath = process.env.CELLKEEP_CHROMIUM ?? '/usr/bin/chromium'
 const share = 0.001
-
-/** What the clock of the page shows, and when the data were made: shortly before. */
-const shown = Date.parse('2026-11-22T09:10:00Z')
-const made = Date.parse('2026-11-22T09:00:00Z')
-const began = Date.now()
-const quarter = 900_000
-
-const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
-const time = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g
-const standIns = new Map<string, string>()
-const originals = new Map<string, string>()
-
-function standInOf(id: string): string {
-  const known = standIns.get(id)
-  if (known) return known
-  // Numbers that look like ids, in the order in which the pages meet them.
-  const n = standIns.size + 1
-  const digits = (seed: number, length: number): string =>
-    Math.floor(((n * seed) % 0.9999) * 16 ** length)
-      .toString(16)
-      .padStart(length, '0')
-  const made = `${digits(0.618034, 8)}-${digits(0.317, 4)}-4${digits(0.71, 3)}-a${digits(0.13, 3)}-${digits(0.414214, 12)}`
-  standIns.set(id, made)
-  originals.set(made, id)
-  return made
-}
-const toShown = (text: string): string =>
-  text
-    .replace(uuid, standInOf)
-    .replace(time, (at) =>
-      new Date(made + Math.round((Date.parse(at) - began) / quarter) * quarter).toISOString(),
-    )
-const toReal = (text: string): string =>
-  text
-    .replace(uuid, (id) => originals.get(id) ?? id)
-    .replace(time, (at) => new Date(began + Date.parse(at) - made).toISOString())
-
-async function stage(context: BrowserContext): Promise<void> {
-  await context.clock.setFixedTime(shown)
-  await context.route('**/api/**', async (route) => {
-    const request = route.request()
-    const postData = request.postData()
-    const response = await route.fetch(postData ? { postData: toReal(postData) } : {})
-    await route.fulfill({ response, body: toShown(await response.text()) })
-  })
-}
 
 const test = await testService({
   ...{ console: 'on', pages: true, cookie_secure: false, host: '127.0.0.1', ws: false, audit_stream: false },
@@ -74,14 +34,30 @@ const test = await testService({
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
 const faults: string[] = []
 
-async function keep(page: Page, name: string): Promise<void> {
+/** How wide the fonts of this machine write, and which browser draws them. */
+async function fonts(): Promise<string> {
+  const page = await browser.newPage()
+  const widths = await page.evaluate(() => {
+    const drawn = new OffscreenCanvas(1, 1).getContext('2d') as OffscreenCanvasRenderingContext2D
+    return ['14px system-ui', '600 14px system-ui', '13px ui-monospace', '13px monospace'].map((font) => {
+      drawn.font = font
+      return drawn.measureText('Quick wafting zephyrs vex bold Jim, 0123456789').width
+    })
+  })
+  await page.close()
+  return JSON.stringify({ chromium: browser.version().split('.')[0], widths })
+}
+
+async function keep(page: Page, name: string, folder: string): Promise<void> {
   await page.mouse.move(0, 0)
   await page.evaluate(() => document.fonts.ready)
   const bytes = await page.screenshot({ animations: 'disabled', caret: 'hide' })
   const file = `${folder}${name}.png`
-  if (!isCheck) return writeFile(file, bytes)
-  const differing = await differenceOf(bytes, await readFile(file))
-  if (differing > share) faults.push(`${name}: ${(differing * 100).toFixed(2)} % differ`)
+  const before = await readFile(file).catch(() => null)
+  const differing = before === null ? 1 : await differenceOf(bytes, before)
+  if (differing <= share) return
+  if (isCheck) faults.push(`${name}: ${(differing * 100).toFixed(2)} % differ`)
+  else await writeFile(file, bytes)
 }
 
 /** Which share of the pixels is not the same; the browser reads the pictures. */
@@ -113,7 +89,12 @@ async function differenceOf(one: Buffer, other: Buffer): Promise<number> {
 }
 
 try {
-  await mkdir(folder, { recursive: true })
+  await mkdir(folders.states, { recursive: true })
+  const own = `${await fonts()}\n`
+  if (!isCheck) await writeFile(fontsFile, own)
+  const isComparable = own === (await readFile(fontsFile, 'utf8'))
+  if (!isComparable)
+    console.warn('The pictures are not compared: they were taken with other fonts or another browser.')
   const ada = await test.account({ username: 'ada', email: 'ada@example.com', roles: ['admin', 'editor'] })
   const grace = await test.account({ username: 'grace', email: 'grace@example.com' })
   const bob = await test.account({ username: 'bob' })
@@ -142,7 +123,18 @@ try {
     .account.login({ username: 'bob', password: 'wrong' })
     .catch(() => {})
 
-  const open = async (form: 'light' | 'dark' | 'phone'): Promise<Page> => {
+  type Form = 'light' | 'dark' | 'phone'
+  type Picture = {
+    path: string
+    text: string
+    forms: readonly Form[]
+    /** Who looks; nobody is signed in. */
+    as?: 'grace' | 'nobody'
+    /** The method that is refused. */
+    refused?: string
+  }
+  const cookies = { ada: ada.cookie, grace: grace.cookie, nobody: undefined }
+  const open = async (form: Form, { as, refused }: Picture): Promise<Page> => {
     const context = await browser.newContext({
       baseURL: test.url,
       viewport: form === 'phone' ? { width: 390, height: 844 } : { width: 1120, height: 700 },
@@ -150,28 +142,66 @@ try {
       reducedMotion: 'reduce',
       timezoneId: 'Europe/Berlin',
     })
-    const [name = '', value = ''] = ada.cookie.split('=')
-    await context.addCookies([{ name, value, url: test.url }])
+    const [name = '', value = ''] = cookies[as ?? 'ada']?.split('=') ?? []
+    if (name) await context.addCookies([{ name, value, url: test.url }])
     await stage(context)
+    if (refused)
+      await context.route('**/api/rpc', async (route) => {
+        const { id, method } = route.request().postDataJSON() as { id: number; method: string }
+        const error = {
+          code: -32603,
+          message: 'no',
+          data: { reason: 'internal_error', request_id: standInOf('x') },
+        }
+        if (method === refused) await route.fulfill({ status: 500, json: { jsonrpc: '2.0', id, error } })
+        else await route.fallback()
+      })
     return await context.newPage()
   }
-  const pages: [name: string, path: string, text: string, forms: ('light' | 'dark' | 'phone')[]][] = [
-    ['people', '/admin/people', 'teacher in room', ['light', 'dark', 'phone']],
-    ['person', `/admin/people/${standInOf(grace.id)}`, 'ada gave grace teacher', ['light']],
-    ['give-role', `/admin/people/${standInOf(grace.id)}?dialog=give&role=editor`, 'May edit what', ['light']],
-    ['cell', `/admin/cells/${standInOf(cell.id)}`, 'How we work', ['light', 'dark', 'phone']],
-    ['sharing', `/admin/cells/${standInOf(cell.id)}/sharing`, 'grace', ['light']],
-    ['audit', '/admin/audit', 'made an invite', ['light', 'dark']],
-  ]
-  for (const [name, path, text, forms] of pages)
-    for (const form of forms) {
-      const page = await open(form)
-      await page.goto(path)
-      await page.getByText(text).first().waitFor({ state: 'attached' })
-      await page.waitForLoadState('networkidle')
-      await keep(page, form === 'light' ? name : `${name}-${form}`)
-      await page.context().close()
-    }
+  const [person, paper] = [`/admin/people/${standInOf(grace.id)}`, `/admin/cells/${standInOf(cell.id)}`]
+  const all = ['light', 'dark', 'phone'] as const
+  const pictures: Record<keyof typeof folders, Record<string, Picture>> = {
+    docs: {
+      people: { path: '/admin/people', text: 'teacher in room', forms: all },
+      person: { path: person, text: 'ada gave grace teacher', forms: ['light'] },
+      'give-role': { path: `${person}?dialog=give&role=editor`, text: 'May edit what', forms: ['light'] },
+      cell: { path: paper, text: 'How we work', forms: all },
+      sharing: { path: `${paper}/sharing`, text: 'grace', forms: ['light'] },
+      audit: { path: '/admin/audit', text: 'made an invite', forms: ['light', 'dark'] },
+    },
+    states: {
+      home: { path: '/admin', text: 'Handbook', forms: ['light', 'phone'] },
+      offer: { path: '/admin/inbox', text: 'For the release', forms: ['dark', 'phone'], as: 'grace' },
+      empty: { path: '/admin/me/tokens', text: 'No tokens', forms: all },
+      'none-found': { path: '/admin/people?q=zz', text: 'Nobody matches', forms: ['light', 'phone'] },
+      refused: { path: '/admin/invites', text: 'Try again', forms: all, refused: 'invite_list' },
+      forbidden: { path: '/admin/people', text: 'Only for admins', forms: all, as: 'grace' },
+      missing: {
+        path: '/admin/cells/0190f000-0000-7000-8000-000000000000',
+        text: 'Try again',
+        forms: ['light', 'phone'],
+      },
+      'sign-in': { path: '/sign-in', text: 'Username or e-mail', forms: all, as: 'nobody' },
+      'new-cell': { path: '/admin/cells?dialog=new', text: 'A JSON object.', forms: ['dark', 'phone'] },
+      'new-token': {
+        path: '/admin/me/tokens?dialog=token',
+        text: 'What it is for',
+        forms: ['light', 'phone'],
+      },
+      relations: { path: `${paper}/relations`, text: 'Leads to', forms: ['light', 'phone'] },
+      roles: { path: '/admin/roles', text: 'Leads a room', forms: ['light', 'phone'] },
+    },
+  }
+  for (const kind of isComparable ? (['docs', 'states'] as const) : [])
+    for (const [name, picture] of Object.entries(pictures[kind]))
+      for (const form of picture.forms) {
+        const page = await open(form, picture)
+        await page.goto(picture.path)
+        await page.getByText(picture.text).first().waitFor({ state: 'attached' })
+        await page.waitForLoadState('networkidle')
+        await keep(page, form === 'light' ? name : `${name}-${form}`, folders[kind])
+        await page.context().close()
+      }
   for (const fault of faults) console.error(fault)
   process.exitCode = faults.length > 0 ? 1 : 0
 } finally {

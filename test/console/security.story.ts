@@ -2,7 +2,8 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { sql } from '../../src/db/db.ts'
 import { codeOf, guarded, wrongCode } from '../helpers/totp.ts'
-import { consoleService, look, person } from './browser.ts'
+import { check, consoleService, look, person } from './browser.ts'
+import { hasFocus, press } from './keys.ts'
 import { addDevice, serviceOnLocalhost } from './passkeys.ts'
 
 const banner = 'A role of yours needs a second factor. Until one is added'
@@ -69,6 +70,7 @@ it('an admin who has to adds an authenticator, and signs in with its code', asyn
   await page.getByText('password, authenticator').waitFor()
 
   await page.getByRole('button', { name: 'Make new codes' }).click()
+  await check(page, 'new recovery codes')
   await page.getByRole('dialog').getByRole('button', { name: 'Make new codes' }).click()
   for (const code of await storeCodes(page)) expect(codes).not.toContain(code)
   await page.getByRole('button', { name: 'Remove the authenticator' }).click()
@@ -78,36 +80,61 @@ it('an admin who has to adds an authenticator, and signs in with its code', asyn
   await dialog.getByText('A role of yours needs a second factor. Add another').waitFor()
 })
 
-it('a passkey is added with its name, renamed, and removed', async () => {
-  await using test = await serviceOnLocalhost()
+it('a passkey is added with its name, renamed, removed and used, by keys alone', async () => {
+  const test = await serviceOnLocalhost()
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await addDevice(page)
   await page.goto('/admin/me/security')
-  await page.getByRole('button', { name: 'Add a passkey' }).click()
+  const button = (name: string) => page.getByRole('button', { name, exact: true })
   const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('Name').fill('phone')
-  await dialog.getByLabel('Ask for it after the password too').check()
+  const add = button('Add a passkey').first()
+  await press(add)
+  await hasFocus(dialog.getByLabel('Name'))
+  await page.keyboard.type('phone')
+  await press(dialog.getByLabel('Ask for it after the password too'), 'Space')
   await look(page, 'passkey-add')
-  await dialog.getByRole('button', { name: 'Add a passkey' }).click()
-  await storeCodes(page)
+  await press(dialog.getByRole('button', { name: 'Add a passkey' }))
+  await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor()
+  await hasFocus(button('Copy'))
+  await press(page.getByLabel('I have stored it'), 'Space')
+  await press(button('Done'))
   await page.getByRole('row', { name: 'phone signs in second factor' }).waitFor()
+  await hasFocus(add)
   await look(page, 'security-passkeys')
   const { passkeys } = await ada.client.account_sign_in_get()
   expect(passkeys).toMatchObject([{ name: 'phone', first_factor: true, second_factor: true }])
 
-  await page.getByRole('button', { name: 'Add a passkey' }).click()
-  await dialog.getByLabel('Name').fill('the same phone')
-  await dialog.getByRole('button', { name: 'Add a passkey' }).click()
+  await press(add)
+  await page.keyboard.type('the same phone')
+  await page.keyboard.press('Enter')
   await dialog.getByText('The browser added no passkey').waitFor()
-  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await page.keyboard.press('Escape')
+  await hasFocus(add)
 
-  await page.getByRole('button', { name: 'Rename phone' }).click()
-  await dialog.getByLabel('Name').fill('work phone')
-  await dialog.getByRole('button', { name: 'Save' }).click()
-  await page.getByRole('button', { name: 'Remove work phone' }).click()
-  await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
+  await press(button('Rename phone'))
+  await check(page, 'passkey renamed')
+  await page.keyboard.press('Control+a')
+  await page.keyboard.type('work phone')
+  await page.keyboard.press('Enter')
+  await hasFocus(button('Rename work phone'))
+
+  // Another browser would show the same: only the device and its check are asked.
+  const user = await page.context().cookies()
+  await page.context().clearCookies()
+  await page.goto('/sign-in')
+  await press(button('Sign in with a passkey'))
+  await page.waitForURL('**/admin')
+  await page.context().clearCookies()
+  await page.context().addCookies(user)
+  await page.goto('/admin/me/security')
+  await press(button('Remove work phone'))
+  await hasFocus(button('Cancel'))
+  await check(page, 'passkey removed')
+  await press(dialog.getByRole('button', { name: 'Remove', exact: true }))
   await expect.poll(() => page.getByRole('row').count()).toBe(0)
+  // The button is gone with its row.
+  await hasFocus(page.getByRole('heading', { name: 'My account' }))
   expect((await ada.client.account_sign_in_get()).recovery_codes_left).toBe(0)
 })
 
@@ -124,6 +151,7 @@ it('an admin helps somebody in: a link for a new password, second factors remove
   await look(page, 'person-reset-link')
   await dialog.getByRole('button', { name: 'Make a reset link' }).click()
   await page.getByRole('heading', { name: 'The link is ready' }).waitFor()
+  await check(page, 'reset link')
   const { hash } = new URL(await page.locator('.secret code').innerText())
   const token = new URLSearchParams(hash.slice(1)).get('ticket') ?? ''
   await page.getByLabel('I have stored it').check()
@@ -144,6 +172,7 @@ it('an admin helps somebody in: a link for a new password, second factors remove
   expect(await stateOf()).toBe('ticket_not_found')
 
   await page.getByRole('button', { name: 'Remove second factors' }).click()
+  await check(page, 'second factors of somebody removed')
   await dialog.getByRole('button', { name: 'Remove second factors' }).click()
   await expect.poll(() => page.getByRole('button', { name: 'Remove second factors' }).count()).toBe(0)
   await test.client().account.login({ username: 'grace', password: grace.password })

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { sql } from '../../src/db/db.ts'
 import { createLog } from '../../src/log/log.ts'
 import { codeOf, guarded, wrongCode } from '../helpers/totp.ts'
-import { consoleService, look, person } from './browser.ts'
+import { check, consoleService, look, person } from './browser.ts'
 
 it('asks for the second factor: a code of the authenticator, or one that was kept', async () => {
   await using test = await consoleService()
@@ -46,6 +46,7 @@ it('a link of a message says what it is for, and only the button uses it up', as
   await page.goto('about:blank')
   await page.goto(`/admin/link${ticket}`)
   await page.getByText('This link was used').waitFor()
+  await check(page, 'link used')
 })
 
 it('asks again who it is where a call needs that, and then makes the call', async () => {

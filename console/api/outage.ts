@@ -1,0 +1,22 @@
+import { client, type Refusal } from './client.ts'
+
+/** Nothing answers, or nothing that can read. */
+const outages = ['transport_failed', 'service_unavailable', 'shutting_down', 'db_unreachable']
+export const isOutage = (error: unknown): boolean => outages.includes((error as Refusal | null)?.reason ?? '')
+
+let isWaiting = false
+
+/** Asks every few seconds, while the page is seen, whether the outage is over, and does this once then. */
+export async function afterOutage(then: () => void): Promise<void> {
+  if (isWaiting) return
+  isWaiting = true
+  for (let isOver = false; !isOver; ) {
+    // Not all pages at the same moment.
+    await new Promise((done) => setTimeout(done, 3_000 + Math.random() * 2_000))
+    if (document.hidden) continue
+    const tried = await client.try.account_verify()
+    isOver = tried.ok || !isOutage(tried.error)
+  }
+  isWaiting = false
+  then()
+}

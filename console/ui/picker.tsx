@@ -1,0 +1,123 @@
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { isUuid } from '../lib/uuid.ts'
+import { Text } from './text.tsx'
+
+export type Found = { id: string; label: string; about?: string | null }
+const shownMax = 8
+
+/**
+ * A field in which one thing is found by what one types, or named by its id; `value` is the id of the one chosen.
+ * `beginsOpen`: it offers some before anything is typed.
+ */
+export function Picker({
+  label,
+  value,
+  onChange,
+  find,
+  placeholder,
+  beginsOpen = false,
+}: {
+  label: string
+  value: string
+  onChange(id: string): void
+  find(text: string, signal: AbortSignal): Promise<readonly Found[]>
+  placeholder: string
+  beginsOpen?: boolean
+}) {
+  const id = useId()
+  const [text, setText] = useState('')
+  const [found, setFound] = useState<readonly Found[]>([])
+  const [at, setAt] = useState(0)
+  const [isSought, seek] = useState(false)
+  const chosen = useRef('')
+  const isOpen = isSought && found.length > 0 && !value
+  useEffect(() => {
+    // Whoever used what was chosen begins anew.
+    if (!value && chosen.current) setText('')
+    chosen.current = value
+    if (value) setFound([])
+  }, [value])
+  useEffect(() => {
+    const sought = text.trim()
+    if (value === '' && isUuid(sought)) onChange(sought)
+    if (!isSought || value || !(sought || beginsOpen)) return setFound([])
+    const stop = new AbortController()
+    const timer = setTimeout(
+      async () => {
+        const all = await find(sought, stop.signal)
+        if (stop.signal.aborted) return
+        setFound(all.slice(0, shownMax))
+        setAt(0)
+      },
+      sought ? 250 : 0,
+    )
+    return () => {
+      clearTimeout(timer)
+      stop.abort()
+    }
+  }, [text, value, isSought])
+  const choose = (one: Found | undefined): void => {
+    if (!one) return
+    setText(one.label)
+    onChange(one.id)
+  }
+  return (
+    <div class="field picker">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        class="input"
+        role="combobox"
+        aria-expanded={isOpen}
+        aria-controls={`${id}-list`}
+        aria-activedescendant={isOpen ? `${id}-${at}` : undefined}
+        aria-autocomplete="list"
+        autocomplete="off"
+        spellcheck={false}
+        placeholder={placeholder}
+        value={text}
+        onInput={(event) => {
+          chosen.current = ''
+          setText(event.currentTarget.value)
+          seek(true)
+          onChange('')
+        }}
+        onFocus={() => seek(beginsOpen)}
+        onBlur={() => seek(false)}
+        onKeyDown={(event) => {
+          if (!isOpen) {
+            if (event.key === 'ArrowDown') seek(true)
+            return
+          }
+          if (event.key === 'ArrowDown') setAt((at + 1) % found.length)
+          else if (event.key === 'ArrowUp') setAt((at - 1 + found.length) % found.length)
+          else if (event.key === 'Enter') choose(found[at])
+          else if (event.key === 'Escape') seek(false)
+          else return
+          event.preventDefault()
+        }}
+      />
+      <div id={`${id}-list`} role="listbox" aria-label={label} class="picker-list" hidden={!isOpen}>
+        {found.map((one, index) => (
+          <div
+            key={one.id}
+            id={`${id}-${index}`}
+            role="option"
+            aria-selected={index === at}
+            onPointerDown={(event) => {
+              event.preventDefault()
+              choose(one)
+            }}
+          >
+            <Text>{one.label}</Text>
+            {one.about && (
+              <span class="soft">
+                <Text>{one.about}</Text>
+              </span>
+            )}
+          </div>
+        ))}
+      </div>
+    </div>
+  )
+}
