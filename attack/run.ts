@@ -1,10 +1,9 @@
 /**
- * `npm run attack [--slack N] [--memory MIB] [seconds] [number…]`: starts a server as its users do, with a heap of 512 MiB, and runs the first
- * four attacks at once from another process, then the two that once stopped its event loop each alone; or those
- * numbered. Fails if its memory exceeds 400 MiB, if `/health/live` takes longer than 250 ms on the connection that a
- * proxy keeps or on a new one, if one of the two keeps the event loop busy for 100 ms, or if the server does not serve
- * and stop normally afterwards. `--slack` allows N times as long, for machines whose processor others use too, and
- * `--memory` another maximum: the peak differs by 40 MiB from run to run.
+ * `npm run attack [--slack N] [seconds] [number…]`: starts a server as its users do, with a heap of 512 MiB, and runs
+ * the first four attacks at once from another process, then the two that once stopped its event loop each alone; or
+ * those numbered. Fails if its memory exceeds 400 MiB, if `/health/live` takes longer than 250 ms on the connection that
+ * a proxy keeps or on a new one, if one of the two keeps the event loop busy for 100 ms, or if the server does not serve
+ * and stop normally afterwards. `--slack` allows N times as long, for machines whose processor others use too.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,11 +17,11 @@ import { bootstrap, type ServerProcess, startServer, workspace } from '../test/h
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { slack: { type: 'string', default: '1' }, memory: { type: 'string', default: '400' } },
+  options: { slack: { type: 'string', default: '1' } },
 })
 const [seconds = '25', ...only] = positionals
 const slack = Number(values.slack)
-const max = { memory: Number(values.memory), health: 250 * slack, stall: 100 * slack }
+const max = { memory: 400, health: 250 * slack, stall: 100 * slack }
 /** Seconds and attacks of each round; `isAlone`: nothing else may take the server's time. */
 const rounds =
   only.length > 0

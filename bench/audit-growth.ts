@@ -12,7 +12,13 @@ import { Started } from './processes.ts'
  * `npm run bench:growth`: how fast rows get their numbers, what writers notice while the log of an earlier version is
  * divided, and what the drop of an old partition costs, on a log of `--rows` rows.
  */
-const { values: flags } = parseArgs({ options: { rows: { type: 'string', default: '5000000' } } })
+const { values: flags } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '5000000' },
+    /** Only this part. */
+    only: { type: 'string' },
+  },
+})
 const rows = Number(flags.rows)
 const ratePerSecond = 100
 
@@ -20,7 +26,9 @@ type Line = [what: string, value: string]
 
 const started = new Started()
 try {
-  const lines = [...(await numbering()), ...(await division()), ...(await retention())]
+  const lines: Line[] = []
+  for (const part of [numbering, division, retention])
+    if (!flags.only || part.name === flags.only) lines.push(...(await part()))
   const { client } = await service()
   console.log(
     [

@@ -14,10 +14,17 @@ export type LoadJob = {
   seconds: number
   /** Pause between two requests of a connection, for probes. */
   pauseMs?: number
+  /**
+   * Requests a second of all connections together, at random moments. One that is due while its connection waits is
+   * counted from then, so that a server which falls behind is not asked less.
+   */
+  perSecond?: number
 }
 
 /** Latencies in milliseconds, `max` the longest; `failed` counts replies that are not 2xx and lost connections. */
 export type LoadResult = {
+  /** Each latency, of a job with `perSecond`. */
+  samples?: number[]
   rate: number
   p50: number
   p99: number
@@ -31,7 +38,9 @@ if (process.send) process.on('message', (job: LoadJob) => void run(job).then((r)
 async function run(job: LoadJob): Promise<LoadResult> {
   const latencies = createHistogram()
   const requests = job.requests.map((text) => Buffer.from(text))
-  const state = { isOver: false, failed: 0, latencies, requests, pauseMs: job.pauseMs ?? 0 }
+  const samples = job.perSecond === undefined ? undefined : ([] as number[])
+  const meanMs = job.perSecond === undefined ? undefined : (1000 * job.connections) / job.perSecond
+  const state = { isOver: false, failed: 0, latencies, samples, requests, meanMs, pauseMs: job.pauseMs ?? 0 }
   const started = performance.now()
   const open = Array.from({ length: job.connections }, (_, index) => {
     const first = Math.floor((index * requests.length) / job.connections)
@@ -49,6 +58,7 @@ async function run(job: LoadJob): Promise<LoadResult> {
     max: milliseconds(100),
     count: latencies.count,
     failed: state.failed,
+    ...(samples && { samples }),
   }
 }
 
@@ -58,25 +68,40 @@ type State = {
   readonly latencies: ReturnType<typeof createHistogram>
   readonly requests: readonly Buffer[]
   readonly pauseMs: number
+  readonly samples: number[] | undefined
+  /** Between two requests of a connection, in the mean. */
+  readonly meanMs: number | undefined
 }
 
 /** One keep-alive connection with one request in flight at a time. */
 function client(port: number, first: number, state: State) {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+  const { meanMs } = state
   let next = first
   let sent = 0
   let missing = 0
   let head: Buffer | undefined
-  const send = (): void => {
+  const send = (at = performance.now()): void => {
     if (state.isOver) return
-    sent = performance.now()
+    sent = at
     socket.write(state.requests[next] as Buffer)
     next = (next + 1) % state.requests.length
+  }
+  /** At a random moment; at once, but counted from then, if it has passed. */
+  const sendWhenDue = (mean: number): void => {
+    const due = sent - mean * Math.log(1 - Math.random())
+    const waitMs = due - performance.now()
+    if (waitMs > 0) setTimeout(send, waitMs)
+    else send(due)
   }
   const fail = (): void => {
     if (!state.isOver) state.failed += 1
   }
-  socket.on('connect', send)
+  socket.on('connect', () => {
+    sent = performance.now()
+    if (meanMs === undefined) send()
+    else sendWhenDue(meanMs)
+  })
   socket.on('error', fail)
   socket.on('end', fail)
   socket.on('data', (chunk: Buffer) => {
@@ -90,8 +115,11 @@ function client(port: number, first: number, state: State) {
     } else missing -= chunk.length
     if (missing === Infinity && chunk.subarray(-lastChunk.length).equals(lastChunk)) missing = 0
     if (missing > 0 || state.isOver) return
-    state.latencies.record(Math.max(1, Math.round((performance.now() - sent) * 1000)))
-    if (state.pauseMs > 0) setTimeout(send, state.pauseMs)
+    const took = performance.now() - sent
+    state.latencies.record(Math.max(1, Math.round(took * 1000)))
+    state.samples?.push(took)
+    if (meanMs !== undefined) sendWhenDue(meanMs)
+    else if (state.pauseMs > 0) setTimeout(send, state.pauseMs)
     else send()
   })
   return socket

@@ -19,7 +19,7 @@ const bystanderCount = 50
 /** A server to measure; `databasePid` is a process above its PostgreSQL, by default the server itself. */
 export type Target = { port: number; pid: number; databasePid?: number }
 /** CPU time per request in microseconds, of the server and of its database; memory of the server afterwards, in MB. */
-export type Slice = LoadResult & { cpu: number; databaseCpu: number; memory: number }
+export type Slice = Omit<LoadResult, 'samples'> & { cpu: number; databaseCpu: number; memory: number }
 export type TakeSlice = (workload: Workload, target: Target, seconds?: number) => Promise<Slice>
 
 /** In seconds; a slice without a single answer is repeated, four times as long, up to this. */
@@ -80,7 +80,7 @@ export type Prepared = {
   facts: Machine
   socket: string
   /** Starts another node on the same database, with settings of its own. */
-  beside(own: Record<string, string>): Promise<Target>
+  beside(own: Record<string, string>): Promise<Target & { logFile: string }>
 }
 
 /** Starts the product as users start it, with a world of cells and sessions. */
@@ -96,7 +96,8 @@ export async function prepare(
   const { cells, hashing } = options
   const dir = await temporary(started)
   const dataDir = join(dir, 'data')
-  const limits = 'CELL_CREATE CELL_READ LOGIN_IP LOGIN_ACCOUNT ADMIN_READ ROLE_WRITE ACCOUNT'.split(' ')
+  const limits =
+    'CELL_CREATE CELL_READ LOGIN_IP LOGIN_ACCOUNT ADMIN_READ ROLE_WRITE ROLE_REVOKE ACCOUNT'.split(' ')
   const off = limits.map((name) => [`CELLKEEP_LIMIT_${name}`, 'off'] as const)
   const hashes = { CELLKEEP_HASH_CONCURRENCY: String(hashing.concurrency) }
   const env = { ...Object.fromEntries(off), ...hashes }
@@ -132,7 +133,7 @@ export async function prepare(
       return account === undefined ? [] : [{ ...row, account, cookie: cookies[account] as string }]
     }),
   }
-  const beside = async (own: Record<string, string>): Promise<Target> => {
+  const beside = async (own: Record<string, string>) => {
     const url = `postgres://${client.user}@/cellkeep?host=${encodeURIComponent(socket)}`
     const shared = { CELLKEEP_DATABASE_URL: url, CELLKEEP_COOKIE_KEYS: keys.join(',') }
     const node = await product(started, join(await temporary(started), 'data'), { ...env, ...shared, ...own })

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readFileSync, statSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -19,6 +20,7 @@ const poolMax = 10
 /** Callers who never pause between two calls would measure each other. */
 const pauseMs = 20
 const callers = 10
+const metricsPort = 49465
 
 const started = new Started()
 try {
@@ -28,7 +30,8 @@ try {
     hashing: defaultHashing(),
   })
   const door = await openDoor(`${socket}/.s.PGSQL.5432`)
-  const { port } = await beside({
+  const { port, logFile } = await beside({
+    CELLKEEP_METRICS_PORT: String(metricsPort),
     CELLKEEP_DATABASE_URL: `postgres://${client.user}@127.0.0.1:${door.port}/cellkeep`,
     CELLKEEP_DATABASE_POOL_MAX: String(poolMax),
   })
@@ -48,6 +51,16 @@ try {
     await delay(ms)
     return seen.filter(({ at }) => at >= from)
   }
+  /** What the server itself took for those calls, in ms: from the request that was read to its answer. */
+  const ownDuring = async (ms: number): Promise<{ answers: Answer[]; own: number[]; delayMs: number }> => {
+    const from = statSync(logFile).size
+    const answers = await during(ms)
+    const lines = readFileSync(logFile).subarray(from).toString().split('\n')
+    const own = lines.flatMap((line) => /"duration_ms":([\d.]+)/.exec(line)?.slice(1).map(Number) ?? [])
+    const page = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    const [, delay] = /event_loop_delay_seconds\{quantile="0.99"\} (\S+)/.exec(page) ?? []
+    return { answers, own, delayMs: 1000 * Number(delay) }
+  }
   const until = async (isTrue: (last: Answer) => boolean): Promise<void> => {
     while (!isTrue(seen.at(-1) as Answer)) await delay(1)
   }
@@ -58,12 +71,12 @@ try {
   door.set('silent')
   await until(({ status, ms, at }) => status === 503 && ms < 100 && at > performance.now() - 100)
   door.attempts.length = 0
-  const away = await during(20_000)
+  const away = await ownDuring(20_000)
   const silent = [...door.attempts]
   door.set('shut')
   await delay(3_000)
   door.attempts.length = 0
-  const shut = await during(10_000)
+  const shut = await ownDuring(10_000)
   const refused = [...door.attempts]
   door.attempts.length = 0
   // Late, as a server gives up connections without a request.
@@ -103,14 +116,20 @@ try {
         ['silent', away],
         ['refusing', shut],
       ] as const
-    ).map(([how, answers]): [string, string] => [
-      `answers while the database is ${how}: all 503, p50 and p99`,
-      `${answers.every(({ status }) => status === 503) ? 'yes' : 'NO'}, ${short(
-        quantile(
-          answers.map(({ ms }) => ms),
-          0.5,
-        ),
-      )} and ${short(p99(answers))} ms of ${answers.length}`,
+    ).flatMap(([how, { answers, own, delayMs }]): [string, string][] => [
+      [
+        `answers while the database is ${how}: all 503, p50 and p99`,
+        `${answers.every(({ status }) => status === 503) ? 'yes' : 'NO'}, ${short(
+          quantile(
+            answers.map(({ ms }) => ms),
+            0.5,
+          ),
+        )} and ${short(p99(answers))} ms of ${answers.length}`,
+      ],
+      [
+        'in the server alone, p50, p99 and most; delay of its event loop, p99',
+        `${[0.5, 0.99, 1].map((share) => short(quantile(own, share))).join(', ')} ms; ${short(delayMs)} ms`,
+      ],
     ]),
     ['connections that wait for a silent database at once, by who asks', most(silent)],
     [

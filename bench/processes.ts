@@ -69,7 +69,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 let isBuilt = false
 
 /** The command as it is published: beside no sources, which the one here would run, with 37 MB for their types. */
-async function published(started: Started): Promise<string> {
+export async function published(started: Started): Promise<string> {
   if (!isBuilt) execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' })
   isBuilt = true
   const dir = await temporary(started)
@@ -84,8 +84,9 @@ export async function product(
   dataDir: string,
   env: Record<string, string>,
   nodeOptions: string[] = [],
-): Promise<{ port: number; pid: number }> {
-  const log = openSync(join(dataDir, '..', 'server.log'), 'a')
+): Promise<{ port: number; pid: number; logFile: string }> {
+  const logFile = join(dataDir, '..', 'server.log')
+  const log = openSync(logFile, 'a')
   const bin = await published(started)
   const child = spawn(process.execPath, [...nodeOptions, bin, 'start'], {
     stdio: ['ignore', log, 'pipe'],
@@ -99,7 +100,7 @@ export async function product(
     const [, port] = /listens on http:\/\/\S+:(\d+)/.exec(line) ?? []
     if (port === undefined) continue
     child.stderr?.resume()
-    return { port: Number(port), pid: child.pid as number }
+    return { port: Number(port), pid: child.pid as number, logFile }
   }
   throw new Error(`The product did not start:\n${said.join('\n')}`)
 }
