@@ -1,5 +1,6 @@
+import { codeMessage, codeStatus } from '../src/error-codes.ts'
 import { requestRules } from '../src/errors.ts'
-import { type BuiltinReason, catalogue, codeMessage, codeStatus } from '../src/reasons.ts'
+import { type BuiltinReason, catalogue } from '../src/reasons.ts'
 
 /** docs/errors.md: the catalogue of reasons. */
 export function errorsPage(): string {

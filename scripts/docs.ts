@@ -74,6 +74,7 @@ exit code 78.
 - A secret may come from a file instead: \`CELLKEEP_COOKIE_KEYS_FILE=/run/secrets/keys\`.
 - A name that is no setting brings a warning.
 - Relative paths count from the working directory.
+- A config file in TypeScript or with \`import\` needs \`"type": "module"\` in the \`package.json\` beside it: \`npm pkg set type=module\`.
 
 The **config file** is \`CELLKEEP_CONFIG\`, else \`cellkeep.config.{ts,mjs,js,json}\` in the working directory. It
 exports an object with the same settings, names without prefix in lower case; lists may be arrays:

@@ -196,13 +196,34 @@ export const signInGroups: Group[] = [
       'src/recovery/reset.test.ts',
       'src/email/email.test.ts',
       'src/invites/invite-links.test.ts',
+      'src/recovery/promotion.test.ts',
     ],
     mutants: [
+      [`and t.purpose = 'password_reset' and t.created_by is not null`, `and t.purpose = 'password_reset'`],
       ['t.used_at is null and ', ''],
       ['t.voided_at is null and ', ''],
       ['and t.expires_at > statement_timestamp()', ''],
       ['offset ${sql.raw(openMax - 1)}', 'offset ${sql.raw(openMax)}'],
       [`interval '1 second', until)`, `interval '1 second')`],
+    ],
+  },
+  {
+    file: 'src/roles/grants.ts',
+    tests: ['src/recovery/promotion.test.ts'],
+    mutants: [
+      [`(role === 'admin' || role === 'keeper')`, `role === 'keeper'`],
+      [`(role === 'admin' || role === 'keeper')`, `role === 'admin'`],
+      ['const isPrivilege = scope_id === null && (', 'const isPrivilege = true || ('],
+    ],
+  },
+  {
+    file: 'src/recovery/recover.ts',
+    tests: ['src/recovery/recover.test.ts'],
+    mutants: [
+      [`not \${holds('keeper')}`, 'true'],
+      [`email_verified or not \${holds('admin')}`, 'true'],
+      [`password_hash <> '*' or cardinality(\${waysIn(app)}) = 0`, `password_hash <> '*'`],
+      [`password_hash <> '*' or cardinality(\${waysIn(app)}) = 0`, 'true'],
     ],
   },
   {
@@ -229,7 +250,7 @@ export const signInGroups: Group[] = [
     ],
     mutants: [
       ['|| account.deleted_at !== null', ''],
-      ['if (state.privileged) throw', 'if (false) throw'],
+      ['if (privileged) throw', 'if (false) throw'],
       ['{ byAnyActor: true }', '{ byAnyActor: false }'],
       ['fresh: true,', ''],
     ],

@@ -101,7 +101,7 @@ export const groups: Group[] = [
     tests: ['src/cells/access.test.ts'],
     mutants: [
       [`g.role = 'admin' and g.scope_id is null`, `g.role = 'admin'`],
-      [`bool_or(g.role = 'admin' and`, `bool_or(`],
+      [`and g.role = 'admin'`, ''],
       [`'r:*:' || g.role`, `'r:*:' || 'admin'`],
       [`'r:' || g.scope_id || ':' || g.role`, `'r:' || g.scope_id || ':'`],
       ['array_remove(', 'array_append(', 'a principal of null equals none'],
@@ -123,8 +123,8 @@ export const groups: Group[] = [
         'manage: sql`(${live} and (me.is_admin or ${owner} or ${editing}))`',
       ],
       ['manage: sql`(${live} and (me.is_admin or ${owner}))`', 'manage: sql`(${live} and ${owner})`'],
-      ['view: sql`(${live} and (me.is_admin or', 'view: sql`(${live} and ('],
-      [' or ${owner} or ${held}))`', ' or ${owner}))`'],
+      [' or me.is_admin or ${held}))`', ' or ${held}))`'],
+      [' or me.is_admin or ${held}))`', ' or me.is_admin))`'],
     ],
   },
   {

@@ -19,6 +19,7 @@ const copied = [
   'migrations',
   'data',
   'scripts',
+  'bench',
   'bin',
   'package.json',
   'tsconfig.json',

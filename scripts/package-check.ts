@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -73,7 +73,7 @@ async function passes(what: string, check: () => Promise<void>): Promise<void> {
   console.log(`ok: ${what}`)
 }
 
-/** Makes a project as a new user would, but with this package in place of the published one. */
+/** Makes a project as a new user would. */
 async function useNewProject(root: string, tarball: string): Promise<void> {
   const run = promisify(execFile)
   const path = join(work, 'notes')
@@ -81,7 +81,9 @@ async function useNewProject(root: string, tarball: string): Promise<void> {
   const { stdout } = await run(cellkeep, ['new', path], { cwd: root })
   assert.match(stdout, /npm install/)
   const options = ['--no-audit', '--no-fund', '--ignore-scripts']
-  await run('npm', ['install', ...options, `cellkeep@file:${tarball}`], { cwd: path })
+  await run('npm', ['install', ...options], { cwd: path })
+  const { dependencies } = JSON.parse(await readFile(join(path, 'package.json'), 'utf8'))
+  assert.equal(dependencies.cellkeep, `file:${tarball}`, 'what was installed from a file is used again')
   for (const script of ['test', 'types'])
     await run('npm', ['run', script], { cwd: path }).catch(({ stdout }) => assert.fail(stdout))
   const place: Place = { root: path, node: process.execPath, directory: path }

@@ -310,7 +310,7 @@ async function rolesAndOffers(
   call.headers = at.ada
   await call.rpc('self_service_role_set', { role: 'reviewer', enabled: true })
   const offer = async (message: string): Promise<string> => {
-    const params = { to_account_id, role: 'reviewer', message, expires_in_days: 7 }
+    const params = { to_account_id, role: 'reviewer', message, expires_in_days: 30 }
     return (await call.rpc('role_grant_offer_create', params)).offer.offer_id
   }
   const retracted = await offer('Help us review?')

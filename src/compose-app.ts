@@ -19,8 +19,7 @@ import { wireMethods } from './core/registration.ts'
 import { createTally } from './core/tally.ts'
 import { type Connection, replicasOf } from './db/connection.ts'
 import { openDatabase } from './db/db.ts'
-import { locate } from './db/locate.ts'
-import { migrate } from './db/migrate.ts'
+import { locateMigrated } from './db/locate.ts'
 import type { Step } from './db/migration/steps.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
 import { createRefusal, StartError } from './errors.ts'
@@ -55,18 +54,10 @@ export type Deps = {
   heartbeat?: boolean
 }
 
-/** The parts that a service and an operator command share. It serves no requests and runs no periodic work. */
-export async function composeApp(
-  parsed: ParsedConfig,
-  deps: Deps,
-  migrations: 'auto' | 'check',
-): Promise<{ app: App; bus: Bus; connection: Connection; pending: Step[]; close(): Promise<void> }> {
-  const { config, declarations } = parsed
-  const { log, observer = noObserver } = deps
-  const { database_pool_max: poolMax, argon2 } = config
+/** The roles, events and methods of a configuration. Throws StartError where its declarations contradict each other. */
+export function declared({ config, declarations }: ParsedConfig) {
   const registry = declaredIn(config.config, () => createRegistry(declarations))
-  const { require_second_factor: strongRoles } = config
-  const unknown = strongRoles.find((role) => !registry.role(role))
+  const unknown = config.require_second_factor.find((role) => !registry.role(role))
   if (unknown !== undefined)
     throw new ConfigError([`require_second_factor: role "${unknown}" is not registered; declare it in roles`])
   const own = declarations.actions ?? {}
@@ -80,9 +71,24 @@ export async function composeApp(
       )
     return wireMethods({ ...(actions as Record<string, Method>), ...own }, registry, config, ['rpc.discover'])
   })
+  return { registry, wired }
+}
 
-  const connection = await locate(deps.connection, config.database_schema)
-  const { pending } = await migrate(connection, { mode: migrations, log })
+/** The parts that a service and an operator command share. It serves no requests and runs no periodic work. */
+export async function composeApp(
+  parsed: ParsedConfig,
+  deps: Deps,
+  migrations: 'auto' | 'check',
+): Promise<{ app: App; bus: Bus; connection: Connection; pending: Step[]; close(): Promise<void> }> {
+  const { config, declarations } = parsed
+  const { log, observer = noObserver } = deps
+  const { database_pool_max: poolMax, argon2, require_second_factor: strongRoles } = config
+  const { registry, wired } = declared(parsed)
+
+  const { connection, pending } = await locateMigrated(deps.connection, config.database_schema, {
+    mode: migrations,
+    log,
+  })
   const warnings: App['warnings'] = new Set()
   const db = openDatabase({
     connection,

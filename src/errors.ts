@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { type BuiltinReason, catalogue, codeOf, codeStatus, type Reason } from './reasons.ts'
+import { codeOf, codeStatus } from './error-codes.ts'
+import { type BuiltinReason, catalogue, type Reason } from './reasons.ts'
 import { meant } from './wire/closest.ts'
 import type { ReasonSpec } from './wire/consumer.ts'
 
@@ -40,6 +41,11 @@ export class ServiceError extends Error {
     this.code = code
     this.status = status
     this.data = data
+  }
+
+  /** The same as `data.reason`, where the errors of the client have it. */
+  get reason(): string {
+    return this.data.reason
   }
 }
 

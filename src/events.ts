@@ -1,5 +1,27 @@
 import { z } from 'zod'
-import { ticketPurposes } from './registry/messages.ts'
+import {
+  attemptedGrant,
+  cell,
+  cellGrant,
+  credentialType,
+  endedAll,
+  endedCounts,
+  factor,
+  field,
+  guarded,
+  guardedTarget,
+  id,
+  item,
+  noAccount,
+  offer,
+  onlyVia,
+  reasonOf,
+  scope,
+  supersedeReason,
+  ticket,
+  via,
+  wantedNode,
+} from './event-fields.ts'
 import type { ConsumerEvents } from './wire/consumer.ts'
 import { Uuid } from './wire/types.ts'
 
@@ -7,61 +29,6 @@ import { Uuid } from './wire/types.ts'
  * Every audit event of the service with its metadata: ids and structural values only, never what a caller typed.
  * `failure` is the metadata of a refused attempt.
  */
-
-/** Why an offer was superseded. */
-export const supersedeReason = z.enum([
-  'sibling_accepted',
-  'role_grant_revoked',
-  'scope_destroyed',
-  'grantor_lost_authority',
-])
-const id = z.string()
-const credentialType = { credential_type: z.string().nullable() }
-/** Present in rows of operator and library calls, which have no caller. */
-const via = { via: z.string().optional() }
-const scope = { scope_kind: z.string().nullable(), scope_id: Uuid.nullable() }
-const offer = z.strictObject({ offer_id: Uuid, role: z.string(), ...scope })
-/** What a refused caller addressed; the role only if it is registered. */
-const attemptedGrant = {
-  role: z.string().optional(),
-  attempted_to_account_id: Uuid,
-  attempted_to_actor_id: Uuid.optional(),
-  attempted_scope_id: Uuid.optional(),
-}
-const cell = z.strictObject({ cell_id: Uuid })
-const field = z.strictObject({ source_id: Uuid, name: z.string(), target_id: Uuid })
-const item = z.strictObject({ parent_id: Uuid, position: z.string(), child_id: Uuid })
-const cellGrant = z.strictObject({
-  cell_id: Uuid,
-  grant_id: Uuid,
-  principal: z.union([
-    z.strictObject({ actor_id: Uuid }),
-    z.strictObject({ role: z.string(), scope_id: Uuid.nullable() }),
-  ]),
-  ...via,
-})
-const wantedNode = z.strictObject({ node_id: id, ...via })
-const endedAll = z.strictObject({ count: z.int(), ...credentialType, ...via })
-const endedCounts = { sessions_revoked: z.int(), tokens_revoked: z.int(), ...credentialType, ...via }
-const noAccount = z.strictObject({
-  reason: z.enum(['account_not_found']),
-  attempted_account_id: Uuid,
-  ...via,
-})
-const guarded = z.union([reasonOf('cannot_delete_keeper', 'cannot_delete_last_admin').extend(via), noAccount])
-/** An admin may not change how this account signs in, or there is none. */
-const guardedTarget = z.union([reasonOf('privileged_target', 'no_recipient').extend(via), noAccount])
-const ticket = { ticket_id: Uuid, purpose: z.enum(ticketPurposes) }
-/** `factor_id`: of a link or TOTP its id, of a passkey a digest of it. */
-const factor = {
-  factor: z.enum(['totp', 'recovery_codes', 'passkey', 'link']),
-  factor_id: id.optional(),
-  provider: id.optional(),
-  ...credentialType,
-  ...via,
-}
-const onlyVia = z.strictObject(via).nullable()
-
 export const events = {
   login: {
     success: z.strictObject({ session_id: id, methods: z.array(id), provider: id.optional(), ...via }),
@@ -284,7 +251,3 @@ export type FailureMetadata<K extends BuiltinEventType> = (typeof events)[K] ext
 export type AttemptMetadata<K extends EventType> = K extends BuiltinEventType
   ? FailureMetadata<K> & Record<string, unknown>
   : EventMetadata<K> & (Record<string, unknown> | null)
-
-function reasonOf<const R extends string>(...reasons: R[]) {
-  return z.strictObject({ reason: z.enum(reasons) })
-}

@@ -216,7 +216,7 @@ describe('traces', () => {
     exporter.reset()
     await ada.client.cell_create({ acting: ada.actor_id, data: {} })
     const sent = () => exporter.getFinishedSpans().find(({ name }) => name === 'bus')
-    await expect.poll(sent, { timeout: 5_000 }).toMatchObject({ attributes: { 'cellkeep.payloads': 1 } })
+    await expect.poll(sent).toMatchObject({ attributes: { 'cellkeep.payloads': 1 } })
     expect(sent()?.parentSpanContext).toBeUndefined()
   })
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { TokenScope } from './auth/identity.ts'
-import { supersedeReason } from './events.ts'
+import { supersedeReason } from './event-fields.ts'
 import type { ConsumerNotifications } from './wire/consumer.ts'
 import { Offer } from './wire/offer.ts'
 import { Uuid } from './wire/types.ts'

@@ -36,10 +36,14 @@ import { resultValue } from './wire/json-text.ts'
 import { version } from './wire/version.ts'
 
 /**
- * Who calls a method in process: the headers of a request, such as its cookie, and the client's address. With an
- * `idempotency_key` a mutation is carried out once, however often it is called.
+ * Who calls a method in process: the headers of a request, as Node or the Fetch standard has them, or only its cookie,
+ * and the client's address. With an `idempotency_key` a mutation is carried out once, however often it is called.
  */
-export type CallOptions = { headers?: Record<string, string>; ip?: string; idempotency_key?: string }
+export type CallOptions = {
+  headers?: Headers | Readonly<Record<string, string | readonly string[] | undefined>>
+  ip?: string
+  idempotency_key?: string
+}
 /** Typed by the method; a name that the compiler does not know may have any params. */
 type CallArguments<A, M> = M extends keyof A
   ? A[M] extends Method
@@ -191,7 +195,7 @@ const callOf =
       mayHoldBadText: true,
       viaGet: false,
       idempotency_key: caller.idempotency_key,
-      carriers: readCarriers((name) => caller.headers?.[name], app.sessionCookie).carriers,
+      carriers: readCarriers(headerOf(caller.headers), app.sessionCookie).carriers,
       ip: caller.ip ?? '127.0.0.1',
       request_id: 'in-process',
       trace: {},
@@ -200,3 +204,10 @@ const callOf =
       carryOut(app, 'call', call, (result) => resultValue(result) as never),
     )
   }
+
+/** Names of headers are compared without their case: `Authorization` must not become an anonymous call. */
+function headerOf(headers: CallOptions['headers'] = {}): (name: string) => string | undefined {
+  const entries = headers instanceof Headers ? [...headers] : Object.entries(headers)
+  const found = new Map(entries.map(([name, value]) => [name.toLowerCase(), value]))
+  return (name) => found.get(name)?.toString()
+}

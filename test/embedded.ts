@@ -173,6 +173,3 @@ async function processes(): Promise<{ pid: number; ppid: number }[]> {
       .map(([pid, ppid]) => ({ pid: Number(pid), ppid: Number(ppid) }))
   )
 }
-
-/** A data dir with a cleanly stopped database, copied from one made once per file. */
-export const copyDataDir = (from: string, to: string) => run('cp', ['-a', from, to])

@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url'
-import { migratedTemplate, startCluster, toUrl } from '../src/testing/cluster.ts'
-import { inMemory } from './memory.ts'
+import { migratedTemplate, toUrl } from '../src/testing/cluster.ts'
+import { startKeptCluster } from './kept-database.ts'
 import { bundleProgram } from './program.ts'
 
 /** Starts one cluster and bundles the program for the whole run; the workers find both in their environment. */
 export default async function setup(): Promise<() => Promise<void>> {
-  const cluster = await startCluster({ within: inMemory() })
+  const cluster = await startKeptCluster()
   try {
     await migratedTemplate(cluster.connection)
     process.env.CELLKEEP_TEST_PROGRAM = await bundleProgram()

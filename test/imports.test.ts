@@ -70,10 +70,10 @@ const features = [
 
 /** The layers from the bottom up; a file belongs to the first pattern that matches. */
 const layers: [name: string, files: RegExp][] = [
-  ['errors, log, observe and wire', /^src\/(errors|reasons|(log|observe|wire)\/.*)\.ts$/],
+  ['errors, log, observe and wire', /^src\/(errors|error-codes|reasons|(log|observe|wire)\/.*)\.ts$/],
   [
     'what is declared: events, registries, settings',
-    /^src\/(events|notifications|(registry|config)\/.*|audit\/audit|auth\/identity|core\/method)\.ts$/,
+    /^src\/(events|event-fields|notifications|(registry|config)\/.*|audit\/audit|auth\/identity|core\/method)\.ts$/,
   ],
   ['files and database', /^src\/(files|db|embedded)\//],
   [

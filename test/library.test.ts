@@ -4,10 +4,17 @@ import { z } from 'zod'
 import { createService, type Log, query, type ServiceError, type ServiceOptions } from '../src/index.ts'
 import { silentLog } from '../src/log/log.ts'
 import { alive, serverProcesses, testDirectory } from './embedded.ts'
+import { furnish } from './kept-database.ts'
 
 /** The library as a consumer holds it: `createService` on its own. */
 
 const dir = await testDirectory()
+/** A data dir with a database, whose making is not the subject. */
+async function furnished(name: string): Promise<string> {
+  const dataDir = join(dir, name)
+  await furnish(dataDir)
+  return dataDir
+}
 const page_count = query({
   doc: 'How many pages there are.',
   auth: { account: 'none', actor: 'none' },
@@ -46,13 +53,20 @@ it('runs an embedded database in a data dir, keeps what it holds, and stops it w
   expect(await alive(pids)).toEqual([])
 
   await using second = await createService({ ...options, data_dir })
-  expect(await second.call('account_verify', {}, { headers: { cookie } })).toMatchObject({ id: account.id })
+  const id = account.id
+  for (const headers of [
+    { cookie },
+    { Cookie: cookie, via: undefined, 'set-cookie': [] },
+    new Headers({ cookie }),
+  ])
+    expect(await second.call('account_verify', {}, { headers })).toMatchObject({ id })
+  await expect(second.call('account_verify')).rejects.toMatchObject({ reason: 'authentication_required' })
   // One serving process a data dir, in this process too.
   await expect(createService({ ...options, data_dir })).rejects.toMatchObject({ reason: 'data_dir_locked' })
 })
 
 it('stops the database if the service cannot be made', async () => {
-  const data_dir = join(dir, 'broken')
+  const data_dir = await furnished('broken')
   const broken = createService({ ...options, data_dir, actions: { account_verify: page_count } })
   await expect(broken).rejects.toMatchObject({ reason: 'invalid_action' })
   expect(await serverProcesses(data_dir)).toEqual([])
@@ -65,7 +79,7 @@ it('names both ways to a database if it is given none', async () => {
 it('types calls by their method, and lists all methods with what a caller has to know', async () => {
   const service = await createService({
     ...options,
-    data_dir: join(dir, 'typed'),
+    data_dir: await furnished('typed'),
     actions: { page_count },
   })
   onTestFinished(() => service.close())
@@ -103,7 +117,7 @@ it('writes to any log of four functions', async () => {
   const lines: unknown[] = []
   const write = (...line: unknown[]) => void lines.push(line)
   const log: Log = { debug: write, info: write, warn: write, error: write }
-  await using service = await createService({ ...options, data_dir: join(dir, 'log'), log })
+  await using service = await createService({ ...options, data_dir: await furnished('log'), log })
   await service.fetch(new Request('http://localhost/health'), { address: '127.0.0.1' })
   expect(lines).toContainEqual([expect.objectContaining({ path: '/health', status: 200 }), 'request'])
 })

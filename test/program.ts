@@ -27,6 +27,8 @@ export async function bundleProgram(): Promise<string> {
             : undefined,
       },
     ],
+    // It has a file for each of fifty languages.
+    ssr: { noExternal: ['zod'] },
     build: {
       ssr: 'src/cli/main.ts',
       outDir: join(place, 'dist/cli'),

@@ -1,6 +1,7 @@
 import { activeGrant } from '../auth/active-grant.ts'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { anyOf } from '../db/unplanned.ts'
 import { refusal } from '../errors.ts'
 import type { Scope } from '../roles/scope.ts'
 
@@ -27,7 +28,7 @@ export async function lockAccounts(
 ): Promise<Map<string, LockedAccount>> {
   const rows = await db.rows<LockedAccount>(sql`
     select id, username, email, email_key, email_verified, deleted_at from account
-    where id = any(${[...ids]}::uuid[]) order by id for no key update`)
+    where id = ${anyOf(ids)} order by id for no key update`)
   return new Map(rows.map((row) => [row.id, row]))
 }
 

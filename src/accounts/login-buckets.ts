@@ -4,15 +4,22 @@ import { accountKey, identifierKey, keyAt } from '../limits/limiters.ts'
 import { knownAddresses } from '../sessions/addresses.ts'
 import { fold } from './formats.ts'
 
-/** The buckets of an account's failed logins: by username, e-mail and id, for all addresses and each known one. */
-export async function loginBuckets(
-  db: Queryable,
-  { id, username, email }: { id: string; username: string; email: string | null },
-): Promise<string[]> {
-  const names = email === null ? [username] : [username, fold(email)]
-  const addresses = await knownAddresses(db, id)
-  const buckets = [...names.map(identifierKey), accountKey(id)]
-  return buckets.flatMap((bucket) => [bucket, ...addresses.map((address) => keyAt(bucket, address))])
+type Names = { id: string; username: string; email: string | null }
+
+/** The buckets of an account's failed logins from addresses that it does not know: by username, e-mail and id. */
+export const bucketsOf = ({ id, username, email }: Names): string[] => [
+  identifierKey(username),
+  ...(email === null ? [] : [identifierKey(fold(email))]),
+  accountKey(id),
+]
+
+/** Those for all addresses, and for each known one. */
+export async function loginBuckets(db: Queryable, account: Names): Promise<string[]> {
+  const addresses = await knownAddresses(db, account.id)
+  return bucketsOf(account).flatMap((bucket) => [
+    bucket,
+    ...addresses.map((address) => keyAt(bucket, address)),
+  ])
 }
 
 /** Clears them on every node, whether it counts in the database or in its memory. */

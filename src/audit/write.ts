@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Database, type Sql, sql } from '../db/db.ts'
+import { unplanned } from '../db/unplanned.ts'
 import type { Log } from '../log/log.ts'
 import type { EventTypes } from '../registry/event-types.ts'
 import { badText, mayHoldBadText } from '../wire/issues.ts'
@@ -83,11 +84,13 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
   const textOf = (rows: readonly AuditRow[]): string => rows.map(toJson).join(',')
   const expression: AuditWriter['expression'] = (rows, caller) =>
     sql`${writer([{ rows, caller }])}(${`[${textOf(rows)}]`}::json)`
-  const shared: AuditWriter['shared'] = (entries, stored) => sql`(
-    select ${writer(entries)}(('[' || string_agg(entry.rows, ',' order by nth) || ']')::json)
-      from ${stored} join unnest(${entries.map(({ rows }) => textOf(rows))}::text[])
-        with ordinality as entry (rows, nth) using (nth)
-    having count(*) > 0)`
+  const shared: AuditWriter['shared'] = (entries, stored) => {
+    const texts = entries.map(({ rows }) => textOf(rows))
+    return sql`(
+      select ${writer(entries)}(('[' || string_agg(entry.rows, ',' order by nth) || ']')::json)
+        from ${stored} join unnest(${unplanned(texts, 'text[]')}) with ordinality as entry (rows, nth) using (nth)
+      having count(*) > 0)`
+  }
   const statement: AuditWriter['statement'] = (rows, caller) =>
     rows.length === 0 ? undefined : sql`select ${expression(rows, caller)} as report`
   const settle: AuditWriter['settle'] = (answer, rows) => {

@@ -5,18 +5,15 @@ import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { batched } from '../db/batched.ts'
 import { sql } from '../db/db.ts'
-import type { TestAccount } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 const statements: string[] = []
-const test = await serviceForFile({
-  statement_timeout_ms: 1000,
-  onStatement: (text) => void statements.push(text),
-})
+const test = await serviceForFile({ onStatement: (text) => void statements.push(text) })
 
 const run = (...query: Parameters<typeof sql>) => test.service.app.db.run(sql(...query))
 type Answer = { result?: { id: string }; error?: { code: number; data: { reason: string } } }
-const rpc = async (cookie: string) => {
-  const reply = await fetch(`${test.url}/api/rpc`, {
+const rpc = async (cookie: string, { url } = test) => {
+  const reply = await fetch(`${url}/api/rpc`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', cookie },
     body: '{"jsonrpc":"2.0","id":1,"method":"account_verify"}',
@@ -74,16 +71,17 @@ describe('a session cookie', () => {
 
   it('that could not be checked is neither 401 nor cleared, and the next request is served', async () => {
     const [ada, other] = [await test.account(), await rival(test.databaseUrl)]
+    await using impatient = await testService({ database_url: test.databaseUrl, statement_timeout_ms: 1000 })
     try {
       await other.begin('lock table auth_session in access exclusive mode')
       const [failed, open] = await Promise.all([
-        rpc(ada.cookie),
-        test.service.app.db.first<{ one: number }>(sql`select 1 as one`),
+        rpc(ada.cookie, impatient),
+        impatient.service.app.db.first<{ one: number }>(sql`select 1 as one`),
       ])
       expect([failed.status, failed.json.error?.data.reason, failed.set]).toEqual([504, 'timeout', []])
       expect(open).toEqual({ one: 1 })
       await other.commit()
-      expect((await rpc(ada.cookie)).json.result?.id).toBe(ada.id)
+      expect((await rpc(ada.cookie, impatient)).json.result?.id).toBe(ada.id)
     } finally {
       await other.close()
     }
@@ -112,7 +110,7 @@ describe('concurrent requests', () => {
       }),
       { numRuns: 40 },
     )
-    const replies = await Promise.all(cookies.concat(cookies).map(rpc))
+    const replies = await Promise.all(cookies.concat(cookies).map((cookie) => rpc(cookie)))
     for (const [i, { json }] of replies.entries())
       expect(json.result?.id).toBe(accounts[i % cookies.length]?.id)
   })
@@ -140,6 +138,15 @@ describe('concurrent requests', () => {
 })
 
 describe('the actors of a caller', () => {
+  it('are read by one plan, which is not made anew for each request', async () => {
+    const ada = await test.account()
+    for (let request = 0; request < 40; request++) expect(await read(ada.cookie, true)).not.toBeNull()
+    const plans = await test.service.app.db.point<{ custom: number; generic: number }>(sql`
+      select sum(custom_plans)::int as custom, sum(generic_plans)::int as generic from pg_prepared_statements`)
+    expect(plans).toEqual([{ custom: 0, generic: expect.any(Number) }])
+    expect(plans[0]?.generic).toBeGreaterThan(10)
+  })
+
   it('are the live ones, oldest first and then by id, each with its active grants', async () => {
     const ada = await test.account({ roles: ['admin'] })
     const made = [
@@ -149,7 +156,8 @@ describe('the actors of a caller', () => {
     ]
     await run`update actor set created_at = '2020-01-01' where id = any(${made}::uuid[])`
     await run`update actor set deleted_at = now() where id = ${made[2]}::uuid`
-    await run`insert into role_grant (actor_id, role, expires_at) values (${made[0]}::uuid, 'admin', now())`
+    await run`insert into role_grant (actor_id, role, created_at, expires_at)
+      values (${made[0]}::uuid, 'admin', '2020-01-01', '2020-01-02')`
     const caller = await read(ada.cookie, true)
     const seen = caller?.candidates?.map(({ id, role_grants }) => [id, role_grants.map(({ role }) => role)])
     expect(seen).toEqual([

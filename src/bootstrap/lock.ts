@@ -1,8 +1,7 @@
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { insertGrant } from '../roles/grants.ts'
-
-const firstRoles = ['keeper', 'admin']
+import { builtinRoles } from '../roles/scope.ts'
 
 /**
  * Locks the bootstrap row, before any other lock. Only one transaction that makes the first keeper gets past it;
@@ -17,7 +16,7 @@ export async function takeBootstrapLock(db: Queryable): Promise<void> {
 /** Makes a new actor the keeper and an admin, closes the bootstrap for good, and returns the ids of the grants. */
 export async function closeBootstrap(db: Queryable, actor_id: string): Promise<string[]> {
   const role_grant_ids: string[] = []
-  for (const role of firstRoles) role_grant_ids.push((await insertGrant(db, { actor_id, role })).id)
+  for (const role of builtinRoles) role_grant_ids.push((await insertGrant(db, { actor_id, role })).id)
   await db.run(sql`update bootstrap_lock set bootstrapped = true where id = 1`)
   return role_grant_ids
 }

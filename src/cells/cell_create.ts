@@ -4,6 +4,7 @@ import { mutation } from '../core/action.ts'
 import type { Work } from '../core/mutate.ts'
 import type { SharedStatement } from '../core/single.ts'
 import { briefly, sql } from '../db/db.ts'
+import { unplanned } from '../db/unplanned.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { holdsAdmin } from '../roles/grants.ts'
 import { me } from './access.ts'
@@ -131,14 +132,17 @@ const sharedBytesMax = 8192
 /** Inserts cells without a path, of accounts that have room for all of theirs. */
 const sharedInsert: SharedStatement<Key> = {
   max: 16,
-  statement: (keys) => sql`asked as (
-    select asked.* from unnest(${keys.map(({ id }) => id)}::uuid[], ${keys.map(({ kind }) => kind)}::text[],
-      ${keys.map(({ visibility }) => visibility)}::text[], ${keys.map(({ text }) => text)}::text[],
-      ${keys.map(({ actor_id }) => actor_id)}::uuid[], ${sharedAmounts(keys)}
-    ) with ordinality as asked (id, kind, visibility, data, actor_id, ${sharedAmountColumns}, nth), ${briefly}
-  ), ${sharedRoom}, written as (
-    insert into cell as c (id, kind, visibility, data, data_bytes, created_by)
-    select id, kind, visibility, data::jsonb, bytes, actor_id from asked join room using (account_id)
-    returning ${cellColumns}
-  ), ${sharedCounted('id')}, stored as (select asked.nth, written.* from written join asked using (id))`,
+  statement: (keys) => {
+    const ids = keys.map(({ id }) => id)
+    return sql`asked as (
+      select asked.* from unnest(${unplanned(ids, 'uuid[]')}, ${keys.map(({ kind }) => kind)}::text[],
+        ${keys.map(({ visibility }) => visibility)}::text[], ${keys.map(({ text }) => text)}::text[],
+        ${keys.map(({ actor_id }) => actor_id)}::uuid[], ${sharedAmounts(keys)}
+      ) with ordinality as asked (id, kind, visibility, data, actor_id, ${sharedAmountColumns}, nth), ${briefly}
+    ), ${sharedRoom}, written as (
+      insert into cell as c (id, kind, visibility, data, data_bytes, created_by)
+      select id, kind, visibility, data::jsonb, bytes, actor_id from asked join room using (account_id)
+      returning ${cellColumns}
+    ), ${sharedCounted('id')}, stored as (select asked.nth, written.* from written join asked using (id))`
+  },
 }

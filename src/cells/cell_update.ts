@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import type { SharedStatement, Single } from '../core/single.ts'
-import { briefly, type JoinedRead, type Queryable, sql } from '../db/db.ts'
+import { briefly, type JoinedRead, type Queryable, type Sql, sql } from '../db/db.ts'
+import { unplanned } from '../db/unplanned.ts'
 import { refusal } from '../errors.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { holdsAdmin } from '../roles/grants.ts'
@@ -205,7 +206,7 @@ async function writeAtOnce(single: Single, change: Change): Promise<Cell | undef
   const mayShare = path === undefined && (!data || compactBytes(data) <= sharedBytesMax)
   const store = (way: Way) =>
     single<Cell, Key>(
-      sql`${updates.statement([{ change, way }])}, own as (select ${cellColumns} from stored c)`,
+      sql`${written([{ change, way }])}, own as (select ${cellColumns} from stored c)`,
       'own',
       (audit) => audit('cell_update', { cell_id }),
       mayShare ? { write: updates, key: { change, way } } : undefined,
@@ -216,7 +217,7 @@ async function writeAtOnce(single: Single, change: Change): Promise<Cell | undef
 /** The same under the lock of the cell. */
 async function write(db: Queryable, change: Change): Promise<Cell | undefined> {
   const store = (way: Way) =>
-    db.first<Cell>(sql`with ${updates.statement([{ change, way }])} select ${cellColumns} from stored c`)
+    db.first<Cell>(sql`with ${written([{ change, way }])} select ${cellColumns} from stored c`)
   const { counts } = change
   return counts ? await storeWithin(db, counts, cellsUnderWay, store) : await store(uncounted)
 }
@@ -225,23 +226,24 @@ const uncounted: Way = { margin: null, shard: ownShard }
 
 type Key = { change: Change; way: Way }
 
+const updates: SharedStatement<Key> = { max: 16, statement: (keys) => written(keys, sql`, ${briefly}`) }
+
 /**
  * Changes cells that are still of the version that their callers have seen. It locks them without waiting: whoever
  * is waited for may take a right away that this statement has checked before.
  */
-const updates: SharedStatement<Key> = {
-  max: 16,
-  statement: (keys) => {
-    const each = <T>(of: (change: Change) => T): T[] => keys.map(({ change }) => of(change))
-    return sql`asked as (
-      select asked.* from unnest(${each(({ cell_id }) => cell_id)}::uuid[], ${each(({ version }) => version)}::int[],
+function written(keys: readonly Key[], joined: Sql = sql.empty): Sql {
+  const each = <T>(of: (change: Change) => T): T[] => keys.map(({ change }) => of(change))
+  const cell_ids = each(({ cell_id }) => cell_id)
+  return sql`asked as (
+      select asked.* from unnest(${unplanned(cell_ids, 'uuid[]')}, ${each(({ version }) => version)}::int[],
         ${each(({ actor_id }) => actor_id)}::uuid[], ${each(({ data }) => (data ? JSON.stringify(data) : null))}::text[],
         ${each(({ data }) => (data ? compactBytes(data) : null))}::int[],
         ${each(({ visibility }) => visibility ?? null)}::text[], ${each(({ path }) => path !== undefined)}::boolean[],
         ${each(({ path }) => path ?? null)}::text[],
         ${sharedAmounts(keys.map(({ change, way }) => ({ write: change.counts, way })))}
       ) with ordinality as asked (cell_id, version, actor_id, data, data_bytes, visibility, has_path, path,
-        ${sharedAmountColumns}, nth), ${briefly}
+        ${sharedAmountColumns}, nth)${joined}
     ), ${sharedRoom}, free as (
       select asked.nth, one.id from asked cross join lateral (
         with ${me(sql`asked.actor_id`)}
@@ -261,5 +263,4 @@ const updates: SharedStatement<Key> = {
       from asked join free using (nth) where c.id = free.id
       returning nth, ${cellColumns}
     ), ${sharedCounted('nth')}, stored as (select * from written)`
-  },
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
@@ -43,6 +44,17 @@ async function beginRevoke(cell_id: string, how: string) {
   await other.query(how, [cell_id, editor.actor_id])
 }
 const revoke = 'delete from cell_grant where cell_id = $1 and actor_id = $2'
+
+it('an update that goes alone waits for whoever holds its path as long as that takes', async () => {
+  const [mine, theirs] = [await cellRow(test), await cellRow(test)]
+  await other.begin(`update cell set path = 'held' where id = $1`, [theirs])
+  const answer = reasonOf(update(root, mine, { path: 'held' }))
+  await other.blocks(1)
+  // Several times what updates wait for that share a statement.
+  expect(await Promise.race([answer, delay(400, 'waits')])).toBe('waits')
+  await other.query('rollback')
+  expect(await answer).toBe('ok')
+})
 
 describe('an update under the lock against the end of the right to it', () => {
   type Ending = (cell_id: string, grant_id: string) => Promise<unknown>

@@ -4,6 +4,7 @@ import { rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import type { CellData } from '../registry/hooks.ts'
+import { parseJson } from '../wire/parse-json.ts'
 import { checkData, compactBytes, Data, DataPatch, sameJson } from './data.ts'
 
 // Shrinking a failure creates more cells than an account may, and would end in that refusal.
@@ -25,11 +26,13 @@ type Answer = {
   error?: { data: { reason: string; issues?: { path: string[]; code: string }[] } }
 }
 const post = async (method: string, params: string): Promise<Answer> =>
-  (
-    await rpc(test.url, `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`, {
-      cookie: ada.cookie,
-    })
-  ).json as Answer
+  parseJson(
+    (
+      await rpc(test.url, `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`, {
+        cookie: ada.cookie,
+      })
+    ).text,
+  ) as Answer
 /** The outcome of data sent as this text: `ok`, the reason, or the issues as `path code`. */
 const outcome = ({ error }: Answer): string =>
   error
@@ -114,12 +117,23 @@ describe('data sent to cell_create', () => {
           !Object.hasOwn(data, 'kind') && !Object.hasOwn(data, 'label') && !Object.hasOwn(data, 'summary'),
         )
         fc.pre(!JSON.stringify(data).includes('\\u0000'))
-        const sent = JSON.parse(JSON.stringify(data))
-        const { cell } = await ada.client.cell_create({ data: sent })
-        expect(sameJson(cell.data, sent)).toBe(true)
+        const sent = JSON.stringify(data)
+        const { result } = await create(sent)
+        expect(sameJson(result?.cell.data, parseJson(sent))).toBe(true)
       }),
       { numRuns: 60 },
     )
+  })
+
+  it('keeps every key, whatever others have sent before', async () => {
+    await create('{"of others":1,"\\\\":2}')
+    for (const key of ['\n', '"', '/', '\u0001']) {
+      const sent = JSON.stringify({ 'of others': 1, [key]: 2 })
+      const { result } = await create(sent)
+      expect(Object.keys(result?.cell.data ?? {}).sort()).toEqual(['of others', key].sort())
+      const read = await post('cell_get', JSON.stringify({ id: result?.cell.id }))
+      expect(Object.keys(read.result?.cell.data ?? {}).sort()).toEqual(['of others', key].sort())
+    }
   })
 })
 

@@ -2,6 +2,7 @@ import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
 import { type CellData, CellDataIssues, type CellHooks } from '../registry/hooks.ts'
 import { badText, issue } from '../wire/issues.ts'
+import { parseJson } from '../wire/parse-json.ts'
 import { Data } from './data.ts'
 
 /** Runs the data hook. Its result must pass the rules for data again and is stored as JSON carries it. */
@@ -44,7 +45,7 @@ function toData(result: unknown): CellData | undefined {
       if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('not a finite number')
       return value
     })
-    const { data } = Data.safeParse(JSON.parse(text))
+    const { data } = Data.safeParse(parseJson(text))
     return data && !Object.hasOwn(data, 'kind') && badText(data) === undefined ? data : undefined
   } catch {
     return undefined

@@ -118,9 +118,10 @@ export function group(spec: {
         (one) => flagsOf(one).length > 0 && flagsOf(one).every((flag) => args.includes(flag)),
       )
       const form = flagged ?? forms.find((one) => flagsOf(one).length === 0)
-      if (form) return await withUsage(forms, io, () => form.run(args, io))
-      if (word !== '') io.stderr.write(`There is no command "${name} ${word}"${perhaps(word, words)}\n\n`)
-      return wrongUsage(commands, io)
+      if (form) return await withUsage(forms, args, io, () => form.run(args, io))
+      const isNamed = word !== '' && !word.startsWith('-')
+      const unknown = isNamed ? `There is no command "${name} ${word}"${perhaps(word, words)}\n` : ''
+      return wrongUsage(commands, given, io, unknown)
     },
   }
 }
@@ -134,12 +135,13 @@ export const command = <const O extends Options = Record<never, never>>(spec: De
 
 export const alone = (one: Command): Command => ({
   ...one,
-  run: (args, io) => withUsage([one], io, () => one.run(args, io)),
+  run: (args, io) => withUsage([one], args, io, () => one.run(args, io)),
 })
 
 /** Runs a command; prints its `WrongUsage` with the usage of these commands. */
 async function withUsage(
   forms: readonly Command[],
+  args: readonly string[],
   io: CommandIo,
   run: () => Promise<number>,
 ): Promise<number> {
@@ -147,16 +149,22 @@ async function withUsage(
     return await run()
   } catch (error) {
     if (!(error instanceof WrongUsage)) throw error
-    io.stderr.write(`${error.message}\n`)
-    return wrongUsage(forms, io)
+    return wrongUsage(forms, args, io, error.message)
   }
 }
 
-/** Prints the usage of commands and returns the exit code of wrong usage. */
+/** Prints the usage of commands, after a message if there is one, and returns the exit code of wrong usage. */
 export function wrongUsage(
   commands: Pick<Command, 'usage'> | readonly Pick<Command, 'usage'>[],
-  io: CommandIo,
+  args: readonly string[],
+  { stderr }: CommandIo,
+  message = '',
 ): number {
-  for (const { usage } of [commands].flat()) io.stderr.write(`Usage: cellkeep ${usage}\n`)
+  const usage = [commands].flat().map((one) => `cellkeep ${one.usage}`)
+  if (args.includes('--json'))
+    stderr.write(
+      `${JSON.stringify({ reason: 'wrong_usage', message: message.trim() || 'A word is missing.', usage })}\n`,
+    )
+  else stderr.write([...(message ? [message] : []), ...usage.map((one) => `Usage: ${one}`), ''].join('\n'))
   return 2
 }

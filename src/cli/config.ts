@@ -1,4 +1,5 @@
 import { randomToken } from '../auth/secrets.ts'
+import { declared } from '../compose-app.ts'
 import { loadConfig } from '../config/file.ts'
 import { shownSettings } from '../config/show.ts'
 import { type Command, subcommand, wrongUsage } from './command.ts'
@@ -10,8 +11,9 @@ export const config: Command = {
   summary: 'Print every setting, its value and where it comes from; check them as `start` does.',
   async run(args, io) {
     const json = args[0] === '--json'
-    if (args.length > (json ? 1 : 0)) return wrongUsage(config, io)
+    if (args.length > (json ? 1 : 0)) return wrongUsage(config, args, io)
     const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
+    declared(parsed)
     const settings = shownSettings(parsed)
     if (json) {
       io.stdout.write(`${JSON.stringify({ settings, warnings: parsed.warnings })}\n`)

@@ -12,11 +12,16 @@ export async function confirmed(io: CommandIo, warning: string): Promise<void> {
 export async function agreed({ stdin, stderr }: CommandIo, question: string): Promise<boolean> {
   if (!stdin.isTTY) return true
   stderr.write(`${question} (yes/no) `)
-  const lines = createInterface({ input: stdin })
-  const [answer = ''] = await new Promise<string[]>((resolve) => {
-    lines.once('line', (line) => resolve([line]))
-    lines.once('close', () => resolve([]))
+  return /^y(es)?$/i.test((await lineFrom(stdin))?.trim() ?? '')
+}
+
+/** What is typed up to the end of a line; undefined if the input ends before. */
+export async function lineFrom(input: CommandIo['stdin']): Promise<string | undefined> {
+  const lines = createInterface({ input })
+  const line = await new Promise<string | undefined>((resolve) => {
+    lines.once('line', resolve)
+    lines.once('close', () => resolve(undefined))
   })
   lines.close()
-  return /^y(es)?$/i.test(answer.trim())
+  return line
 }

@@ -14,7 +14,7 @@ import { command, WrongUsage } from './command.ts'
 import { type CommandIo, createOutput, type Output } from './output.ts'
 import { type Progress, withProgress } from './progress.ts'
 import { type Verified, verifyBackup } from './verify.ts'
-import { onSignal, withDatabase } from './with-service.ts'
+import { type Opened, onSignal, withDatabase } from './with-service.ts'
 
 export const backup = command({
   name: 'backup',
@@ -24,18 +24,23 @@ export const backup = command({
   details:
     'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. `-` as FILE is\nstandard output. It does not hold the cookie keys and the secret keys; keep those in another place. Without the\ncookie keys everyone has to sign in again, without the secret keys no TOTP works. Tables of your application in the\nsame database are not included.\n\n--from-replica reads the first usable server of CELLKEEP_DATABASE_REPLICA_URLS, once it has all that the primary\nacknowledged before; set hot_standby_feedback = on there.',
   options: { 'from-replica': { type: 'boolean' } },
-  run: ({ args: [name = ''], options, out, io }) =>
-    withDatabase(io, async ({ config, connection }) => {
-      const isStream = name === '-'
+  run: async ({ args: [name = ''], options, out, io }) => {
+    const isStream = name === '-'
+    const file = isStream ? name : resolve(io.cwd, name)
+    const interrupt = new AbortController()
+    const work = async ({ config, connection }: Opened): Promise<void> => {
+      // Not before: a database that was started for it stays, if a server begins to use it.
+      io.yield?.()
       const { connections: standbys } = replicasOf(config, connection)
       if (options['from-replica'] && standbys.length === 0)
         throw new WrongUsage('--from-replica needs CELLKEEP_DATABASE_REPLICA_URLS.')
-      const file = isStream ? name : resolve(io.cwd, name)
       const write = (onRows: Progress) =>
         writeBackup(connection, {
           to: isStream ? (io.stdout as Writable) : file,
           version,
           onRows,
+          interrupt: interrupt.signal,
+          isOwnServer: config.database_url === null,
           ...(options['from-replica'] && { standbys }),
         })
       const told = out.json ? { everySeconds: 1, fields: { file } } : {}
@@ -48,7 +53,11 @@ export const backup = command({
         { file, ...done },
         `Wrote ${done.rows} rows of ${done.tables} tables to ${isStream ? 'standard output' : file} (${done.bytes} bytes). It does not hold the keys: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
       )
-    }),
+    }
+    // A signal ends a run into standard output at once: no file is left, and a reader that does not read could hold it up.
+    if (isStream) return await withDatabase(io, work)
+    await endedBy(interrupt, 'no backup was made', withDatabase(io, work, { interrupt }))
+  },
 })
 
 export const restore = command({
@@ -111,16 +120,12 @@ async function onTemporary<T>(
   const interrupt = new AbortController()
   const unhook = onSignal((code) => interrupt.abort(code))
   const programs = { postgresBin: postgres_bin ?? undefined, postgresUser: postgres_user ?? undefined }
-  try {
-    return await withTemporaryServer({ ...programs, log, interrupt: interrupt.signal }, work)
-  } catch (error) {
-    if (!interrupt.signal.aborted) throw error
-    throw new StartError(
-      'interrupted',
-      'Interrupted; the temporary database is removed.',
-      interrupt.signal.reason,
-    )
-  } finally {
-    unhook()
-  }
+  const temporary = withTemporaryServer({ ...programs, log, interrupt: interrupt.signal }, work)
+  return await endedBy(interrupt, 'the temporary database is removed', temporary).finally(unhook)
 }
+
+/** A failure after a signal is told as the interruption it is, with the exit code of the signal. */
+const endedBy = <T>({ signal }: AbortController, what: string, work: Promise<T>): Promise<T> =>
+  work.catch((error) => {
+    throw signal.aborted ? new StartError('interrupted', `Interrupted; ${what}.`, signal.reason) : error
+  })

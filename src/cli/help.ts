@@ -56,7 +56,7 @@ How commands work
   They read the same configuration as the server (CELLKEEP_* variables and cellkeep.config.{ts,mjs,js,json} in
   the working directory; \`cellkeep config\` shows it), and work whether or not the server runs.
   --json          one JSON object per line, for scripts; refusals too, with their reason
-  --yes           skips the confirmation that a terminal is asked for before irreversible changes
+  --yes           answers what some commands ask at a terminal before an irreversible change: their usage has it
   passwords       are prompted for, or read from standard input; never from arguments or variables
   exit codes      0 done, 1 refused (standard error says why), 2 wrong usage, 3 no database or not the
                   schema of this version, 78 invalid configuration

@@ -1,5 +1,4 @@
-import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { StartError } from '../errors.ts'
@@ -42,18 +41,25 @@ const toStdout = (stdout: CommandIo['stdout']): Target => ({
 
 /** Creates a file for its owner only. Writes wait for the disk if it is slower than the database. */
 export async function newFile(path: string): Promise<Target> {
-  const stream = createWriteStream(path, { flags: 'wx', mode: 0o600 })
-  await once(stream, 'open').catch((error: NodeJS.ErrnoException) => {
-    const why = error.code === 'EEXIST' ? 'the file exists already; choose another name' : error.code
-    throw new StartError('cannot_write', `${path} cannot be created: ${why}.`, 1, { cause: error })
-  })
+  const failed = (what: string, { code, message }: NodeJS.ErrnoException): StartError =>
+    new StartError(
+      'cannot_write',
+      `${path} cannot be ${what}: ${code === 'EEXIST' ? 'the file exists already; choose another name' : message}.`,
+      1,
+    )
+  const file = await open(path, 'wx', 0o600).catch((error) => Promise.reject(failed('created', error)))
+  const stream = file.createWriteStream()
+  const ended = finished(stream).catch((error) => Promise.reject(failed('written', error)))
+  // An error between two writes is told by the next one.
+  ended.catch(() => {})
   return {
     write: async (line) => {
-      if (!stream.write(line)) await once(stream, 'drain')
+      if (!stream.write(line))
+        await Promise.race([new Promise((resolve) => stream.once('drain', resolve)), ended])
     },
     end: async () => {
       stream.end()
-      await finished(stream)
+      await ended
     },
   }
 }

@@ -1,11 +1,15 @@
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Said, shell } from '../../test/helpers/shell.ts'
 import { sql } from '../db/db.ts'
 import { migrate, migrationNames } from '../db/migrate.ts'
 import { testService } from '../testing/index.ts'
+import { version } from '../wire/version.ts'
 
 let cwd: string
 let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
@@ -47,6 +51,19 @@ describe('help', () => {
   })
 })
 
+it('the version is printed without the rest of the product', async () => {
+  const hooks = `import { registerHooks } from 'node:module'
+    let count = 0
+    registerHooks({ load: (url, context, next) => (url.startsWith('file:') && count++, next(url, context)) })
+    process.on('exit', () => console.error(count))`
+  const program = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
+  const args = ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`, program]
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [...args, '--version'])
+  expect(stdout).toBe(`${version}\n`)
+  expect(Number(stderr)).toBeGreaterThan(0)
+  expect(Number(stderr)).toBeLessThan(10)
+})
+
 describe('wrong usage is exit code 2 and says how it goes', () => {
   it.each([
     [['account', 'create'], /--username.*\nUsage: cellkeep account create --username NAME/],
@@ -68,6 +85,25 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
     const { code, stdout, stderr } = await cellkeep(args)
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toMatch(said)
+  })
+})
+
+describe('with --json whatever ends a command is one object on standard error', () => {
+  const absent = {
+    CELLKEEP_DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+    CELLKEEP_COOKIE_KEYS: 'k'.repeat(43),
+  }
+  it.each([
+    [['account', 'list'], absent, 3, { reason: 'db_unreachable' }],
+    [['account', 'list'], { CELLKEEP_DATABASE_URL: 'mysql://x' }, 78, { reason: 'configuration' }],
+    [['account', 'show'], {}, 2, { reason: 'wrong_usage', usage: ['cellkeep account show REF'] }],
+    [['settings'], {}, 2, { reason: 'wrong_usage', message: 'A word is missing.' }],
+    [['acount'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean account?') }],
+    [['account', 'shwo'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean show?') }],
+  ] as const)('%j', async (words, env, code, error) => {
+    const said = await shell(env, cwd)([...words, '--json'])
+    expect([said.code, said.stdout]).toEqual([code, ''])
+    expect(JSON.parse(said.stderr)).toMatchObject({ message: expect.stringMatching(/./), ...error })
   })
 })
 

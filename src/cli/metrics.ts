@@ -1,7 +1,7 @@
-import { createServer } from 'node:http'
 import type { Config } from '../config/config.ts'
 import { StartError } from '../errors.ts'
 import { cannotListen } from '../http/listen.ts'
+import { createServer } from '../http/node-http.ts'
 
 /** A registry of `prom-client` with the metrics of the process. The package is loaded here, for those who use it. */
 export async function openRegistry() {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -5,7 +6,8 @@ import { StartError } from '../errors.ts'
 import { version } from '../wire/version.ts'
 import { type Command, command } from './command.ts'
 
-const template = fileURLToPath(new URL('../../templates/project', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const template = join(root, 'templates/project')
 
 export const newProject: Command = command({
   name: 'new',
@@ -31,7 +33,7 @@ export const newProject: Command = command({
         .replace(/[^a-z0-9._-]+/g, '-')
         .replace(/^[._-]+/, '') || 'app'
     const text = await readFile(manifest, 'utf8')
-    await writeFile(manifest, text.replaceAll('__name__', name).replaceAll('__version__', version))
+    await writeFile(manifest, text.replaceAll('__name__', name).replaceAll('__cellkeep__', await ownSpec()))
     const cd = relative(io.cwd, path) || '.'
     out.result(
       { path, name },
@@ -39,3 +41,12 @@ export const newProject: Command = command({
     )
   },
 })
+
+/** How npm gets this package: from the registry or, if a file was installed here, from the same file. */
+async function ownSpec(): Promise<string> {
+  const lock = await readFile(join(root, '..', '.package-lock.json'), 'utf8').catch(() => '{}')
+  const resolved = JSON.parse(lock).packages?.['node_modules/cellkeep']?.resolved
+  if (typeof resolved !== 'string' || !resolved.startsWith('file:')) return `^${version}`
+  const file = resolve(root, '../..', resolved.slice('file:'.length))
+  return existsSync(file) ? `file:${file}` : `^${version}`
+}

@@ -9,6 +9,8 @@ export type CommandIo = {
   stderr: { write(text: string): unknown; isTTY?: boolean }
   env: Environment
   cwd: string
+  /** Lets all other processes go first. */
+  yield?(): void
 }
 
 /** Standard output of a command: text for people, or with `--json` one JSON object per line. */

@@ -22,8 +22,8 @@ export const start: Command = {
     'Settings are CELLKEEP_* variables or keys of cellkeep.config.ts; `cellkeep config` prints them.\n\nExample:\n  CELLKEEP_PORT=8080 cellkeep start',
   async run(args, io) {
     if (args.length > 0) {
-      io.stderr.write('It takes no options: set CELLKEEP_* variables, such as CELLKEEP_PORT=8080.\n')
-      return wrongUsage(start, io)
+      const message = 'It takes no options: set CELLKEEP_* variables, such as CELLKEEP_PORT=8080.'
+      return wrongUsage(start, args, io, message)
     }
     const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
     const traces = openTraces(io.env)

@@ -2,70 +2,10 @@ import type { z } from 'zod'
 import type { Actions } from '../actions.ts'
 import type { InputOf, Method, OutputOf, ReasonOf } from '../core/method.ts'
 import type { Route } from '../core/route.ts'
-import type { Reason } from '../reasons.ts'
 import type { Routes } from '../routes.ts'
+import { type Answer, CellkeepError, type CommonReason, TransportError } from './errors.ts'
 
-/** Reasons that any call may fail with, besides those that its method lists. */
-export type CommonReason = Extract<
-  Reason,
-  | 'invalid_params'
-  | 'authentication_required'
-  | 'account_vanished'
-  | 'credential_type_required'
-  | 'token_scope_required'
-  | 'second_factor_enrolment_required'
-  | 'insufficient_permissions'
-  | 'actor_required'
-  | 'actor_not_on_account'
-  | 'no_actors_on_account'
-  | 'rate_limited'
-  | 'idempotency_key_reused'
-  | 'idempotency_replayed'
-  | 'service_unavailable'
-  | 'timeout'
-  | 'internal_error'
->
-
-type Issues = { path: unknown[]; message: string }[]
-
-/** A refused call. Switch on `reason`; `data` holds the fields that docs/errors.md lists for it. */
-export class CellkeepError<R extends string = string> extends Error {
-  readonly reason: R
-  /** The HTTP status; 0 over a socket, and when nothing was received. */
-  readonly status: number
-  readonly data: Record<string, unknown>
-
-  /** `call` is the method or route; the message begins with it. */
-  constructor(call: string, reason: R, status: number, data: Record<string, unknown>) {
-    const details = data.detail
-      ? [data.detail]
-      : ((data.issues ?? []) as Issues).map(({ path, message }) =>
-          path.length ? `${path.join('.')}: ${message}` : message,
-        )
-    super(`${call}: ${reason}${details.length ? `: ${details.join('; ')}` : ''}`)
-    this.name = 'CellkeepError'
-    this.reason = reason
-    this.status = status
-    this.data = data
-  }
-}
-
-/**
- * No answer of the service: the network failed, the call was aborted or timed out, or something between sent an
- * answer of its own, such as the 502 page of a proxy. A mutation may have been carried out or not.
- */
-export class TransportError extends CellkeepError<'transport_failed'> {
-  /** The beginning of what was received instead of an answer. */
-  readonly text: string
-
-  constructor(call: string, { status, text, retry_after, cause }: Answer) {
-    const detail = status ? `status ${status}, no answer of cellkeep` : String(cause)
-    super(call, 'transport_failed', status, { detail, retry_after })
-    this.name = 'TransportError'
-    this.text = text.slice(0, 500)
-    this.cause = cause
-  }
-}
+export { type Answer, CellkeepError, type CommonReason, TransportError } from './errors.ts'
 
 export type Outcome<T, R extends string> =
   | { ok: true; result: T }
@@ -138,14 +78,6 @@ export type Link<A = unknown> = Connection & {
 /** A client, for what takes over its credential. */
 export type Linked<A = unknown> = { readonly [link]: Link<A> }
 
-/** What came back, as JSON; without an answer of the service `reply` is undefined, and `cause` may say why. */
-export type Answer = {
-  status: number
-  text: string
-  retry_after?: string | null
-  reply?: unknown
-  cause?: unknown
-}
 export type Ask = (method: string, params: unknown, signal?: AbortSignal) => Promise<Answer>
 /** Stands between the methods and the service, as `retry` and `batch` do. */
 export type Layer = (next: Ask, to: Link) => Ask

@@ -117,16 +117,28 @@ it('defineConfig gives back what it takes', () => {
 it('a plain Node process loads TypeScript and refuses what does not parse', async () => {
   await put('cellkeep.config.ts', 'type Port = number\nexport default { port: 1 as Port }\n')
   await put('broken.ts', 'export default { port: 1 as }\n')
-  const module = new URL('./file.ts', import.meta.url)
-  const script = `const { loadConfigFile } = await import('${module}')
-    const load = (CELLKEEP_CONFIG) => loadConfigFile({ env: { CELLKEEP_CONFIG }, cwd: process.cwd() })
-    const refused = await load('broken.ts').catch((error) => error.problems)
-    console.log(JSON.stringify([(await load()).options, refused]))`
-  const { stdout, stderr } = await promisify(execFile)(
-    process.execPath,
-    ['--input-type=module', '-e', script],
-    { cwd },
-  )
-  expect(JSON.parse(stdout)).toEqual([{ port: 1 }, [expect.stringMatching(/broken\.ts does not load: /)]])
+  const { said, stderr } = await inNode(`[(await load()).options, await refused('broken.ts')]`)
+  expect(said).toEqual([{ port: 1 }, [expect.stringMatching(/broken\.ts does not load: /)]])
   expect(stderr).toBe('')
 })
+
+it.each([
+  ['import', "import { sep } from 'node:path'\nexport default { data_dir: sep }\n"],
+  ['export', 'export default { port: 1 }\n'],
+])('says how a package becomes one of modules, at its first %s', async (_word, text) => {
+  await put('package.json', '{ "type": "commonjs" }')
+  await put('cellkeep.config.ts', text)
+  const { said } = await inNode(`await refused('cellkeep.config.ts')`)
+  expect(said).toEqual([expect.stringMatching(/SyntaxError: .*; set "type": "module" in the package\.json/)])
+})
+
+/** What a plain process of Node makes of an expression over `load` and `refused`; Vitest would transform the files. */
+async function inNode(expression: string): Promise<{ said: unknown; stderr: string }> {
+  const script = `const { loadConfigFile } = await import('${new URL('./file.ts', import.meta.url)}')
+    const load = (CELLKEEP_CONFIG) => loadConfigFile({ env: { CELLKEEP_CONFIG }, cwd: process.cwd() })
+    const refused = (file) => load(file).catch((error) => error.problems)
+    console.log(JSON.stringify(${expression}))`
+  const args = ['--input-type=module', '-e', script]
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { cwd })
+  return { said: JSON.parse(stdout), stderr }
+}

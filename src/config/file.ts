@@ -67,13 +67,17 @@ async function readJson(path: string): Promise<unknown> {
   }
 }
 
+/** What `npm init` has written says `commonjs`, or nothing. */
+const asModule = 'set "type": "module" in the package.json beside it'
+
 /** Returns the module, not its default export: an async function would await one that is a promise. */
 async function importModule(path: string): Promise<{ default?: unknown }> {
   try {
     return await import(pathToFileURL(path).href)
   } catch (error) {
     const [line] = String(error).split('\n')
-    throw notLoaded(path, line ?? '', error)
+    const isCommon = /outside a module|Unexpected token 'export'/.test(String(error))
+    throw notLoaded(path, `${line}${isCommon ? `; ${asModule}` : ''}`, error)
   }
 }
 

@@ -22,7 +22,7 @@ const entry = z.strictObject({
   ),
   /** Exactly as in the metadata of the provider. */
   issuer: field(
-    'an https URL without user, query and fragment; http only for a loopback host in development',
+    'an https URL without user, query and fragment; http only for a loopback host, with CELLKEEP_ENV=development',
     z.string().refine((issuer) => isIssuer(issuer)),
   ),
   client_id: field('a text', text),

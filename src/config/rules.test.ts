@@ -100,6 +100,21 @@ describe('warnings', () => {
     ])
   })
 
+  it('tell of roles that require a second factor which nobody can add', () => {
+    const roles = { CELLKEEP_REQUIRE_SECOND_FACTOR: 'admin' }
+    const own = { ...roles, CELLKEEP_DATABASE_URL: url, CELLKEEP_COOKIE_KEYS: key }
+    expect(parse(own).warnings).toEqual([
+      'CELLKEEP_REQUIRE_SECOND_FACTOR locks out holders of these roles, because nobody can add a second factor here: ' +
+        'set CELLKEEP_SECRET_KEYS for TOTP, or CELLKEEP_PUBLIC_URL for passkeys',
+    ])
+    for (const env of [
+      roles,
+      { ...own, CELLKEEP_SECRET_KEYS: key },
+      { ...own, CELLKEEP_PUBLIC_URL: 'https://app.example' },
+    ])
+      expect(parse(env).warnings).toEqual([])
+  })
+
   it('tell of IP limiters that are off, of others not', () => {
     const { warnings } = parse({ CELLKEEP_LIMIT_LOGIN_IP: 'off', CELLKEEP_LIMIT_LOGIN_ACCOUNT: 'off' })
     expect(warnings).toEqual(['CELLKEEP_LIMIT_LOGIN_IP is off: attempts from one address are not limited'])

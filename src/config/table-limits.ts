@@ -101,7 +101,7 @@ export const limits = {
   limit_login_account: allowance(
     10,
     1800,
-    'Failed logins per username tried, and wrong current passwords per account. An IP that logged in to the account in the last 90 days is counted separately.',
+    'Failed logins per name tried and, with wrong current passwords, per account. An IP that logged in to the account in the last 90 days is counted separately.',
   ),
   limit_second_factor: allowance(10, 1800, 'Wrong second factors per account.'),
   limit_bootstrap_ip: allowance(5, 900, 'Failed bootstraps per IP.'),

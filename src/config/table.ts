@@ -84,8 +84,8 @@ const serving = {
     doc: 'Memory for request bodies that are still arriving; beyond it the oldest is refused with 503 `busy`.',
   }),
   unsent_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
-    default: () => heapShare(16, 33_554_432),
-    shown: 'a sixteenth of Node’s heap limit, 32 to 256 MiB',
+    default: () => heapShare(32, 16_777_216),
+    shown: 'a thirty-second of Node’s heap limit, 16 to 256 MiB',
     doc: 'Memory for responses that clients have not read yet; beyond it, large responses to reads become 503 `busy`.',
   }),
   answer_stall_ms: setting(whole(1000, 600_000), {

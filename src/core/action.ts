@@ -6,6 +6,7 @@ import type { EventType } from '../events.ts'
 import type { Reason } from '../reasons.ts'
 import type { Registry } from '../registry/registry.ts'
 import { isPlainObject } from '../wire/input.ts'
+import type { Text } from '../wire/json-text.ts'
 import type { App } from './app.ts'
 import type { AuthSpec, Axis, Method, RateLimit, ScopedRole } from './method.ts'
 import type { Fail, Work } from './mutate.ts'
@@ -64,10 +65,10 @@ type Declaration<
   rate_limit_group?: string | undefined
   before_enrolment?: true | undefined
   enabled?: ((config: Config, registry: Registry) => boolean) | undefined
-  /** The handler resolves to the JSON text of its result, made by the database for instance. It is sent as it is. */
+  /** The handler resolves to the JSON text of its result, or to its pieces, made by the database for instance. It is sent as it is. */
   json_text?: T
   refine?(input: z.output<I>, context: CallerOf<AuthOf<D>> & { app: App; fail: Fail<E> }): R
-  handler(input: R, context: C): Promise<T extends true ? string : z.input<O>>
+  handler(input: R, context: C): Promise<T extends true ? Text : z.input<O>>
 }
 
 type NoInput = z.ZodObject<Record<never, never>, z.core.$strict>

@@ -1,7 +1,7 @@
 import { databaseRefusal } from '../db/failure.ts'
+import { isErrorCode } from '../error-codes.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
-import { isErrorCode } from '../reasons.ts'
 
 /**
  * The one error boundary: only `ServiceError` passes. Anything else becomes `internal_error`; its cause goes to

@@ -8,7 +8,15 @@ import { sql } from '../db/db.ts'
 import { query } from './action.ts'
 
 let text = ''
+let pieces: string[] = []
 const actions = {
+  pieced: query({
+    doc: 'Answers the pieces that the test says.',
+    auth: { account: 'none', actor: 'none' },
+    output: z.object({ a: z.string() }),
+    json_text: true,
+    handler: async () => pieces,
+  }),
   told: query({
     doc: 'Answers the text that the test says.',
     auth: { account: 'none', actor: 'none' },
@@ -31,6 +39,28 @@ it('a text is sent as it is, alone, in a batch and over a WebSocket, and is a va
   const socket = await openSocket(test.url, { cookie: ada.cookie })
   expect(await socket.call('told')).toMatchObject({ result: { a: 1 } })
   socket.ws.close()
+})
+
+it.each([
+  ['one', [1]],
+  ['short ones', [3, 5]],
+  ['ones that are written each by itself', [3000, 1, 2000]],
+  ['ones that are written as fast as the client reads', [200_000, 150_000]],
+])('of a text in pieces, %s, the answer is the same as of the whole', async (_which, lengths) => {
+  const contents = lengths.map((length) => 'aé😀'.repeat(length))
+  pieces = ['{"a":"', ...contents, '"}']
+  const whole = `{"jsonrpc":"2.0","id":1,"result":${pieces.join('')}}`
+  const answer = await rpc(test.url, call('pieced'))
+  expect(answer.text === whole).toBe(true)
+  expect(answer.headers['content-length']).toBe(String(Buffer.byteLength(whole)))
+  expect((await rpc(test.url, [call('pieced'), call('pieced')])).text === `[${whole},${whole}]`).toBe(true)
+  const value = { a: contents.join('') }
+  expect(await test.service.call('pieced' as string)).toEqual(value)
+  const socket = await openSocket(test.url, { cookie: ada.cookie })
+  expect((await socket.call('pieced')).result).toEqual(value)
+  socket.ws.close()
+  pieces = [pieces.join('')]
+  expect((await rpc(test.url, call('pieced'))).text === whole).toBe(true)
 })
 
 it('a text that breaks the output is an internal error in development', async () => {

@@ -1,5 +1,6 @@
 import type { Audit, AuditRow, AuditSubject } from '../audit/audit.ts'
 import { type Queryable, sql, type Transaction } from '../db/db.ts'
+import { anyOf } from '../db/unplanned.ts'
 import { ServiceError } from '../errors.ts'
 import type { AttemptMetadata, EventType } from '../events.ts'
 import type { Notification, Notify } from '../notifications.ts'
@@ -146,7 +147,7 @@ async function addressAccounts(
 ): Promise<void> {
   const ids = [...new Set(toActors.map(([id]) => id))]
   const rows = await db.rows<{ id: string; account_id: string }>(sql`
-    select id, account_id from actor where id = any(${ids}::uuid[])`)
+    select id, account_id from actor where id = ${anyOf(ids)}`)
   const accounts = new Map(rows.map(({ id, account_id }) => [id, account_id]))
   for (const [id, one] of toActors) {
     const account_id = accounts.get(id.toLowerCase())

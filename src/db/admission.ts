@@ -19,7 +19,6 @@ export type Limits = { statementMs: number; idleMs: number; schema: string | und
 export type InForce = { statement_s: number; idle_s: number; zone: string; path: string }
 type Answer = InForce & {
   in_recovery: boolean
-  read_only: boolean
   timeline: string | null
   cluster: string | null
   clock_ms: number
@@ -34,9 +33,9 @@ export function createAdmission(
   let known: { timeline: number | null; cluster: string | null } = { timeline: null, cluster: null }
   const without = { wal: false }
 
-  const ask = async (client: pg.Client, hasCluster = true): Promise<Answer> => {
+  const ask = async (client: pg.Client, hasCluster = true): Promise<Answer & { read_only: boolean }> => {
     try {
-      return (await client.query<Answer>(question(!without.wal, hasCluster))).rows[0] as Answer
+      return await askWithMode<Answer>(client, question(!without.wal, hasCluster))
     } catch (error) {
       const { code = '' } = error as pg.DatabaseError
       // Undefined table: not migrated. Other errors of the statement: an engine without these functions.
@@ -99,8 +98,7 @@ const timelineOf = `case when not pg_is_in_recovery()
 const seconds = (name: string): string => `extract(epoch from current_setting('${name}')::interval)::float8`
 
 const question = (hasWal: boolean, hasCluster: boolean): string =>
-  `select pg_is_in_recovery() as in_recovery,
-  ${readOnlyDefault} as read_only,
+  `pg_is_in_recovery() as in_recovery,
   ${hasWal ? timelineOf : 'null'} as timeline,
   ${hasCluster ? '(select id::text from cluster)' : 'null'} as cluster,
   extract(epoch from clock_timestamp())::float8 * 1000 as clock_ms,
@@ -139,9 +137,30 @@ export const roleSettings = (role: string, limits: Limits): string =>
 
 /** Takes any server that can be written. */
 export async function takesWrites(client: pg.Client): Promise<void> {
-  const { rows } = await client.query(
-    `select pg_is_in_recovery() as is_standby, ${readOnlyDefault} as is_off`,
+  const { is_standby, read_only } = await askWithMode<{ is_standby: boolean }>(
+    client,
+    'pg_is_in_recovery() as is_standby',
   )
-  if (rows[0].is_standby) throw new Unfit('read_only', 'the server is a standby')
-  if (rows[0].is_off) throw new Unfit('read_only', 'the database is set read-only')
+  if (is_standby) throw new Unfit('read_only', 'the server is a standby')
+  if (read_only) throw new Unfit('read_only', 'the database is set read-only')
+}
+
+type Mode = { read_only: boolean; is_set: boolean }
+
+/**
+ * These columns, and `readOnlyDefault` as `read_only`. To plan that costs as much as to open the connection, so it is
+ * asked only if a role or database has such a setting; otherwise it is what the session would be reset to.
+ */
+async function askWithMode<T>(client: pg.Client, columns: string): Promise<T & { read_only: boolean }> {
+  const answers = await client.query(
+    `set local default_transaction_read_only to default;
+     select ${columns}, current_setting('default_transaction_read_only')::boolean as read_only,
+       exists (select from pg_db_role_setting
+               where setconfig::text like '%default_transaction_read_only=%') as is_set`,
+  )
+  const found = (answers as unknown as pg.QueryResult<T & Mode>[])[1] as pg.QueryResult<T & Mode>
+  const answer = found.rows[0] as T & Mode
+  if (!answer.is_set) return answer
+  const { rows } = await client.query<Mode>(`select ${readOnlyDefault} as read_only`)
+  return { ...answer, read_only: rows[0]?.read_only === true }
 }

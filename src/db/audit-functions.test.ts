@@ -170,14 +170,14 @@ describe('audit_write', () => {
     )
 
     test('a cancel and a time limit during the wait lose the rows only', async () => {
-      await client.query(`set local statement_timeout = '50ms'`)
+      // Otherwise the function's own lock_timeout would end the wait first.
+      await client.query(`alter function audit_write set lock_timeout = '1min'`)
+      await client.query(`set local statement_timeout = '500ms'`)
       expect(await write(client, [row('a')])).toMatchObject({
         lost: [0],
         cause: expect.stringMatching(/^57014 /),
       })
       await client.query('set local statement_timeout = 0')
-      // Otherwise the function's own lock_timeout would end the wait first.
-      await client.query(`alter function audit_write set lock_timeout = '1min'`)
       const [{ pid }] = (await client.query('select pg_backend_pid() as pid')).rows
       const writing = write(client, [row('b'), row('c')])
       const admin = await database.open()

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { copyOf } from '../errors.ts'
 import type { Observer } from '../observe/observer.ts'
 import { beginShare } from '../observe/statement.ts'
@@ -7,6 +8,8 @@ import type { Primary } from './primary.ts'
 const batchMax = 128
 /** Concurrent statements. What arrives meanwhile forms the next batch, so batches grow with the load. */
 const underWayMax = 2
+/** The most that go on in one turn of the event loop: each may have a large input to look at next. */
+const goOnMax = 16
 
 /** Bounds how many wait while there is no primary. */
 export type Line = Pick<Primary, 'enter' | 'leave'>
@@ -38,22 +41,24 @@ export function batched<V, K = string>(
     waiting = new Map()
     underWay += 1
     watched?.observer.observe('batch_size', batch.size, watched.site)
-    const all = (settle: (reader: Waiting<V>, key: K) => void): void => {
-      for (const [key, readers] of batch)
-        for (const reader of readers) {
-          line?.leave()
-          reader.end?.()
-          settle(reader, key)
-        }
-    }
+    let settle: (reader: Waiting<V>, key: K) => void
     try {
       const found = await load([...batch.keys()])
-      all((reader, key) => reader.resolve(found.get(key)))
+      settle = (reader, key) => reader.resolve(found.get(key))
     } catch (error) {
-      all((reader) => reader.reject(copyOf(error)))
+      settle = (reader) => reader.reject(copyOf(error))
     }
     underWay -= 1
     plan()
+    let gone = 0
+    for (const [key, readers] of batch)
+      for (const reader of readers) {
+        if (gone > 0 && gone % goOnMax === 0) await turn()
+        gone += 1
+        line?.leave()
+        reader.end?.()
+        settle(reader, key)
+      }
   }
 
   const plan = (): void => {

@@ -11,8 +11,8 @@ export type Breaker = {
   /** The primary has been away for so long that calls are refused at once. */
   readonly isOpen: boolean
   readonly trouble: Trouble | undefined
-  /** A primary was looked for, and none was found. */
-  failed(error: unknown): void
+  /** A primary was looked for, and none was found; calls have waited for one since then. */
+  failed(error: unknown, since?: number): void
   /** A server was admitted. */
   ok(): void
   /** Resolves once there is a primary; rejects after so many milliseconds, and when the breaker opens. */
@@ -28,6 +28,8 @@ type BreakerOptions = {
 }
 
 const shortestMs = 2_000
+/** For a look at the connections that are open. */
+const graceMs = 500
 
 export function createBreaker({ waitMs, probe, onAway, onError }: BreakerOptions): Breaker {
   let away: PromiseWithResolvers<void> | undefined
@@ -41,8 +43,9 @@ export function createBreaker({ waitMs, probe, onAway, onError }: BreakerOptions
     onError(last, 'there is no primary, calls are refused at once until there is one', 'breaker_open')
     away?.reject(last)
   }
-  const seek = async (sought: typeof away): Promise<void> => {
-    const opening = setTimeout(open, Math.max(waitMs, shortestMs), sought).unref()
+  const seek = async (sought: typeof away, since: number): Promise<void> => {
+    const restMs = since + Math.max(waitMs, shortestMs) - performance.now()
+    const opening = setTimeout(open, Math.max(restMs, graceMs), sought).unref()
     while (away === sought) {
       const pause = isOpen ? 250 + 750 * Math.random() : 50 + 100 * Math.random()
       await delay(pause, undefined, { signal: ended.signal, ref: false }).catch(() => {})
@@ -63,7 +66,7 @@ export function createBreaker({ waitMs, probe, onAway, onError }: BreakerOptions
     get trouble() {
       return away && (last instanceof Unfit ? troubles[last.why] : 'db_unreachable')
     },
-    failed: (error) => {
+    failed: (error, since = performance.now()) => {
       last = error
       if (away || ended.signal.aborted) return
       away = Promise.withResolvers<void>()
@@ -76,7 +79,7 @@ export function createBreaker({ waitMs, probe, onAway, onError }: BreakerOptions
         'no database server can be used, calls wait for a primary',
         isStale ? 'stale_primary' : 'db_lost',
       )
-      void seek(away)
+      void seek(away, since)
     },
     ok: () => {
       away?.resolve()

@@ -1,6 +1,15 @@
 import pg from 'pg'
 import type { Connection } from './connection.ts'
-import { connect, migrationNames } from './migrate.ts'
+import {
+  connect,
+  type Migrated,
+  type MigrateOptions,
+  migrate,
+  migrateOn,
+  migrationNames,
+  withClient,
+  withoutLimits,
+} from './migrate.ts'
 
 /** The schema of a new database, unless a setting names another. */
 export const defaultSchema = 'cellkeep'
@@ -12,21 +21,42 @@ export const defaultSchema = 'cellkeep'
 export async function locate(connection: Connection, wanted: string | null): Promise<Connection> {
   if (connection.schema !== undefined) return connection
   if (wanted !== null) return { ...connection, schema: wanted }
-  const client = await connect(connection)
-  try {
-    const { rows } = await client.query<{ schema: string }>(
-      `select nspname as schema from pg_namespace n join pg_class c on c.relnamespace = n.oid
-       where c.relname = 'schema_migration' and (nspname = $1 or nspname = any(current_schemas(false)))
-         and (select count(*) from pg_attribute
-              where attrelid = c.oid and attname in ('name', 'applied_at') and not attisdropped) = 2
-       order by nspname <> $1, array_position(current_schemas(false), nspname)`,
-      [defaultSchema],
-    )
-    for (const { schema } of rows) if (await isOurs(client, schema)) return { ...connection, schema }
-    return { ...connection, schema: defaultSchema }
-  } finally {
-    await client.end().catch(() => undefined)
+  return await withClient(connection, (client) => found(client, connection))
+}
+
+/** Locates the schema and migrates it, on one connection. */
+export async function locateMigrated(
+  connection: Connection,
+  wanted: string | null,
+  options: MigrateOptions,
+): Promise<Migrated & { connection: Connection }> {
+  if (connection.schema !== undefined || wanted !== null) {
+    const located = await locate(connection, wanted)
+    return { connection: located, ...(await migrate(located, options)) }
   }
+  const client = await connect(connection)
+  let located: Connection
+  try {
+    located = await found(client, connection)
+    await withoutLimits(client, located.schema)
+  } catch (error) {
+    await client.end().catch(() => undefined)
+    throw error
+  }
+  return { connection: located, ...(await migrateOn(client, located, options)) }
+}
+
+async function found(client: pg.Client, connection: Connection): Promise<Connection> {
+  const { rows } = await client.query<{ schema: string }>(
+    `select nspname as schema from pg_namespace n join pg_class c on c.relnamespace = n.oid
+     where c.relname = 'schema_migration' and (nspname = $1 or nspname = any(current_schemas(false)))
+       and (select count(*) from pg_attribute
+            where attrelid = c.oid and attname in ('name', 'applied_at') and not attisdropped) = 2
+     order by nspname <> $1, array_position(current_schemas(false), nspname)`,
+    [defaultSchema],
+  )
+  for (const { schema } of rows) if (await isOurs(client, schema)) return { ...connection, schema }
+  return { ...connection, schema: defaultSchema }
 }
 
 /** Another program may have a table of this name too. */

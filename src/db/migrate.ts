@@ -42,9 +42,16 @@ export type Migrated = { applied: string[]; pending: Step[]; newer: string[] }
  * `migration_name_divergence`, `contract_blocked`, `binary_older_than_db`, `foreign_tables`, `migrations_missing`.
  */
 export async function migrate(connection: Connection, options: MigrateOptions = {}): Promise<Migrated> {
+  return await migrateOn(await connect(connection), connection, options)
+}
+
+/** The same on what `connect` of this connection resolved to, which it ends. */
+export async function migrateOn(
+  client: pg.Client,
+  connection: Connection,
+  options: MigrateOptions = {},
+): Promise<Migrated> {
   const { mode = 'auto', directory = migrationsDirectory, version = ownVersion, only, log, signal } = options
-  const steps = readSteps(directory)
-  const client = await connect(connection)
   const cut = (): void => void client.end().catch(() => undefined)
   signal?.addEventListener('abort', cut)
   const runner: Runner = {
@@ -56,6 +63,7 @@ export async function migrate(connection: Connection, options: MigrateOptions = 
     signal,
     at: 'reading the recorded migrations',
   }
+  let steps: Step[] = []
   const look = async (): Promise<Look> => {
     const records = await readRecords(client)
     const { pending, newer } = compare(steps, records, version)
@@ -64,12 +72,13 @@ export async function migrate(connection: Connection, options: MigrateOptions = 
   }
   try {
     signal?.throwIfAborted()
+    steps = readSteps(directory)
     await requireSuitable(client)
     const first = await look()
     if (first.newer.length > 0)
       log?.warn({ event: 'schema_newer', steps: first.newer }, 'a newer version has migrated the database')
     if (mode === 'check') requireExpanded(first.pending)
-    const applied = mode === 'check' ? [] : await apply(runner, mode, look, log)
+    const applied = mode === 'check' ? [] : await apply(runner, mode, first, look, log)
     const pending = first.pending.filter(({ name }) => !applied.includes(name))
     return { applied, pending, newer: first.newer }
   } catch (error) {
@@ -87,6 +96,7 @@ type Look = Comparison & { isFresh: boolean }
 async function apply(
   runner: Runner,
   mode: 'auto' | 'run' | 'background',
+  { isFresh, pending }: Look,
   look: () => Promise<Look>,
   log: MigrateOptions['log'],
 ): Promise<string[]> {
@@ -103,7 +113,6 @@ async function apply(
     const { client, signal } = runner
     return underLock(client, name, work, { signal, onWait: mode === 'background' ? undefined : onWait })
   }
-  const { isFresh, pending } = await look()
   if (mode !== 'background' && (isFresh ? pending.length > 0 : pending.some(isNext)))
     await locked(runnerLock, async () => {
       // Another process may have applied them meanwhile.

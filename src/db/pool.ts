@@ -4,6 +4,7 @@ import { noObserver, type Observer } from '../observe/observer.ts'
 import { beginStatement } from '../observe/statement.ts'
 import { addTime, currentWork } from '../observe/work.ts'
 import type { Limits } from './admission.ts'
+import { answered } from './answered.ts'
 import type { Clock } from './clock.ts'
 import { type Connection, clientConfig, type ReplicaOptions } from './connection.ts'
 import { explainReadOnly, isUnsent, refused, repeatCause, takesNoWrites, writeRefused } from './failure.ts'
@@ -12,7 +13,7 @@ import { type JoinedRead, pipelinedReader } from './point.ts'
 import { openPrimary, type Primary } from './primary.ts'
 import { Receiving } from './receiving.ts'
 import { openSlots, type Slot } from './slots.ts'
-import { compile, isWornOut, nameless, noteOpened, type Sql, timeTypes } from './sql.ts'
+import { compile, isWornOut, nameless, noteOpened, type Sql, wireTypes } from './sql.ts'
 
 /** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
 export const transactionLimitMs = 30_000
@@ -135,7 +136,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
   const send: Pool['send'] = async (slot, query) => {
     const end = beginStatement(observer)
     try {
-      return await slot.query(compiled(slot, query))
+      return await answered(slot, compiled(slot, query))
     } catch (error) {
       noteLostName(error)
       throw refused(error)
@@ -174,7 +175,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     if (!isPooled) void setReadOnly(slot, 'off')
     const end = beginStatement(observer, shared)
     try {
-      return await slot.query(compiled(slot, query))
+      return await answered(slot, compiled(slot, query))
     } catch (error) {
       noteLostName(error)
       throw error
@@ -253,7 +254,7 @@ export const configOf = (
     `-c TimeZone=UTC ${planning} -c statement_timeout=${statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs} ${more}`.trim(),
   ),
   pipeline: true,
-  types: timeTypes,
+  types: wireTypes,
   query_timeout: statementTimeoutMs + silenceMs,
 })
 

@@ -1,4 +1,5 @@
 import { type Sql, sql } from './sql.ts'
+import { unplanned } from './unplanned.ts'
 
 /**
  * `column` begins with `prefix`, written as a range that an index in byte order always supports: `like` needs
@@ -9,13 +10,6 @@ export function hasPrefix(column: Sql, prefix: string): Sql {
   const isAfter = sql`${column} >= ${unplanned(prefix)}`
   return end === undefined ? isAfter : sql`${isAfter} and ${column} < ${unplanned(end)}`
 }
-
-/**
- * Hides a value from the planner, so that one generic plan serves every value: planning for each value takes
- * longer than most pages do.
- */
-export const unplanned = (value: string, type: 'text' | 'uuid' = 'text'): Sql =>
-  sql`(select ${value}::${sql.raw(type)})`
 
 /** The smallest text, in byte order, above every text with this prefix; undefined if there is none. */
 export function afterPrefix(prefix: string): string | undefined {

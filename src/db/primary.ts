@@ -75,6 +75,8 @@ export function openPrimary(options: PrimaryOptions): Primary {
   let inside = 0
   let aliveAt = 0
   let isLooking = false
+  /** Since when there has been no connection, as far as somebody asked for one: a silent server is no failure at once. */
+  let missingSince: number | undefined
 
   const admission = createAdmission(limits, clock, (later) => {
     for (const [client, { timeline }] of live)
@@ -83,6 +85,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
   })
   const admit = (client: pg.Client, at: number): void => {
     live.set(client, { timeline: admission.timeline, doubts: at })
+    missingSince = undefined
     breaker.ok()
   }
   const tried = (error?: unknown): void => {
@@ -91,6 +94,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
   }
   const open = async (): Promise<pg.Client> => {
     const at = doubts
+    if (live.size === 0) missingSince ??= performance.now()
     const client = await dial({ connection, config, judge: admission.judge, tried, withinMs: waitMs })
     admit(client, at)
     client.once('end', () => live.delete(client))
@@ -134,7 +138,8 @@ export function openPrimary(options: PrimaryOptions): Primary {
 
   /** A server without room for more connections still answers on those that are open. */
   const failed = (error: unknown): void => {
-    if (codeOf(error) !== '53300' || live.size === 0) breaker.failed(error)
+    if (codeOf(error) !== '53300' || live.size === 0)
+      breaker.failed(error, live.size === 0 ? missingSince : undefined)
   }
   const connect = async (): Promise<pg.Client> => {
     const until = performance.now() + waitMs

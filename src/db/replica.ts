@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { beginStatement } from '../observe/statement.ts'
+import { answered } from './answered.ts'
 import type { Clock } from './clock.ts'
 import type { Connection } from './connection.ts'
 import { cut, dial } from './dial.ts'
@@ -124,7 +125,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
   const send = (slot: Slot, query: Sql): Promise<pg.QueryResult> => {
     const statement = hasNames ? compile(query) : nameless(query)
     onStatement?.(statement.text)
-    return slot.query(statement)
+    return answered(slot, statement)
   }
   const readOn = async (slot: Slot, query: Sql, fence: number): Promise<pg.QueryResult | undefined> => {
     const begun = isPooled && slot.query('begin read only')

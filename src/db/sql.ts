@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
+import { parseJson } from '../wire/parse-json.ts'
 
 /**
  * A composable SQL template: values become parameters, nested fragments are spliced in. It is only put together as a
@@ -163,10 +164,11 @@ function isoTimestamp(text: string): string {
 }
 
 /** Type parsers for all connections; with them a selected row is already the wire object. */
-export const timeTypes: pg.CustomTypesConfig = {
+export const wireTypes: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') => {
     if (oid === pg.types.builtins.TIMESTAMPTZ) return isoTimestamp
     if (oid === pg.types.builtins.INT8) return Number
+    if (oid === pg.types.builtins.JSON || oid === pg.types.builtins.JSONB) return parseJson
     return pg.types.getTypeParser(oid, format)
   },
 }

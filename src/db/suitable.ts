@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { StartError } from '../errors.ts'
-import { type Admission, createAdmission, roleSettings } from './admission.ts'
+import { createAdmission, roleSettings } from './admission.ts'
 import { createClock } from './clock.ts'
 import { type Connection, directOf } from './connection.ts'
 import { dial } from './dial.ts'
@@ -16,30 +16,40 @@ type Options = Pick<DatabaseOptions, 'connection' | 'statementTimeoutMs'>
  */
 export async function requireSuitable(options: Options): Promise<void> {
   const { connection } = options
-  // First, as commands without a direct URL have set limits of their own on sessions that the pooler kept.
-  const isPooled = await withTwo(options, connection, sharesLocks)
-  if (isPooled && connection.direct === undefined)
-    throw new StartError(
-      'pooler_transaction_mode',
-      'Two sessions hold the same advisory lock: the database URL leads through a connection pooler in transaction mode. Set CELLKEEP_DATABASE_DIRECT_URL (`database_direct_url`) to a URL past it.',
-      78,
-    )
-  await requireLimits(options)
-  const direct = directOf(connection)
-  const flaw = await withTwo(options, direct, async (one, other) => {
-    if (await sharesLocks(one, other)) return 'advisory locks do not exclude each other'
-    if (!(await undoesTables(one))) return 'a rollback does not undo the creation of a table'
-    if (!(await seesCommits(one, other))) return 'READ COMMITTED does not see what another session committed'
-    return undefined
+  const isDirect = connection.direct === undefined
+  const found = await withTwo(options, connection, async (one, other) => {
+    // First, as commands without a direct URL have set limits of their own on sessions that the pooler kept.
+    const isPooled = await sharesLocks(one, other)
+    if (isPooled && isDirect)
+      throw new StartError(
+        'pooler_transaction_mode',
+        'Two sessions hold the same advisory lock: the database URL leads through a connection pooler in transaction mode. Set CELLKEEP_DATABASE_DIRECT_URL (`database_direct_url`) to a URL past it.',
+        78,
+      )
+    await requireLimits(options, one)
+    return isDirect ? await flawOf(one, other) : undefined
   })
+  const flaw = isDirect
+    ? found
+    : await withTwo(options, directOf(connection), async (one, other) =>
+        (await sharesLocks(one, other))
+          ? 'advisory locks do not exclude each other'
+          : await flawOf(one, other),
+      )
   if (flaw !== undefined)
     throw new StartError('db_unsuitable', `The database cannot be used: ${flaw}. Use PostgreSQL 15 to 18.`, 3)
 }
 
-async function requireLimits(options: Options): Promise<void> {
+async function flawOf(one: pg.Client, other: pg.Client): Promise<string | undefined> {
+  if (!(await undoesTables(one))) return 'a rollback does not undo the creation of a table'
+  if (!(await seesCommits(one, other))) return 'READ COMMITTED does not see what another session committed'
+  return undefined
+}
+
+async function requireLimits(options: Options, client: pg.Client): Promise<void> {
   const limits = limitsOf(options)
   const { judge } = createAdmission(limits, createClock(), () => {})
-  const client = await open(options, options.connection, judge).catch((error) => {
+  await judge(client).catch((error) => {
     if (!(error instanceof Unfit) || error.why !== 'settings') throw error
     throw new StartError(
       'limits_not_in_force',
@@ -47,7 +57,6 @@ async function requireLimits(options: Options): Promise<void> {
       78,
     )
   })
-  await client.end().catch(() => {})
 }
 
 /** Runs `work` on two sessions. */
@@ -57,17 +66,16 @@ export async function withTwo<T>(
   work: (one: pg.Client, other: pg.Client) => Promise<T>,
 ): Promise<T> {
   const { judgeServer } = createAdmission(limitsOf(options), createClock(), () => {})
-  const one = await open(options, connection, judgeServer)
+  const open = (): Promise<pg.Client> =>
+    dial({ connection, config: (one) => configOf(one, options), judge: judgeServer })
+  const one = await open()
   try {
-    const other = await open(options, connection, judgeServer)
+    const other = await open()
     return await work(one, other).finally(() => other.end().catch(() => {}))
   } finally {
     await one.end().catch(() => {})
   }
 }
-
-const open = (options: Options, connection: Connection, judge: Admission['judge']): Promise<pg.Client> =>
-  dial({ connection, config: (one) => configOf(one, options), judge })
 
 async function sharesLocks(one: pg.Client, other: pg.Client): Promise<boolean> {
   const key = randomBytes(6).readUIntBE(0, 6)

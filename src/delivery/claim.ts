@@ -25,12 +25,15 @@ export type Claimed = {
 /** Longer than a delivery may take. */
 const lease = sql`interval '60 seconds'`
 
+/** Times are stored in milliseconds, so that what has just been queued may be due in the next one. */
+const soon = sql`now() + interval '1 millisecond'`
+
 /** Claims at most `max` messages that are due, in a statement of its own. */
 export const claimDue = ({ db }: Pick<App, 'db'>, max: number): Promise<Claimed[]> =>
   db.rows<Claimed>(
     claiming(sql`
       select id from message_outbox
-      where state = 'queued' and next_attempt_at <= now() and (leased_until is null or leased_until <= now())
+      where state = 'queued' and next_attempt_at <= ${soon} and (leased_until is null or leased_until <= now())
       order by next_attempt_at limit ${max} for update skip locked`),
   )
 

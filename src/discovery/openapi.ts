@@ -1,6 +1,7 @@
 import type { App } from '../core/app.ts'
 import { type Route, rateLimitOf } from '../core/route.ts'
-import { type BuiltinReason, catalogue, codeStatus, type Entry, type Reason } from '../reasons.ts'
+import { codeStatus } from '../error-codes.ts'
+import { type BuiltinReason, catalogue, type Entry, type Reason } from '../reasons.ts'
 import { Document } from '../wire/document.ts'
 import { version } from '../wire/version.ts'
 import examples from './examples.json' with { type: 'json' }

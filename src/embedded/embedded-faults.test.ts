@@ -7,7 +7,6 @@ import type pg from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import {
   alive,
-  copyDataDir,
   query,
   serverProcesses,
   spawnChild,
@@ -15,6 +14,7 @@ import {
   startChild,
   testDirectory,
 } from '../../test/embedded.ts'
+import { copyDirectory, furnish } from '../../test/kept-database.ts'
 import { postmasterPid } from './postgres-process.ts'
 import { databaseUser, runAs } from './user.ts'
 
@@ -25,7 +25,7 @@ let copies = 0
 
 async function dataDir(): Promise<string> {
   const path = join(dir, `data-${++copies}`)
-  await copyDataDir(seed, path)
+  await copyDirectory(seed, path)
   return path
 }
 
@@ -39,6 +39,7 @@ const back = ({ event, text }: { event: string; text: string }) =>
   event === 'log' && /^embedded database (started|adopted)$/.test(text)
 
 beforeAll(async () => {
+  await furnish(seed)
   const { connection, close } = await start(seed)
   await query(connection, 'create table kept (n int)')
   await close()

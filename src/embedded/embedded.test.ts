@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import {
   alive,
-  copyDataDir,
   isRoot,
   query,
   serverProcesses,
@@ -11,6 +10,7 @@ import {
   startChild,
   testDirectory,
 } from '../../test/embedded.ts'
+import { copyDirectory, furnish } from '../../test/kept-database.ts'
 
 const dir = await testDirectory()
 /** Shared by tests that leave it unchanged: stopped, with one row in `kept`. */
@@ -19,6 +19,7 @@ const path = join(dir, 'data')
 const mode = async (...path: string[]) => ((await stat(join(...path))).mode & 0o777).toString(8)
 
 beforeAll(async () => {
+  await furnish(path)
   const { connection, close } = await start(path)
   await query(connection, 'create table kept as select 1 as n')
   await close()
@@ -126,7 +127,7 @@ test('a data dir whose path is too long for a socket has it in a private directo
   const parent = join(dir, 'x'.repeat(90))
   await mkdir(parent, { mode: 0o711 })
   const long = join(parent, 'data')
-  await copyDataDir(path, long)
+  await copyDirectory(path, long)
   const first = await start(long)
   onTestFinished(() => rmdir(first.connection.host as string))
   const second = await start(long, 'command')
@@ -145,7 +146,7 @@ test('a copied data dir with a long path does not join the database of the origi
   const long = join(parent, 'data')
   await (await start(long, 'command')).close()
   const copy = join(parent, 'copy')
-  await copyDataDir(long, copy)
+  await copyDirectory(long, copy)
   const original = await start(long)
   onTestFinished(() => rmdir(original.connection.host as string))
   const other = await start(copy)

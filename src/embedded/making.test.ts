@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { chmod, chown, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { copyDataDir, isRoot, start, startChild, testDirectory } from '../../test/embedded.ts'
+import { isRoot, start, startChild, testDirectory } from '../../test/embedded.ts'
+import { copyDirectory, furnish } from '../../test/kept-database.ts'
 import { silentLog } from '../log/log.ts'
 import { findBinaries } from './binaries.ts'
 import { startEmbedded } from './embedded.ts'
@@ -13,12 +14,13 @@ const dir = await testDirectory()
 const seed = join(dir, 'seed')
 let copies = 0
 beforeAll(async () => {
+  await furnish(seed)
   await (await start(seed, 'command')).close()
 })
 
 async function dataDir(): Promise<string> {
   const path = join(dir, `data-${++copies}`)
-  await copyDataDir(seed, path)
+  await copyDirectory(seed, path)
   return path
 }
 

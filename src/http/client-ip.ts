@@ -18,7 +18,8 @@ export function clientIp(
 ): string {
   // The address of a link-local peer may carry a zone, which has no meaning outside this host.
   const peer = canonicalIp((socketAddress ?? '').split('%', 1)[0] as string)
-  if (peer === undefined) throw new Error('The connection has no client address.')
+  if (peer === undefined)
+    throw new Error('The connection has no client address; service.fetch takes it as { address }.')
   if (forwarded === undefined) return peer
   if (!trusted(peer)) {
     onIgnored?.()

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { smallBody } from './exchange.ts'
@@ -193,7 +194,7 @@ export class Connection implements Holder {
     const end = (): void => {
       if (!socket.writable || broken?.headersSent) return void socket.destroy()
       socket.end(
-        `HTTP/1.1 ${status}\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
+        `HTTP/1.1 ${status}\r\nX-Request-Id: ${randomUUID()}\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
       )
       const cut = setTimeout(() => socket.destroy(), lingerMs)
       socket.resume().once('close', () => clearTimeout(cut))

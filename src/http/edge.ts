@@ -139,8 +139,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
       reply.headers.connection = 'close'
     }
     if (config.cors && sent.isAllowed) Object.assign(reply.headers, corsHeaders(sentOrigin as string))
-    if (carriers.cookie.state === 'bad' && sent.surface && !sent.surface.exempt)
-      reply.headers['set-cookie'] ??= app.sessionCookie.clear()
+    if (carriers.cookie.state === 'bad' && sent.surface && !sent.surface.exempt) clearSession(reply, app)
     if (discarded.length > 0 && config.env === 'development')
       reply.headers['x-svc-auth-debug'] = discarded.join(', ')
     reply.headers['x-request-id'] = request_id
@@ -166,6 +165,13 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
     isTrusted: ({ address }) => proxies(canonicalIp(address ?? '') ?? ''),
   })
   return Object.assign(handle, { answers: (path: string): boolean => surfaceOf(path) !== undefined })
+}
+
+/** Clears the session cookie, unless the reply sets it; one that sets another cookie clears it too. */
+function clearSession({ headers }: EdgeReply, { sessionCookie }: App): void {
+  const set = [headers['set-cookie'] ?? []].flat()
+  if (!set.some((one) => one.startsWith(`${sessionCookie.name}=`)))
+    headers['set-cookie'] = [...set, sessionCookie.clear()]
 }
 
 /** What the path and the `Origin` header of a request lead to. */

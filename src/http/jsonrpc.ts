@@ -1,11 +1,12 @@
 import type { App } from '../core/app.ts'
 import { type CallSurface, carryOut } from '../core/carry-out.ts'
 import type { Call } from '../core/dispatch.ts'
+import { codeMessage } from '../error-codes.ts'
 import { invalidRequest, refusal, ServiceError } from '../errors.ts'
-import { codeMessage } from '../reasons.ts'
 import { closest } from '../wire/closest.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
-import { JsonText } from '../wire/json-text.ts'
+import { JsonText, joined, lengthOf, type Text } from '../wire/json-text.ts'
+import { parseJson } from '../wire/parse-json.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './exchange.ts'
 import { smallAnswer, unsent } from './unsent.ts'
 
@@ -23,7 +24,7 @@ export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message
 export type RpcCall = { id: Id; method: string; params: unknown; idempotency_key?: unknown }
 export type Answer = {
   status: number
-  text: string
+  text: Text
   headers?: Record<string, string>
   /** Length of a result that was made but found no room. */
   discarded?: number
@@ -65,9 +66,10 @@ async function runBatch(
         length + discarded < batchAnswerMax
           ? await answer(app, info, entry, { mayHold, surface: 'batch' })
           : notCarriedOut(info, entry)
-      replies.push(replies.length === 0 ? '[' : ',', answered.text)
-      length += answered.text.length
-      unsent.bytes += answered.text.length
+      const text = joined(answered.text)
+      replies.push(replies.length === 0 ? '[' : ',', text)
+      length += text.length
+      unsent.bytes += text.length
       discarded += answered.discarded ?? 0
     }
   } finally {
@@ -116,7 +118,7 @@ export async function rpcGet(app: App, info: RequestInfo, query: string, key?: s
 function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
   if (text === '') return {}
   try {
-    const params: unknown = parseJson(text)
+    const params: unknown = parsedOf(text)
     if (params === null) return {}
     return isObject(params) ? { params } : { paramsIssue: issue([], 'invalid_type') }
   } catch {
@@ -148,12 +150,9 @@ export async function run(
     const call = { method, params, idempotency_key, ...how, ...info }
     const text = await carryOut(app, surface, call, (result) => toText(id, result))
     // A mutation has been carried out by now, so its result is sent whatever its size.
-    if (
-      text.length > smallAnswer &&
-      unsent.isOver(text.length, app.config) &&
-      !app.actions.get(method)?.side_effects
-    )
-      return { ...refused(info, id, refusal('busy', { retry_after: 1 })), discarded: text.length }
+    const length = lengthOf(text)
+    if (unsent.isOver(length, app.config) && !app.actions.get(method)?.side_effects)
+      return { ...refused(info, id, refusal('busy', { retry_after: 1 })), discarded: length }
     return info.trace.replayed ? asReplayed(info, { status: 200, text }) : { status: 200, text }
   } catch (error) {
     const known = error as ServiceError
@@ -165,7 +164,7 @@ export async function run(
 /** Says that this was answered to an earlier call with the same key. */
 const asReplayed = ({ message }: RequestInfo, answer: Answer): Answer =>
   message
-    ? { ...answer, text: `${answer.text.slice(0, -1)},"replayed":true}` }
+    ? { ...answer, text: `${joined(answer.text).slice(0, -1)},"replayed":true}` }
     : { ...answer, headers: { ...answer.headers, 'idempotency-replayed': 'true' } }
 
 const longestName = 64
@@ -177,10 +176,9 @@ function notFoundMessage({ actions, config }: App, method: string): string | und
   return meant && `There is no such method; did you mean ${meant}?`
 }
 
-/** In one piece: a large result put together from several would be copied again when it is sent. */
-function toText(id: Id, result: unknown): string {
+function toText(id: Id, result: unknown): Text {
   if (result instanceof JsonText)
-    return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result.text}}`
+    return result.within(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, '}')
   if (result === undefined || typeof result === 'function' || typeof result === 'symbol')
     throw new Error('the handler returned a value that JSON cannot represent')
   return JSON.stringify({ jsonrpc: '2.0', id, result })
@@ -202,7 +200,7 @@ export function readCall(value: unknown): RpcCall | { id: Id; refused: ServiceEr
 export function parseText(text: string | null): { value: unknown; mayHold: boolean } | ServiceError {
   if (text === null) return refusal('parse_error')
   try {
-    const value: unknown = parseJson(text)
+    const value: unknown = parsedOf(text)
     if (tooDeep(text, nestingMax)) return invalidRequest('too_deep')
     // Few texts have such an escape at all.
     return { value, mayHold: text.includes('\\u') && mayHoldBadText(text) }
@@ -212,7 +210,7 @@ export function parseText(text: string | null): { value: unknown; mayHold: boole
 }
 
 /** A byte order mark before the text is ignored. */
-const parseJson = (text: string): unknown => JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
+const parsedOf = (text: string): unknown => parseJson(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
 
 const keyNotSupported = (): ServiceError => invalidRequest('idempotency_not_supported')
 
@@ -232,7 +230,7 @@ export function refused(
   id: Id,
   { code, status, data, text: own }: ServiceError,
   message: string = own ?? codeMessage(code),
-): Answer {
+): Answer & { text: string } {
   info.trace.reason = data.reason
   const text = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
   return { status, text, headers: retryAfter(data) }

@@ -73,6 +73,7 @@ describe('bytes that are no request', () => {
     const received = await exchange(test.url, bytes, hit())
     expect(statuses(received)).toEqual([status])
     expect(received).toMatch(/\r\nConnection: close\r\n/i)
+    expect(received).toMatch(/\r\nX-Request-Id: [\w-]{36}\r\n/)
     expect(hits).toBe(0)
   })
 

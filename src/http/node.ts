@@ -1,9 +1,4 @@
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../config/config.ts'
@@ -11,6 +6,7 @@ import { settings } from '../config/table.ts'
 import type { Service } from '../service.ts'
 import { Connections } from './connection.ts'
 import { type EdgeReply, type EdgeRequest, isMalformed, requestHead } from './exchange.ts'
+import { createServer as createHttpServer } from './node-http.ts'
 import { RequestBodies } from './request-body.ts'
 import { hasEnded, send } from './send.ts'
 

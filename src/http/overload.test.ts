@@ -1,16 +1,28 @@
 import type { Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, dataOf, open, reasonOf, rpc, send, statuses, untilClosed } from '../../test/helpers/http.ts'
 import { mutation, query } from '../core/action.ts'
+import type { Service } from '../service.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { unsent } from './unsent.ts'
 
 const mebibyte = 1_048_576
 let hits = 0
 let held: (() => void)[] = []
+let turns = new Map<number, number>()
 const auth = { account: 'none', actor: 'none' } as const
 const actions = {
+  begun: query({
+    doc: 'Counts how many calls began in the same turn of the event loop.',
+    auth: { account: 'required', actor: 'none' },
+    output: z.null(),
+    handler: async () => {
+      turns.set(turn, (turns.get(turn) ?? 0) + 1)
+      return null
+    },
+  }),
   held: query({
     doc: 'Waits until the test lets it go.',
     auth,
@@ -39,18 +51,29 @@ const actions = {
   }),
 }
 
+/** Counts the turns of the event loop while a test runs. */
+let turn = 0
+async function countTurns(isOver: () => boolean): Promise<void> {
+  for (; !isOver(); turn++) await nextTurn()
+}
+
 let test: TestService
+/** Cuts clients that read nothing after two seconds, which on a busy machine is sooner than another test wants. */
+let impatient: TestService
 let ada: TestAccount
 beforeAll(async () => {
-  test = await testService({
-    actions,
-    unsent_max: 32 * mebibyte,
-    arriving_max: 16 * mebibyte,
-    answer_stall_ms: 2_000,
+  const sizes = { unsent_max: 32 * mebibyte, arriving_max: 16 * mebibyte }
+  test = await testService({ actions, ...sizes, answer_stall_ms: 60_000 })
+  impatient = await testService({
+    ...{ actions, ...sizes, answer_stall_ms: 2_000 },
+    database_url: test.databaseUrl,
   })
   ada = await test.account()
 })
-afterAll(() => test.close())
+afterAll(async () => {
+  await impatient.close()
+  await test.close()
+})
 beforeEach(() => {
   hits = 0
   held = []
@@ -61,10 +84,18 @@ const get = (method: string, params = {}) =>
 const big = (size: number) => get('big', { size })
 
 /** A client that sends a request and reads nothing. */
-async function unreading(text: string): Promise<Socket> {
-  const socket = await open(test.url)
+async function unreading(text: string, { url } = test): Promise<Socket> {
+  const socket = await open(url)
   socket.pause().write(text)
   return socket
+}
+
+/** Clients that leave almost three quarters of the room to be taken, so that none is cut to make more of it. */
+async function underThreeQuarters(): Promise<Socket[]> {
+  await expect.poll(() => unsent.bytes).toBe(0)
+  const sockets = await Promise.all([unreading(big(11)), unreading(big(12))])
+  await expect.poll(() => unsent.bytes).toBeGreaterThan(23 * mebibyte)
+  return sockets
 }
 
 /** Resolves when the server has cut the connection; a client that does not read notices only by writing. */
@@ -94,7 +125,7 @@ describe('requests of one connection', () => {
   })
 
   it('are not begun while it leaves more than a mebibyte unread', async () => {
-    const socket = await unreading(big(8))
+    const socket = await unreading(big(8), impatient)
     await expect.poll(() => hits).toBe(1)
     await expect.poll(() => unsent.bytes).toBeGreaterThan(8 * mebibyte)
     socket.write(big(0).repeat(40))
@@ -105,12 +136,13 @@ describe('requests of one connection', () => {
 
 describe('an answer that is not read', () => {
   it('ends its connection when its client takes nothing for the time set', async () => {
-    const socket = await unreading(big(8))
+    const socket = await unreading(big(8), impatient)
     await cut(socket)
+    await expect.poll(() => unsent.bytes).toBe(0)
   })
 
   it('does not where its client reads slowly', async () => {
-    const socket = await open(test.url)
+    const socket = await open(impatient.url)
     socket.write(big(12))
     let received = 0
     const begun = performance.now()
@@ -126,15 +158,19 @@ describe('an answer that is not read', () => {
   })
 
   it('takes no more room than is set: large answers of reads are refused, others given', async () => {
-    const sockets = await Promise.all([unreading(big(14)), unreading(big(15))])
-    await expect.poll(() => hits).toBe(2)
-    const refused = await rpc(test.url, call('big', { size: 4 }))
+    const sockets = await underThreeQuarters()
+    const refused = await rpc(test.url, call('big', { size: 10 }))
     expect([refused.status, dataOf(refused)]).toEqual([503, { reason: 'busy', retry_after: 1 }])
     expect(refused.headers['retry-after']).toBe('1')
     expect(reasonOf(await rpc(test.url, call('big', { size: 0.01 })))).toBe('ok')
     const done = await rpc(test.url, call('bigger'), { cookie: ada.cookie })
     expect(done.status).toBe(200)
-    // Clients that read nothing are cut.
+    for (const socket of sockets) socket.destroy()
+    await expect.poll(async () => reasonOf(await rpc(test.url, call('big', { size: 10 })))).toBe('ok')
+  })
+
+  it('is cut after a second to make room', async () => {
+    const sockets = await Promise.all([unreading(big(14)), unreading(big(15))])
     await Promise.any(sockets.map(cut))
     await expect.poll(async () => reasonOf(await rpc(test.url, call('big', { size: 4 })))).toBe('ok')
     for (const socket of sockets) socket.destroy()
@@ -173,15 +209,14 @@ describe('a batch', () => {
   })
 
   it('begins none either behind 16 MiB that found no room', async () => {
-    const sockets = await Promise.all([unreading(big(14)), unreading(big(15))])
-    await expect.poll(() => hits).toBe(2)
-    const entries = Array.from({ length: 10 }, (_, id) => call('big', { size: 4 }, id))
+    const sockets = await underThreeQuarters()
+    const entries = Array.from({ length: 8 }, (_, id) => call('big', { size: 10 }, id))
     const { json } = await rpc(test.url, entries)
     expect(replies(json).map(({ error }) => (error?.data as { reason?: string })?.reason)).toEqual([
-      ...Array(4).fill('busy'),
+      ...Array(2).fill('busy'),
       ...Array(6).fill('batch_answer_too_large'),
     ])
-    expect(hits).toBe(6)
+    expect(hits).toBe(4)
     for (const socket of sockets) socket.destroy()
     await expect.poll(() => unsent.bytes).toBe(0)
   })
@@ -271,4 +306,17 @@ describe('a body', () => {
     expect(await last.closed).toContain('parse_error')
     for (const { socket } of others) socket.destroy()
   })
+})
+
+it('calls whose credential was read together go on in turns, so that others are answered between them', async () => {
+  turns = new Map()
+  let isOver = false
+  const counted = countTurns(() => isOver)
+  const service = test.service as unknown as Service<typeof actions>
+  const caller = { headers: { cookie: ada.cookie } }
+  await Promise.all(Array.from({ length: 200 }, () => service.call('begun', {}, caller)))
+  isOver = true
+  await counted
+  expect([...turns.values()].reduce((sum, one) => sum + one)).toBe(200)
+  expect(Math.max(...turns.values())).toBeLessThanOrEqual(32)
 })

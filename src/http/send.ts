@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { joined } from '../wire/json-text.ts'
 import { type Connection, lingerMs } from './connection.ts'
 import { type EdgeReply, type StreamBody, smallBody } from './exchange.ts'
 import { smallAnswer } from './unsent.ts'
@@ -15,7 +16,7 @@ export function send(
   if (typeof body === 'object' && body !== null && 'open' in body)
     return void stream(connection, request, response, reply, body)
   if (response.destroyed || reply.isCut) return void response.destroy()
-  const length = lengthOf(body)
+  const length = bytesOf(body)
   if (status !== 204 && status !== 304) headers['content-length'] = String(length)
   connection.handOver(response, length)
   if (!reply.close && !isLongUnread(request)) {
@@ -24,9 +25,10 @@ export function send(
       connection.isEnding = true
     }
     response.writeHead(status, headers)
-    if (length <= smallAnswer || request.method === 'HEAD' || body instanceof Uint8Array)
-      response.end(oneText(body))
-    else pour(response, typeof body === 'string' ? [body] : (body as readonly string[]))
+    if (body === null || body instanceof Uint8Array || request.method === 'HEAD') response.end(oneText(body))
+    else if (length > smallAnswer) pour(response, typeof body === 'string' ? [body] : body)
+    else if (typeof body === 'string' || length <= joinedMax) response.end(oneText(body))
+    else writePieces(response, body)
     return
   }
   headers.connection = 'close'
@@ -63,13 +65,22 @@ function swallow(connection: Connection, request: IncomingMessage, response: Ser
 
 type Body = Exclude<EdgeReply['body'], StreamBody>
 
-function lengthOf(body: Body): number {
+function bytesOf(body: Body): number {
   if (typeof body === 'string' || body instanceof Uint8Array) return Buffer.byteLength(body)
   return body?.reduce((sum, text) => sum + Buffer.byteLength(text), 0) ?? 0
 }
 
 const oneText = (body: Body): string | Uint8Array | null =>
-  typeof body === 'string' || body === null || body instanceof Uint8Array ? body : body.join('')
+  body === null || body instanceof Uint8Array ? body : joined(body)
+
+/** Up to this length, pieces are joined in less time than it takes to write each. */
+const joinedMax = 8_192
+
+/** Node gives all of them to the kernel at once, and encodes each by itself. */
+function writePieces(response: ServerResponse, texts: readonly string[]): void {
+  for (const text of texts.slice(0, -1)) response.write(text)
+  response.end(texts.at(-1))
+}
 
 /** How much is given to the kernel at a time, in UTF-16 units; a piece that it takes shows that the client reads. */
 const pieceLength = 131_072

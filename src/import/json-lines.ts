@@ -1,3 +1,5 @@
+import { parseJson } from '../wire/parse-json.ts'
+
 const lineBytesMax = 65_536
 const newline = 0x0a
 
@@ -33,7 +35,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 function parsed(line: Buffer): unknown {
   try {
-    return JSON.parse(utf8.decode(line))
+    return parseJson(utf8.decode(line))
   } catch {
     return undefined
   }

@@ -110,7 +110,7 @@ describe('two nodes', () => {
       sent.push([...statements])
     }
     expect(sent[0]).toEqual(sent[1])
-    expect(sent[0]?.filter((text) => text.includes('limiter_take'))).toHaveLength(2)
+    expect(sent[0]?.filter((text) => text.includes('limiter_take'))).toHaveLength(3)
     await node.close()
   })
 

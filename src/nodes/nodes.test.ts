@@ -62,17 +62,17 @@ describe('a node', () => {
   it('is gone at once after a clean stop, and silent after one that told nobody', async () => {
     const id = await beside({}, async (other) => (await own(other)).id)
     expect((await nodes()).map((one) => one.id)).not.toContain(id)
-    await plant('a'.repeat(16), { age: '15 s' })
+    await plant('a'.repeat(16), { age: '16 s' })
     expect(await nodes()).toContainEqual(
       expect.objectContaining({ id: 'a'.repeat(16), alive: false, marks: ['silent'] }),
     )
     await test.service.operations.cleanUp()
     expect(await nodes()).toHaveLength(2)
-    await db().run(sql`update node set seen_at = now() - interval '24 hours' where name = 'planted'`)
+    await db().run(sql`update node set seen_at = now() - interval '25 hours' where name = 'planted'`)
     await test.service.operations.cleanUp()
     expect(await nodes()).toHaveLength(1)
     // Where no cleanup runs, the next node does it.
-    await plant('a'.repeat(16), { age: '24 hours' })
+    await plant('a'.repeat(16), { age: '25 hours' })
     await beside({}, async () => expect(await nodes()).toHaveLength(2))
   })
 

@@ -213,7 +213,7 @@ describe('what expires while a call waits for its locks', () => {
 
   it('is the grantor’s grant: the offer is not accepted', async () => {
     const { ada, accept } = await offered()
-    const end = sql`update role_grant set expires_at = clock_timestamp() where id = ${ada.role_grant_id}::uuid`
+    const end = sql`update role_grant set expires_at = clock_timestamp() - interval '1 ms' where id = ${ada.role_grant_id}::uuid`
     expect(await endingMeanwhile(ada.id, end, accept)).toMatchObject({
       reason: { data: { reason: 'role_grant_offer_terminal' } },
     })
@@ -221,7 +221,7 @@ describe('what expires while a call waits for its locks', () => {
 
   it('is the offer: it is not accepted', async () => {
     const { bob, offer, accept } = await offered()
-    const end = sql`update role_grant_offer set expires_at = clock_timestamp() where offer_id = ${offer.offer_id}::uuid`
+    const end = sql`update role_grant_offer set expires_at = clock_timestamp() - interval '1 ms' where offer_id = ${offer.offer_id}::uuid`
     expect(await endingMeanwhile(bob.id, end, accept)).toMatchObject({
       reason: { data: { reason: 'role_grant_offer_expired' } },
     })
@@ -230,7 +230,7 @@ describe('what expires while a call waits for its locks', () => {
   it('is the grant that the role would be conferred over: there is a new one', async () => {
     const one = await offered()
     const { role_grant_id } = await test.roleGrant({ actor_id: one.bob.actor_id, role: 'teacher' })
-    const end = sql`update role_grant set expires_at = clock_timestamp() where id = ${role_grant_id}::uuid`
+    const end = sql`update role_grant set expires_at = clock_timestamp() - interval '1 ms' where id = ${role_grant_id}::uuid`
     const answer = await endingMeanwhile(one.bob.id, end, one.accept)
     expect(answer).toMatchObject({ value: { created: true } })
     expect((await grantsOf(test, one.bob.actor_id)).map(({ is_active }) => is_active)).toEqual([false, true])

@@ -4,6 +4,7 @@ import { activeGrants } from '../auth/active-grant.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { anyOf } from '../db/unplanned.ts'
 import { refusal } from '../errors.ts'
 import type { EventMetadata } from '../events.ts'
 import type { Grantor, OfferQuestion } from '../registry/hooks.ts'
@@ -146,7 +147,7 @@ const holds = ({ role_grants }: Grantor, role: string, { scope_kind, scope_id }:
 /** The live ones of these actors, with their active grants, as one JSON value. Read it after locking their accounts. */
 export const liveAmong = (ids: readonly string[]): Sql => sql`coalesce((
     select json_agg(json_build_object('actor_id', actor.id, 'account_id', actor.account_id, 'role_grants', ${activeGrants}))
-    from ${liveActors} where actor.id = any(${[...ids]}::uuid[])
+    from ${liveActors} where actor.id = ${anyOf(ids)}
   ), '[]'::json)`
 
 export async function readLiveActors(db: Queryable, ids: readonly string[]): Promise<Map<string, Grantor>> {

@@ -26,7 +26,7 @@ export const role_grant_offer_create = mutation({
     scope_kind: ScopeKind.nullish(),
     scope_id: Uuid.nullish(),
     message: Text(500).nullish(),
-    expires_in_days: Int(1, 365).nullish(),
+    expires_in_days: Int(1, 365).nullish().describe(`${daysDefault} if left out.`),
     grant_expires_at: Timestamp.nullish(),
   }),
   output: z.object({ offer: Offer }),

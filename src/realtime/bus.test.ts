@@ -182,8 +182,8 @@ describe('while the database is away', () => {
   it('messages and upgrades are 503, heartbeats are answered, and all goes on when it is back', async () => {
     const cluster = await stoppableCluster()
     const nodes = [
-      await testService({ database_url: cluster.url, statement_timeout_ms: 1500 }),
-      await testService({ database_url: cluster.url, statement_timeout_ms: 1500 }),
+      await testService({ database_url: cluster.url }),
+      await testService({ database_url: cluster.url }),
     ] as const
     const [one, other] = nodes
     const bob = await one.account()

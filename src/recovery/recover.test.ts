@@ -107,6 +107,22 @@ it('an admin with a verified address, and an account without any way in, get the
   expect(sent.map(({ to }) => to).sort()).toEqual(['admin@x.io', 'imported@x.io'])
 })
 
+it('an account whose provider or passkeys no longer let it in gets its link', async () => {
+  const [left, moved] = [
+    await test.account({ username: 'left', email: 'left@x.io' }),
+    await test.account({ username: 'moved', email: 'moved@x.io' }),
+  ]
+  await Promise.all([setHash(left.id), setHash(moved.id), passkey(moved.id)])
+  await app.db.run(sql`
+    insert into account_link (account_id, provider, issuer, subject)
+    values (${left.id}::uuid, 'gone', 'https://gone.example', '1')`)
+  await recover('moved')
+  await app.db.run(sql`update account_passkey set rp_id = 'old.example'`)
+  for (const name of ['left', 'moved']) await recover(name)
+  await settled(test)
+  expect(sent.map(({ to }) => to).sort()).toEqual(['left@x.io', 'moved@x.io'])
+})
+
 it('no header of the request reaches the link', async () => {
   await recover('ada', freshIp(), {
     host: 'evil.example',

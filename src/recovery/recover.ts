@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { identifierOf, UsernameProvided } from '../accounts/formats.ts'
 import { holdsAnyOf } from '../auth/active-grant.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
+import { waysIn } from '../auth/ways-in.ts'
+import type { App } from '../core/app.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { type Sql, sql } from '../db/db.ts'
@@ -56,7 +58,7 @@ async function sendLink({ app, ip }: Context, identifier: string, locale?: strin
           and deleted_at is null for no key update
       ), owner as (
         select id as account_id, null::uuid as invite_id, email, email_key, null::timestamptz as until
-        from found where ${mayRecover}
+        from found account where ${mayRecover(app)}
       ), ${insertTicket({
         ...{ ...secret, purpose: 'password_reset', delivery: 'mailed', created_by: null },
         ...{ seconds: app.config.reset_seconds, owner: sql`owner` },
@@ -68,13 +70,12 @@ async function sendLink({ app, ip }: Context, identifier: string, locale?: strin
   })
 }
 
-const holds = (role: string): Sql => holdsAnyOf(sql`found.id`, [role], { byAnyActor: true })
+const holds = (role: string): Sql => holdsAnyOf(sql`account.id`, [role], { byAnyActor: true })
 
 /**
- * Whether the account `found` may recover by mail. Whoever reads the mailbox gets the account, so a keeper never may,
- * and an admin only by a verified address; nor may an account that signs in by passkey or provider alone.
+ * Whether `account` may recover by mail. Whoever reads the mailbox gets the account, so a keeper never may, and an admin
+ * only by a verified address; nor may an account that signs in by passkey or provider alone, as long as it can.
  */
-const mayRecover: Sql = sql`email is not null and not ${holds('keeper')}
+const mayRecover = (app: App): Sql => sql`email is not null and not ${holds('keeper')}
   and (email_verified or not ${holds('admin')})
-  and (password_hash <> '*' or not (exists (select from account_passkey p where p.account_id = found.id)
-    or exists (select from account_link l where l.account_id = found.id)))`
+  and (password_hash <> '*' or cardinality(${waysIn(app)}) = 0)`

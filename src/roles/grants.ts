@@ -4,8 +4,9 @@ import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { voidAdminLinks } from '../tickets/tickets.ts'
 import { Uuid } from '../wire/types.ts'
-import { refuseDestroyed } from './scope.ts'
+import { builtinRoles, refuseDestroyed } from './scope.ts'
 
 /** Wire form of an active role grant. */
 export const RoleGrantSummary = z.object({
@@ -87,7 +88,8 @@ export function conferring(grant: GrantInput): Sql {
   const { granted_by = null, source_offer_id = null } = grant
   const tuple = sql`g.actor_id = ${actor_id}::uuid and g.role = ${role}
     and g.scope_kind is not distinct from ${scope_kind} and g.scope_id is not distinct from ${scope_id}::uuid`
-  return sql`closed as (
+  const isPrivilege = scope_id === null && builtinRoles.includes(role)
+  return sql`${isPrivilege ? sql`links as (${voidAdminLinks(actor_id)}), ` : sql.empty}closed as (
       update role_grant g set closed_at = statement_timestamp()
       where ${tuple} and ${unendedGrant} and g.expires_at <= statement_timestamp() returning g.id
     ), held as (

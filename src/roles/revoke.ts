@@ -3,6 +3,7 @@ import { activeGrant } from '../auth/active-grant.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { anyOf } from '../db/unplanned.ts'
 import type { EventMetadata } from '../events.ts'
 import {
   announceSuperseded,
@@ -84,7 +85,7 @@ export async function stampRevoked(
 ): Promise<void> {
   await db.run(sql`
     update role_grant set revoked_at = now(), revoked_by = ${revoked_by}::uuid, revoked_reason = ${reason}
-    where id = any(${grants.map(({ id }) => id)}::uuid[])`)
+    where id = ${anyOf(grants.map(({ id }) => id))}`)
   for (const { id: role_grant_id, actor_id, account_id, role, scope_kind, scope_id } of grants) {
     audit(
       'role_grant_revoke',

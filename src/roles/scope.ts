@@ -16,7 +16,9 @@ export const ScopeKind = RoleName
 export type Scope = { scope_kind: string | null; scope_id: string | null }
 
 const pair = 'Give `scope_kind` and `scope_id` together, or neither for everywhere.'
-const builtin = ['keeper', 'admin']
+
+/** The roles that every service has. They are held everywhere only, and bootstrap confers both. */
+export const builtinRoles: readonly string[] = ['keeper', 'admin']
 
 /**
  * Refuses a scope that is incomplete or of an unknown kind as invalid input, at once. Call `assertApplicable`
@@ -35,7 +37,7 @@ export function checkScope(
   return {
     assertApplicable: ({ name, applicable_scope_kinds }) => {
       if (scope_kind === null) return
-      if (builtin.includes(name)) throw refusal('role_grant_builtin_scoped')
+      if (builtinRoles.includes(name)) throw refusal('role_grant_builtin_scoped')
       if (applicable_scope_kinds && !applicable_scope_kinds.includes(scope_kind))
         throw refusal('role_grant_scope_not_applicable')
     },

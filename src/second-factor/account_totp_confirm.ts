@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { lockWithSession } from '../accounts/locks.ts'
+import { hasTotp } from '../config/second-factor.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { factorAdded, hasTotp } from './factors.ts'
+import { factorAdded } from './factors.ts'
 import { pendingFor } from './pending.ts'
 import { type StoredTotp, storedStepOf, TotpCode } from './totp.ts'
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { lockWithSession } from '../accounts/locks.ts'
+import { hasTotp } from '../config/second-factor.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { hasTotp } from './factors.ts'
 import { pendingFor } from './pending.ts'
 import { base32, newSecret, sealSecret, totpUri } from './totp.ts'
 

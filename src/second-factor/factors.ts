@@ -1,6 +1,5 @@
 import { holdsAnyOf } from '../auth/active-grant.ts'
 import { secondFactorActive } from '../auth/ways-in.ts'
-import type { Config } from '../config/config.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
@@ -15,10 +14,6 @@ import { removeCodes, replaceCodes } from './recovery-codes.ts'
 export type FactorWork = Pick<Work, 'db' | 'audit' | 'afterCommit'>
 /** Metadata of the audit rows. */
 export type FactorDetail = { credential_type: string | null; via?: string }
-
-/** Whether people may add TOTP: it needs keys that seal its secrets. */
-export const hasTotp = ({ second_factor, secret_keys, database_url }: Config): boolean =>
-  second_factor && (secret_keys !== null || database_url === null)
 
 /** Returns recovery codes, to be shown once, for an account that has none; otherwise null. */
 export async function factorAdded(

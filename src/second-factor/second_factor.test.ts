@@ -98,6 +98,9 @@ describe('the second step', () => {
     const both = { totp: '123456', recovery_code: ada.recovery_codes[0] as string }
     for (const body of [{}, both, { totp: '12345' }, { totp: 'abcdef' }, { recovery_code: 'U'.repeat(24) }])
       expect((await secondStep(test, flow, body)).status).toBe(400)
+    expect((await secondStep(test, flow, {})).json).toMatchObject({
+      issues: [{ message: 'Give exactly one: totp, recovery_code or passkey.' }],
+    })
     const [row] = await db.rows(sql`select attempts from sign_in_flow where account_id = ${ada.id}::uuid`)
     expect(row).toEqual({ attempts: 0 })
   })

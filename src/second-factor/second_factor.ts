@@ -12,6 +12,7 @@ import { AssertionResponse } from '../passkeys/webauthn.ts'
 import { endForeignSession, type StartedSession } from '../sessions/sessions.ts'
 import { type Flow, flowColumns, flowOf, takeFlow } from '../sign-in/flow.ts'
 import { signIn } from '../sign-in/sign-in.ts'
+import { exactlyOne } from '../wire/rules.ts'
 import { loginBuckets } from './login-buckets.ts'
 import { RecoveryCode, useCode } from './recovery-codes.ts'
 import { TotpCode, useTotp } from './totp.ts'
@@ -52,10 +53,7 @@ export const second_factor = route({
   auth,
   checksOrigin: true,
   rate_limit: { account: 'second_factor' },
-  input: input.superRefine((given, context) => {
-    if (Object.keys(given).length !== 1)
-      context.addIssue({ code: 'custom', params: { code: 'invalid_value' }, message: 'Give exactly one.' })
-  }),
+  input: input.superRefine(exactlyOne('Give exactly one: totp, recovery_code or passkey.')),
   output: z.object({ ok: z.literal(true) }),
   errors: ['flow_expired', 'rate_limited', 'invalid_second_factor'],
   async handler(given, context) {

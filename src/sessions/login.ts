@@ -7,7 +7,7 @@ import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import { crowdOf, identifierKey, keyAt } from '../limits/limiters.ts'
+import { accountKey, crowdOf, identifierKey, keyAt } from '../limits/limiters.ts'
 import { signIn } from '../sign-in/sign-in.ts'
 import { seenToday } from './addresses.ts'
 import { endForeignSession, type StartedSession } from './sessions.ts'
@@ -15,8 +15,8 @@ import { endForeignSession, type StartedSession } from './sessions.ts'
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
 type Known = { id: string; password_hash: string }
-/** The limiter bucket of the attempt, and whether a success should remember or renew its address. */
-type From = { bucket: string; isToRemember: boolean }
+/** The limiter buckets of the attempt, and whether a success should remember or renew its address. */
+type From = { buckets: string[]; isToRemember: boolean }
 type Identifier = ReturnType<typeof identifierOf>
 
 export const login = route({
@@ -39,10 +39,10 @@ export const login = route({
         await hold.ip()
         const found = await findAccount(context, identifier)
         account = found.account
-        const bucket = bucketOf(identifier, found.seen_today === null ? null : ip)
-        await hold.account(bucket)
+        const buckets = bucketsOf(identifier, account, found.seen_today === null ? null : ip)
+        for (const bucket of buckets) await hold.account(bucket)
         floor = failureFloor(app.config, found.import_floor_ms)
-        const from = { bucket, isToRemember: !found.seen_today }
+        const from = { buckets, isToRemember: !found.seen_today }
         const outcome = await verifyPassword(context, account, from, password)
         if (outcome === 'vanished') account = undefined
         if (typeof outcome === 'string') throw refusal('invalid_credentials')
@@ -60,11 +60,14 @@ export const login = route({
 })
 
 /**
- * One bucket per name as typed, whether an account has it or not, so that refusals do not tell which names exist.
- * An address known to the account has a bucket of its own, of the same size.
+ * A bucket of the name as typed, and one of the account, which its other names and `/password` share. A name that no
+ * account has gets a second one too, so that refusals and their time do not tell which names exist. An address known
+ * to the account has buckets of its own, of the same size.
  */
-const bucketOf = ({ key }: Identifier, knownAddress: string | null): string =>
-  knownAddress === null ? identifierKey(key) : keyAt(identifierKey(key), knownAddress)
+function bucketsOf({ key }: Identifier, account: Known | undefined, knownAddress: string | null): string[] {
+  const all = [identifierKey(key), account ? accountKey(account.id) : identifierKey(`${nobody} ${key}`)]
+  return knownAddress === null ? all : all.map((bucket) => keyAt(bucket, knownAddress))
+}
 
 const isRefused = (error: unknown, ...reasons: string[]): boolean =>
   error instanceof ServiceError && reasons.includes(error.data.reason)
@@ -105,7 +108,7 @@ type Verified = From & { id: string; verified: string; rehashed: string | null }
 /** Returns the session; the stored hash if it is no longer the verified one; null if the account is gone. */
 async function openSession(
   { app, carriers, ip }: Context,
-  { id, bucket, isToRemember, verified, rehashed }: Verified,
+  { id, buckets, isToRemember, verified, rehashed }: Verified,
 ): Promise<StartedSession | string | null> {
   const subject = callerSubject({ account: { id } }, ip)
   return await mutate(app, 'login', { subject }, async ({ db, audit, afterCommit }) => {
@@ -126,7 +129,7 @@ async function openSession(
         ip: isToRemember ? ip : undefined,
       },
     )
-    afterCommit(() => app.limiters.clear('login_account', [bucket]))
+    afterCommit(() => app.limiters.clear('login_account', buckets))
     return session
   })
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { hasTotp } from '../config/second-factor.ts'
 import { route } from '../core/route.ts'
 import { hasRecovery } from '../recovery/reset-link.ts'
-import { hasTotp } from '../second-factor/factors.ts'
 import { isSignupOpen } from '../settings/settings.ts'
 
 /** `GET /options`: what a sign-in page has to offer. */

@@ -3,13 +3,14 @@ import { holdsAnyOf } from '../auth/active-grant.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { builtinRoles } from '../roles/scope.ts'
 
 /**
  * Whether an account holds admin or keeper everywhere, removed actors included: other admins cannot take it over by
  * changing how it signs in.
  */
 export const isPrivileged = (account_id: Sql): Sql =>
-  holdsAnyOf(account_id, ['admin', 'keeper'], { byAnyActor: true })
+  holdsAnyOf(account_id, builtinRoles, { byAnyActor: true })
 
 /** Who may change how somebody else signs in. */
 export const freshAdmin = {

@@ -14,6 +14,7 @@ import { refusal, ServiceError } from '../errors.ts'
 import { renewByPasskey, takeOwnChallenge } from '../passkeys/renew.ts'
 import { AssertionResponse } from '../passkeys/webauthn.ts'
 import type { StartedSession } from '../sessions/sessions.ts'
+import { exactlyOne } from '../wire/rules.ts'
 import { signIn } from './sign-in.ts'
 
 /** `POST /reauthenticate`: a fresh session in place of the presented one, so that a stolen copy of its cookie ends. */
@@ -27,10 +28,7 @@ export const reauthenticate = route({
   rate_limit: { ip: 'login_ip', account: 'login_account' },
   input: z
     .strictObject({ password: PasswordProvided.optional(), passkey: AssertionResponse.optional() })
-    .superRefine((given, context) => {
-      if (Object.keys(given).length !== 1)
-        context.addIssue({ code: 'custom', params: { code: 'invalid_value' }, message: 'Give exactly one.' })
-    }),
+    .superRefine(exactlyOne('Give exactly one: password or passkey.')),
   output: z.object({ ok: z.literal(true) }),
   errors: [
     'flow_expired',

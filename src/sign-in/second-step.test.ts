@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { send } from '../../test/helpers/account-routes.ts'
+import { clearedCookie, send } from '../../test/helpers/account-routes.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
@@ -39,6 +39,13 @@ describe('the right password of an account with a second factor', () => {
       []
     expect(await flows(ada)).toEqual([sha256Hex(token as string)])
     expect((await ada.client.account_session_list()).sessions).toEqual(sessions)
+  })
+
+  it('clears a broken session cookie beside the one of its flow', async () => {
+    const { username, password } = await guarded()
+    const sent = { body: { username, password }, cookie: 'svc_session=broken' }
+    const { headers } = await send(test, 'POST /login', sent)
+    expect(headers['set-cookie']).toEqual([expect.stringMatching(/^svc_flow=[\w-]{43}; /), clearedCookie])
   })
 
   it('leaves no audit row, and the charges of wrong passwords', async () => {

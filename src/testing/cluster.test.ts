@@ -69,6 +69,22 @@ test('a process that forgets its cluster ends, and the cluster with it', async (
   await expect.poll(() => access(stdout.trim()).catch(({ code }) => code)).toBe('ENOENT')
 })
 
+test('the connection by which databases are copied is opened anew when it was lost, and keeps no process alive', async () => {
+  const script = `import { cloneDatabase, startCluster } from ${JSON.stringify(new URL('./cluster.ts', import.meta.url).href)}
+    import pg from 'pg'
+    const { connection } = await startCluster()
+    const first = await cloneDatabase(connection, 'template1')
+    const client = new pg.Client(first.connection)
+    await client.connect()
+    await client.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', ['postgres'])
+    await client.end()
+    const second = await cloneDatabase(connection, 'template1')
+    await Promise.all([first.drop(), second.drop()])
+    console.log('dropped')`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+  expect(stdout.trim()).toBe('dropped')
+})
+
 test('a cluster lies where it is told to, and leaves no directory when it is stopped', async () => {
   const within = await realpath(await mkdtemp(join(tmpdir(), 'ck-')))
   // If the test runs as root, the user of the database must be able to enter.

@@ -1,11 +1,13 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import { type Connection, searchPath } from '../db/connection.ts'
+import { streamOf } from '../db/dial.ts'
 import { defaultSchema } from '../db/locate.ts'
 import { migrate, migrationNames, migrationsDirectory } from '../db/migrate.ts'
 import { findBinaries } from '../embedded/binaries.ts'
@@ -34,14 +36,17 @@ const throwaway = {
 
 /**
  * Starts a cluster in a new directory below `within`, by default the temporary directory. `CELLKEEP_POSTGRES_BIN`
- * chooses the version; `settings` override the defaults. It ends with this process at the latest.
+ * chooses the version; `settings` override the defaults. It is a copy of the stopped database `from` if there is one:
+ * `initdb` takes eight times the CPU. It ends with this process at the latest.
  */
 export async function startCluster({
   within,
   settings = {},
+  from,
 }: {
   within?: string | undefined
   settings?: Record<string, string>
+  from?: string | undefined
 } = {}): Promise<TestCluster> {
   const user = await databaseUser('')
   const dir = await temporaryDirectory('ck-', user, within)
@@ -65,7 +70,9 @@ export async function startCluster({
       onNotice: console.warn,
     })
     const db = join(dir, 'db')
-    await initDatabase(binaries, db, user, ['--no-sync'])
+    // Whoever runs as root must leave the files to the user of the database.
+    if (from) await promisify(execFile)('cp', ['-a', from, db])
+    else await initDatabase(binaries, db, user, ['--no-sync'])
     const server = {
       ...{ binaries, db, socketDir: dir, logFile: join(dir, 'log'), user },
       settings: { ...throwaway, ...settings },
@@ -106,13 +113,10 @@ export async function cloneDatabase(
 ): Promise<{ connection: pg.ClientConfig; drop(): Promise<void> }> {
   const database = `cellkeep_${randomBytes(8).toString('hex')}`
   // Through the WAL, the default, the 300 small files of a template take four times the CPU, and so does their removal.
-  await asAdmin(connection, (admin) =>
-    admin.query(`create database ${database} template ${template} strategy file_copy`),
-  )
+  await administer(connection, `create database ${database} template ${template} strategy file_copy`)
   return {
     connection: { ...connection, database },
-    drop: () =>
-      asAdmin(connection, (admin) => admin.query(`drop database if exists ${database} with (force)`)),
+    drop: () => administer(connection, `drop database if exists ${database} with (force)`),
   }
 }
 
@@ -156,6 +160,35 @@ function fromUrl(text: string): pg.ClientConfig {
     ...(password && { password }),
     database: decodeURIComponent(url.pathname.slice(1)) || 'postgres',
   }
+}
+
+/** Connections that are kept, as opening one takes as much CPU as copying a database; each with its last statement. */
+const admins = new Map<string, { opening: Promise<pg.Client>; last: Promise<unknown> }>()
+
+/** Runs a statement on the kept connection, which does not keep this process alive between statements. */
+async function administer(connection: pg.ClientConfig, text: string): Promise<void> {
+  const key = JSON.stringify(connection)
+  const open = async (): Promise<pg.Client> => {
+    const client = new pg.Client(connection)
+    const forget = () => void (admins.get(key)?.opening === opening && admins.delete(key))
+    client.on('error', forget).on('end', forget)
+    try {
+      await client.connect()
+    } catch (error) {
+      forget()
+      throw error
+    }
+    return client
+  }
+  const opening = admins.get(key)?.opening ?? open()
+  const turn = (admins.get(key)?.last ?? Promise.resolve()).then(async () => {
+    const client = await opening
+    const socket = streamOf(client)
+    socket?.ref()
+    await client.query(text).finally(() => socket?.unref())
+  })
+  admins.set(key, { opening, last: turn.catch(() => {}) })
+  await turn
 }
 
 async function asAdmin(

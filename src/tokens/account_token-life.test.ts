@@ -74,7 +74,9 @@ describe('the end of a token', () => {
     const { id, client } = await tokenOf(test, ada)
     await run(sql`update api_token set expires_at = now() + interval '1 hour' where id = ${id}`)
     expect(await reasonOf(client.account_verify())).toBe('ok')
-    await run(sql`update api_token set expires_at = clock_timestamp() where id = ${id}`)
+    await run(
+      sql`update api_token set expires_at = date_trunc('milliseconds', clock_timestamp()) where id = ${id}`,
+    )
     expect(await reasonOf(client.account_verify())).toBe('authentication_required')
   })
 

@@ -7,7 +7,22 @@ import { sql } from '../db/db.ts'
 import { testService } from '../testing/index.ts'
 
 const mebibyte = 1_048_576
+let underWay = { now: 0, most: 0 }
+let release = Promise.withResolvers<void>()
 const actions = {
+  held: query({
+    doc: 'Waits until the test lets it go.',
+    auth: { account: 'required', actor: 'none' },
+    input: z.strictObject({ text: z.string() }),
+    output: z.int(),
+    async handler({ text }) {
+      underWay.now += 1
+      underWay.most = Math.max(underWay.most, underWay.now)
+      await release.promise
+      underWay.now -= 1
+      return text.length
+    },
+  }),
   size: query({
     doc: 'The length of a text.',
     auth: { account: 'required', actor: 'none' },
@@ -69,6 +84,21 @@ describe('a message', () => {
     inPieces(pieces, messageOf(mebibyte + 1))
     expect((await whole.closed).code).toBe(1009)
     expect((await pieces.closed).code).toBe(1009)
+  })
+})
+
+describe('large calls', () => {
+  it('in flight are 1 MiB and one more; the others are read when there is room', async () => {
+    const [socket, other] = [await open(), await open()]
+    underWay = { now: 0, most: 0 }
+    release = Promise.withResolvers()
+    const text = 'x'.repeat(600_000)
+    const calls = [1, 2, 3, 4, 5].map(() => socket.call('held', { text }))
+    while (underWay.now < 2 || other.order.length < 30)
+      expect(outcomeOf(await other.call('account_verify'))).toBe('ok')
+    release.resolve()
+    expect((await Promise.all(calls)).map(outcomeOf)).toEqual(Array(5).fill('ok'))
+    expect(underWay.most).toBe(2)
   })
 })
 

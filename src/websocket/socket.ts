@@ -8,27 +8,18 @@ import { isHeardBy } from '../notifications.ts'
 import { inWork, tenths } from '../observe/work.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
 import { type Connection, hasExpired } from '../realtime/connection.ts'
+import { joined } from '../wire/json-text.ts'
 import { type Bound, Call, isOwn } from './bound.ts'
+import { type EndCode, ends } from './ends.ts'
 import { heartbeatIssue, notificationFrame, readFrame } from './frames.ts'
 import { LargeMessages } from './large-messages.ts'
 
 const inFlightMax = 64
+/** With more UTF-16 units of calls in flight, the socket is not read: 64 large ones would be a lot of memory and work. */
+const inFlightSize = 1_048_576
 const bufferMax = 8 * 1_048_576
 /** How long a socket with a lost credential waits for running calls; a slow call must not keep it open. */
 const lastRepliesMs = 1_000
-
-/** The close codes that the server sends, with their reasons. */
-const ends = {
-  1001: 'shutting down',
-  1011: 'internal error',
-  1013: 'slow consumer',
-  4001: 'revoked',
-  4003: 'heartbeat timeout',
-  4004: 'too many sockets',
-  4005: 'credential expired',
-  4006: 'credentials changed',
-} as const
-export type EndCode = keyof typeof ends
 
 /** One WebSocket after its upgrade; `onEnd` is called once, when closing starts. */
 export class Socket {
@@ -43,6 +34,7 @@ export class Socket {
   readonly #admitted = Promise.withResolvers<void>()
   readonly #large: LargeMessages
   #count = 0
+  #size = 0
   #isOver = false
   #ending: EndCode | undefined
   #isLeaving = false
@@ -96,7 +88,7 @@ export class Socket {
 
   /** Called once per ping interval: closes the socket after two silent intervals, else pings it. */
   beat(): void {
-    if (this.#isOver) return
+    if (this.#isOver || this.#ws.isPaused) return
     if (this.#silent++ >= 2) this.#end(4003)
     else this.#ws.ping(ignore)
   }
@@ -106,7 +98,7 @@ export class Socket {
     if (this.#isOver) return
     try {
       const frame = readFrame(text)
-      if (frame.kind === 'request') this.#receive(frame.call, frame.mayHoldBadText)
+      if (frame.kind === 'request') this.#receive(frame.call, frame.mayHoldBadText, text?.length ?? 0)
       else if (frame.kind === 'cancel') this.#cancel(frame.request_id)
       else if (frame.kind === 'refused') this.#refuse(frame.id, frame.error)
     } catch (error) {
@@ -114,7 +106,7 @@ export class Socket {
     }
   }
 
-  #receive(rpc: RpcCall, mayHoldBadText: boolean): void {
+  #receive(rpc: RpcCall, mayHoldBadText: boolean, size: number): void {
     const { id, method, params } = rpc
     if (this.#byId.has(id)) return void this.#refuse(null, invalidRequest('duplicate_id'))
     if (method === 'heartbeat') {
@@ -124,7 +116,16 @@ export class Socket {
     }
     if (this.#isLeaving) return void this.#refuse(id, refusal('service_unavailable'))
     if (this.#calls.size >= inFlightMax) return void this.#refuse(id, refusal('queue_overflow'))
-    this.#serve(rpc, mayHoldBadText).catch((error) => this.#fail(error))
+    this.#weigh(size)
+    this.#serve(rpc, mayHoldBadText)
+      .catch((error) => this.#fail(error))
+      .finally(() => this.#weigh(-size))
+  }
+
+  #weigh(size: number): void {
+    this.#size += size
+    if (this.#size > inFlightSize && !this.#isOver) this.#ws.pause()
+    else if (this.#ws.isPaused) this.#ws.resume()
   }
 
   async #serve(rpc: RpcCall, mayHoldBadText: boolean): Promise<void> {
@@ -148,7 +149,7 @@ export class Socket {
     )
     this.#log(request_id, status, started, trace)
     this.#calls.delete(call)
-    if (call.state !== 'cancelled') this.#answer(call, text)
+    if (call.state !== 'cancelled') this.#answer(call, joined(text))
     for (const committed of call.held) this.#apply(committed)
     if (call.isLost) this.#endAfterReplies(this.#lostCode())
     this.#settle()
@@ -230,6 +231,8 @@ export class Socket {
   #over(reason = 'client_left'): void {
     if (this.#isOver) return
     this.#isOver = true
+    // The client's part of the closing has to be read.
+    this.#ws.resume()
     this.#app.observer.count('live_closed_total', 'socket', reason)
     this.#onEnd()
   }

@@ -143,6 +143,32 @@ describe('the bytes of an upgrade', () => {
     await alive.close()
   })
 
+  it('with a message that is never complete are cut, however little of it there is between pongs', async () => {
+    const pongs = Buffer.alloc(250 * 131)
+    for (let at = 0; at < pongs.length; at += 131) pongs.set([0x8a, 0xfd], at)
+    const heartbeat = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"heartbeat"}')
+    const ping = Buffer.from([0x81, 0x80 + heartbeat.length, 0, 0, 0, 0, ...heartbeat])
+    const begun = Buffer.from([0x01, 0x81, 0, 0, 0, 0, 0x7b])
+    const goesOn = Buffer.from([0x00, 0x81, 0, 0, 0, 0, 0x20])
+    const opened = async () => {
+      const socket = await open(test.url)
+      socket.on('error', () => {}).write(request())
+      await once(socket, 'data')
+      return socket
+    }
+    const [whole, endless] = [await opened(), await opened()]
+    // `once` would reject with the error of a write to a socket that was cut.
+    const ended = new Promise<void>((resolve) => endless.resume().once('close', () => resolve()))
+    endless.write(begun)
+    for (let round = 0; round < 70; round++) {
+      whole.write(Buffer.concat([ping, pongs]))
+      endless.write(Buffer.concat([goesOn, pongs]))
+      await once(whole, 'data')
+    }
+    await ended
+    whole.destroy()
+  })
+
   it('that are no frames close the socket and nothing else', async () => {
     const broken: Buffer[] = [
       Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]),

@@ -1,9 +1,10 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, requestHead, smallBody } from '../http/exchange.ts'
+import { STATUS_CODES } from '../http/node-http.ts'
 import type { Bound } from './bound.ts'
 import { Socket } from './socket.ts'
 
@@ -15,6 +16,9 @@ export type Sockets = {
 }
 
 const messageMax = 1_048_576
+/** Bytes, with frames and pongs, that may come before a message is complete, and how many more per millisecond. */
+const unfinishedMax = 2 * messageMax
+const idlePerMs = 0.25
 const pingMs = 30_000
 const closeMs = 5_000
 /** How long input of a refused client is discarded, so that it can read the answer before the cut. */
@@ -73,7 +77,10 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
     if (app.hub.isFull()) return respond(socket, 'GET', busy())
     extra.set(request, reply.headers)
     const { opens } = reply
-    server.handleUpgrade(request, socket, head, (ws) => begin(ws, opens))
+    server.handleUpgrade(request, socket, head, (ws) => {
+      boundUnfinished(ws, socket)
+      begin(ws, opens)
+    })
   }
 
   function begin(ws: WebSocket, bound: Bound): void {
@@ -118,6 +125,20 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
 function busy(): EdgeReply {
   const { status, data } = refusal('busy', { retry_after: 1 })
   return flatReply(status, data)
+}
+
+/** Cuts a client that goes on without completing a message: ws keeps all bytes that were read with each fragment. */
+function boundUnfinished(ws: WebSocket, socket: Duplex): void {
+  let [bytes, since] = [0, performance.now()]
+  ws.on('message', () => {
+    bytes = 0
+    since = performance.now()
+  })
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > unfinishedMax && bytes > unfinishedMax + (performance.now() - since) * idlePerMs)
+      ws.terminate()
+  })
 }
 
 /**

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { tooDeep } from '../http/jsonrpc.ts'
 import { badText, type IssuePath, issue, mayHoldBadText, toIssues } from './issues.ts'
+import { parseJson } from './parse-json.ts'
 
 const prototypeBefore = JSON.stringify(Object.getOwnPropertyNames(Object.prototype))
 afterEach(() => {
@@ -186,8 +187,9 @@ describe('badText', () => {
     fc.assert(
       fc.property(tree, styles, (node, style) => {
         const json = toJson(node, style)
-        const path = badText(JSON.parse(json))
-        expect(path).toEqual(naiveBadText(JSON.parse(json)))
+        const value = parseJson(json)
+        const path = badText(value)
+        expect(path).toEqual(naiveBadText(value))
         if (path === undefined) return
         found++
         expect(mayHoldBadText(json)).toBe(true)

@@ -1,17 +1,36 @@
+import { parseJson } from './parse-json.ts'
+
+/** A text, or its pieces in their order. Large ones are sent as they are: joined, they would be copied again. */
+export type Text = string | readonly string[]
+
+export const joined = (text: Text): string => (typeof text === 'string' ? text : text.join(''))
+
+/** In UTF-16 units. */
+export const lengthOf = (text: Text): number =>
+  typeof text === 'string' ? text.length : text.reduce((sum, piece) => sum + piece.length, 0)
+
 /** A result whose JSON text exists already. It is sent as it is; `value` parses it, for callers in this process. */
 export class JsonText {
-  readonly #text: string
+  readonly #text: Text
 
-  constructor(text: string) {
+  constructor(text: Text) {
     this.#text = text
   }
 
   get text(): string {
-    return this.#text
+    return joined(this.#text)
   }
 
   get value(): unknown {
-    return JSON.parse(this.#text)
+    return parseJson(this.text)
+  }
+
+  /** The text with others before and behind it. */
+  within(before: string, behind: string): Text {
+    if (typeof this.#text === 'string') return `${before}${this.#text}${behind}`
+    const [first = '', ...others] = this.#text
+    const last = others.pop() ?? ''
+    return [before + first, ...others, last + behind]
   }
 }
 

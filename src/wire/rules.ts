@@ -18,6 +18,14 @@ export function worded(pattern: RegExp, rule: string): RegExp {
 export const wordsOf = (source: string): string | undefined =>
   patternRules.get(`/${source}/`) ?? patternRules.get(`/${source}/u`)
 
+/** For `superRefine`: refuses an object that has none or several of its optional keys. */
+export const exactlyOne =
+  (rule: string) =>
+  (given: object, context: z.RefinementCtx): void => {
+    if (Object.keys(given).length !== 1)
+      context.addIssue({ code: 'custom', params: { code: 'invalid_value', rule } })
+  }
+
 /** Undefined: there is nothing more to say than the code does. */
 export function ruleOf(found: z.core.$ZodIssue): string | undefined {
   switch (found.code) {

@@ -11,22 +11,23 @@ import { signalServer } from '../embedded.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { on } from '../helpers/twins.ts'
 import { inMemory } from '../memory.ts'
-import { postgresBin } from './options.ts'
+import { type Options, postgresBin } from './options.ts'
 import { wireTo } from './wire.ts'
 
 export type PatroniEngine = Awaited<ReturnType<typeof enginePatroni>>
 type Member = Awaited<ReturnType<typeof memberOf>>
 type Place = { root: string; etcd: string }
 /** What a member says of itself. */
-type State = { role: string; timeline: number }
+type State = { role: string; state: string; timeline: number }
 
 const scope = 'cellkeep'
 /** A leader that is lost is noticed after 20 s; the rest is for machines that are busy. */
-const patienceMs = 120_000
+const patience = 120_000
 const haproxyFile = new URL('../../packaging/haproxy.cfg', import.meta.url)
 
 /** Patroni, which manages three members, with one etcd, and HAProxy before them for the last of three nodes. */
-export async function enginePatroni() {
+export async function enginePatroni({ slack }: Options) {
+  const patienceMs = patience * slack
   const user = await databaseUser('')
   const root = await mkdtemp(join(inMemory() ?? tmpdir(), 'ck-patroni-'))
   if (user) await chown(root, user.uid, user.gid)
@@ -81,10 +82,17 @@ export async function enginePatroni() {
       await replaced()
       const rows = await on(
         leader.url,
-        `select sync_state from pg_stat_replication where state = 'streaming' and flush_lsn >= sent_lsn`,
+        `select application_name as name, state, sync_state, flush_lsn >= sent_lsn as is_up_to_date
+         from pg_stat_replication`,
       ).catch(() => [])
-      if (rows.length === members.length - 1 && rows.some(({ sync_state }) => sync_state === 'sync')) return
-      if (performance.now() > limit) throw new Error(`The members of ${root} do not follow ${leader.name}.`)
+      const following = rows.filter(({ state, is_up_to_date }) => state === 'streaming' && is_up_to_date)
+      const isSafe = following.some(({ sync_state }) => sync_state === 'sync')
+      if (following.length === members.length - 1 && isSafe) return
+      if (performance.now() <= limit) continue
+      const states = await Promise.all(members.map(async ({ name, state }) => ({ name, ...(await state()) })))
+      throw new Error(
+        `The members do not follow ${leader.name}, which replicates to ${JSON.stringify(rows)}: ${JSON.stringify(states.map(({ name, role, state, timeline }) => [name, role, state, timeline]))}`,
+      )
     }
   }
   const remove = async (): Promise<void> => {

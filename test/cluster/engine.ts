@@ -32,4 +32,4 @@ export type Engine = {
 }
 
 export const startEngine = (options: Options): Promise<Engine> =>
-  options.engine === 'pair' ? enginePair(options) : enginePatroni()
+  options.engine === 'pair' ? enginePair(options) : enginePatroni(options)

@@ -76,7 +76,7 @@ export const by =
 /** Sets up a race in an empty database, runs it, and checks its own rules and the common ones. */
 export async function runGrantRace(world: TestService, race: GrantRace): Promise<string> {
   const { db, hub } = world.service.app
-  for (const table of ['account', 'role_grant_offer', 'role_scope_destroyed', 'audit_log'])
+  for (const table of ['account', 'role_grant_offer', 'role_scope_destroyed', 'audit_inbox'])
     await db.run(sql`delete from ${sql.raw(table)}`)
   const sent: Notification[] = []
   const deaf = hub.listen(({ notifications }) => sent.push(...notifications))

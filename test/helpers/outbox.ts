@@ -25,7 +25,7 @@ export async function settled(test: Pick<TestService, 'service'>): Promise<Outbo
   for (;;) {
     const { busy } = await test.service.app.db.one<{ busy: boolean }>(sql`
       select exists (select from message_outbox where state = 'queued'
-        and (leased_until > now() or next_attempt_at <= now())) as busy`)
+        and (attempts = 0 or leased_until > now() or next_attempt_at <= now())) as busy`)
     if (!busy) return await outbox(test)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }

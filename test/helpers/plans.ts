@@ -32,21 +32,29 @@ export type Work = {
  */
 export async function workOf(databaseUrl: string, call: () => Promise<unknown>): Promise<Work> {
   const sent = await lastStatement(call)
-  const client = new pg.Client(clientConfig({ connectionString: databaseUrl }, planning))
-  await client.connect()
+  const client = await explainerOf(databaseUrl)
   const work: Work = { pages: 0, rows: {}, scanned: [], indexes: [] }
-  try {
-    for await (const { rows } of plansOf(client, sent, 'analyze, buffers, format json')) {
-      const root: Node = rows[0]['QUERY PLAN'][0].Plan
-      const counted: Record<string, number> = {}
-      count(root, counted, work)
-      work.pages = Math.max(work.pages, root['Shared Hit Blocks'] + root['Shared Read Blocks'])
-      for (const [table, n] of Object.entries(counted)) work.rows[table] = Math.max(work.rows[table] ?? 0, n)
-    }
-  } finally {
-    await client.end()
+  for await (const { rows } of plansOf(client, sent, 'analyze, buffers, format json')) {
+    const root: Node = rows[0]['QUERY PLAN'][0].Plan
+    const counted: Record<string, number> = {}
+    count(root, counted, work)
+    work.pages = Math.max(work.pages, root['Shared Hit Blocks'] + root['Shared Read Blocks'])
+    for (const [table, n] of Object.entries(counted)) work.rows[table] = Math.max(work.rows[table] ?? 0, n)
   }
   return work
+}
+
+const explainers = new Map<string, pg.Client>()
+
+/** A connection that is kept until its database is dropped: a new one would read the catalogs for its first plan. */
+async function explainerOf(databaseUrl: string): Promise<pg.Client> {
+  const kept = explainers.get(databaseUrl)
+  if (kept) return kept
+  const client = new pg.Client(clientConfig({ connectionString: databaseUrl }, planning))
+  client.on('error', () => explainers.delete(databaseUrl))
+  await client.connect()
+  explainers.set(databaseUrl, client)
+  return client
 }
 
 /** Entries of a bitmap count as rows of its table. */

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { postmasterPid, stopPostgres } from '../../src/embedded/postgres-process.ts'
+import { furnish } from '../kept-database.ts'
 import { inMemory } from '../memory.ts'
 
 /** What runs as `cellkeep`: the bundle of this run of the tests, elsewhere the sources. */
@@ -19,16 +20,25 @@ const running = new Map<ChildProcess, string>()
  * A parent for working directories, in memory unless told otherwise: `initdb` and each start wait for the disk.
  * Processes that still run in one are killed before it is removed.
  */
-export async function workspace(
-  within = inMemory() ?? tmpdir(),
-): Promise<{ make(name: string): Promise<string>; remove(): Promise<void> }> {
+export async function workspace(within = inMemory() ?? tmpdir()): Promise<{
+  make(name: string): Promise<string>
+  /** Makes one with a database that has not been used. */
+  furnished(name: string): Promise<string>
+  remove(): Promise<void>
+}> {
   const root = await realpath(await mkdtemp(join(within, 'ck-run-')))
   // If the test runs as root, the user of the database must be able to enter.
   await chmod(root, 0o711)
+  const make = async (name: string): Promise<string> => {
+    const dir = join(root, name)
+    await mkdir(dir)
+    return dir
+  }
   return {
-    make: async (name) => {
-      const dir = join(root, name)
-      await mkdir(dir)
+    make,
+    furnished: async (name) => {
+      const dir = await make(name)
+      await furnishPlace(dir)
       return dir
     },
     remove: async () => {
@@ -42,6 +52,12 @@ export async function workspace(
       await rm(root, { recursive: true, force: true })
     },
   }
+}
+
+/** Gives the working directory a database that has not been used. */
+export async function furnishPlace(cwd: string): Promise<void> {
+  // The processes run the bundled PostgreSQL, whichever the tests run on.
+  if (!process.env.CELLKEEP_POSTGRES_BIN) await furnish(join(cwd, '.cellkeep'))
 }
 
 export type Ended = { code: number | null; stdout: string[]; stderr: string }

@@ -1,17 +1,22 @@
-import { execFile } from 'node:child_process'
 import { appendFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { findBinaries } from '../../src/embedded/binaries.ts'
 import { disconnect, startPostgres, stopPostgres, superuser } from '../../src/embedded/postgres-process.ts'
 import { databaseUser } from '../../src/embedded/user.ts'
 import { startCluster, toUrl } from '../../src/testing/cluster.ts'
 import { signalServer } from '../embedded.ts'
+import { copyDirectory, keptDatabase } from '../kept-database.ts'
 import { inMemory } from '../memory.ts'
 
-/** A PostgreSQL that the test may stop, restart and freeze. */
-export async function stoppableCluster(initial: Record<string, string> = {}) {
-  const cluster = await startCluster({ within: inMemory(), settings: initial })
+/**
+ * A PostgreSQL that the test may stop, restart and freeze. With `from: null` it is made anew, with a system identifier
+ * that no other has.
+ */
+export async function stoppableCluster(
+  initial: Record<string, string> = {},
+  { from = keptDatabase() }: { from?: string | null | undefined } = {},
+) {
+  const cluster = await startCluster({ within: inMemory(), settings: initial, from: from ?? undefined })
   const dir = cluster.connection.host as string
   const db = join(dir, 'db')
   return {
@@ -40,8 +45,7 @@ export async function stoppableCluster(initial: Record<string, string> = {}) {
     /** Its directory takes the place of this one's: what is here is lost. Both have to be stopped. */
     replaceBy: async ({ db: other }: { db: string }) => {
       await rm(db, { recursive: true })
-      // Whoever runs as root must leave the files to the user of the database.
-      await promisify(execFile)('cp', ['-a', other, db])
+      await copyDirectory(other, db)
     },
     /** It follows the primary as its standby of this name from the next start on. */
     follow: async ({ dir: primary }: { dir: string }, name = 'standby') => {

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
-import { copyDataDir } from '../embedded.ts'
+import { copyDirectory } from '../kept-database.ts'
 import { stoppableCluster } from './stoppable-cluster.ts'
 
 /** A server that runs, and its standby, which waits to be promoted and follows nobody. */
@@ -22,7 +22,7 @@ type Cluster = Awaited<ReturnType<typeof stoppableCluster>>
 /** Makes one a standby of the other; both are stopped. */
 export async function rebuild(from: Cluster, to: Cluster): Promise<void> {
   await rm(join(to.dir, 'db'), { recursive: true })
-  await copyDataDir(join(from.dir, 'db'), join(to.dir, 'db'))
+  await copyDirectory(join(from.dir, 'db'), join(to.dir, 'db'))
   await to.demote()
 }
 

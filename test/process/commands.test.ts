@@ -1,9 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, rm, stat } from 'node:fs/promises'
+import { constants, getPriority } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { connectionTo } from '../../src/embedded/postgres-process.ts'
 import {
   databaseOf,
   type Ended,
@@ -39,7 +42,7 @@ describe('beside a running server', () => {
   let server: ServerProcess
   let database: number | undefined
   beforeAll(async () => {
-    cwd = await space.make('beside')
+    cwd = await space.furnished('beside')
     server = await startServer(cwd)
     database = await databaseOf(cwd)
   })
@@ -99,6 +102,85 @@ describe('beside a running server', () => {
     const bytes = await readFile(join(cwd, 'all.ckb'))
     expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining('exists already') })
     expect(await readFile(join(cwd, 'all.ckb'))).toEqual(bytes)
+  })
+
+  test.for([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('%s in the middle of a backup leaves no part of a file', async ([signal, code]) => {
+    const client = new pg.Client(connectionTo(join(cwd, '.cellkeep', 'socket'), 'cellkeep'))
+    await client.connect()
+    onTestFinished(() => client.end())
+    // It holds the backup up once its file is there.
+    await client.query('begin; lock table cellkeep.cell_item')
+    const file = join(cwd, `${signal}.ckb`)
+    const child = spawn(process.execPath, [entry, 'backup', file], {
+      cwd,
+      // A session of its own, as cron gives it.
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const ended = once(child, 'close')
+    const said = child.stderr.setEncoding('utf8').toArray()
+    await expect.poll(() => existsSync(file)).toBe(true)
+    const { rows } = await client.query(
+      `select pid from pg_stat_activity where application_name = 'cellkeep backup'`,
+    )
+    for (const pid of [rows[0].pid, child.pid]) {
+      expect(getPriority(pid)).toBe(constants.priority.PRIORITY_BELOW_NORMAL)
+      if (existsSync('/proc/self/autogroup'))
+        expect(await readFile(`/proc/${pid}/autogroup`, 'utf8')).toMatch(/nice 10$/m)
+    }
+    child.kill(signal)
+    expect(await ended).toEqual([code, null])
+    expect((await said).join('')).toBe('Interrupted; no backup was made.\n')
+    expect(existsSync(file)).toBe(false)
+  })
+
+  test.for([
+    ['backup', 'short'],
+    ['audit', 'export', '--out', 'short'],
+  ])('what stopped a file from being written to its end is told: %j', async (words) => {
+    // What a full disk does, without one.
+    const small = `trap '' XFSZ; ulimit -f 1; exec "$@"`
+    const child = spawn('/bin/sh', ['-c', small, 'sh', process.execPath, entry, ...words], {
+      cwd,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const ended = once(child, 'close')
+    const said = (await child.stderr.setEncoding('utf8').toArray()).join('')
+    expect([await ended, said]).toEqual([
+      [1, null],
+      `${join(cwd, 'short')} cannot be written: EFBIG: file too large, write.\n`,
+    ])
+    await rm(join(cwd, 'short'), { force: true })
+  })
+
+  test('tail ends when its reader does', async () => {
+    const words = ['token', 'create', 'ada', '--scope', 'full', '--days', '1', '--json']
+    const { token } = JSON.parse((await cellkeep(words)).stdout[0] as string)
+    const child = spawn(
+      '/bin/sh',
+      ['-c', '"$@" | head -n 1', 'sh', process.execPath, entry, 'tail', '--after', '0'],
+      {
+        cwd,
+        env: { ...process.env, CELLKEEP_URL: server.url, CELLKEEP_TOKEN: token },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    )
+    // The output stays open as long as `tail` runs, which finds out by the next row that it writes.
+    let isEnded = false
+    const ended = once(child, 'close').finally(() => {
+      isEnded = true
+    })
+    const said = child.stdout.setEncoding('utf8').toArray()
+    const writeRow = async (): Promise<boolean> => {
+      if (!isEnded) await signIn(server, 'ada')
+      return isEnded
+    }
+    await expect.poll(writeRow).toBe(true)
+    const [line] = (await said).join('').split('\n')
+    expect([line, await ended]).toEqual([expect.stringContaining(' account_create '), [0, null]])
   })
 
   test('the database stays the server’s, and goes with it', async () => {

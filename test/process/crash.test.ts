@@ -7,7 +7,7 @@ import { bootstrap, databaseOf, startServer, workspace } from '../helpers/server
 // One working directory, so that every round also checks the writes of earlier rounds. `npm run durability` runs ten
 // rounds of each kind.
 const space = await workspace()
-const crash = await crashTest(await space.make('crash'))
+const crash = await crashTest(await space.furnished('crash'))
 afterAll(() => crash.end().finally(() => space.remove()))
 
 test('after kill -9 of the server amid writes the next start adopts its database, with every acknowledged write', async () => {
@@ -23,7 +23,7 @@ test('after kill -9 of both amid writes the next start recovers every acknowledg
 })
 
 test('a mutation whose database dies while its hook runs is carried out once more, and nothing escapes', async () => {
-  const cwd = await space.make('hook')
+  const cwd = await space.furnished('hook')
   const gate = await gatedConfig(cwd)
   const server = await startServer(cwd)
   await bootstrap(server)

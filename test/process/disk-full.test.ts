@@ -11,6 +11,7 @@ import {
   bootstrap,
   type Environment,
   firstAccount,
+  furnishPlace,
   runCellkeep,
   type ServerProcess,
   startServer,
@@ -43,6 +44,7 @@ async function mountSmallDisk(name: string): Promise<string> {
 /** A server on its own disk, which another program fills up. */
 async function onSmallDisk(name: string, env: Environment = {}) {
   const cwd = await mountSmallDisk(name)
+  await furnishPlace(cwd)
   const server = await startServer(cwd, {
     CELLKEEP_COOKIE_SECURE: 'false',
     CELLKEEP_LIMIT_CELL_CREATE: 'off',

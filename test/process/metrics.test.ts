@@ -28,15 +28,15 @@ async function freePort(): Promise<number> {
 }
 
 const ask = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${port}${path}`, { method })
-/** The quickest of three, as the machine may be busy with other tests. */
-async function quickest(): Promise<{ ms: number; text: string }> {
-  const scrapes: { ms: number; text: string }[] = []
+/** How long the quickest of three took, as the machine may be busy with other tests. */
+async function quickestMs(): Promise<number> {
+  const scrapes: number[] = []
   for (let number = 0; number < 3; number++) {
     const began = performance.now()
-    const text = await (await ask('/metrics')).text()
-    scrapes.push({ ms: performance.now() - began, text })
+    await (await ask('/metrics')).text()
+    scrapes.push(performance.now() - began)
   }
-  return scrapes.reduce((best, one) => (one.ms < best.ms ? one : best))
+  return Math.min(...scrapes)
 }
 const ready = (reason: string) =>
   expect
@@ -77,7 +77,8 @@ describe('metrics of a process', () => {
     const failed = answers.filter(({ status }) => status === 503)
     expect(failed.length).toBeGreaterThan(250)
     await ready('db_unreachable')
-    expect((await quickest()).ms).toBeLessThan(100)
+    // What waits for the database waits for five seconds.
+    expect(await quickestMs()).toBeLessThan(1_000)
     const lines = server.log().slice(before)
     const alerts = lines.filter(({ level }) => level !== 'info')
     expect(alerts.length).toBeLessThan(30)

@@ -99,7 +99,7 @@ describe('an empty directory without any variable', () => {
 })
 
 test('a restart keeps accounts, sessions and the key, and leaves no process and no port', async () => {
-  const cwd = await space.make('restart')
+  const cwd = await space.furnished('restart')
   const first = await startServer(cwd)
   await bootstrap(first)
   const keys = await readFile(join(cwd, '.cellkeep', 'cookie_keys'), 'utf8')

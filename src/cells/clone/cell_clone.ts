@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { mutation } from '../../core/action.ts'
 import type { App } from '../../core/app.ts'
 import { type Queryable, sql } from '../../db/db.ts'
+import { unplanned } from '../../db/unplanned.ts'
 import { refusal } from '../../errors.ts'
 import type { CellData } from '../../registry/hooks.ts'
 import { holdsAdmin } from '../../roles/grants.ts'
@@ -96,7 +97,7 @@ const sources = (db: Queryable, actor_id: string, ids: string[]): Promise<Source
   db.rows<Source>(sql`
     with ${me(actor_id)}
     select c.id, c.kind, c.visibility, c.data
-    from unnest(${ids}::uuid[]) with ordinality as wanted (id, nth) join cell c on c.id = wanted.id, me
+    from unnest(${unplanned(ids, 'uuid[]')}) with ordinality as wanted (id, nth) join cell c on c.id = wanted.id, me
     where ${tier.view} order by wanted.nth`)
 
 function patched(stored: CellData, patch: CellData): CellData {

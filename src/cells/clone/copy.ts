@@ -1,4 +1,5 @@
 import { type Sql, sql } from '../../db/sql.ts'
+import { unplanned } from '../../db/unplanned.ts'
 import type { CellData } from '../../registry/hooks.ts'
 import { me, tier, tiers } from '../access.ts'
 import { cellColumns } from '../cells.ts'
@@ -24,10 +25,11 @@ export function copyStatement(
 ): Sql {
   const [root] = copies as [Copy, ...Copy[]]
   const given = copies.map(({ data }) => data)
+  const source_ids = copies.map(({ source_id }) => source_id)
   return sql`
     with ${me(actor_id)}, ${room(write, way)}, plan as (
       select * from unnest(
-        ${copies.map(({ source_id }) => source_id)}::uuid[], ${copies.map(({ new_id }) => new_id)}::uuid[],
+        ${unplanned(source_ids, 'uuid[]')}, ${copies.map(({ new_id }) => new_id)}::uuid[],
         ${given.map((data) => data && JSON.stringify(data))}::text[],
         ${given.map((data) => data && compactBytes(data))}::int[]
       ) as p (source_id, new_id, data, data_bytes)

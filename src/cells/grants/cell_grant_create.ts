@@ -10,6 +10,9 @@ const PrincipalInput = z.union([
   z.strictObject({ kind: z.literal('actor').optional(), actor_id: Uuid }),
   z.strictObject({ kind: z.literal('role').optional(), role: RoleName, scope_id: Uuid.nullish() }),
 ])
+const principal = PrincipalInput.describe(
+  'With a `scope_id`: who holds the role in exactly this scope. Without one: who holds it globally or in any scope.',
+)
 
 export const cell_grant_create = mutation({
   doc: 'Let an actor, or the holders of a role, view or edit a cell. A repeated call changes the level.',
@@ -17,7 +20,7 @@ export const cell_grant_create = mutation({
   event: 'cell_grant_create',
   rate_limit: 'account',
   rate_limit_group: 'cell_write',
-  input: z.strictObject({ cell_id: Uuid, level: z.enum(['viewer', 'editor']), principal: PrincipalInput }),
+  input: z.strictObject({ cell_id: Uuid, level: z.enum(['viewer', 'editor']), principal }),
   output: z.object({ grant: CellGrant }),
   errors: [
     'cell_not_found',

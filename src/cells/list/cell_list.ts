@@ -76,24 +76,35 @@ export const cell_list = query({
       db.one(listStatement(list, start, holdsAdmin(role_grants), way))
     let page = await read(role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all')
     if (page.is_short) page = await read('all')
-    if (page.is_large) page = await read('cut')
-    const { cells, grants } =
-      page.has_more && !page.is_cut ? withoutNext(page) : { cells: page.cells, grants: page.cell_grants }
-    const next_cursor = page.has_more
-      ? app.cursors.write(binding, keyOf(list, lastHead(cells as string)))
-      : null
+    const { cells, grants, last } = page.is_large
+      ? whole(await db.rows(listStatement(list, start, holdsAdmin(role_grants), 'cut')))
+      : withoutNext(page)
+    const next_cursor = last ? app.cursors.write(binding, keyOf(list, lastHead(last))) : null
     const shared = isShared ? `,"cell_grants":{${grants ?? ''}}` : ''
-    return `{"cells":[${cells ?? ''}],"next_cursor":${JSON.stringify(next_cursor)}${shared}}`
+    return ['{"cells":[', cells ?? '', `],"next_cursor":${JSON.stringify(next_cursor)}${shared}}`]
   },
 })
 
-/** Without the first cell of the next page, which a page ends with. */
-function withoutNext({ cells, cell_grants }: ListPage): { cells: string; grants?: string | undefined } {
-  const { id } = lastHead(cells as string)
+/** Texts of a page; `last` ends with its last cell if there is a next page. */
+type Whole = Record<'cells' | 'grants' | 'last', string | null | undefined>
+
+/** A page that was read cell by cell. Nothing may search its text: V8 would copy the megabytes into one piece first. */
+function whole(rows: ListPage[]): Whole {
+  const concat = (texts: (string | null | undefined)[]): string | undefined =>
+    texts.reduce<string | undefined>((all, text) => (text ? (all ? `${all},${text}` : text) : all), undefined)
   return {
-    cells: withoutLast(cells as string),
-    grants: cell_grants?.slice(0, cell_grants.lastIndexOf(`,"${id}":[`)),
+    cells: concat(rows.map(({ cells }) => cells)),
+    grants: concat(rows.map(({ cell_grants }) => cell_grants)),
+    last: rows[0]?.has_more ? rows.at(-1)?.cells : undefined,
   }
+}
+
+/** Without the first cell of the next page, which a page ends with. */
+function withoutNext({ cells, cell_grants: grants, has_more }: ListPage): Whole {
+  if (!has_more || !cells) return { cells, grants, last: null }
+  const { id } = lastHead(cells)
+  const kept = withoutLast(cells)
+  return { cells: kept, grants: grants?.slice(0, grants.lastIndexOf(`,"${id}":[`)), last: kept }
 }
 
 /** Where the page ends, in the order of the list. */

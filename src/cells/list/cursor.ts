@@ -1,6 +1,7 @@
 import { type CursorKey, keyBytesMax } from '../../core/cursor.ts'
-import { afterPrefix, unplanned } from '../../db/prefix.ts'
+import { afterPrefix } from '../../db/prefix.ts'
 import { type Sql, sql } from '../../db/sql.ts'
+import { unplanned } from '../../db/unplanned.ts'
 
 /**
  * Where a page by path ended: the path after the prefix, to which the cursor is bound anyway. If that is too long

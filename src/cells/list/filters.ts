@@ -1,5 +1,6 @@
-import { hasPrefix, unplanned } from '../../db/prefix.ts'
+import { hasPrefix } from '../../db/prefix.ts'
 import { type Sql, sql } from '../../db/sql.ts'
+import { unplanned } from '../../db/unplanned.ts'
 
 /** The filters of a list as conditions on `cell c`. */
 

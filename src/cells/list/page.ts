@@ -34,19 +34,18 @@ type List = ListInput & Ordered & { after: After; isAdmin: boolean; way: Way }
 /** A page ends before the cell that would take the total size of its data over this. */
 const pageBytesMax = 8_388_608
 const max = sql.raw(pageBytesMax)
+/** Up to this size a page is surely read as one text. A longer one would be copied again and again as it arrives. */
+const textBytesMax = 1_048_576
 
 const cell = cellText('c')
 
-/** One row: the cells as JSON text, and behind them, if there is a next page, the first one of it. */
 export type ListPage = {
-  /** Null if there are none. */
+  /** JSON text: one cell per row with `cut`, else all cells and, if there is a next page, its first one. Null: none. */
   cells: string | null
   /** The grants that admit the caller, by cell, for `shared_with` only. */
   cell_grants?: string | null
   has_more: boolean
-  /** The page alone: to cut a cell off a text of megabytes would hold both in memory. */
-  is_cut?: boolean
-  /** Some cells were left out, as they may take more than their share of the bytes: `cut` has them. */
+  /** Some cells were left out, since they take more than their share of such a text: `cut` has them. */
   is_large?: boolean
   /** It may lack cells: `all` has them. */
   is_short?: boolean
@@ -54,8 +53,8 @@ export type ListPage = {
 
 /**
  * How a page is read. `heads` goes by the heads of the caller's grants, which nearly always suffice; `all` looks at
- * as many grants as it takes. `cut` also ends the page by size; without it, no cell may take more than its share of
- * the bytes, since running sums cost time that almost no page needs.
+ * as many grants as it takes. Both give one row. `cut` gives a row for each cell and ends the page by size, for pages
+ * of large cells: running sums and many rows cost time that almost no page needs.
  */
 export type Way = 'heads' | 'all' | 'cut'
 
@@ -72,26 +71,30 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean, 
   const page = sql`
     select * from (select f.* from (${found}) f, me where ${tiers('f').view} ${inOrder} ${list.limited}) page
     limit ${list.limit + 1}::int`
-  const share = sql.raw(Math.floor(pageBytesMax / pageSize(list.limit)))
-  const isCut = way === 'cut'
-  const text = isCut ? cell : sql`case when c.data_bytes <= ${share} then ${cell} end`
-  const fits = sql`(c.n <= ${list.limit} and (c.n = 1 or c.bytes <= ${max}))`
-  const kept = isCut ? sql`filter (where ${fits})` : sql.empty
-  const ends = isCut
-    ? sql`bool_or(not ${fits}) as has_more, true as is_cut`
-    : sql`count(*) > ${list.limit} as has_more, bool_or(c.data_bytes > ${share}) as is_large`
-  return sql`
-    with ${me(list.actor_id, 'inline')} ${hasHeads ? sql`, ${heads(list, ordered(list, grantOrder))}` : sql.empty}
-    select string_agg(${text}, ',') ${kept} as cells, ${list.shared_with ? sql`string_agg(${grantsOfCell}, ',') ${kept} as cell_grants,` : sql.empty}
-      ${ends} ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
-    from (${isCut ? cut(page, inOrder) : page}) c ${list.shared_with ? sql`, me` : sql.empty}`
+  const ctes = sql`with ${me(list.actor_id, 'inline')} ${hasHeads ? sql`, ${heads(list, ordered(list, grantOrder))}` : sql.empty}`
+  const grants = list.shared_with ? grantsOfCell : undefined
+  if (way === 'cut')
+    return sql`${ctes}
+      select ${cell} as cells, ${grants ? sql`${grants} as cell_grants,` : sql.empty} c.has_more
+      from (${cut(page, inOrder, list.limit)}) c ${grants ? sql`, me` : sql.empty} order by c.n`
+  const share = sql.raw(Math.floor(textBytesMax / pageSize(list.limit)))
+  return sql`${ctes}
+    select string_agg(case when c.data_bytes <= ${share} then ${cell} end, ',') as cells,
+      ${grants ? sql`string_agg(${grants}, ',') as cell_grants,` : sql.empty}
+      count(*) > ${list.limit} as has_more, bool_or(c.data_bytes > ${share}) as is_large
+      ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
+    from (${page}) c ${grants ? sql`, me` : sql.empty}`
 }
 
-/** As many rows as fit, and the one behind them. */
-const cut = (page: Sql, inOrder: Sql): Sql => sql`
+const fits = (limit: number): Sql => sql`(m.n <= ${limit} and (m.n = 1 or m.bytes <= ${max}))`
+
+/** As many rows as fit, and whether there are more. */
+const cut = (page: Sql, inOrder: Sql, limit: number): Sql => sql`
   select * from (
-    select *, row_number() over w as n, sum(data_bytes) over w as bytes from (${page}) page window w as (${inOrder})
-  ) m where bytes - data_bytes <= ${max}`
+    select m.*, ${fits(limit)} as fits, bool_or(not ${fits(limit)}) over () as has_more from (
+      select *, row_number() over w as n, sum(data_bytes) over w as bytes from (${page}) page window w as (${inOrder})
+    ) m where bytes - data_bytes <= ${max}
+  ) m where fits`
 
 /** Only those grants of the cell that admit the caller. */
 const grantsOfCell = sql`'"' || c.id || '":' || (

@@ -223,6 +223,27 @@ describe('the byte budget', () => {
     const walked = await pages({ kind, limit: 2, order_direction: 'asc' })
     expect(walked).toEqual([idsOf(page).slice(2).reverse(), idsOf(page).slice(0, 2).reverse()])
   })
+
+  it.each([6, 7, 8])(
+    'pages of at most %i large shared cells have the grants of just these',
+    async (limit) => {
+      const [owner, reader] = await Promise.all([test.account(), test.account()])
+      const shared = new Map<string, unknown>()
+      for (let i = 0; i < 8; i++) {
+        const { cell } = await owner.client.cell_create({ data: { text: 'x'.repeat(250_000), i } })
+        shared.set(cell.id, [await test.cellGrant(cell.id, 'viewer', { actor_id: reader.actor_id })])
+      }
+      const seen: string[] = []
+      let cursor: string | null = null
+      do {
+        const page = await reader.client.cell_list({ shared_with: 'me', limit, cursor })
+        expect(page.cell_grants).toEqual(Object.fromEntries(idsOf(page).map((id) => [id, shared.get(id)])))
+        seen.push(...idsOf(page))
+        cursor = page.next_cursor
+      } while (cursor)
+      expect(seen).toEqual([...shared.keys()].reverse())
+    },
+  )
 })
 
 it('cells whose texts hold what looks like the border of two cells are paged like others', async () => {

@@ -35,7 +35,7 @@ const found = async (args: string[] = []): Promise<string[]> => {
   return stdout.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line).finding as string)))
 }
 /** Changes of the server's settings are seen by the next connection a moment later. */
-const eventually = (findings: string[]) => expect.poll(() => found(), { timeout: 10_000 }).toEqual(findings)
+const eventually = (findings: string[]) => expect.poll(() => found()).toEqual(findings)
 const set = (name: string, value: string) =>
   run(`alter system set ${name} = ${value}`, 'select pg_reload_conf()')
 // Between two statements of a test, an autoanalyze would change what is counted of tables and indexes.
@@ -110,9 +110,7 @@ it('dead rows are compared with the rows that the catalog knows: a promoted stan
     flush,
   )
   const counted = `select n_live_tup::int as live, n_dead_tup::int as dead from pg_stat_user_tables where relname = 'cell'`
-  await expect
-    .poll(async () => (await admin.query(counted)).rows[0], { timeout: 10_000 })
-    .toEqual({ live: 0, dead: 15_000 })
+  await expect.poll(async () => (await admin.query(counted)).rows[0]).toEqual({ live: 0, dead: 15_000 })
   expect(await found()).toEqual([])
   await run('truncate cell cascade')
 })

@@ -1,11 +1,13 @@
 import { hostname } from 'node:os'
-import { createInterface } from 'node:readline/promises'
 import { CellkeepError, type Client, createClient } from '../../client/client.ts'
+import { ServiceError, StartError } from '../../errors.ts'
 import { scopeNamed } from '../../tokens/tokens.ts'
 import { type Command, command, WrongUsage } from '../command.ts'
+import { lineFrom } from '../confirm.ts'
 import type { CommandIo } from '../output.ts'
 import { readPassword } from '../password.ts'
-import { asked, readKept, serverUrl, writeKept } from './server.ts'
+import { refusalText } from '../refusal.ts'
+import { asked, type Kept, readKept, serverUrl, writeKept } from './server.ts'
 
 const scopes =
   'SCOPE is full (the default), read_only, or the methods it may call, such as cell_get,cell_list.'
@@ -43,7 +45,10 @@ export const login: Command = command({
       }
     })
     const { token, expires_at } = made
-    const path = await writeKept(io, { ...(await readKept(io)), [url]: { token, username, expires_at } })
+    const path = await writeKept(io, {
+      ...(await readKept(io)),
+      [url]: { token, token_id: made.id, username, expires_at },
+    })
     out.result(
       { url, username, token_id: made.id, expires_at, path },
       [`Signed in to ${url} as ${username}, until ${expires_at}.`, 'Try: cellkeep call account_verify'].join(
@@ -73,25 +78,54 @@ async function signIn(
 export const logout: Command = command({
   name: 'logout',
   usage: '[--url URL]',
-  summary: 'Forget the token that `cellkeep login` keeps for a server.',
-  details: 'The token itself lives on until it expires: `cellkeep token revoke TOKEN` ends it.',
+  summary: 'End the token that `cellkeep login` keeps for a server, and forget it.',
+  details:
+    'A token cannot end itself, so that at a terminal your password is asked for; without it the token is only\nforgotten, and lives on until it expires: `cellkeep token revoke TOKEN` ends it.',
   options: { url: { type: 'string' } },
   async run({ options, io, out }) {
     const url = await serverUrl(io, options.url)
     const { [url]: mine, ...others } = await readKept(io)
-    if (mine) await writeKept(io, others)
-    out.result(
-      { url, forgotten: mine !== undefined },
-      mine ? `Forgotten: ${url}.` : `No token is kept for ${url}.`,
-    )
+    if (!mine) return out.result({ url, forgotten: false, revoked: false }, `No token is kept for ${url}.`)
+    const ended = await end(mine, url, io)
+    await writeKept(io, others)
+    const { token_id, expires_at } = mine
+    const rest = `The token lives on until ${expires_at}: \`cellkeep token revoke ${token_id}\` ends it.`
+    out.result({ url, forgotten: true, token_id, ...ended }, [
+      `Forgotten: ${url}.`,
+      ended.revoked ? 'The token ended.' : rest,
+    ])
   },
 })
+
+/** Ends the token if the password is typed. A refusal is told, and keeps nobody from forgetting the token. */
+async function end({ username, token_id }: Kept, url: string, io: CommandIo): Promise<{ revoked: boolean }> {
+  const isAsked = io.stdin.isTTY === true
+  const password = isAsked ? await readPassword(io, `Password of ${username}, or nothing: `) : ''
+  if (password === '') return { revoked: false }
+  const client = createClient({ url, jar: true })
+  try {
+    return await asked(url, async () => {
+      await signIn(client, io, { username, password })
+      try {
+        const { revoked } = await client.account_token_revoke({ token_id })
+        return { revoked }
+      } finally {
+        await client.account.logout()
+      }
+    })
+  } catch (error) {
+    if (error instanceof ServiceError) io.stderr.write(refusalText(error, false))
+    else if (error instanceof StartError && error.reason !== 'interrupted')
+      io.stderr.write(`${error.message}\n`)
+    else throw error
+    return { revoked: false }
+  }
+}
 
 async function askUsername({ stdin, stderr }: CommandIo, url: string): Promise<string> {
   if (!stdin.isTTY) throw new WrongUsage('Name the --username; the password is read from standard input.')
   stderr.write(`Username or e-mail at ${url}: `)
-  const lines = createInterface({ input: stdin })
-  const name = await lines.question('')
-  lines.close()
+  const name = await lineFrom(stdin)
+  if (name === undefined) throw new StartError('interrupted', '\nInterrupted; nothing was changed.', 1)
   return name.trim()
 }

@@ -69,36 +69,60 @@ describe('login', () => {
     const ada = await guarded(test)
     const piped = await cellkeep(['login', '--username', ada.username], ada.password)
     expect([piped.code, piped.stderr]).toEqual([1, expect.stringContaining('second factor')])
-    const typed = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => typed })
-    const answers: Record<string, string> = { Password: ada.password, Code: codeOf(ada.secret) }
-    let screen = ''
-    const stderr = {
-      write: (text: string) => {
-        screen += text
-        const answer = answers[text.split(' ', 1)[0] as string]
-        if (answer !== undefined) setImmediate(() => typed.write(`${answer}\r`))
-      },
-    }
-    const io = {
-      stdin: typed,
-      stdout: stderr,
-      stderr,
-      env: { HOME: home, CELLKEEP_URL: test.url },
-      cwd: home,
-    }
-    expect([await execute(['login', '--username', ada.username], io), screen]).toEqual([
+    const answers = { Password: ada.password, Code: codeOf(ada.secret) }
+    expect(await typing(answers, 'login', '--username', ada.username)).toEqual([
       0,
       expect.stringContaining(`Signed in to ${test.url} as ${ada.username}`),
     ])
   })
 
+  it('ends where nothing is typed', async () => {
+    const stdin = Object.assign(new PassThrough(), { isTTY: true })
+    stdin.end()
+    let screen = ''
+    const out = { write: (text: string) => (screen += text) }
+    const io = { stdin, stdout: out, stderr: out, env: { HOME: home, CELLKEEP_URL: test.url }, cwd: home }
+    expect([await execute(['login'], io), screen]).toEqual([1, expect.stringContaining('Interrupted')])
+  })
+
   it('logout forgets it', async () => {
-    expect((await cellkeep(['logout'])).stdout).toContain('Forgotten')
+    const { code: left, stdout } = await cellkeep(['logout', '--json'])
+    expect([left, JSON.parse(stdout)]).toMatchObject([0, { forgotten: true, revoked: false }])
     expect((await cellkeep(['logout'])).stdout).toContain('No token is kept')
     const { code, stderr } = await cellkeep(['call', 'account_verify'])
     expect([code, stderr]).toEqual([1, expect.stringContaining('cellkeep login')])
   })
+
+  it('logout ends it if the password is typed, and else says that it lives on', async () => {
+    const ada = await test.account()
+    const left = async () => (await ada.client.account_token_list()).tokens.map(({ id }) => id)
+    for (const password of ['', 'a wrong password', ada.password]) {
+      await cellkeep(['login', '--username', ada.username], ada.password)
+      const [newest] = await left()
+      const [code, screen] = await typing({ Password: password }, 'logout')
+      const isRight = password === ada.password
+      const said = isRight ? 'The token ended.' : `cellkeep token revoke ${newest}`
+      expect([code, screen]).toEqual([0, expect.stringContaining(said)])
+      expect((await left()).includes(newest as string)).toBe(!isRight)
+    }
+    expect((await ada.client.account_session_list()).sessions).toHaveLength(1)
+  })
 })
+
+/** Runs a command at a terminal, where each prompt, told by its first word, gets its answer. */
+async function typing(answers: Record<string, string>, ...args: string[]): Promise<[number, string]> {
+  const typed = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => typed })
+  let screen = ''
+  const stderr = {
+    write: (text: string) => {
+      screen += text
+      const answer = answers[text.split(' ', 1)[0] as string]
+      if (answer !== undefined) setImmediate(() => typed.write(`${answer}\r`))
+    },
+  }
+  const env = { HOME: home, CELLKEEP_URL: test.url }
+  return [await execute(args, { stdin: typed, stdout: stderr, stderr, env, cwd: home }), screen]
+}
 
 describe('call', () => {
   type Scope = Parameters<TestAccount['client']['account_token_create']>[0]['scope']

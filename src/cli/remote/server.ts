@@ -10,7 +10,7 @@ import { meant } from '../../wire/closest.ts'
 import type { CommandIo } from '../output.ts'
 
 /** A token that `cellkeep login` keeps, by the URL of its server. */
-export type Kept = { token: string; username: string; expires_at: string | null }
+export type Kept = { token: string; token_id: string; username: string; expires_at: string | null }
 
 /** The server that a command calls: `--url`, else CELLKEEP_URL, else the one that this directory configures. */
 export async function serverUrl(io: CommandIo, option: string | undefined): Promise<string> {

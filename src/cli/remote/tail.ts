@@ -26,6 +26,8 @@ export const tail: Command = command({
     const end = new AbortController()
     const stop = (): void => end.abort()
     process.once('SIGINT', stop)
+    // Its reader has gone, as `head` does.
+    process.stdout.once('error', stop)
     try {
       const rows = auditStream({ url, token, after, signal: end.signal })
       for await (const item of rows) {
@@ -39,6 +41,7 @@ export const tail: Command = command({
       throw error instanceof AuditStreamError ? refused(url, error) : error
     } finally {
       process.off('SIGINT', stop)
+      process.stdout.off('error', stop)
     }
   },
 })

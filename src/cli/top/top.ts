@@ -44,6 +44,8 @@ async function watch(app: App, { stdin, stdout }: CommandIo): Promise<void> {
   let held = false
   let last: { frame: Frame; at: number } | undefined
   let trouble = ''
+  /** Why a node was not drained; shown until the next key. */
+  let refused = ''
   /** The name that is being typed after `d`. */
   let typed: string | undefined
 
@@ -51,6 +53,7 @@ async function watch(app: App, { stdin, stdout }: CommandIo): Promise<void> {
     const age = last ? Math.round((performance.now() - last.at) / 1000) : 0
     const notes = [
       trouble && `${trouble} This is ${age} s old.`,
+      refused,
       held && 'Held.',
       typed !== undefined && `Drain which node? ${typed}`,
     ]
@@ -69,11 +72,12 @@ async function watch(app: App, { stdin, stdout }: CommandIo): Promise<void> {
   }
   const drain = async (named: string): Promise<void> => {
     await drainNamed(app, named).then(refresh, (error: Error) => {
-      trouble = error.message
+      refused = error.message
     })
     draw()
   }
   const press = (key: string): void => {
+    refused = ''
     if (key === '\u0003') ended.abort()
     else if (typed !== undefined) {
       if (key === '\r' || key === '\n') {

@@ -2,8 +2,8 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, expect, test } from 'vitest'
-import { copyDataDir } from '../../../test/embedded.ts'
 import { withSteps, writeSteps } from '../../../test/helpers/planted-steps.ts'
+import { copyDirectory, keptDatabase } from '../../../test/kept-database.ts'
 import { inMemory } from '../../../test/memory.ts'
 import { findBinaries } from '../../embedded/binaries.ts'
 import { disconnect, startPostgres, stopPostgres } from '../../embedded/postgres-process.ts'
@@ -19,14 +19,14 @@ afterAll(async () => {
 })
 await Promise.all([stopPostgres(join(primary.dir, 'db')), stopPostgres(join(standby.dir, 'db'))])
 await rm(join(standby.dir, 'db'), { recursive: true })
-await copyDataDir(join(primary.dir, 'db'), join(standby.dir, 'db'))
+await copyDirectory(join(primary.dir, 'db'), join(standby.dir, 'db'))
 await writeFile(join(standby.dir, 'db', 'standby.signal'), '')
 await primary.start()
 await standby.start({ primary_conninfo: `host=${primary.dir} user=cellkeep dbname=postgres` })
 await Promise.all([primary.client.connect(), standby.client.connect()])
 
 async function makeServer() {
-  const cluster = await startCluster({ within: inMemory(), settings })
+  const cluster = await startCluster({ within: inMemory(), settings, from: keptDatabase() })
   const dir = cluster.connection.host as string
   const user = await databaseUser('')
   const postgresBin = process.env.CELLKEEP_POSTGRES_BIN || undefined
