@@ -209,6 +209,11 @@ export const signInGroups: Group[] = [
     ],
   },
   {
+    file: 'src/accounts/locks.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [['expires_at > now() for no key update', 'expires_at > now()']],
+  },
+  {
     file: 'src/roles/grants.ts',
     tests: ['src/recovery/promotion.test.ts'],
     mutants: [
