@@ -220,7 +220,7 @@ export const signInGroups: Group[] = [
       ['builtinRoles.includes(role)', `role === 'keeper'`],
       ['builtinRoles.includes(role)', `role === 'admin'`],
       ['const isPrivilege = scope_id === null && builtinRoles.includes(role)', 'const isPrivilege = true'],
-      [' and not exists (select from held)`', '`'],
+      [' and not exists (select from held))`', ')`'],
     ],
   },
   {
