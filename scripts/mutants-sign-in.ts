@@ -199,7 +199,8 @@ export const signInGroups: Group[] = [
       'src/recovery/promotion.test.ts',
     ],
     mutants: [
-      [`and t.purpose = 'password_reset' and t.created_by is not null`, `and t.purpose = 'password_reset'`],
+      [`(t.created_by is not null or t.delivery = 'mailed')`, 'true'],
+      [`(t.created_by is not null or t.delivery = 'mailed')`, 't.created_by is not null'],
       ['t.used_at is null and ', ''],
       ['t.voided_at is null and ', ''],
       ['and t.expires_at > statement_timestamp()', ''],
@@ -208,18 +209,25 @@ export const signInGroups: Group[] = [
     ],
   },
   {
+    file: 'src/accounts/locks.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [['expires_at > now() for no key update', 'expires_at > now()']],
+  },
+  {
     file: 'src/roles/grants.ts',
     tests: ['src/recovery/promotion.test.ts'],
     mutants: [
-      [`(role === 'admin' || role === 'keeper')`, `role === 'keeper'`],
-      [`(role === 'admin' || role === 'keeper')`, `role === 'admin'`],
-      ['const isPrivilege = scope_id === null && (', 'const isPrivilege = true || ('],
+      ['builtinRoles.includes(role)', `role === 'keeper'`],
+      ['builtinRoles.includes(role)', `role === 'admin'`],
+      ['const isPrivilege = scope_id === null && builtinRoles.includes(role)', 'const isPrivilege = true'],
+      [' and not exists (select from held))`', ')`'],
     ],
   },
   {
     file: 'src/recovery/recover.ts',
     tests: ['src/recovery/recover.test.ts'],
     mutants: [
+      ['await work.db.run(sql`select ${locked}`)', ''],
       [`not \${holds('keeper')}`, 'true'],
       [`email_verified or not \${holds('admin')}`, 'true'],
       [`password_hash <> '*' or cardinality(\${waysIn(app)}) = 0`, `password_hash <> '*'`],

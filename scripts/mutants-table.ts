@@ -298,6 +298,8 @@ export const groups: Group[] = [
       ['expectedState: state,', 'expectedState: library.skipStateCheck,'],
       ['if (idToken.azp !== undefined &&', 'if (false &&'],
       ['if (configuration.serverMetadata().issuer !== issuer)', 'if (false)'],
+      ['other[email] === undefined || other[email] === from[email]', 'true'],
+      ['idToken[email] === undefined ? [userinfo, idToken] : [idToken, userinfo]', '[idToken, userinfo]'],
     ],
   },
   {

@@ -58,11 +58,23 @@ export async function lockWithSession(
   session_id: string | null,
 ): Promise<LockedAccount> {
   const locked = await lockLiveAccount(db, account_id, () => refusal('account_vanished'))
-  const isLive = await db.first(sql`
-    select 1 from auth_session
-    where id = ${session_id} and account_id = ${account_id}::uuid and expires_at > now()`)
-  if (!isLive) throw refusal('authentication_required')
+  if (!(await holdSession(db, account_id, session_id))) throw refusal('authentication_required')
   return locked
+}
+
+/**
+ * Holds a session of a locked account until the commit, so that whoever ends it waits: what it has asked for happens
+ * before its end, or not at all. False if it has ended.
+ */
+export async function holdSession(
+  db: Queryable,
+  account_id: string,
+  session_id: string | null,
+): Promise<boolean> {
+  const held = await db.first(sql`
+    select 1 from auth_session
+    where id = ${session_id} and account_id = ${account_id}::uuid and expires_at > now() for no key update`)
+  return held !== undefined
 }
 
 /** Takes the guard lock, after the account locks: one transaction at a time may end an admin or keeper. */

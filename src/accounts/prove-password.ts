@@ -4,7 +4,7 @@ import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { accountKey, crowdOf, keyAt } from '../limits/limiters.ts'
 import { seenToday } from '../sessions/addresses.ts'
-import { lockIfLive } from './locks.ts'
+import { holdSession, lockIfLive } from './locks.ts'
 
 export const ownSession = { account: 'required', actor: 'none', credential_types: ['session'] } as const
 export type OwnSession = RouteContext<typeof ownSession>
@@ -53,9 +53,7 @@ export async function lockProven(
 ): Promise<string | null> {
   const locked = await lockIfLive(db, account.id)
   if (!locked) throw refusal('account_vanished')
-  const isLive = await db.first(sql`
-    select 1 from auth_session
-    where id = ${credential.id} and account_id = ${account.id}::uuid and expires_at > now()`)
+  const isLive = await holdSession(db, account.id, credential.id)
   if (locked.password_hash !== verified) return isLive ? locked.password_hash : 'concurrent_change'
   if (!isLive) throw refusal('authentication_required')
   return null

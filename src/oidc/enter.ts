@@ -126,7 +126,7 @@ async function enterNew(
 ): Promise<Finished> {
   const { email, strong } = identity
   if (provider.on_unknown === 'refuse') throw refusal('oidc_unknown_account')
-  const invite = await lockInvite(db, app.config, { invite_id: flow.invite_id, email })
+  const invite = await lockInvite(db, app.config, { ...flow, email })
   // Open only if both reads say so: the first read decided whether to hold the slot that counts open signups.
   const open_signup = !invite && wasOpen && (await isSignupOpen(db))
   if (!invite && !open_signup) throw refusal('oidc_unknown_account')

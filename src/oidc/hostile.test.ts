@@ -1,7 +1,9 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { send } from '../../test/helpers/account-routes.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { clientSecret, finish, signIn, start, type Tampering, testProvider } from '../../test/helpers/oidc.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
 import { scenario, testService } from '../testing/index.ts'
 
@@ -141,6 +143,33 @@ describe('nothing comes of', () => {
     }
     await liar.close()
   })
+})
+
+it.each<[string, Record<string, unknown>, object, string | null]>([
+  ['of the ID token, where userinfo verifies another one', { email: 'e@x.io' }, { email: 'own@x.io' }, null],
+  [
+    'of the ID token, where userinfo verifies the same one',
+    { email: 'f@x.io' },
+    { email: 'f@x.io' },
+    'f@x.io',
+  ],
+  ['of the ID token, where userinfo names none', { email: 'g@x.io' }, {}, 'g@x.io'],
+  ['of userinfo, where the ID token names none', { email: undefined }, { email: 'h@x.io' }, 'h@x.io'],
+  [
+    'of userinfo that it does not verify itself',
+    { email_verified: true },
+    { email: 'i@x.io', email_verified: false },
+    null,
+  ],
+])('an e-mail %s', async (what, claims, userinfo, expected) => {
+  const sub = sha256Hex(what)
+  corp.tampering = {
+    claims,
+    answer: { '/userinfo': { body: { sub, email_verified: true, ...userinfo } } },
+  }
+  const { cookie } = await signIn(test, corp, { sub })
+  const { json } = await send(test, 'GET /status', { cookie })
+  expect(json?.account).toMatchObject({ email: expected, email_verified: expected !== null })
 })
 
 describe('a flow', () => {

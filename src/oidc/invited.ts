@@ -1,6 +1,7 @@
 import { fold } from '../accounts/formats.ts'
 import type { Config } from '../config/config.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import type { Flow } from '../sign-in/flow.ts'
 import { isOpen } from '../tickets/tickets.ts'
 
 /** In a flow: an invite was named by a token that leads to none. */
@@ -13,25 +14,34 @@ export const ticketCounts = ({ invite_claim }: Config, { delivery }: { delivery:
 export type Invited = { id: string; username: string | null; created_by: string | null }
 
 /**
- * Locks the open invite that admits the owner of a verified address: the one that a token has named, or unless
- * tokens are needed the oldest one for the address.
+ * Locks the open invite that admits the owner of a verified address: the one that a token has named, while that very link
+ * is open, or unless tokens are needed the oldest one for the address.
  */
 export async function lockInvite(
   db: Queryable,
   { invite_claim }: Config,
-  { invite_id, email }: { invite_id: string | null; email: string | null },
+  {
+    invite_id,
+    challenge: ticket_id,
+    email,
+  }: Pick<Flow, 'invite_id' | 'challenge'> & { email: string | null },
 ): Promise<Invited | undefined> {
   if (invite_id === null && (email === null || invite_claim === 'code')) return undefined
   const email_key = email === null ? null : fold(email)
   const chosen =
     invite_id === null
       ? sql`i.email_key = ${email_key}`
-      : sql`i.id = ${invite_id}::uuid and (i.email_key is null or i.email_key = ${email_key})
-          and exists (
-            select from account_ticket t where t.invite_id = i.id and t.purpose = 'invite' and ${isOpen}
-              and (t.delivery = 'mailed' or ${invite_claim !== 'verified_email'}))`
-  return await db.first<Invited>(sql`
+      : sql`i.id = ${invite_id}::uuid and (i.email_key is null or i.email_key = ${email_key})`
+  const invite = await db.first<Invited>(sql`
     select i.id, i.username, i.created_by from invite i
     where ${chosen} and i.claimed_at is null and (i.expires_at is null or i.expires_at > now())
     order by i.created_at, i.id limit 1 for update`)
+  if (!invite || invite_id === null) return invite
+  // Links end under the lock of their invite, so what is read after it holds.
+  const link = await db.first(sql`
+    select from account_ticket t
+    where t.invite_id = ${invite_id}::uuid and t.purpose = 'invite' and ${isOpen}
+      and (t.delivery = 'mailed' or ${invite_claim !== 'verified_email'})
+      and t.id = coalesce(${ticket_id}::uuid, t.id)`)
+  return link ? invite : undefined
 }

@@ -1,4 +1,4 @@
-import { lockIfLive } from '../accounts/locks.ts'
+import { holdSession, lockIfLive } from '../accounts/locks.ts'
 import type { App } from '../core/app.ts'
 import { callerSubject, mutate, type Work } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
@@ -36,11 +36,8 @@ export async function lockSession(
   db: Queryable,
   { account_id, session_id }: Pick<Proven['flow'], 'account_id' | 'session_id'>,
 ) {
-  const account = await lockIfLive(db, account_id as string)
-  const session = await db.first(sql`
-    select from auth_session
-    where id = ${session_id} and account_id = ${account_id}::uuid and expires_at > now()`)
-  if (!account || !session) throw refusal('flow_expired')
+  const isLive = await lockIfLive(db, account_id as string)
+  if (!isLive || !(await holdSession(db, account_id as string, session_id))) throw refusal('flow_expired')
 }
 
 export type Link = { id: string; account_id: string }

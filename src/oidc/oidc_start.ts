@@ -41,12 +41,12 @@ export const oidc_start = route({
     const owner = intent === 'sign_in' ? null : await sessionOf(context, intent)
     return await attempt([], async (hold) => {
       await hold.also('flow_ip', () => true)
-      const invite_id = invite_token === undefined ? null : await invitedBy(context, invite_token)
+      const invite = invite_token === undefined ? undefined : await invitedBy(context, invite_token)
       const { token, cookie } = await begin(context, {
         kind: 'oidc',
         provider: id,
         intent,
-        invite_id,
+        ...invite,
         ...owner,
       })
       const again = intent === 'reauthenticate' ? { prompt: 'login', max_age: '0' } : undefined
@@ -64,14 +64,18 @@ async function sessionOf({ app, account, credential }: Context, intent: 'link' |
 }
 
 /** An unknown token is refused only after the provider has named the person, so that nobody can try tokens here. */
-async function invitedBy({ app }: Context, token: string): Promise<string> {
+async function invitedBy(
+  { app }: Context,
+  token: string,
+): Promise<{ invite_id: string; challenge?: string }> {
   try {
     const found = await findTicket(app, token, ['invite'])
-    return ticketCounts(app.config, found) && found.invite_id !== null ? found.invite_id : noInvite
+    const { invite_id, id: challenge } = found
+    if (ticketCounts(app.config, found) && invite_id !== null) return { invite_id, challenge }
   } catch (error) {
-    if (error instanceof ServiceError && error.data.reason === 'ticket_not_found') return noInvite
-    throw error
+    if (!(error instanceof ServiceError) || error.data.reason !== 'ticket_not_found') throw error
   }
+  return { invite_id: noInvite }
 }
 
 const begin = ({ app }: Context, flow: NewFlow) =>

@@ -92,9 +92,21 @@ export function createRelyingParty(redirectUrl: string, log: Log): RelyingParty 
           throw new Error('the ID token was issued to another client')
         if (!provider.userinfo) return { idToken, all: idToken }
         const more = await library.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
-        return { idToken, all: { ...more, ...idToken } }
+        return { idToken, all: joined(provider, idToken, more) }
       }),
   }
+}
+
+/**
+ * The claims of both, those of the ID token first. An e-mail is verified if whoever names it says so: what the other says
+ * counts only if it names the same one, or none.
+ */
+function joined({ claims }: OidcProvider, idToken: Claims, userinfo: Claims): Claims {
+  const { email, email_verified } = claims
+  const [from, other] = idToken[email] === undefined ? [userinfo, idToken] : [idToken, userinfo]
+  const isOfOther = other[email] === undefined || other[email] === from[email]
+  const verified = from[email_verified] ?? (isOfOther ? other[email_verified] : undefined)
+  return { ...userinfo, ...idToken, [email_verified]: verified }
 }
 
 async function discover(library: Library, provider: OidcProvider): Promise<Configuration> {

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
-import { signIn, testProvider } from '../../test/helpers/oidc.ts'
+import { mailIsDown } from '../../test/helpers/mailed.ts'
+import { finish, signIn, start, testProvider } from '../../test/helpers/oidc.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import type { OidcProviderOptions } from '../config/oidc.ts'
 import { sql } from '../db/db.ts'
@@ -121,6 +122,20 @@ describe('with on_unknown invite_only', () => {
       delivery: 'revealed',
     })
     expect(await me(test, ada, { invite_token })).toMatchObject({ username: 'lovelace', email: ada.email })
+  })
+
+  it('a link that an admin ends meanwhile admits nobody, not by the one that was made in its place either', async () => {
+    const test = await serviceWith({ on_unknown: 'invite_only' }, { invite_claim: 'code', ...mailIsDown })
+    const { operations } = test.service
+    const invite_id = await invite(test, { username: 'lovelace' })
+    const sent = await operations.sendInvite({ invite_id, reveal: true }, operator)
+    const invite_token = String(sent.link).split('#ticket=')[1] as string
+    const { url, flow } = await start(test, { invite_token })
+    const [{ id: ticket_id } = expect.unreachable()] = (await operations.listTickets()).tickets
+    await operations.revokeTicket({ ticket_id }, operator)
+    await operations.sendInvite({ invite_id, reveal: true }, operator)
+    const { status, json } = await finish(test, { flow, query: corp.authorize(url, ada) })
+    expect([status, json]).toEqual(unknown)
   })
 
   it('a ticket that was voided admits nobody; a revealed one not where mailed ones count', async () => {

@@ -97,6 +97,17 @@ const changes: [what: string, change: (one: Connected) => Promise<unknown>, code
     ({ firstId }) => near.service.operations.revokeSession({ session_id: firstId }, operator),
     firstEnds,
   ],
+  [
+    'admin_session_revoke',
+    ({ firstId }) => admin.client.admin_session_revoke({ session_id: firstId }),
+    firstEnds,
+  ],
+  [
+    'the replacement of the session by one that the library makes',
+    ({ account: { id: account_id, cookie: presented } }) =>
+      near.service.sessions.create({ account_id, via: 'test', presented }),
+    firstEnds,
+  ],
   ['the replacement of the session by a login', ({ account }) => login(account, account.cookie), firstEnds],
   [
     'the replacement of the session by a login to another account',
@@ -114,6 +125,7 @@ const changes: [what: string, change: (one: Connected) => Promise<unknown>, code
     ({ account, token }) => account.client.account_token_revoke({ token_id: token.id }),
     tokenEnds,
   ],
+  ['admin_token_revoke', ({ token }) => admin.client.admin_token_revoke({ token_id: token.id }), tokenEnds],
   [
     'admin_token_revoke_all',
     ({ account }) => admin.client.admin_token_revoke_all({ account_id: account.id }),
@@ -135,6 +147,11 @@ const changes: [what: string, change: (one: Connected) => Promise<unknown>, code
         { account_id: account.id, password: 'another long password' },
         operator,
       ),
+    everythingEnds,
+  ],
+  [
+    'securing the account',
+    ({ account }) => near.service.operations.secureAccount({ account_id: account.id }, operator),
     everythingEnds,
   ],
   [

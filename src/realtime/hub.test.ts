@@ -145,6 +145,21 @@ describe('what another node says of all credentials of a kind', () => {
   })
 })
 
+describe('what another node says of a deleted account', () => {
+  it('closes its connections, and spares those of one that is back', async () => {
+    const { db, hub } = test.service.app
+    const [back, gone] = [await test.account(), await test.account()]
+    const [spared, closed] = await Promise.all(
+      [back, gone].map(async (one) => add({ account_id: one.id, credential: await sessionOf(one) })),
+    )
+    await db.run(sql`update account set deleted_at = now() where id = ${gone.id}::uuid`)
+    const closings = [back, gone].map(({ id }) => ({ kind: 'account' as const, account_id: id }))
+    hub.receive({ notifications: [], closings, wroteAudit: false })
+    await expect.poll(() => closed?.lost).toEqual(['revoked'])
+    expect([spared?.lost, spared?.heard]).toEqual([[], []])
+  })
+})
+
 describe('the cap of the process', () => {
   it('is shared by sockets and streams, and free again when one ends', async () => {
     const credential = await sessionOf(ada)

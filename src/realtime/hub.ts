@@ -169,11 +169,12 @@ export function createHub(options: HubOptions): Hub {
 }
 
 /**
- * True for a closing of all credentials of a type. From another node it may arrive late, after a newer credential
- * opened a socket; only the database tells that one from those that ended.
+ * True for a closing of all credentials of a type, or of an account. From another node it may arrive late, after a newer
+ * credential opened a socket, of an account that was undeleted; only the database tells that one from those that ended.
  */
 const isSweeping = (closing: Closing): boolean =>
   closing.kind === 'keeper' ||
+  closing.kind === 'account' ||
   (closing.kind === 'credentials' && closing.ended.some(({ ids }) => ids === null))
 
 /** The notifications by account, grouped once for all sockets. */

@@ -32,8 +32,10 @@ export const secureAccount = operation({
   command: {
     name: 'account secure',
     args: { account_id: account },
-    confirm: 'Nobody can sign in to this account until somebody opens the link.',
-    details: 'The link works once, for 24 hours. Give it to the person in a way that you trust.',
+    confirm:
+      'Nobody can sign in to this account until somebody opens the link, or has another one mailed to the e-mail of the account.',
+    details:
+      'The link works once, for 24 hours. Give it to the person in a way that you trust. The e-mail of the account stays, and\nwhoever reads that mailbox can ask for a link: if it is not theirs, run `account set-email` before, as it ends earlier links.',
     phrase: ({ link, sessions_revoked, tokens_revoked }, { who }) => [
       `${who} is secured: ${counted(sessions_revoked, 'session')} and ${counted(tokens_revoked, 'token')} ended, and every way to sign in. The link to set a new password:`,
       `${link}`,

@@ -1,7 +1,8 @@
-import { beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { mannWhitney } from '../../bench/mann-whitney.ts'
 import { freshIp, send } from '../../test/helpers/account-routes.ts'
 import { settled, tokenOf } from '../../test/helpers/outbox.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import type { Message } from '../registry/messages.ts'
@@ -106,6 +107,22 @@ it('an admin with a verified address, and an account without any way in, get the
   await settled(test)
   expect(sent.map(({ to }) => to).sort()).toEqual(['admin@x.io', 'imported@x.io'])
 })
+
+it.each(['keeper', 'admin'])(
+  'an account that becomes %s while the request waits gets nothing',
+  async (role) => {
+    const other = await rival(test.databaseUrl)
+    onTestFinished(() => other.close())
+    await other.begin('select from account where id = $1 for no key update', [ada.id])
+    const reply = recover('ada')
+    await other.blocks(1)
+    await other.query('insert into role_grant (actor_id, role) values ($1, $2)', [ada.actor_id, role])
+    await other.commit()
+    expect((await reply).json).toEqual({ ok: true })
+    await settled(test)
+    expect([sent, (await operations.listTickets()).tickets]).toEqual([[], []])
+  },
+)
 
 it('an account whose provider or passkeys no longer let it in gets its link', async () => {
   const [left, moved] = [

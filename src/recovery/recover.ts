@@ -43,7 +43,7 @@ export const recover = route({
   },
 })
 
-/** One statement, whatever the identifier leads to: it locks the account, makes the ticket and queues the message. */
+/** The same two statements, whatever the identifier leads to: lock the account; make the ticket and queue the message. */
 async function sendLink({ app, ip }: Context, identifier: string, locale?: string): Promise<void> {
   const { kind, key } = identifierOf(identifier)
   const { link, ...secret } = newSecret(app, 'password_reset')
@@ -51,12 +51,14 @@ async function sendLink({ app, ip }: Context, identifier: string, locale?: strin
     ...({ purpose: 'password_reset', ticket_id: secret.id, link, locale } as const),
     values: sql`ticket`,
   }
+  const locked = sql`
+    from account where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null
+    for no key update`
   await mutate(app, 'ticket_create', { subject: callerSubject({ account: null }, ip) }, async (work) => {
+    // On its own first: what whoever holds the lock commits, such as a grant of keeper, only a later statement sees.
+    await work.db.run(sql`select ${locked}`)
     const ticket = await work.db.first<Ticket>(sql`
-      with found as (
-        select * from account where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key}
-          and deleted_at is null for no key update
-      ), owner as (
+      with found as (select * ${locked}), owner as (
         select id as account_id, null::uuid as invite_id, email, email_key, null::timestamptz as until
         from found account where ${mayRecover(app)}
       ), ${insertTicket({

@@ -4,7 +4,7 @@ import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { voidAdminLinks } from '../tickets/tickets.ts'
+import { voidHeldLinks } from '../tickets/tickets.ts'
 import { Uuid } from '../wire/types.ts'
 import { builtinRoles, refuseDestroyed } from './scope.ts'
 
@@ -89,12 +89,13 @@ export function conferring(grant: GrantInput): Sql {
   const tuple = sql`g.actor_id = ${actor_id}::uuid and g.role = ${role}
     and g.scope_kind is not distinct from ${scope_kind} and g.scope_id is not distinct from ${scope_id}::uuid`
   const isPrivilege = scope_id === null && builtinRoles.includes(role)
-  return sql`${isPrivilege ? sql`links as (${voidAdminLinks(actor_id)}), ` : sql.empty}closed as (
+  const links = sql`, links as (${voidHeldLinks(actor_id)} and not exists (select from held))`
+  return sql`closed as (
       update role_grant g set closed_at = statement_timestamp()
       where ${tuple} and ${unendedGrant} and g.expires_at <= statement_timestamp() returning g.id
     ), held as (
       select g.id, g.expires_at from role_grant g where ${tuple} and ${activeGrant}
-    ), moved as (
+    )${isPrivilege ? links : sql.empty}, moved as (
       update role_grant set expires_at = ${expires_at}::timestamptz
       from held where role_grant.id = held.id and held.expires_at is not null
         and (${expires_at}::timestamptz is null or ${expires_at}::timestamptz > held.expires_at)

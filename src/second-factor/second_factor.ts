@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockIfLive } from '../accounts/locks.ts'
+import { holdSession, lockIfLive } from '../accounts/locks.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
 import { callerSubject, mutate, type Work } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
@@ -133,12 +133,8 @@ async function isUnderWay({ carriers, flow: token }: Context, { db }: Work, flow
   const { session_id, account_id } = flow
   const presented = carriers.cookie.state === 'good' ? carriers.cookie.sessionId : null
   if (session_id !== null && session_id !== presented) return false
-  const left = await db.first(sql`
-    select 1 from sign_in_flow where ${flowOf(token ?? '', 'second_factor')}
-      and (session_id is null or exists (
-        select from auth_session s
-        where s.id = sign_in_flow.session_id and s.account_id = ${account_id}::uuid and s.expires_at > now()))`)
-  return left !== undefined
+  const left = await db.first(sql`select 1 from sign_in_flow where ${flowOf(token ?? '', 'second_factor')}`)
+  return left !== undefined && (session_id === null || (await holdSession(db, account_id, session_id)))
 }
 
 async function failed({ app, ip }: Context, { account_id }: Begun, method: Factor): Promise<ServiceError> {

@@ -12,6 +12,7 @@ export type Flow = {
   session_id: string | null
   provider: string | null
   intent: string | null
+  /** What the finish must fit: the challenge of a passkey, or the id of the ticket that named the invite. */
   challenge: string | null
   /** What has been proven already. */
   methods: SignInMethod[] | null

@@ -127,13 +127,13 @@ export const insertTicket = ({ id, token_hash, owner, seconds = day, ...given }:
   )`
 
 /**
- * Ends the links to set a password that admins have made for the account of an actor who becomes admin or keeper: they
- * could not make them any more. The caller holds the account lock.
+ * Ends the links to set a password of the account of an actor who becomes admin or keeper, save those that an operator
+ * was shown: no admin could make one any more, and its mailbox may not get one. The caller holds the account lock.
  */
-export const voidAdminLinks = (actor_id: string): Sql => sql`
+export const voidHeldLinks = (actor_id: string): Sql => sql`
   update account_ticket t set voided_at = now()
   where t.account_id = (select account_id from actor where id = ${actor_id}::uuid)
-    and t.purpose = 'password_reset' and t.created_by is not null and ${isOpen}`
+    and t.purpose = 'password_reset' and (t.created_by is not null or t.delivery = 'mailed') and ${isOpen}`
 
 /** Ends the open tickets of an account, all or those of some purposes. The caller holds its lock. */
 export const voidTickets = (
