@@ -67,9 +67,6 @@ async function readJson(path: string): Promise<unknown> {
   }
 }
 
-/** What `npm init` has written says `commonjs`, or nothing. */
-const asModule = 'set "type": "module" in the package.json beside it'
-
 /** Returns the module, not its default export: an async function would await one that is a promise. */
 async function importModule(path: string): Promise<{ default?: unknown }> {
   try {
@@ -77,7 +74,9 @@ async function importModule(path: string): Promise<{ default?: unknown }> {
   } catch (error) {
     const [line] = String(error).split('\n')
     const isCommon = /outside a module|Unexpected token 'export'/.test(String(error))
-    throw notLoaded(path, `${line}${isCommon ? `; ${asModule}` : ''}`, error)
+    // What `npm init` has written says `commonjs`, or nothing.
+    const remedy = isCommon ? '; set "type": "module" in the package.json beside it' : ''
+    throw notLoaded(path, `${line}${remedy}`, error)
   }
 }
 
