@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -81,6 +81,8 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
     [['nothing'], /no command "nothing"/],
     [['help', 'nothing'], /no command "nothing"/],
     [['backup'], /Usage: cellkeep backup FILE/],
+    [['restore', 'nothing'], /^\/.*\/nothing does not exist: name the file of a backup\.\n$/],
+    [['restore', 'nothing', '--verify'], /^\/.*\/nothing does not exist/],
   ])('%j', async (args, said) => {
     const { code, stdout, stderr } = await cellkeep(args)
     expect([code, stdout]).toEqual([2, ''])
@@ -135,6 +137,23 @@ describe('exit code 3', () => {
       expect([words, code]).toEqual([words, 3])
       expect(stderr).toMatch(/cannot be reached/)
     }
+  })
+
+  it('a database whose files are missing: no bug is claimed, and the backup is named', async () => {
+    const test = await testService()
+    // What PostgreSQL says of a missing file, without taking one from the server that all tests share.
+    await test.service.app.db.run(sql`
+      create or replace function cellkeep.audit_waiting() returns boolean language plpgsql as $$ begin
+        raise exception 'could not open file "base/5/16384"' using errcode = 'undefined_file';
+      end $$`)
+    const at = shell({ CELLKEEP_DATABASE_URL: test.databaseUrl }, cwd)
+    const { code, stderr } = await at(['audit', 'export', '--out', 'none'])
+    expect([code, stderr]).toEqual([3, expect.stringMatching(/^The files .*base\/5\/16384.*backup[^\n]*\n$/)])
+    expect(JSON.parse((await at(['audit', 'export', '--json'])).stderr)).toMatchObject({
+      reason: 'database_damaged',
+    })
+    expect(await readdir(cwd)).not.toContain('none')
+    await test.close()
   })
 
   it('no embedded database yet: none is made by looking', async () => {
