@@ -132,6 +132,12 @@ it.each([
   expect(said).toEqual([expect.stringMatching(/SyntaxError: .*; set "type": "module" in the package\.json/)])
 })
 
+it('says how a package that it imports is installed beside it', async () => {
+  await put('cellkeep.config.ts', "import 'no-such-package'\nexport default {}\n")
+  const { said } = await inNode(`await refused('cellkeep.config.ts')`)
+  expect(said).toEqual([expect.stringMatching(/; run `npm install no-such-package` in the directory of /)])
+})
+
 /** What a plain process of Node makes of an expression over `load` and `refused`; Vitest would transform the files. */
 async function inNode(expression: string): Promise<{ said: unknown; stderr: string }> {
   const script = `const { loadConfigFile } = await import('${new URL('./file.ts', import.meta.url)}')

@@ -73,11 +73,17 @@ async function importModule(path: string): Promise<{ default?: unknown }> {
     return await import(pathToFileURL(path).href)
   } catch (error) {
     const [line] = String(error).split('\n')
-    const isCommon = /outside a module|Unexpected token 'export'/.test(String(error))
-    // What `npm init` has written says `commonjs`, or nothing.
-    const remedy = isCommon ? '; set "type": "module" in the package.json beside it' : ''
-    throw notLoaded(path, `${line}${remedy}`, error)
+    throw notLoaded(path, `${line}${remedyOf(String(error))}`, error)
   }
+}
+
+function remedyOf(error: string): string {
+  // What `npm init` has written says `commonjs`, or nothing.
+  if (/outside a module|Unexpected token 'export'/.test(error))
+    return '; set "type": "module" in the package.json beside it'
+  // Node looks for it beside the file, not where `cellkeep` itself is installed.
+  const [, name] = /Cannot find package '([^']+)'/.exec(error) ?? []
+  return name === undefined ? '' : `; run \`npm install ${name}\` in the directory of the file that imports it`
 }
 
 function notLoaded(path: string, why: string, cause?: unknown): ConfigError {
