@@ -125,6 +125,10 @@ describe('exit code 3', () => {
     expect(await db.one(sql`select open_signup from app_settings`)).toEqual({ open_signup: false })
     expect((await at(['migrate', '--check'])).code).toBe(3)
     expect(await at(['migrate'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^applied \d{4}_/) })
+    // It says nothing of the steps behind, which may be pending.
+    expect((await at(['migrate', '--to', '0018'])).stdout).toBe(
+      '0018_nodes and all before it are done already.\n',
+    )
     expect(await at(['migrate', '--check'])).toMatchObject({ code: 0, stdout: 'The schema is current.\n' })
     await old.close()
   })
@@ -137,6 +141,20 @@ describe('exit code 3', () => {
       expect([words, code]).toEqual([words, 3])
       expect(stderr).toMatch(/cannot be reached/)
     }
+  })
+
+  it('a server that refuses the connection: what to mend is named', async () => {
+    const test = await testService()
+    const absent = new URL(test.databaseUrl)
+    absent.pathname = '/nothing'
+    for (const [url, remedy] of [
+      [absent.href, /"nothing" does not exist\. Create it, or mend its name in the URL\.\n$/],
+      ['postgres://nobody@nothing.invalid/none', /Check the host in the URL\.\n$/],
+    ] as const) {
+      const { code, stderr } = await shell({ CELLKEEP_DATABASE_URL: url }, cwd)(['account', 'list'])
+      expect([code, stderr]).toEqual([3, expect.stringMatching(remedy)])
+    }
+    await test.close()
   })
 
   it('a database whose files are missing: no bug is claimed, and the backup is named', async () => {

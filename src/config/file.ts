@@ -83,7 +83,9 @@ function remedyOf(error: string): string {
     return '; set "type": "module" in the package.json beside it'
   // Node looks for it beside the file, not where `cellkeep` itself is installed.
   const [, name] = /Cannot find package '([^']+)'/.exec(error) ?? []
-  return name === undefined ? '' : `; run \`npm install ${name}\` in the directory of the file that imports it`
+  return name === undefined
+    ? ''
+    : `; run \`npm install ${name}\` in the directory of the file that imports it`
 }
 
 function notLoaded(path: string, why: string, cause?: unknown): ConfigError {
