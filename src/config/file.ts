@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { extname, join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { createRequire } from 'node:module'
+import { dirname, extname, join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isPlainObject } from '../wire/input.ts'
 import {
   ConfigError,
@@ -19,7 +20,23 @@ export async function loadConfig(input: {
   cwd: string
   mode: 'server' | 'command'
 }): Promise<ParsedConfig> {
-  return parseConfig({ ...input, file: await loadConfigFile(input) })
+  const file = await loadConfigFile(input)
+  const parsed = parseConfig({ ...input, file })
+  const other = file && otherCopy(file.path)
+  return other ? { ...parsed, warnings: [...parsed.warnings, other] } : parsed
+}
+
+/** A warning if the file gets another copy of this package, as beside a global installation: its classes are others. */
+function otherCopy(path: string): string | undefined {
+  const own = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))
+  let found: string
+  try {
+    found = dirname(realpathSync(createRequire(path).resolve('cellkeep/package.json')))
+  } catch {
+    return undefined
+  }
+  if (found === own) return undefined
+  return `${path} imports the cellkeep in ${found}, but the one in ${own} runs: start bin/cellkeep.js of the former`
 }
 
 /**
