@@ -17,7 +17,7 @@ export async function pack(directory: string): Promise<string> {
   const paths: string[] = packed.files.map((file: { path: string }) => file.path)
   const top = [...new Set(paths.map((path) => path.split('/')[0]))].sort()
   const listed = ['bin', 'data', 'dist', 'docs', 'migrations', 'package.json', 'templates']
-  assert.deepEqual(top, ['LICENSE', 'README.md', ...listed])
+  assert.deepEqual(top, ['CHANGELOG.md', 'LICENSE', 'README.md', ...listed])
   assert.deepEqual(
     paths.filter((path) => path.startsWith('dist/') && path.includes('.test.')),
     [],

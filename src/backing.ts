@@ -1,4 +1,5 @@
 import { keptKeys } from './auth/kept-keys.ts'
+import { declared } from './compose-app.ts'
 import { type ParsedConfig, withDataDir } from './config/config.ts'
 import { type Connection, configured } from './db/connection.ts'
 import { type Disk, watchDisk } from './embedded/disk.ts'
@@ -36,6 +37,8 @@ export async function openBacking(parsed: ParsedConfig, options: BackingOptions)
     const { secret_keys: secretKeys } = parsed.config
     return { parsed, connection, cookieKeys, secretKeys, close: async () => {} }
   }
+  // Before a database is made for declarations that nothing can start with.
+  declared(parsed)
   const embedded = await startEmbedded({
     dataDir: data_dir,
     dataDirIsDefault: parsed.sources.data_dir === 'default',

@@ -5,7 +5,7 @@ import { mutation } from '../core/action.ts'
 import { account, operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { holdsAdmin } from '../roles/grants.ts'
-import { Uuid } from '../wire/types.ts'
+import { OrNull, Uuid } from '../wire/types.ts'
 import { auditActors, type Detail, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
 
 export const account_delete = mutation({
@@ -14,7 +14,7 @@ export const account_delete = mutation({
   event: 'account_delete',
   rate_limit: 'account',
   rate_limit_group: 'account',
-  input: z.strictObject({ account_id: Uuid.nullish() }),
+  input: z.strictObject({ account_id: OrNull(Uuid) }),
   output: z.object({ ok: z.literal(true), deleted: z.boolean() }),
   errors: [
     'insufficient_permissions',

@@ -37,7 +37,8 @@ export const exportAudit = operation({
       outcome: '--outcome OUTCOME',
       account_id: '--account UUID',
     },
-    details: '--out writes to a new file for its owner only, instead of standard output.',
+    details:
+      '--out writes to a new file for its owner only, instead of standard output. A run that fails or is ended by Ctrl-C\nor SIGTERM leaves no file.',
     lines: (last) => ({ last_seq: last?.seq ?? null }),
   },
 })

@@ -252,9 +252,14 @@ describe('restoreBackup', () => {
     const bytes = await readFile(whole)
     await writeFile(join(dir, 'cut'), bytes.subarray(0, bytes.length - 20))
     await writeFile(join(dir, 'plain'), gunzipSync(bytes))
-    for (const name of ['cut', 'plain', 'none'])
+    for (const [name, why] of [
+      ['cut', 'cannot be read: unexpected end of file'],
+      ['plain', 'is not a backup of Cellkeep, which is a gzip file'],
+      ['none', 'cannot be read: ENOENT'],
+    ] as const)
       await expect(restoreBackup(to.connection, join(dir, name))).rejects.toMatchObject({
         reason: 'backup_unreadable',
+        message: expect.stringContaining(why),
       })
   })
 })

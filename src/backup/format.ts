@@ -94,7 +94,12 @@ export async function* linesOf(file: string, onBytes: OnBytes = () => {}): Async
       if (held > lineMaxBytes) throw new Error('it has a line of more than 64 MiB')
     }
   } catch (error) {
-    throw new StartError('backup_unreadable', `${file} cannot be read: ${(error as Error).message}.`, 1)
+    const { message } = error as Error
+    const why =
+      message === 'incorrect header check'
+        ? 'is not a backup of Cellkeep, which is a gzip file'
+        : `cannot be read: ${message}`
+    throw new StartError('backup_unreadable', `${file} ${why}.`, 1)
   } finally {
     source.destroy()
     text.destroy()

@@ -7,6 +7,7 @@ import { briefly, sql } from '../db/db.ts'
 import { unplanned } from '../db/unplanned.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { holdsAdmin } from '../roles/grants.ts'
+import { OrNull } from '../wire/types.ts'
 import { me } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Kind, Path, Visibility } from './cells.ts'
 import { compactBytes, Data } from './data.ts'
@@ -36,9 +37,9 @@ export const cell_create = mutation({
   rate_limit_group: 'cell_create',
   input: z.strictObject({
     data: Data,
-    kind: Kind.nullish(),
+    kind: OrNull(Kind),
     visibility: Visibility.default('private'),
-    path: Path.nullish(),
+    path: OrNull(Path),
   }),
   output: z.object({ cell: Cell }),
   errors: [

@@ -1,3 +1,4 @@
+import { access, constants } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { writeBackup } from '../backup/backup.ts'
@@ -14,7 +15,7 @@ import { command, WrongUsage } from './command.ts'
 import { type CommandIo, createOutput, type Output } from './output.ts'
 import { type Progress, withProgress } from './progress.ts'
 import { type Verified, verifyBackup } from './verify.ts'
-import { type Opened, onSignal, withDatabase } from './with-service.ts'
+import { endedBy, type Opened, onSignal, withDatabase } from './with-service.ts'
 
 export const backup = command({
   name: 'backup',
@@ -71,6 +72,12 @@ export const restore = command({
   run: async ({ args: [name = ''], options: { verify = false, into }, out, io }) => {
     if (into !== undefined && !verify) throw new WrongUsage('--into belongs to --verify.')
     const file = resolve(io.cwd, name)
+    // Before a database is made for it.
+    await access(file, constants.R_OK).catch(({ code, message }) => {
+      const why =
+        code === 'ENOENT' ? 'does not exist: name the file of a backup' : `cannot be read: ${message}`
+      throw new StartError('backup_unreadable', `${file} ${why}.`, 2)
+    })
     return await (verify ? verifyFile(file, into, out, io) : restoreFile(file, out, io))
   },
 })
@@ -123,9 +130,3 @@ async function onTemporary<T>(
   const temporary = withTemporaryServer({ ...programs, log, interrupt: interrupt.signal }, work)
   return await endedBy(interrupt, 'the temporary database is removed', temporary).finally(unhook)
 }
-
-/** A failure after a signal is told as the interruption it is, with the exit code of the signal. */
-const endedBy = <T>({ signal }: AbortController, what: string, work: Promise<T>): Promise<T> =>
-  work.catch((error) => {
-    throw signal.aborted ? new StartError('interrupted', `Interrupted; ${what}.`, signal.reason) : error
-  })

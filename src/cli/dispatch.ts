@@ -1,3 +1,5 @@
+import type { DatabaseError } from 'pg'
+import { isDamage } from '../db/failure.ts'
 import { ServiceError, StartError } from '../errors.ts'
 import { perhaps, wrongUsage } from './command.ts'
 import { commands } from './groups.ts'
@@ -20,10 +22,11 @@ export async function dispatch([name = 'help', ...args]: readonly string[], io: 
   try {
     return await command.run(args, io)
   } catch (error) {
-    if (error instanceof StartError) {
-      const { reason, message } = error
+    const ending = isDamage(error) ? damaged(error) : error
+    if (ending instanceof StartError) {
+      const { reason, message } = ending
       io.stderr.write(`${json ? JSON.stringify({ reason, message }) : message}\n`)
-      return error.exitCode
+      return ending.exitCode
     }
     if (error instanceof ServiceError) {
       io.stderr.write(refusalText(error, json))
@@ -37,5 +40,12 @@ export async function dispatch([name = 'help', ...args]: readonly string[], io: 
     return 1
   }
 }
+
+const damaged = ({ code, message }: DatabaseError): StartError =>
+  new StartError(
+    'database_damaged',
+    `The files of the database are damaged or missing (SQLSTATE ${code}: ${message}). Stop the server, keep a copy of the files as they are, and restore the last good backup into an empty database, as docs/backup.md says.`,
+    3,
+  )
 
 const stackOf = (error: unknown): string => (error instanceof Error && error.stack) || String(error)

@@ -1,16 +1,20 @@
-import { open } from 'node:fs/promises'
+import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { StartError } from '../errors.ts'
 import type { CommandIo } from './output.ts'
 import { withProgress } from './progress.ts'
 
-/** Writes rows as JSON lines to standard output or a new file, and then a summary to standard error. */
+/**
+ * Writes rows as JSON lines to standard output or a new file, and then a summary to standard error. No part of a file is
+ * left if that fails, or `interrupt` aborts.
+ */
 export async function writeLines(
   rows: AsyncIterable<unknown>,
   summary: (last: unknown) => Record<string, unknown>,
   out: unknown,
   io: CommandIo,
+  interrupt: AbortSignal,
 ): Promise<void> {
   const target = typeof out === 'string' ? await newFile(resolve(io.cwd, out)) : toStdout(io.stdout)
   let count = 0
@@ -20,23 +24,28 @@ export async function writeLines(
   try {
     await withProgress(shown, 'rows', async (progress) => {
       for await (const row of rows) {
+        interrupt.throwIfAborted()
         await target.write(`${JSON.stringify(row)}\n`)
         count += 1
         last = row
         progress(count)
       }
     })
-  } finally {
     await target.end()
+    interrupt.throwIfAborted()
+  } catch (error) {
+    await target.discard()
+    throw error
   }
   io.stderr.write(`${JSON.stringify({ rows: count, ...summary(last) })}\n`)
 }
 
-type Target = { write(line: string): unknown; end(): unknown }
+type Target = { write(line: string): unknown; end(): unknown; discard(): unknown }
 
 const toStdout = (stdout: CommandIo['stdout']): Target => ({
   write: (line) => stdout.write(line),
   end: () => undefined,
+  discard: () => undefined,
 })
 
 /** Creates a file for its owner only. Writes wait for the disk if it is slower than the database. */
@@ -60,6 +69,10 @@ export async function newFile(path: string): Promise<Target> {
     end: async () => {
       stream.end()
       await ended
+    },
+    discard: async () => {
+      stream.destroy()
+      await rm(path, { force: true })
     },
   }
 }

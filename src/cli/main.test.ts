@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -81,6 +81,8 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
     [['nothing'], /no command "nothing"/],
     [['help', 'nothing'], /no command "nothing"/],
     [['backup'], /Usage: cellkeep backup FILE/],
+    [['restore', 'nothing'], /^\/.*\/nothing does not exist: name the file of a backup\.\n$/],
+    [['restore', 'nothing', '--verify'], /^\/.*\/nothing does not exist/],
   ])('%j', async (args, said) => {
     const { code, stdout, stderr } = await cellkeep(args)
     expect([code, stdout]).toEqual([2, ''])
@@ -123,6 +125,10 @@ describe('exit code 3', () => {
     expect(await db.one(sql`select open_signup from app_settings`)).toEqual({ open_signup: false })
     expect((await at(['migrate', '--check'])).code).toBe(3)
     expect(await at(['migrate'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^applied \d{4}_/) })
+    // It says nothing of the steps behind, which may be pending.
+    expect((await at(['migrate', '--to', '0018'])).stdout).toBe(
+      '0018_nodes and all before it are done already.\n',
+    )
     expect(await at(['migrate', '--check'])).toMatchObject({ code: 0, stdout: 'The schema is current.\n' })
     await old.close()
   })
@@ -135,6 +141,37 @@ describe('exit code 3', () => {
       expect([words, code]).toEqual([words, 3])
       expect(stderr).toMatch(/cannot be reached/)
     }
+  })
+
+  it('a server that refuses the connection: what to mend is named', async () => {
+    const test = await testService()
+    const absent = new URL(test.databaseUrl)
+    absent.pathname = '/nothing'
+    for (const [url, remedy] of [
+      [absent.href, /"nothing" does not exist\. Create it, or mend its name in the URL\.\n$/],
+      ['postgres://nobody@nothing.invalid/none', /Check the host in the URL\.\n$/],
+    ] as const) {
+      const { code, stderr } = await shell({ CELLKEEP_DATABASE_URL: url }, cwd)(['account', 'list'])
+      expect([code, stderr]).toEqual([3, expect.stringMatching(remedy)])
+    }
+    await test.close()
+  })
+
+  it('a database whose files are missing: no bug is claimed, and the backup is named', async () => {
+    const test = await testService()
+    // What PostgreSQL says of a missing file, without taking one from the server that all tests share.
+    await test.service.app.db.run(sql`
+      create or replace function cellkeep.audit_waiting() returns boolean language plpgsql as $$ begin
+        raise exception 'could not open file "base/5/16384"' using errcode = 'undefined_file';
+      end $$`)
+    const at = shell({ CELLKEEP_DATABASE_URL: test.databaseUrl }, cwd)
+    const { code, stderr } = await at(['audit', 'export', '--out', 'none'])
+    expect([code, stderr]).toEqual([3, expect.stringMatching(/^The files .*base\/5\/16384.*backup[^\n]*\n$/)])
+    expect(JSON.parse((await at(['audit', 'export', '--json'])).stderr)).toMatchObject({
+      reason: 'database_damaged',
+    })
+    expect(await readdir(cwd)).not.toContain('none')
+    await test.close()
   })
 
   it('no embedded database yet: none is made by looking', async () => {

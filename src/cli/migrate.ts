@@ -31,7 +31,8 @@ const run = subcommand('migrate', {
       async (opened) => {
         const applied = await work(opened)
         const text = applied.map((name) => `applied ${name}`).join('\n')
-        out.result({ applied }, text || 'The schema is current.')
+        const nothing = only ? `${only.at(-1)} and all before it are done already.` : 'The schema is current.'
+        out.result({ applied }, text || nothing)
       },
       { makes: !check },
     )

@@ -9,7 +9,7 @@ import { writeLines } from './lines.ts'
 import { pagesOf, type Row } from './output.ts'
 import { meaningOf } from './refusal.ts'
 import { type Argument, argumentOf, optionsOf, usageOf, valueFrom, wordsOf } from './usage.ts'
-import { cli, withService } from './with-service.ts'
+import { type CommandService, cli, endedBy, withService } from './with-service.ts'
 
 type Input = Record<string, unknown>
 type Run = (app: App, input: Input, operator: typeof cli) => Promise<unknown>
@@ -44,7 +44,8 @@ async function run(operation: Run & Operation, given: readonly Argument[], call:
   const words = wordsOf(given, call.args, call.options)
   // Arguments are parsed before the database is opened, so that a typo fails at once.
   const literal = literalsOf(given, words)
-  await withService(call.io, async ({ app }) => {
+  const interrupt = new AbortController()
+  const work = async ({ app }: CommandService): Promise<void> => {
     const said: Choice = { who: '', words, io: call.io }
     const input: Input = { ...literal }
     for (const { key, source, isRequired } of given) {
@@ -53,11 +54,14 @@ async function run(operation: Run & Operation, given: readonly Argument[], call:
     }
     if (command.confirm && call.options.yes !== true) await confirmed(call.io, command.confirm)
     try {
-      await show(operation, app, input, said, call)
+      await show(operation, app, input, said, call, interrupt.signal)
     } catch (error) {
       throw call.out.json ? error : inWords(error, given, input)
     }
-  })
+  }
+  // All others have nothing to take away, and end at once.
+  if (call.options.out === undefined) return await withService(call.io, work)
+  await endedBy(interrupt, 'no file was made', withService(call.io, work, { interrupt }))
 }
 
 /** The keys of the input that follow from the arguments alone, without a look-up. */
@@ -87,6 +91,7 @@ async function show(
   input: Input,
   said: Choice,
   { out, io, options }: Call,
+  interrupt: AbortSignal,
 ): Promise<void> {
   const { table, lines, done, phrase } = operation.command as AnyCommand
   const isPaged = 'cursor' in operation.input.shape
@@ -99,7 +104,7 @@ async function show(
   }
   const result = await operation(app, input, cli)
   if (table) return await out.table(rowsOf(result), table.columns, table.none)
-  if (lines) return await writeLines(result as AsyncIterable<unknown>, lines, options.out, io)
+  if (lines) return await writeLines(result as AsyncIterable<unknown>, lines, options.out, io, interrupt)
   const ids = Object.entries(input).filter(([key, value]) => key.endsWith('_id') && typeof value === 'string')
   const json = {
     ...Object.fromEntries(ids),

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { openBacking } from '../backing.ts'
+import type { ParsedConfig } from '../config/config.ts'
 import { loadConfig } from '../config/file.ts'
 import { isLoopbackHost } from '../config/ip.ts'
 import { shownSettings } from '../config/show.ts'
@@ -49,7 +50,7 @@ export const start: Command = {
       const settings = shownSettings(parsed).map((one) => [one.key, one.value])
       const isText = parsed.config.log_format === 'text'
       log.info({ version, ...(!isText && { settings: Object.fromEntries(settings) }) }, 'started')
-      const message = await startMessage(service, serving)
+      const message = await startMessage(service, serving, parsed)
       // The log goes out first, so that the message is the last thing on a terminal.
       await out.flush(logLimitMs)
       io.stderr.write(message)
@@ -160,20 +161,22 @@ const claims = {
   verified_email: 'claimed with the token of a mailed link',
 }
 
-async function startMessage({ app }: Service, { url }: Serving): Promise<string> {
+async function startMessage({ app }: Service, { url }: Serving, { sources }: ParsedConfig): Promise<string> {
   const { config, bootstrap } = app
+  // Passkeys belong to its name, and behind a proxy people reach no other. The default may name port 0.
+  const site = (sources.public_url !== 'default' && config.public_url) || url
   const lines = [
     `Cellkeep ${version} listens on ${url}`,
     `  data dir: ${config.data_dir}`,
     `  invites: ${claims[config.invite_claim]}`,
   ]
-  if (config.console === 'on') lines.push(`  console: ${url}/admin`)
+  if (config.console === 'on') lines.push(`  console: ${site}/admin`)
   if ((await bootstrap.availability()) === true) {
     lines.push(
       '',
       `  There is no account yet. Create the first one with the token in ${bootstrap.path}:`,
       '',
-      ...(config.pages ? [`    ${url}/setup${await tokenFragment(bootstrap.path)}`, '', '  or', ''] : []),
+      ...(config.pages ? [`    ${site}/setup${await tokenFragment(bootstrap.path)}`, '', '  or', ''] : []),
       `    curl ${url}${config.account_path}/bootstrap -c cookies.txt -H 'Content-Type: application/json' \\`,
       `      -d "{\\"token\\": \\"$(cat '${bootstrap.path}')\\", \\"username\\": \\"ada\\", \\"password\\": \\"choose a long one\\"}"`,
     )

@@ -111,6 +111,12 @@ export const withService = <T>(
     use,
   )
 
+/** A failure after a signal is told as the interruption it is, with the exit code of the signal. */
+export const endedBy = <T>({ signal }: AbortController, what: string, work: Promise<T>): Promise<T> =>
+  work.catch((error) => {
+    throw signal.aborted ? new StartError('interrupted', `Interrupted; ${what}.`, signal.reason) : error
+  })
+
 /** Calls `first` with the exit code of the first signal; a second one ends the process at once. */
 export function onSignal(first: (code: number) => void): () => void {
   const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const

@@ -6,6 +6,7 @@ import { type DeclarationOptions, declarationNames, readDeclarations } from './d
 import { Broken, read } from './kinds.ts'
 import { type OidcProvider, readProviders, secretVariable } from './oidc.ts'
 import { brokenRules, openIpLimiters } from './rules.ts'
+import { unreachableLinks } from './rules-mail.ts'
 import { missingSecondFactor } from './second-factor.ts'
 import type { AnySetting, Known } from './setting.ts'
 import { type Config, type Key, keys, type SettingOptions, settings } from './table.ts'
@@ -222,7 +223,11 @@ function finish(reading: Reading, { library, serves, name, foundFile }: FinishOp
   ]
   if (problems.length > 0) throw new ConfigError(problems)
 
-  const atStart = [...openIpLimiters(config, label), ...missingSecondFactor(config, label, providers)]
+  const atStart = [
+    ...openIpLimiters(config, label),
+    ...missingSecondFactor(config, label, providers),
+    ...unreachableLinks(config, { label, isGiven }),
+  ]
   const warnings = [...reading.warnings, ...(serves ? atStart : [])]
   const sources = Object.fromEntries(keys.map((key) => [key, reading.sources.get(key) ?? 'default']))
   const declarations = { ...declared, ...(oidc && { oidc: providers }) }

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ConfigError } from './config.ts'
@@ -130,6 +131,27 @@ it.each([
   await put('cellkeep.config.ts', text)
   const { said } = await inNode(`await refused('cellkeep.config.ts')`)
   expect(said).toEqual([expect.stringMatching(/SyntaxError: .*; set "type": "module" in the package\.json/)])
+})
+
+it('says how a package that it imports is installed beside it', async () => {
+  await put('cellkeep.config.ts', "import 'no-such-package'\nexport default {}\n")
+  const { said } = await inNode(`await refused('cellkeep.config.ts')`)
+  expect(said).toEqual([expect.stringMatching(/; run `npm install no-such-package` in the directory of /)])
+})
+
+it('warns of a file that imports another copy of the package than the one that runs', async () => {
+  await put('cellkeep.config.mjs', 'export default {}')
+  const parsed = () => loadConfig({ env: {}, cwd, mode: 'server' })
+  expect((await parsed()).warnings).toEqual([])
+  const other = join(cwd, 'node_modules', 'cellkeep')
+  await mkdir(other, { recursive: true })
+  await put('node_modules/cellkeep/package.json', '{ "name": "cellkeep" }')
+  expect((await parsed()).warnings).toEqual([
+    expect.stringContaining(`imports the cellkeep in ${other}, but`),
+  ])
+  await rm(other, { recursive: true })
+  await symlink(fileURLToPath(new URL('../..', import.meta.url)), other)
+  expect((await parsed()).warnings).toEqual([])
 })
 
 /** What a plain process of Node makes of an expression over `load` and `refused`; Vitest would transform the files. */

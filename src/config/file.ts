@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { extname, join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { createRequire } from 'node:module'
+import { dirname, extname, join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isPlainObject } from '../wire/input.ts'
 import {
   ConfigError,
@@ -19,7 +20,23 @@ export async function loadConfig(input: {
   cwd: string
   mode: 'server' | 'command'
 }): Promise<ParsedConfig> {
-  return parseConfig({ ...input, file: await loadConfigFile(input) })
+  const file = await loadConfigFile(input)
+  const parsed = parseConfig({ ...input, file })
+  const other = file && otherCopy(file.path)
+  return other ? { ...parsed, warnings: [...parsed.warnings, other] } : parsed
+}
+
+/** A warning if the file gets another copy of this package, as beside a global installation: its classes are others. */
+function otherCopy(path: string): string | undefined {
+  const own = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))
+  let found: string
+  try {
+    found = dirname(realpathSync(createRequire(path).resolve('cellkeep/package.json')))
+  } catch {
+    return undefined
+  }
+  if (found === own) return undefined
+  return `${path} imports the cellkeep in ${found}, but the one in ${own} runs: start bin/cellkeep.js of the former`
 }
 
 /**
@@ -67,18 +84,25 @@ async function readJson(path: string): Promise<unknown> {
   }
 }
 
-/** What `npm init` has written says `commonjs`, or nothing. */
-const asModule = 'set "type": "module" in the package.json beside it'
-
 /** Returns the module, not its default export: an async function would await one that is a promise. */
 async function importModule(path: string): Promise<{ default?: unknown }> {
   try {
     return await import(pathToFileURL(path).href)
   } catch (error) {
     const [line] = String(error).split('\n')
-    const isCommon = /outside a module|Unexpected token 'export'/.test(String(error))
-    throw notLoaded(path, `${line}${isCommon ? `; ${asModule}` : ''}`, error)
+    throw notLoaded(path, `${line}${remedyOf(String(error))}`, error)
   }
+}
+
+function remedyOf(error: string): string {
+  // What `npm init` has written says `commonjs`, or nothing.
+  if (/outside a module|Unexpected token 'export'/.test(error))
+    return '; set "type": "module" in the package.json beside it'
+  // Node looks for it beside the file, not where `cellkeep` itself is installed.
+  const [, name] = /Cannot find package '([^']+)'/.exec(error) ?? []
+  return name === undefined
+    ? ''
+    : `; run \`npm install ${name}\` in the directory of the file that imports it`
 }
 
 function notLoaded(path: string, why: string, cause?: unknown): ConfigError {

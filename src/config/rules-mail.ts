@@ -1,6 +1,6 @@
 import { isLoopbackHost } from './ip.ts'
 import type { RuleContext } from './rule-context.ts'
-import type { Config } from './table.ts'
+import type { Config, Key } from './table.ts'
 
 /** The rules of the settings about messages; each string is one problem. */
 export function brokenMail(config: Config, context: RuleContext): string[] {
@@ -34,4 +34,16 @@ export function brokenMail(config: Config, context: RuleContext): string[] {
   if (config.console === 'off' && !isGiven('link_url'))
     problems.push(`${label('link_url')} is required to send messages when ${label('console')} is off`)
   return problems
+}
+
+/** A startup warning where links lead to this machine, although people come through a proxy. */
+export function unreachableLinks(
+  { mail, trusted_proxies, public_url }: Config,
+  { label, isGiven }: { label(key: Key): string; isGiven(key: Key): boolean },
+): string[] {
+  const areDefault = !isGiven('public_url') && !isGiven('link_url')
+  if (mail === 'off' || trusted_proxies.length === 0 || !areDefault) return []
+  return [
+    `${label('public_url')} is not set: links in messages lead to ${public_url}, where nobody behind a proxy gets`,
+  ]
 }

@@ -115,6 +115,20 @@ describe('warnings', () => {
       expect(parse(env).warnings).toEqual([])
   })
 
+  it('tell of links that lead to this machine, although people come through a proxy', () => {
+    const proxied = { CELLKEEP_MAIL: 'file', CELLKEEP_TRUSTED_PROXIES: '127.0.0.1' }
+    expect(parse(proxied).warnings).toEqual([
+      'CELLKEEP_PUBLIC_URL is not set: links in messages lead to http://127.0.0.1:4040, where nobody behind a proxy gets',
+    ])
+    for (const env of [
+      { ...proxied, CELLKEEP_PUBLIC_URL: 'https://app.example' },
+      { ...proxied, CELLKEEP_LINK_URL: 'https://app.example/link' },
+      { CELLKEEP_TRUSTED_PROXIES: '127.0.0.1' },
+      { CELLKEEP_MAIL: 'file' },
+    ])
+      expect(parse(env).warnings).toEqual([])
+  })
+
   it('tell of IP limiters that are off, of others not', () => {
     const { warnings } = parse({ CELLKEEP_LIMIT_LOGIN_IP: 'off', CELLKEEP_LIMIT_LOGIN_ACCOUNT: 'off' })
     expect(warnings).toEqual(['CELLKEEP_LIMIT_LOGIN_IP is off: attempts from one address are not limited'])

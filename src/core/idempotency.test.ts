@@ -222,6 +222,18 @@ describe('a key', () => {
     await test.service.operations.removeActor({ actor_id: twin }, { via: 'testing' })
   })
 
+  it('is of the same input where null stands for what was left out, and not where it says something', async () => {
+    const [key, other] = [newKey(), newKey()]
+    const first = await create(key)
+    const same = await create(key, { data: {}, kind: null, path: null })
+    expect([same.json, isReplayed(same)]).toEqual([first.json, true])
+    const { id } = (first.json as { result: { cell: { id: string } } }).result.cell
+    const update = (params: object) =>
+      rpc(test.url, call('cell_update', { cell_id: id, data: { n: 2 }, ...params }), under(other))
+    expect((await update({})).status).toBe(200)
+    expect(reasonOf(await update({ path: null }))).toBe('idempotency_key_reused')
+  })
+
   it('is refused where it is ill-formed or would not be heeded, before anything is done', async () => {
     const cells = await cellCount()
     const good = newKey()

@@ -16,6 +16,13 @@ export const resolutionUnknown = '08007'
 /** SQLSTATE for a full disk: a write, or a large sort that needs a temporary file. */
 const diskFull = '53100'
 
+/** SQLSTATEs of files that are missing, damaged or unreadable. */
+const damage = new Set(['58P01', '58030', 'XX001', 'XX002'])
+
+/** True if the files of the database are at fault, and no statement is. */
+export const isDamage = (error: unknown): error is pg.DatabaseError =>
+  error instanceof pg.DatabaseError && damage.has(error.code ?? '')
+
 export const codeOf = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
 

@@ -5,7 +5,7 @@ import { version as ownVersion } from '../wire/version.ts'
 import { takesWrites } from './admission.ts'
 import { type Connection, clientConfig, directOf } from './connection.ts'
 import { dial } from './dial.ts'
-import { databaseRefusal, takesNoWrites } from './failure.ts'
+import { codeOf, databaseRefusal, takesNoWrites } from './failure.ts'
 import { longLock, runnerLock, underLock } from './migration/lock.ts'
 import { usualPatience } from './migration/patience.ts'
 import { type Comparison, compare, readRecords } from './migration/records.ts'
@@ -193,7 +193,7 @@ export async function connect(
       )
     throw refuse(
       'db_unreachable',
-      `The database cannot be reached: ${textOf(error)}. Check that it runs.`,
+      `The database cannot be reached: ${textOf(error)}. ${remedyOf(error)}`,
       error,
     )
   }
@@ -222,6 +222,20 @@ const textOf = (error: unknown): string => {
   const { message, code } = error as { message?: string; code?: string }
   // A refused connection to several addresses is an AggregateError without a message.
   return message || code || String(error)
+}
+
+/** What to do about it: most servers that refuse a connection run. */
+function remedyOf(error: unknown): string {
+  const code = codeOf(error)
+  const text = textOf(error)
+  if (code.startsWith('28') || text.startsWith('SASL'))
+    return 'Check the user and the password in the URL, and pg_hba.conf of the server.'
+  if (code === '3D000') return 'Create it, or mend its name in the URL.'
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'Check the host in the URL.'
+  if (code === '53300') return 'Give the server and the user more connections, or each node fewer.'
+  if (/certificate|SSL|, open '/.test(text))
+    return 'Check sslmode and sslrootcert in the URL; docs/operations.md has them under TLS.'
+  return 'Check that it runs.'
 }
 
 export { migrationNames, migrationsDirectory } from './migration/steps.ts'

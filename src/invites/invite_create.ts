@@ -10,21 +10,21 @@ import { operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
-import { Locale, Timestamp } from '../wire/types.ts'
+import { Locale, OrNull, Timestamp } from '../wire/types.ts'
 import { type Linked, makeInviteLink, refuseReveal } from './invite-link.ts'
 import { Invite, inviteColumns, type Via } from './invites.ts'
 
 const daysMax = 36_500
 
 const InviteInput = z.strictObject({
-  email: Email.nullish(),
-  username: Username.nullish(),
-  expires_at: Timestamp.nullish(),
+  email: OrNull(Email),
+  username: OrNull(Username),
+  expires_at: OrNull(Timestamp),
   /** False: no message is sent, even if one could be. */
-  send: z.boolean().nullish(),
+  send: OrNull(z.boolean()),
   /** True: the link is returned instead of mailed. */
-  reveal: z.boolean().nullish(),
-  locale: Locale.nullish(),
+  reveal: OrNull(z.boolean()),
+  locale: OrNull(Locale),
 })
 
 export const invite_create = mutation({
@@ -50,7 +50,7 @@ type NewInvite = Pick<Invite, 'email' | 'username' | 'expires_at'>
 
 /** Refuses an invite without e-mail and username, and one that nobody could claim. */
 function toNewInvite(
-  { email = null, username = null, expires_at = null, ...wanted }: z.output<typeof InviteInput>,
+  { email = null, username = null, expires_at = null, ...wanted }: z.input<typeof InviteInput>,
   { app: { config } }: { app: App },
 ): NewInvite & { linked: Linked } {
   if (email === null && username === null)

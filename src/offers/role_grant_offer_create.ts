@@ -8,7 +8,7 @@ import { refusal } from '../errors.ts'
 import type { Reason } from '../reasons.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from '../roles/scope.ts'
 import { Offer } from '../wire/offer.ts'
-import { Int, Text, Timestamp, Uuid } from '../wire/types.ts'
+import { Int, OrNull, Text, Timestamp, Uuid } from '../wire/types.ts'
 import { mayOffer, offerColumns, offerMetadata, readLiveActors, unstamped } from './offers.ts'
 
 const daysDefault = 30
@@ -21,13 +21,13 @@ export const role_grant_offer_create = mutation({
   rate_limit_group: 'role_write',
   input: z.strictObject({
     to_account_id: Uuid,
-    to_actor_id: Uuid.nullish(),
+    to_actor_id: OrNull(Uuid),
     role: RoleName,
-    scope_kind: ScopeKind.nullish(),
-    scope_id: Uuid.nullish(),
-    message: Text(500).nullish(),
-    expires_in_days: Int(1, 365).nullish().describe(`${daysDefault} if left out.`),
-    grant_expires_at: Timestamp.nullish(),
+    scope_kind: OrNull(ScopeKind),
+    scope_id: OrNull(Uuid),
+    message: OrNull(Text(500)),
+    expires_in_days: OrNull(Int(1, 365)).describe(`${daysDefault} if left out.`),
+    grant_expires_at: OrNull(Timestamp),
   }),
   output: z.object({ offer: Offer }),
   errors: [

@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { lockAccounts } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
-import { Text, Uuid } from '../wire/types.ts'
+import { OrNull, Text, Uuid } from '../wire/types.ts'
 import { lockOffer, offerMetadata, readOffer, refuseEnded, stampOffer } from './offers.ts'
 
 export const role_grant_offer_decline = mutation({
   doc: 'Decline an offer to the caller’s account, whichever of its actors it names. The grantor sees the reason.',
   auth: { account: 'required', actor: 'required' },
   event: 'role_grant_offer_decline',
-  input: z.strictObject({ offer_id: Uuid, reason: Text(500).nullish() }),
+  input: z.strictObject({ offer_id: Uuid, reason: OrNull(Text(500)) }),
   output: z.object({ ok: z.literal(true) }),
   errors: [
     'role_grant_offer_not_found',

@@ -4,7 +4,7 @@ import { mutation } from '../core/action.ts'
 import { account, operation } from '../core/operation.ts'
 import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { Ticket } from '../tickets/tickets.ts'
-import { Uuid } from '../wire/types.ts'
+import { OrNull, Uuid } from '../wire/types.ts'
 import { makeResetLink } from './reset-link.ts'
 
 export const admin_account_reset_link_create = mutation({
@@ -14,7 +14,7 @@ export const admin_account_reset_link_create = mutation({
   secret_reply: true,
   rate_limit: 'account',
   rate_limit_group: 'admin_write',
-  input: z.strictObject({ account_id: Uuid, reveal: z.boolean().nullish() }),
+  input: z.strictObject({ account_id: Uuid, reveal: OrNull(z.boolean()) }),
   output: z.object({ ok: z.literal(true), ticket: Ticket, link: z.string().nullable() }),
   errors: ['account_not_found', 'privileged_target', 'no_recipient'],
   async handler({ account_id, reveal }, { app, actor, credential, ...work }) {

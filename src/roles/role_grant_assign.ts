@@ -5,7 +5,7 @@ import { requireAhead } from '../core/ahead.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { Timestamp, Uuid } from '../wire/types.ts'
+import { OrNull, Timestamp, Uuid } from '../wire/types.ts'
 import { auditConferred, confer } from './grants.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
 
@@ -17,11 +17,11 @@ export const role_grant_assign = mutation({
   rate_limit_group: 'role_write',
   input: z.strictObject({
     to_account_id: Uuid,
-    to_actor_id: Uuid.nullish(),
+    to_actor_id: OrNull(Uuid),
     role: RoleName,
-    scope_kind: ScopeKind.nullish(),
-    scope_id: Uuid.nullish(),
-    expires_at: Timestamp.nullish(),
+    scope_kind: OrNull(ScopeKind),
+    scope_id: OrNull(Uuid),
+    expires_at: OrNull(Timestamp),
   }),
   output: z.object({
     ok: z.literal(true),

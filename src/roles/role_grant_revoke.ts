@@ -3,7 +3,7 @@ import { mutation } from '../core/action.ts'
 import { recorded } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { Text, Uuid } from '../wire/types.ts'
+import { OrNull, Text, Uuid } from '../wire/types.ts'
 import { endGrants, lastAdminAmong, lockActiveGrants } from './revoke.ts'
 
 export const role_grant_revoke = mutation({
@@ -12,7 +12,7 @@ export const role_grant_revoke = mutation({
   event: 'role_grant_revoke',
   rate_limit: 'account',
   rate_limit_group: 'role_revoke',
-  input: z.strictObject({ actor_id: Uuid, role_grant_id: Uuid, reason: Text(500).nullish() }),
+  input: z.strictObject({ actor_id: Uuid, role_grant_id: Uuid, reason: OrNull(Text(500)) }),
   output: z.object({ ok: z.literal(true), revoked: z.literal(true) }),
   errors: ['role_grant_not_found', 'role_not_web_grantable', 'cannot_revoke_last_admin'],
   async handler({ actor_id, role_grant_id, reason = null }, { app, actor, fail, ...work }) {

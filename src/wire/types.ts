@@ -65,6 +65,10 @@ export const tooBig = (maximum: number, input: string, unit?: 'bytes'): z.core.$
   ...(unit && { unit }),
 })
 
+/** An input that may be left out. Null is the same, also to an idempotency key, which is of the parsed input. */
+export const OrNull = <T extends z.ZodType>(type: T) =>
+  type.nullish().transform((value) => value ?? undefined)
+
 /** Page size 1..`max`; null or absent is `defaultLimit`. */
 export const Limit = (max: number, defaultLimit: number) =>
   Int(1, max)

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readdir, readFile, rm, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { constants, getPriority } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -153,7 +153,26 @@ describe('beside a running server', () => {
       [1, null],
       `${join(cwd, 'short')} cannot be written: EFBIG: file too large, write.\n`,
     ])
-    await rm(join(cwd, 'short'), { force: true })
+    expect(existsSync(join(cwd, 'short'))).toBe(false)
+  })
+
+  test('SIGTERM in the middle of an export leaves no part of a file', async () => {
+    const client = new pg.Client(connectionTo(join(cwd, '.cellkeep', 'socket'), 'cellkeep'))
+    await client.connect()
+    // It holds the export up once its file is there.
+    await client.query('begin; lock table cellkeep.audit_log')
+    const child = spawn(process.execPath, [entry, 'audit', 'export', '--out', 'rows'], {
+      cwd,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const ended = once(child, 'close')
+    const said = child.stderr.setEncoding('utf8').toArray()
+    await expect.poll(() => existsSync(join(cwd, 'rows'))).toBe(true)
+    child.kill('SIGTERM')
+    await client.end()
+    expect(await ended).toEqual([143, null])
+    expect((await said).join('')).toBe('Interrupted; no file was made.\n')
+    expect(existsSync(join(cwd, 'rows'))).toBe(false)
   })
 
   test('tail ends when its reader does', async () => {

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createClient } from '../../src/client/client.ts'
@@ -106,9 +106,10 @@ test.each([
   async (key, text, said) => {
     const cwd = await space.make(`broken-${said.replaceAll(/\W+/g, '-')}`)
     await writeFile(join(cwd, 'cellkeep.config.json'), `{"${key}": ${text}}`)
-    const { code, stderr } = await runCellkeep(cwd, ['start'], (await ownPostgres()).env)
+    const { code, stderr } = await runCellkeep(cwd, ['start'])
     expect(code).toBe(78)
     expect(stderr).toContain(said)
     expect(stderr).toContain(join(cwd, 'cellkeep.config.json'))
+    expect(await readdir(cwd)).toEqual(['cellkeep.config.json'])
   },
 )

@@ -150,6 +150,15 @@ test('on a PostgreSQL of its own it serves the same, and logs secrets as ***', a
   expect(await readdir(join(cwd, '.cellkeep'))).toEqual([])
 })
 
+test('a public URL is where the start message sends people', async () => {
+  const site = { CELLKEEP_PUBLIC_URL: 'https://id.example' }
+  const server = await startServer(await space.make('public'), { ...(await ownPostgres()).env, ...site })
+  await expect.poll(server.stderr).toContain('console: https://id.example/admin\n')
+  expect(server.stderr()).toContain(' https://id.example/setup\n')
+  expect(server.stderr()).toContain(`curl ${server.url}/api/account/bootstrap`)
+  await server.end('SIGKILL')
+})
+
 test('a database that cannot be reached is said in one sentence', async () => {
   const cwd = await space.make('unreachable')
   const closed = await closedPort()

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { mutation } from '../../core/action.ts'
 import { type Queryable, sql } from '../../db/db.ts'
-import { Uuid } from '../../wire/types.ts'
+import { OrNull, Uuid } from '../../wire/types.ts'
 import { me, tier } from '../access.ts'
 import { RoleName } from '../cells.ts'
 import { CellGrant, type Principal, upsertCellGrant } from './grants.ts'
 
 const PrincipalInput = z.union([
   z.strictObject({ kind: z.literal('actor').optional(), actor_id: Uuid }),
-  z.strictObject({ kind: z.literal('role').optional(), role: RoleName, scope_id: Uuid.nullish() }),
+  z.strictObject({ kind: z.literal('role').optional(), role: RoleName, scope_id: OrNull(Uuid) }),
 ])
 const principal = PrincipalInput.describe(
   'With a `scope_id`: who holds the role in exactly this scope. Without one: who holds it globally or in any scope.',
