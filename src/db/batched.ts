@@ -8,8 +8,14 @@ import type { Primary } from './primary.ts'
 const batchMax = 128
 /** Concurrent statements. What arrives meanwhile forms the next batch, so batches grow with the load. */
 const underWayMax = 2
-/** The most that go on in one turn of the event loop: each may have a large input to look at next. */
-const goOnMax = 16
+/**
+ * How long they go on in one turn of the event loop, and after how many of them that is checked: each may have a large
+ * input to look at next. A turn for every few small ones would split the next batches.
+ */
+const goOnMs = 10
+const goOnStep = 16
+/** Resolves in the same turn, after what the settled ones do next. */
+const haveGoneOn = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
 
 /** Bounds how many wait while there is no primary. */
 export type Line = Pick<Primary, 'enter' | 'leave'>
@@ -51,9 +57,16 @@ export function batched<V, K = string>(
     underWay -= 1
     plan()
     let gone = 0
+    let began = performance.now()
+    const pause = async (): Promise<void> => {
+      await haveGoneOn()
+      if (performance.now() - began < goOnMs) return
+      await turn()
+      began = performance.now()
+    }
     for (const [key, readers] of batch)
       for (const reader of readers) {
-        if (gone > 0 && gone % goOnMax === 0) await turn()
+        if (gone > 0 && gone % goOnStep === 0) await pause()
         gone += 1
         line?.leave()
         reader.end?.()

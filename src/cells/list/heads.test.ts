@@ -6,7 +6,8 @@ import type { TestAccount } from '../../testing/index.ts'
 
 /**
  * A caller to whom several principals give cells, often the same ones. Between the newest and the oldest there are
- * many granted cells that no list shows, so that the first grants of a principal may not fill a page.
+ * many granted cells that no list shows, so that the first grants of a principal may not fill a page. At both ends every
+ * second cell is public, so that some pages are full without any grant.
  */
 const sent: string[] = []
 const test = await serviceForFile({ onStatement: (text) => sent.push(text) })
@@ -15,10 +16,10 @@ const ada = await test.account({ roles: ['red', 'blue', 'green'] })
 const start = '2024-01-01'
 const count = 900
 await cellRows(test, count, {
-  visibility: sql`case when i % 50 = 0 then 'public' else 'private' end`,
+  visibility: sql`case when i % 50 = 0 or (i < 120 or i > 840) and i % 2 = 0 then 'public' else 'private' end`,
   created_by: sql`case when i % 70 = 0 then ${ada.actor_id}::uuid end`,
-  // Ten at a time have the same time.
-  created_at: sql`${start}::timestamptz + (i / 10) * interval '1 second'`,
+  // Ten at a time have the same time, and so have the newest.
+  created_at: sql`${start}::timestamptz + (least(i, 840) / 10) * interval '1 second'`,
   deleted_at: sql`case when i between 200 and 800 and i % 100 > 2 then ${start}::timestamptz + interval '1 day' end`,
 })
 const grant = (principal: { role: string } | { actor_id: string }, condition: ReturnType<typeof sql>) =>

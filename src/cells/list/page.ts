@@ -69,9 +69,9 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean, 
   const found = sql`
     select ${distinct} * from (${sql.join(branches(list), ' union all ')}) found ${inOrder} offset 0`
   const page = sql`
-    select * from (select f.* from (${found}) f, me where ${tiers('f').view} ${inOrder} ${list.limited}) page
+    select * from (select f.* from (${found}) f, me where ${rule(list)} ${inOrder} ${list.limited}) page
     limit ${list.limit + 1}::int`
-  const ctes = sql`with ${me(list.actor_id, 'inline')} ${hasHeads ? sql`, ${heads(list, ordered(list, grantOrder))}` : sql.empty}`
+  const ctes = sql`with ${me(list.actor_id, 'inline')} ${hasHeads ? sql`, ${heads(list, inGrants(list))}` : sql.empty}`
   const grants = list.shared_with ? grantsOfCell : undefined
   if (way === 'cut')
     return sql`${ctes}
@@ -84,6 +84,13 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean, 
       count(*) > ${list.limit} as has_more, bool_or(c.data_bytes > ${share}) as is_large
       ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
     from (${page}) c ${grants ? sql`, me` : sql.empty}`
+}
+
+/** The access rule, or what the filters leave of it: even subqueries that never run take 7 % of the statement to set up. */
+function rule({ actor_id, visibility, created_by }: List): Sql {
+  const { live, owner, view } = tiers('f')
+  if (actor_id === null || visibility === 'public') return sql`${live} and f.visibility = 'public'`
+  return created_by === actor_id ? sql`${live} and ${owner}` : view
 }
 
 const fits = (limit: number): Sql => sql`(m.n <= ${limit} and (m.n = 1 or m.bytes <= ${max}))`
@@ -183,9 +190,21 @@ const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
   where ${all([tier.live, ...conditions, ...filters(list)])}
   order by h.cell_created_at ${sql.raw(list.order_direction)}, h.cell_id ${sql.raw(list.order_direction)} ${list.limited})`
 
+/** The order of the list in the columns of grants, without those of cells behind a page that public ones fill. */
+function inGrants(list: List): Ordered {
+  const inOrder = ordered(list, grantOrder)
+  if (list.shared_with || list.visibility || !isByGrant(list)) return inOrder
+  const [until, end] = list.order_direction === 'asc' ? ['<=', 'infinity'] : ['>=', '-infinity']
+  const lastPublic = sql`select key from (
+    ${walked(list, inScope(list, { visibility: 'public' }))} limit 1 offset ${sql.raw(pageSize(list.limit) - 1)}
+  ) c`
+  const isNear = sql`h.cell_created_at ${sql.raw(until)} coalesce((${lastPublic}), ${sql.raw(`'${end}'`)})`
+  return { ...inOrder, beyond: all([inOrder.beyond, isNear]) }
+}
+
 /** Per principal. Ordered by creation, each walks its index until a page is full; otherwise all are looked up. */
 function byPrincipal(list: List, conditions: Sql[]): Sql {
-  const { key, beyond, inOrder, limited } = list.order_by === 'created_at' ? ordered(list, grantOrder) : list
+  const { key, beyond, inOrder, limited } = list.order_by === 'created_at' ? inGrants(list) : list
   return sql`(
     select one.*
     from me cross join unnest(me.principals) as p (principal) cross join lateral (

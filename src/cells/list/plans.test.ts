@@ -124,6 +124,19 @@ describe('cell_list touches about a page of cells, in both orders, on the first 
     }
   })
 
+  it('a holder of many roles: no grants of cells that are behind a page of public ones', async () => {
+    const roles = Array.from({ length: 30 }, (_, i) => `late ${i}`)
+    const many = await test.account({ roles })
+    await db.run(sql`
+      insert into cell_grant (cell_id, level, role, cell_created_at)
+      select id, 'viewer', 'late ' || n % 30, created_at from (
+        select *, row_number() over (order by created_at, id) as n from cell where visibility = 'private'
+      ) c where n <= 900`)
+    const page = await workOf(test.databaseUrl, () => many.client.cell_list({ limit: 20 }))
+    expect(page.rows.cell).toBeLessThan(150)
+    expect(page.rows.cell_grant ?? 0).toBeLessThan(30)
+  })
+
   it('a path prefix: what lies under it and is visible, not what is hidden there', async () => {
     for (const account of [anonymous(), stranger, owner])
       for (const more of [{}, { created_by: owner.actor_id }]) {
