@@ -86,7 +86,7 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean, 
     from (${page}) c ${grants ? sql`, me` : sql.empty}`
 }
 
-/** The access rule, or what the filters leave of it: even subqueries that never run take 7 % of the statement to set up. */
+/** The access rule, or what the filters leave of it: subqueries that never run take 7 % of the time to set up. */
 function rule({ actor_id, visibility, created_by }: List): Sql {
   const { live, owner, view } = tiers('f')
   if (actor_id === null || visibility === 'public') return sql`${live} and f.visibility = 'public'`
