@@ -2,7 +2,7 @@ import { afterAll, expect, it } from 'vitest'
 import { races, raceWorld, runRace } from '../../test/helpers/races.ts'
 
 /** Enough to see each order; `npm run bench:races` runs 500 of each. */
-const rounds = 12
+const rounds = 8
 /** The bootstrap happens once, so each of its races starts a new service. */
 const bootstrapRounds = 2
 const world = await raceWorld()

@@ -3,7 +3,7 @@ import { cellRaces } from '../../test/helpers/cell-races.ts'
 import { raceWorld, runRace } from '../../test/helpers/races.ts'
 
 /** Enough to hit each order; `npm run bench:races` runs each 500 times. */
-const rounds = 12
+const rounds = 8
 const world = await raceWorld()
 afterAll(() => world.close())
 

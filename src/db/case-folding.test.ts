@@ -19,7 +19,8 @@ async function databaseBefore() {
 
 test('every name and e-mail gets the key that a search and a login use', async () => {
   const { client, database } = await databaseBefore()
-  const changing = Array.from({ length: 0x110000 }, (_, code) => code)
+  // Nothing is assigned above but tags, more variants of letters and what is private.
+  const changing = Array.from({ length: 0x40000 }, (_, code) => code)
     .filter((code) => code > 0 && (code < 0xd800 || code > 0xdfff))
     .map((code) => String.fromCodePoint(code))
     .filter((point) => {

@@ -315,6 +315,8 @@ async function underReads(work: () => Promise<void>): Promise<void> {
     while (!ended.signal.aborted) {
       expect((await client.cell_get({ id })).cell.id).toBe(id)
       expect((await client.cell_list({ ids: [id] })).cells).toHaveLength(1)
+      // Leaves the processor to the servers.
+      await delay(5)
     }
   })
   await work().finally(() => ended.abort())

@@ -45,8 +45,8 @@ async function rounds(times: number, race: (name: string) => Promise<void>): Pro
 }
 
 describe('signups that race for one invite', () => {
-  it('of one username: one gets the account, the other 403, 200 times on two nodes', async () => {
-    await rounds(20, async (name) => {
+  it('of one username: one gets the account, the other 403, 60 times on two nodes', async () => {
+    await rounds(6, async (name) => {
       const id = await inviteId({ username: `u${name}` })
       const outcomes = await Promise.all([signUp(test, `u${name}`), signUp(node, `u${name}`)])
       expect(outcomes.sort()).toEqual(['no_matching_invite', 'signed up'])
@@ -57,8 +57,8 @@ describe('signups that race for one invite', () => {
     })
   })
 
-  it('of one e-mail with different names: one gets the account, the other 403, 200 times', async () => {
-    await rounds(20, async (name) => {
+  it('of one e-mail with different names: one gets the account, the other 403, 60 times', async () => {
+    await rounds(6, async (name) => {
       const email = `${name}@one.example`
       await inviteId({ email })
       const names = [`a${name}`, `b${name}`]
@@ -89,8 +89,8 @@ describe('signups that race for one invite', () => {
 })
 
 describe('invite_delete that races a claim', () => {
-  it('leaves exactly one winner, 200 times', async () => {
-    await rounds(20, async (name) => {
+  it('leaves exactly one winner, 60 times', async () => {
+    await rounds(6, async (name) => {
       const id = await inviteId({ username: `d${name}` })
       const outcome = (await Promise.all([remove(id), signUp(node, `d${name}`)])).join(', ')
       expect(['deleted, no_matching_invite', 'invite_not_found, signed up']).toContain(outcome)
@@ -185,8 +185,8 @@ describe('invite_create', () => {
     }
   })
 
-  it('against a signup that claims: nobody gets an account and leaves its name open, 200 times', async () => {
-    await rounds(20, async (name) => {
+  it('against a signup that claims: nobody gets an account and leaves its name open, 60 times', async () => {
+    await rounds(6, async (name) => {
       const username = `c${name}`
       await inviteId({ username })
       const [made, entered] = await Promise.all([create({ username }), signUp(node, username)])

@@ -50,7 +50,7 @@ describe('what ends while a finish waits for the account', async () => {
 })
 
 describe('at the same moment, on two nodes', () => {
-  const rounds = 50
+  const rounds = 20
   const repeat = async (race: () => Promise<void>) => {
     for (let round = 0; round < rounds; round += 10) await Promise.all(Array.from({ length: 10 }, race))
   }

@@ -2,7 +2,7 @@ import { afterAll, expect, it } from 'vitest'
 import { factorRaces, factorWorld } from '../../test/helpers/factor-races.ts'
 
 /** Enough to see each order; `npm run bench:races` runs 500 of each. */
-const rounds = 12
+const rounds = 8
 const world = await factorWorld()
 afterAll(() => world.close())
 

@@ -23,12 +23,12 @@ function hookTheGap(): void {
   }
 }
 
-it('a credential that ends between the check of an upgrade and the registration leaves no socket: 1000 times', async () => {
+it('a credential that ends between the check of an upgrade and the registration leaves no socket: 200 times', async () => {
   hookTheGap()
-  const codes = await Promise.all(Array.from({ length: 10 }, () => roundsOfOneAccount(100)))
-  expect(codes.flat()).toHaveLength(1000)
+  const codes = await Promise.all(Array.from({ length: 10 }, () => roundsOfOneAccount(20)))
+  expect(codes.flat()).toHaveLength(200)
   expect(codes.flat().filter((code) => code !== 4001 && code !== 401)).toEqual([])
-  expect(codes.flat().filter((code) => code === 4001).length).toBeGreaterThan(500)
+  expect(codes.flat().filter((code) => code === 4001).length).toBeGreaterThan(100)
 })
 
 async function roundsOfOneAccount(rounds: number): Promise<number[]> {

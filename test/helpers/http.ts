@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http'
+import { type Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
@@ -10,6 +10,8 @@ export type Sent = {
   headers?: OutgoingHttpHeaders
   /** A string is sent as it is, with `Content-Length`; anything else as JSON. */
   body?: unknown
+  /** Keeps connections for the next requests. */
+  agent?: Agent | undefined
 }
 
 export type Reply = {
@@ -20,16 +22,16 @@ export type Reply = {
   json: unknown
 }
 
-/** One request on its own connection. */
+/** One request, on its own connection unless there is an agent. */
 export async function send(url: string, sent: Sent): Promise<Reply> {
-  const { method = 'GET', path, body } = sent
+  const { method = 'GET', path, body, agent = false } = sent
   const payload = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
   const headers = {
     ...(payload !== undefined && { 'content-type': 'application/json' }),
     ...(payload !== undefined && { 'content-length': Buffer.byteLength(payload) }),
     ...sent.headers,
   }
-  const outgoing = request(url, { method, path, headers, agent: false })
+  const outgoing = request(url, { method, path, headers, agent })
   // The server may stop reading a refused body; only the response counts.
   outgoing.on('error', () => {})
   outgoing.end(payload)
@@ -44,8 +46,12 @@ export async function send(url: string, sent: Sent): Promise<Reply> {
 }
 
 /** `POST /api/rpc` with a string as it is, or a value as JSON. */
-export const rpc = (url: string, body: unknown, headers?: OutgoingHttpHeaders): Promise<Reply> =>
-  send(url, { method: 'POST', path: '/api/rpc', body, ...(headers && { headers }) })
+export const rpc = (
+  url: string,
+  body: unknown,
+  headers?: OutgoingHttpHeaders,
+  agent?: Agent,
+): Promise<Reply> => send(url, { method: 'POST', path: '/api/rpc', body, agent, ...(headers && { headers }) })
 
 /** A JSON-RPC request object. */
 export const call = (method: string, params?: unknown, id: unknown = 1) => ({

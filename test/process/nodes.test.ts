@@ -71,7 +71,7 @@ test('nodes are restarted and drained one by one behind a balancer: no call fail
       const { result, error }: Body = answer instanceof Response ? await json(answer) : { error: answer }
       if (result) load.done++
       else load.failed.push(error)
-      await delay(10)
+      await delay(30)
     }
   })
   /** A socket and a stream of this node, and how they end. */

@@ -1,5 +1,6 @@
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect, test } from 'vitest'
 import { ownPostgres } from '../helpers/own-postgres.ts'
@@ -42,6 +43,8 @@ function load(...clients: ServerProcess['client'][]) {
       const made = await client.try.cell_create({ data: { text: 'x' } })
       if (made.ok) written += 1
       else failed.push(`${made.error.reason}`)
+      // Leaves the processor to what is upgraded.
+      await delay(10)
     }
   }
   const writing = clients.map(write)

@@ -1,11 +1,11 @@
 import { describe, expect, test as it } from 'vitest'
-import { cellRow, cellRows, itemRow } from '../../../test/helpers/cell-rows.ts'
+import { cellRow, cellRows, itemRow, plantUnchecked } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 
-/** A hundred thousand items of one account, from a public cell to a hidden one or the other way round. */
-const many = 100_000
+/** Items of one account, from a public cell to a hidden one or the other way round; many times a page. */
+const many = 40_000
 /** How many edges one call may examine, plus one row per relation to detect that there are more. */
 const examinedMax = 2 * 12_000 + 10
 
@@ -18,6 +18,7 @@ const [flooded, popular, seen] = [
   await cellRow(test, open),
 ]
 const hidden = await cellRow(test, { created_by: ada.actor_id })
+await plantUnchecked(test)
 for (const [parent, child] of [
   [flooded, hidden],
   [hidden, popular],

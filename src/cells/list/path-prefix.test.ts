@@ -102,12 +102,10 @@ describe('path_prefix', () => {
     },
   )
 
-  it.each<[string, Input, 'public' | 'private']>([
-    ['public ones', {}, 'public'],
-    ['private ones, to an admin', {}, 'private'],
-    ['public ones of a creator', { created_by: 'root' }, 'public'],
-    ['private ones of a creator', { created_by: 'root' }, 'private'],
-  ])('reads about a page among thousands: %s', async (_what, input, visibility) => {
+  it.each<[string, 'public' | 'private']>([
+    ['public ones', 'public'],
+    ['private ones, to an admin', 'private'],
+  ])('reads about a page among thousands, of all creators or of one: %s', async (_what, visibility) => {
     const created_by = sql`${root.actor_id}::uuid`
     await cellRows(test, 6000, {
       ...{ created_by, visibility: sql`${visibility}` },
@@ -120,20 +118,22 @@ describe('path_prefix', () => {
       path: sql`case when i % 3 = 0 then 'near/' || i end`,
     })
     await test.service.app.db.run(sql`vacuum analyze cell`)
-    const list = { ...input, ...(input?.created_by && { created_by: root.actor_id }), limit: 20 }
-    let cursor: string | null = null
-    for (let page = 0; page < 3; page++) {
-      const sent = { ...list, path_prefix: 'far/', cursor }
-      const { rows, scanned } = await workOf(test.databaseUrl, async () => {
-        cursor = (await root.client.cell_list(sent)).next_cursor
-      })
-      expect(scanned).toEqual([])
-      expect(rows.cell).toBeLessThan(100)
-      expect(cursor).not.toBeNull()
+    for (const creator of [{}, { created_by: root.actor_id }]) {
+      const list = { ...creator, path_prefix: 'far/', limit: 20 }
+      let cursor: string | null = null
+      for (let page = 0; page < 3; page++) {
+        const sent = { ...list, cursor }
+        const { rows, scanned } = await workOf(test.databaseUrl, async () => {
+          cursor = (await root.client.cell_list(sent)).next_cursor
+        })
+        expect(scanned).toEqual([])
+        expect(rows.cell).toBeLessThan(100)
+        expect(cursor).not.toBeNull()
+      }
+      expect(await walked(root, { ...list, kind: 'k' })).toEqual(
+        [1, 1001, 2001, 3001, 4001, 5001].map((n) => `far/${n}`),
+      )
     }
-    expect(await walked(root, { ...list, path_prefix: 'far/', kind: 'k' })).toEqual(
-      [1, 1001, 2001, 3001, 4001, 5001].map((n) => `far/${n}`),
-    )
     await test.service.app.db.run(sql`delete from cell`)
   })
 
