@@ -437,14 +437,14 @@ alter table cell add constraint cell_updated_after_created CHECK (updated_at >= 
 alter table cell add constraint cell_version CHECK (version >= 1);
 alter table cell add constraint cell_visibility CHECK (visibility = ANY (ARRAY['private'::text, 'public'::text]));
 alter table cell add constraint cell_pkey PRIMARY KEY (id);
-alter table cell_field add constraint cell_field_name_form CHECK (name ~ '^[a-z][a-z0-9_]{0,63}$'::text);
+alter table cell_field add constraint cell_field_name_form CHECK (name ~ '^[a-z][a-z0-9_]*$'::text AND octet_length(name) <= 64);
 alter table cell_field add constraint cell_field_pkey PRIMARY KEY (source_id, name);
 alter table cell_grant add constraint cell_grant_level CHECK (level = ANY (ARRAY['viewer'::text, 'editor'::text]));
 alter table cell_grant add constraint cell_grant_one_principal CHECK (num_nonnulls(actor_id, role) = 1);
 alter table cell_grant add constraint cell_grant_scope_of_role CHECK (scope_id IS NULL OR role IS NOT NULL);
 alter table cell_grant add constraint cell_grant_pkey PRIMARY KEY (id);
 alter table cell_grant add constraint cell_grant_cell_principal_key UNIQUE (cell_id, principal);
-alter table cell_item add constraint cell_item_position_form CHECK ("position" ~ '^[0-9A-Za-z]{1,200}$'::text);
+alter table cell_item add constraint cell_item_position_form CHECK ("position" ~ '^[0-9A-Za-z]+$'::text AND octet_length("position") <= 200);
 alter table cell_item add constraint cell_item_pkey PRIMARY KEY (parent_id, "position");
 alter table cell_usage add constraint cell_usage_shard CHECK (shard >= 0);
 alter table cell_usage add constraint cell_usage_pkey PRIMARY KEY (account_id, shard);

@@ -35,10 +35,6 @@ export const cellRows = ({ service }: Test, count: number, columns: Record<strin
     insert into cell (data, data_bytes, ${sql.raw(Object.keys(columns).join(', '))})
     select '{}'::jsonb, 2, ${sql.join(Object.values(columns), ', ')} from generate_series(1, ${count}::int) i`)
 
-/** For tests that plant tens of thousands of items: the check of a position takes two thirds of the time. */
-export const plantUnchecked = ({ service }: Test) =>
-  service.app.db.run(sql`alter table cell_item drop constraint cell_item_position_form`)
-
 export const fieldRow = ({ service }: Test, source_id: string, name: string, target_id: string) =>
   service.app.db.run(sql`
     insert into cell_field (source_id, name, target_id) values (${source_id}, ${name}, ${target_id})`)

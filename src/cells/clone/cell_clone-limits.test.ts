@@ -1,6 +1,6 @@
 import { describe, expect, test as it } from 'vitest'
 import { chain, children } from '../../../test/helpers/cell-graphs.ts'
-import { cellRow, itemRow, plantUnchecked } from '../../../test/helpers/cell-rows.ts'
+import { cellRow, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
@@ -9,7 +9,6 @@ import { scenario } from '../../testing/index.ts'
 const sent: string[] = []
 const test = await serviceForFile({ onStatement: (text) => sent.push(text) })
 const [ada, bob] = await Promise.all([test.account(), test.account()])
-await plantUnchecked(test)
 
 const made = (row: Parameters<typeof cellRow>[1] = {}) => cellRow(test, { created_by: ada.actor_id, ...row })
 const clone = (source_id: string, deep = true) => ada.client.cell_clone({ source_id, deep })

@@ -1,5 +1,5 @@
 import { describe, expect, test as it } from 'vitest'
-import { cellRow, cellRows, itemRow, plantUnchecked } from '../../../test/helpers/cell-rows.ts'
+import { cellRow, cellRows, itemRow } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
@@ -18,7 +18,6 @@ const [flooded, popular, seen] = [
   await cellRow(test, open),
 ]
 const hidden = await cellRow(test, { created_by: ada.actor_id })
-await plantUnchecked(test)
 for (const [parent, child] of [
   [flooded, hidden],
   [hidden, popular],

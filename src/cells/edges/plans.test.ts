@@ -1,5 +1,5 @@
 import { describe, expect, test as it } from 'vitest'
-import { cellRow, cellRows, plantUnchecked } from '../../../test/helpers/cell-rows.ts'
+import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
@@ -19,7 +19,6 @@ const [shy, open] = [
   await cellRow(test, { visibility: 'public' }),
   await cellRow(test, { visibility: 'public' }),
 ]
-await plantUnchecked(test)
 await cellRows(test, many, { kind: sql`'hidden'` })
 await cellRows(test, many, { kind: sql`'open'`, visibility: sql`'public'` })
 await cellRows(test, many, { kind: sql`'other'`, visibility: sql`'public'` })
