@@ -40,8 +40,7 @@ export async function lockInvite(
   // Links end under the lock of their invite, so what is read after it holds.
   const link = await db.first(sql`
     select from account_ticket t
-    where t.invite_id = ${invite_id}::uuid and t.purpose = 'invite' and ${isOpen}
-      and (t.delivery = 'mailed' or ${invite_claim !== 'verified_email'})
-      and t.id = coalesce(${ticket_id}::uuid, t.id)`)
+    where t.id = ${ticket_id}::uuid and t.invite_id = ${invite_id}::uuid and t.purpose = 'invite' and ${isOpen}
+      and (t.delivery = 'mailed' or ${invite_claim !== 'verified_email'})`)
   return link ? invite : undefined
 }

@@ -92,7 +92,7 @@ export function createRelyingParty(redirectUrl: string, log: Log): RelyingParty 
           throw new Error('the ID token was issued to another client')
         if (!provider.userinfo) return { idToken, all: idToken }
         const more = await library.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
-        return { idToken, all: joined(provider, idToken, more) }
+        return { idToken, all: claimsOf(provider, idToken, more) }
       }),
   }
 }
@@ -101,7 +101,7 @@ export function createRelyingParty(redirectUrl: string, log: Log): RelyingParty 
  * The claims of both, those of the ID token first. An e-mail is verified if whoever names it says so: what the other says
  * counts only if it names the same one, or none.
  */
-function joined({ claims }: OidcProvider, idToken: Claims, userinfo: Claims): Claims {
+function claimsOf({ claims }: OidcProvider, idToken: Claims, userinfo: Claims): Claims {
   const { email, email_verified } = claims
   const [from, other] = idToken[email] === undefined ? [userinfo, idToken] : [idToken, userinfo]
   const isOfOther = other[email] === undefined || other[email] === from[email]
