@@ -27,6 +27,8 @@ const { values: flags } = parseArgs({
     slices: { type: 'string', default: '3' },
     /** Calls a second. */
     rate: { type: 'string', default: '120' },
+    /** Of the backup, in MB/s. */
+    'max-rate': { type: 'string' },
   },
 })
 const mixed = ['account_verify', 'cell_get', 'cell_get own', 'cell_list', 'cell_create']
@@ -104,7 +106,8 @@ try {
     const file = join(dataDir, '..', 'backup.gz')
     await rm(file, { force: true })
     const begun = performance.now()
-    const child = spawn(process.execPath, [bin, 'backup', file, '--json'], {
+    const paced = flags['max-rate'] ? ['--max-rate', flags['max-rate']] : []
+    const child = spawn(process.execPath, [bin, 'backup', file, '--json', ...paced], {
       // A session of its own, as cron gives it.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],

@@ -316,6 +316,23 @@ describe('writeBackup', () => {
     expect(restored.rows).toEqual((await client.query(sum)).rows)
   })
 
+  it('reads no more a second than it may, and ends at once in a pause', async () => {
+    const fast = new PassThrough()
+    const taken = fast.take(1e9).toArray()
+    await writeBackup(source(), { to: fast, version: '1' })
+    fast.end()
+    const size = gunzipSync(Buffer.concat(await taken)).length
+    const stream = () => new PassThrough().resume()
+    const begun = performance.now()
+    await writeBackup(source(), { to: stream(), version: '1', maxRate: size * 4 })
+    expect(performance.now() - begun).toBeGreaterThan(200)
+
+    const interrupt = new AbortController()
+    const paced = stream().once('data', () => interrupt.abort())
+    const hours = { to: paced, version: '1', maxRate: size / 36_000, interrupt: interrupt.signal }
+    await expect(writeBackup(source(), hours)).rejects.toThrow()
+  })
+
   it('overwrites nothing, and leaves no file when it fails', async () => {
     const file = join(dir, 'mine')
     await writeFile(file, 'mine')

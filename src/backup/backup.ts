@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'
 import type { Writable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type pg from 'pg'
@@ -36,6 +37,8 @@ export type BackupOptions = {
   standbys?: readonly Connection[]
   /** The server is of this machine and user, so what it does for the backup can give way to what it does for others. */
   isOwnServer?: boolean
+  /** Bytes a second, before they are zipped; by default as fast as it can. */
+  maxRate?: number | undefined
   /** Aborted, it ends the backup at once, like a failure. */
   interrupt?: AbortSignal
 }
@@ -47,7 +50,7 @@ export type BackupOptions = {
  */
 export async function writeBackup(
   connection: Connection,
-  { to, version, onRows = () => {}, standbys, isOwnServer, interrupt }: BackupOptions,
+  { to, version, onRows = () => {}, standbys, isOwnServer, maxRate, interrupt }: BackupOptions,
 ): Promise<BackedUp> {
   await migrate(connection, { mode: 'check' }).catch((error) => {
     if (!(error instanceof StartError) || error.reason !== 'migration_pending') throw error
@@ -67,9 +70,11 @@ export async function writeBackup(
     const header = { ...(await headerFor(client, version)), timeline }
     const count = { tables: 0, rows: 0, bytes: 0 }
     const write = async (put: Put): Promise<void> => {
-      for await (const chunk of zipped(dump(client, header, count, onRows))) {
+      const pace = paced(maxRate, interrupt)
+      for await (const { chunk, of } of zipped(dump(client, header, count, onRows), pace.turnBytes)) {
         count.bytes += chunk.length
         await put(chunk)
+        await pace.wait(of)
       }
     }
     await (typeof to === 'string' ? intoFile(to, write) : intoStream(to, write))
@@ -101,27 +106,47 @@ const record = (client: pg.Client): Promise<unknown> =>
   client.query('commit; update cluster set backed_up_at = now()').catch(() => undefined)
 
 /** Much more than the sockets hold: only while it is read does the database work. */
-const turnBytes = 2_097_152
+const mostTurnBytes = 2_097_152
 
 /**
  * Gzip members, each made before more is read. At once, reading and zipping would keep two processors busy, and leave
  * none to the requests of a small machine.
  */
-async function* zipped(texts: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* zipped(
+  texts: AsyncIterable<Buffer>,
+  turnBytes: number,
+): AsyncGenerator<{ chunk: Buffer; of: number }> {
   let turn: Buffer[] = []
   let bytes = 0
   for await (const text of texts) {
     turn.push(text)
     bytes += text.length
     if (bytes < turnBytes) continue
-    yield await gzipped(Buffer.concat(turn))
+    yield { chunk: await gzipped(Buffer.concat(turn)), of: bytes }
     turn = []
     bytes = 0
   }
-  yield await gzipped(Buffer.concat(turn))
+  yield { chunk: await gzipped(Buffer.concat(turn)), of: bytes }
 }
 
 const gzipped = promisify(gzip)
+
+/** Turns short enough that requests find a free processor between them, and a wait after each that is early. */
+function paced(maxRate: number | undefined, signal: AbortSignal | undefined) {
+  if (maxRate === undefined) return { turnBytes: mostTurnBytes, wait: () => undefined }
+  const begun = performance.now()
+  let written = 0
+  return {
+    turnBytes: Math.min(mostTurnBytes, maxRate / turnsPerSecond),
+    wait: async (bytes: number): Promise<void> => {
+      written += bytes
+      const early = begun + (written / maxRate) * 1000 - performance.now()
+      if (early > 0) await delay(early, undefined, signal && { signal })
+    },
+  }
+}
+
+const turnsPerSecond = 20
 
 type Put = (chunk: Buffer) => Promise<void>
 

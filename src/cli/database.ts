@@ -19,13 +19,14 @@ import { endedBy, type Opened, onSignal, withDatabase } from './with-service.ts'
 
 export const backup = command({
   name: 'backup',
-  usage: 'FILE [--from-replica]',
+  usage: 'FILE [--from-replica] [--max-rate MB]',
   args: 1,
   summary: 'Write one consistent dump of everything to a new file; the server may be running.',
   details:
-    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. `-` as FILE is\nstandard output. It does not hold the cookie keys and the secret keys; keep those in another place. Without the\ncookie keys everyone has to sign in again, without the secret keys no TOTP works. Tables of your application in the\nsame database are not included.\n\n--from-replica reads the first usable server of CELLKEEP_DATABASE_REPLICA_URLS, once it has all that the primary\nacknowledged before; set hot_standby_feedback = on there.',
-  options: { 'from-replica': { type: 'boolean' } },
+    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. `-` as FILE is\nstandard output. It does not hold the cookie keys and the secret keys; keep those in another place. Without the\ncookie keys everyone has to sign in again, without the secret keys no TOTP works. Tables of your application in the\nsame database are not included.\n\n--from-replica reads the first usable server of CELLKEEP_DATABASE_REPLICA_URLS, once it has all that the primary\nacknowledged before; set hot_standby_feedback = on there.\n\n--max-rate reads at most so many megabytes a second (before they are zipped), with pauses in which requests have the\nmachine for themselves.',
+  options: { 'from-replica': { type: 'boolean' }, 'max-rate': { type: 'string' } },
   run: async ({ args: [name = ''], options, out, io }) => {
+    const maxRate = megabytes(options['max-rate'])
     const isStream = name === '-'
     const file = isStream ? name : resolve(io.cwd, name)
     const interrupt = new AbortController()
@@ -42,6 +43,7 @@ export const backup = command({
           onRows,
           interrupt: interrupt.signal,
           isOwnServer: config.database_url === null,
+          maxRate,
           ...(options['from-replica'] && { standbys }),
         })
       const told = out.json ? { everySeconds: 1, fields: { file } } : {}
@@ -81,6 +83,14 @@ export const restore = command({
     return await (verify ? verifyFile(file, into, out, io) : restoreFile(file, out, io))
   },
 })
+
+/** Bytes a second. */
+function megabytes(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (!(number >= 0.1)) throw new WrongUsage('--max-rate takes megabytes a second, such as 10; at least 0.1.')
+  return number * 1e6
+}
 
 const restoreFile = (file: string, out: Output, io: CommandIo): Promise<void> =>
   withDatabase(
