@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** What runs for ten seconds or more, however short its file: begun last, the whole run would wait for it. */
 const long =
-  /\/(offers|accounts)\/races|invite-races|\/test\/process\/|\/embedded\/|\/db\/(migrate|ready)|audit-stream\/(rows|endings)|database-down|\/testing\/cluster|backup\/backup|-sweep|many-grants/
+  /\/(offers|accounts)\/races|invite-races|\/test\/process\/|\/embedded\/|\/db\/(migration\/migrate|servers\/ready)|audit-stream\/(rows|endings)|database-down|\/testing\/cluster|backup\/backup|-sweep|many-grants/
 
 /** Vitest goes by the durations of the last run, or in a clean clone by the size of the files. */
 class LongFirst extends BaseSequencer {

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { migrate, migrationNames } from '../src/db/migrate.ts'
+import { migrate, migrationNames } from '../src/db/migration/migrate.ts'
 import { testService } from '../src/testing/index.ts'
 import { emptyDatabase, type FreshDatabase } from '../test/fresh-database.ts'
 import { fillAuditLog } from './audit-world.ts'

@@ -5,7 +5,7 @@
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { migrate } from '../src/db/migrate.ts'
+import { migrate } from '../src/db/migration/migrate.ts'
 
 export const schemaFile = fileURLToPath(new URL('../migrations/schema.sql', import.meta.url))
 
@@ -30,7 +30,7 @@ export async function describeSchema(client: pg.Client): Promise<string> {
   ].join('\n\n')
 }
 
-// One line per column, indented by two spaces: src/db/expected-columns.ts parses this form.
+// One line per column, indented by two spaces: src/db/migration/expected-columns.ts parses this form.
 const tablesQuery = `
   select format(E'create %stable %I (\\n%s\\n)%s%s;', case c.relpersistence when 'u' then 'unlogged ' else '' end, c.relname,
            string_agg('  ' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)

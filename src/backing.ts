@@ -1,7 +1,7 @@
 import { keptKeys } from './auth/kept-keys.ts'
 import { declared } from './compose-app.ts'
 import { type ParsedConfig, withDataDir } from './config/config.ts'
-import { type Connection, configured } from './db/connection.ts'
+import { type Connection, configured } from './db/servers/connection.ts'
 import { type Disk, watchDisk } from './embedded/disk.ts'
 import { startEmbedded } from './embedded/embedded.ts'
 import type { StartError } from './errors.ts'

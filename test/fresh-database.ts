@@ -1,7 +1,7 @@
 import pg from 'pg'
-import { type Connection, clientConfig } from '../src/db/connection.ts'
-import { defaultSchema } from '../src/db/locate.ts'
-import { migrate } from '../src/db/migrate.ts'
+import { migrate } from '../src/db/migration/migrate.ts'
+import { type Connection, clientConfig } from '../src/db/servers/connection.ts'
+import { defaultSchema } from '../src/db/servers/locate.ts'
 import { cloneDatabase, sharedCluster } from '../src/testing/cluster.ts'
 
 export type FreshDatabase = {

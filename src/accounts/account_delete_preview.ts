@@ -3,7 +3,7 @@ import { query } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { holdsAdmin } from '../roles/grants.ts'
 import { Uuid } from '../wire/types.ts'
-import { AccountCounts, accountCounts } from './counts.ts'
+import { AccountCounts, accountCounts } from './admin/counts.ts'
 import { endsAuthority } from './locks.ts'
 
 export const account_delete_preview = query({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { brokenConstraint } from '../db/failure.ts'
+import { brokenConstraint } from '../db/servers/failure.ts'
 import { Uuid } from '../wire/types.ts'
 import { fold, foldName } from './formats.ts'
 import { refuseReserved, refuseTakenUsername } from './usernames.ts'

@@ -1,7 +1,7 @@
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
-import { brokenConstraint } from '../db/failure.ts'
+import { brokenConstraint } from '../db/servers/failure.ts'
 import { notify } from '../delivery/notify.ts'
 import { refusal } from '../errors.ts'
 import type { LockedAccount } from './locks.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { rolesOf } from '../accounts/view.ts'
+import { rolesOf } from '../accounts/admin/view.ts'
 import { activeGrants } from '../auth/active-grant.ts'
 import { account, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type pg from 'pg'
-import { streamOf } from '../db/dial.ts'
+import { streamOf } from '../db/servers/dial.ts'
 
 /** Lines, each with its line feed. */
 export type Portion = { text: Buffer; rows: number }

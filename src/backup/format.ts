@@ -2,7 +2,7 @@ import { createReadStream, statSync } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import pg from 'pg'
 import { z } from 'zod'
-import { expectedColumns } from '../db/expected-columns.ts'
+import { expectedColumns } from '../db/migration/expected-columns.ts'
 import { StartError } from '../errors.ts'
 
 /**

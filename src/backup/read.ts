@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { databaseRefusal, withoutValues } from '../db/failure.ts'
-import { migrationNames } from '../db/migrate.ts'
+import { migrationNames } from '../db/migration/migrate.ts'
+import { databaseRefusal, withoutValues } from '../db/servers/failure.ts'
 import { StartError } from '../errors.ts'
 import { end, type Header, header, marker, type TableStart, tableEnd, tableStart } from './format.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { brokenConstraint } from '../db/failure.ts'
 import { type JsonColumns, jsonObject } from '../db/json.ts'
+import { brokenConstraint } from '../db/servers/failure.ts'
 import { type Sql, sql } from '../db/sql.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import type { CellData } from '../registry/hooks.ts'

@@ -5,9 +5,9 @@ import { afterAll, expect, it } from 'vitest'
 import type { Environment } from '../config/config.ts'
 import type { ShownSetting } from '../config/show.ts'
 import { keys as settingKeys } from '../config/table.ts'
-import type { Command } from './command.ts'
 import { config } from './config.ts'
-import { commands } from './groups.ts'
+import type { Command } from './shell/command.ts'
+import { commands } from './shell/groups.ts'
 
 const keys = commands.find(({ name }) => name === 'keys') as Command
 

@@ -2,8 +2,8 @@ import { randomToken } from '../auth/secrets.ts'
 import { declared } from '../compose-app.ts'
 import { loadConfig } from '../config/file.ts'
 import { shownSettings } from '../config/show.ts'
-import { type Command, subcommand, wrongUsage } from './command.ts'
-import { aligned } from './output.ts'
+import { type Command, subcommand, wrongUsage } from './shell/command.ts'
+import { aligned } from './shell/output.ts'
 
 export const config: Command = {
   name: 'config',

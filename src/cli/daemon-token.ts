@@ -3,7 +3,7 @@ import { randomToken } from '../auth/secrets.ts'
 import { loadConfig } from '../config/file.ts'
 import { StartError } from '../errors.ts'
 import { replacePrivateFile } from '../files/private-file.ts'
-import { group, subcommand } from './command.ts'
+import { group, subcommand } from './shell/command.ts'
 
 const rotate = subcommand('daemon-token', {
   name: 'rotate',

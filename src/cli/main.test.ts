@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Said, shell } from '../../test/helpers/shell.ts'
 import { sql } from '../db/db.ts'
-import { migrate, migrationNames } from '../db/migrate.ts'
+import { migrate, migrationNames } from '../db/migration/migrate.ts'
 import { testService } from '../testing/index.ts'
 import { version } from '../wire/version.ts'
 

@@ -1,6 +1,6 @@
 import { yieldToOthers } from '../backup/priority.ts'
 import { version } from '../wire/version.ts'
-import type { CommandIo } from './output.ts'
+import type { CommandIo } from './shell/output.ts'
 
 /** The command line: sets the exit code and never exits the process itself. */
 export async function run(argv: readonly string[]): Promise<void> {
@@ -26,6 +26,6 @@ export async function execute(argv: readonly string[], io: CommandIo): Promise<n
     return 0
   }
   // The commands load the whole product, and monitors and installers ask for the version alone.
-  const { dispatch } = await import('./dispatch.ts')
+  const { dispatch } = await import('./shell/dispatch.ts')
   return await dispatch(argv, io)
 }

@@ -4,7 +4,7 @@ import { basename, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StartError } from '../errors.ts'
 import { version } from '../wire/version.ts'
-import { type Command, command } from './command.ts'
+import { type Command, command } from './shell/command.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const template = join(root, 'templates/project')

@@ -4,7 +4,7 @@ import { counted } from '../core/operation.ts'
 import { StartError } from '../errors.ts'
 import type { NodeView } from '../nodes/nodes.ts'
 import { operations } from '../operations.ts'
-import { subcommand, WrongUsage } from './command.ts'
+import { subcommand, WrongUsage } from './shell/command.ts'
 import { cli, withService } from './with-service.ts'
 
 const askMs = 500

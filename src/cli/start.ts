@@ -10,8 +10,8 @@ import { type Log, openLog } from '../log/log.ts'
 import type { Output } from '../log/output.ts'
 import { composeService, type Service } from '../service.ts'
 import { version } from '../wire/version.ts'
-import { type Command, wrongUsage } from './command.ts'
 import { openRegistry, serveMetrics } from './metrics.ts'
+import { type Command, wrongUsage } from './shell/command.ts'
 import { openTraces } from './traces.ts'
 
 /** `cellkeep start`: runs the server until a signal stops it. */

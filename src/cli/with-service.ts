@@ -5,14 +5,14 @@ import { type Config, type ParsedConfig, withDataDir } from '../config/config.ts
 import { loadConfig } from '../config/file.ts'
 import type { App } from '../core/app.ts'
 import type { Operator } from '../core/operate.ts'
-import { type Connection, configured } from '../db/connection.ts'
-import { locate } from '../db/locate.ts'
+import { type Connection, configured } from '../db/servers/connection.ts'
+import { locate } from '../db/servers/locate.ts'
 import { startEmbedded } from '../embedded/embedded.ts'
 import { existingDataDir } from '../embedded/place.ts'
 import { StartError } from '../errors.ts'
 import { createLog, type Log } from '../log/log.ts'
 import { textLines } from '../log/text.ts'
-import type { CommandIo } from './output.ts'
+import type { CommandIo } from './shell/output.ts'
 
 /** Recorded in the audit rows of every command. */
 export const cli: Operator = { via: 'cli' }

@@ -1,4 +1,4 @@
-import { databaseRefusal } from '../db/failure.ts'
+import { databaseRefusal } from '../db/servers/failure.ts'
 import { isErrorCode } from '../error-codes.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { Log } from '../log/log.ts'

@@ -128,7 +128,7 @@ type StreamedOf<O> = O extends AsyncIterable<infer Row> ? Row : never
  */
 export type Source = string | NamedSource | ParsedSource | { readonly fixed: unknown }
 
-/** A value that the CLI looks up or asks for: see `src/cli/choose.ts`. */
+/** A value that the CLI looks up or asks for: see `src/cli/shell/choose.ts`. */
 export type NamedSource = { readonly usage: readonly string[]; readonly from: From }
 export type From = 'account' | 'actor' | 'holder' | 'grant' | 'password'
 /** Several words that make one value; `parse` throws a `TypeError` that says what is wrong with them. */

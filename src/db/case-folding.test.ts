@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { emptyDatabase } from '../../test/fresh-database.ts'
 import { fold, foldName } from '../accounts/formats.ts'
-import { migrate, migrationNames } from './migrate.ts'
+import { migrate, migrationNames } from './migration/migrate.ts'
 
 /** The keys that versions before 0009 stored. */
 const formerFold = (text: string): string =>

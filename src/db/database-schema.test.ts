@@ -9,8 +9,8 @@ import { restoreBackup } from '../backup/restore.ts'
 import { toUrl } from '../testing/cluster.ts'
 import { type TestOptions, type TestService, testService } from '../testing/index.ts'
 import { sql } from './db.ts'
-import { locate } from './locate.ts'
-import { migrate } from './migrate.ts'
+import { migrate } from './migration/migrate.ts'
+import { locate } from './servers/locate.ts'
 
 async function empty(): Promise<FreshDatabase> {
   const database = await emptyDatabase()

@@ -1,11 +1,11 @@
 import type { Line } from './batched.ts'
 import { type Clock, createClock } from './clock.ts'
-import { nameIn } from './connection.ts'
 import { exclusively } from './exclusively.ts'
 import { joiner } from './point.ts'
 import { type DatabaseOptions, openPool, type Queryable, queryable, type ReadOnly } from './pool.ts'
-import type { Primary } from './primary.ts'
-import { openReplicas, type Replicas } from './replicas.ts'
+import { nameIn } from './servers/connection.ts'
+import type { Primary } from './servers/primary.ts'
+import { openReplicas, type Replicas } from './servers/replicas.ts'
 import { type Sql, sql } from './sql.ts'
 import { createTransactions, type Transaction, type TransactionOptions } from './transaction.ts'
 
@@ -73,10 +73,10 @@ export function openDatabase(options: DatabaseOptions): Database {
 }
 
 export type { Clock } from './clock.ts'
-export type { Connection } from './connection.ts'
 export { LastFailed } from './held.ts'
 export type { JoinedRead } from './point.ts'
 export { type DatabaseOptions, planning, type Queryable, type ReadOnly } from './pool.ts'
+export type { Connection } from './servers/connection.ts'
 export { briefly, type SharedWrite, type Stored } from './shared-write.ts'
 export type { Transaction } from './transaction.ts'
 export { type Sql, sql }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { refusal } from '../errors.ts'
-import { databaseRefusal, unavailable, withCause } from './failure.ts'
-import type { Primary } from './primary.ts'
+import { databaseRefusal, unavailable, withCause } from './servers/failure.ts'
+import type { Primary } from './servers/primary.ts'
 
 /** How often the connection that holds the lock is asked whether it still does. */
 const askMs = 5_000

@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type pg from 'pg'
 import { refusal, ServiceError } from '../errors.ts'
+import { noticesOf } from './notices.ts'
+import { type Pool, transactionLimitMs } from './pool.ts'
 import {
   databaseRefusal,
   isInAborted,
@@ -10,9 +12,7 @@ import {
   takesNoWrites,
   withCause,
   withoutValues,
-} from './failure.ts'
-import { noticesOf } from './notices.ts'
-import { type Pool, transactionLimitMs } from './pool.ts'
+} from './servers/failure.ts'
 import type { Slot } from './slots.ts'
 import { isWornOut, type Sql } from './sql.ts'
 

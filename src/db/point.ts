@@ -4,8 +4,8 @@ import { beginStatement } from '../observe/statement.ts'
 import { currentWork, siteOf } from '../observe/work.ts'
 import { answered } from './answered.ts'
 import { batched, type Line } from './batched.ts'
-import { explainReadOnly, refused, repeatCause, unavailable } from './failure.ts'
-import type { Primary } from './primary.ts'
+import { explainReadOnly, refused, repeatCause, unavailable } from './servers/failure.ts'
+import type { Primary } from './servers/primary.ts'
 import { compile, isWornOut, nameless, noteOpened, type Sql } from './sql.ts'
 
 /**

@@ -3,15 +3,22 @@ import type { LogEvent } from '../log/events.ts'
 import { noObserver, type Observer } from '../observe/observer.ts'
 import { beginStatement } from '../observe/statement.ts'
 import { addTime, currentWork } from '../observe/work.ts'
-import type { Limits } from './admission.ts'
 import { answered } from './answered.ts'
 import type { Clock } from './clock.ts'
-import { type Connection, clientConfig, type ReplicaOptions } from './connection.ts'
-import { explainReadOnly, isUnsent, refused, repeatCause, takesNoWrites, writeRefused } from './failure.ts'
-import { lostNames } from './lost-names.ts'
 import { type JoinedRead, pipelinedReader } from './point.ts'
-import { openPrimary, type Primary } from './primary.ts'
 import { Receiving } from './receiving.ts'
+import type { Limits } from './servers/admission.ts'
+import { type Connection, clientConfig, type ReplicaOptions } from './servers/connection.ts'
+import {
+  explainReadOnly,
+  isUnsent,
+  refused,
+  repeatCause,
+  takesNoWrites,
+  writeRefused,
+} from './servers/failure.ts'
+import { lostNames } from './servers/lost-names.ts'
+import { openPrimary, type Primary } from './servers/primary.ts'
 import { openSlots, type Slot } from './slots.ts'
 import { compile, isWornOut, nameless, noteOpened, type Sql, wireTypes } from './sql.ts'
 

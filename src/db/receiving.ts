@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type pg from 'pg'
-import { streamOf } from './dial.ts'
+import { streamOf } from './servers/dial.ts'
 
 /** Bytes of large results that may be arriving at the same time, beyond which they arrive one after the other. */
 const arrivingMax = 4_194_304

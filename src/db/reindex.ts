@@ -1,11 +1,11 @@
 import pg from 'pg'
-import type { Connection } from './connection.ts'
-import { expectedColumns } from './expected-columns.ts'
-import { connect, withClient } from './migrate.ts'
+import { expectedColumns } from './migration/expected-columns.ts'
 import { whileBuilding } from './migration/indexes.ts'
 import { longLock, underLock } from './migration/lock.ts'
+import { connect, withClient } from './migration/migrate.ts'
 import type { OnProgress } from './migration/runner.ts'
 import { withPartitions } from './partitions.ts'
+import type { Connection } from './servers/connection.ts'
 
 export type Reindexed = { table: string; index: string; before_bytes: number; after_bytes: number }
 

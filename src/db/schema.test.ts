@@ -8,7 +8,7 @@ import {
   type FreshDatabase,
   migratedDatabase,
 } from '../../test/fresh-database.ts'
-import { migrate } from './migrate.ts'
+import { migrate } from './migration/migrate.ts'
 import { makeRecords } from './migration/records.ts'
 import { readSteps, statementsOf } from './migration/steps.ts'
 

@@ -1,9 +1,9 @@
 import { ServiceError } from '../errors.ts'
 import { currentWork, siteOf } from '../observe/work.ts'
 import { batched } from './batched.ts'
-import { repeatCause, unavailable } from './failure.ts'
 import { afterSending, confirmed, type Held } from './held.ts'
 import type { Pool } from './pool.ts'
+import { repeatCause, unavailable } from './servers/failure.ts'
 import { isWornOut, type Sql, sql } from './sql.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { unavailable } from './failure.ts'
-import type { Primary } from './primary.ts'
+import { unavailable } from './servers/failure.ts'
+import type { Primary } from './servers/primary.ts'
 
 /** A connection on loan. */
 export type Slot = pg.Client & {

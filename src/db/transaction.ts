@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import { refusal, ServiceError } from '../errors.ts'
 import { noteRepeat } from '../observe/work.ts'
-import { isConflict, repeatCause, withCause } from './failure.ts'
 import {
   type Answer,
   afterCommit,
@@ -16,6 +15,7 @@ import {
   type Sent,
 } from './held.ts'
 import { type Pool, type Queryable, queryable } from './pool.ts'
+import { isConflict, repeatCause, withCause } from './servers/failure.ts'
 import { type Share, type SharedWrite, type Stored, sharedWrites } from './shared-write.ts'
 import type { Slot } from './slots.ts'
 import type { Sql } from './sql.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { purgeAccount } from '../accounts/account_purge.ts'
+import { purgeAccount } from '../accounts/admin/account_purge.ts'
 import type { CellkeepError } from '../client/client.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount } from '../testing/index.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Primary } from '../db/primary.ts'
+import type { Primary } from '../db/servers/primary.ts'
 import type { Log } from '../log/log.ts'
 import type { Observer } from '../observe/observer.ts'
 

@@ -5,7 +5,7 @@ import { tokenOf } from '../../test/helpers/callers.ts'
 import { send } from '../../test/helpers/http.ts'
 import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
-import { defaultSchema } from '../db/locate.ts'
+import { defaultSchema } from '../db/servers/locate.ts'
 import { toUrl } from '../testing/cluster.ts'
 import { testService } from '../testing/index.ts'
 

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Connection, nameIn } from '../db/connection.ts'
+import { type Connection, nameIn } from '../db/servers/connection.ts'
 import { createLink, type LinkOptions } from './bus-link.ts'
 import { encodeSignal, isEmpty, merged, type Signal, signalDecoder } from './committed.ts'
 import { Echo } from './echo.ts'

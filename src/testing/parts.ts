@@ -2,7 +2,7 @@ import type { DaemonTokenState } from '../auth/daemon-token.ts'
 import { randomToken } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import { sql } from '../db/db.ts'
-import { expectedColumns } from '../db/expected-columns.ts'
+import { expectedColumns } from '../db/migration/expected-columns.ts'
 import { createLimiters, limiterStore } from '../limits/limiters.ts'
 import { type Log, silentLog } from '../log/log.ts'
 

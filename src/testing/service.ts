@@ -5,7 +5,7 @@ import { type CellGrant, type Principal, upsertCellGrant } from '../cells/grants
 import { type Client, createClient } from '../client/client.ts'
 import { operate } from '../core/operate.ts'
 import { createService, type ServiceOptions } from '../create-service.ts'
-import { defaultSchema } from '../db/locate.ts'
+import { defaultSchema } from '../db/servers/locate.ts'
 import { createNodeServer } from '../http/node.ts'
 import type { Deliver, Message } from '../registry/messages.ts'
 import { type Conferred, conferGrant, type GrantInput } from '../roles/grants.ts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { onTestFinished } from 'vitest'
-import { defaultSchema } from '../../src/db/locate.ts'
+import { defaultSchema } from '../../src/db/servers/locate.ts'
 import { toUrl } from '../../src/testing/cluster.ts'
 import { type emptyDatabase, migratedDatabase } from '../fresh-database.ts'
 

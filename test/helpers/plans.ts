@@ -1,6 +1,6 @@
 import pg from 'pg'
-import { clientConfig } from '../../src/db/connection.ts'
 import { planning } from '../../src/db/db.ts'
+import { clientConfig } from '../../src/db/servers/connection.ts'
 
 type Sent = { text: string; values: unknown[] }
 type Node = {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
-import type { Connection } from '../../src/db/connection.ts'
+import type { Connection } from '../../src/db/servers/connection.ts'
 
 /** A proxy in front of a database: `wire` passes on, or holds, what the two ends of each connection send. */
 export async function postgresProxy(

@@ -4,7 +4,7 @@ import { cellRow } from '../../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import { migrate } from '../../db/migrate.ts'
+import { migrate } from '../../db/migration/migrate.ts'
 import { toUrl } from '../../testing/cluster.ts'
 import { type TestAccount, testService } from '../../testing/index.ts'
 

@@ -1,5 +1,5 @@
 import { type Queryable, type Sql, sql } from '../../db/db.ts'
-import { brokenConstraint } from '../../db/failure.ts'
+import { brokenConstraint } from '../../db/servers/failure.ts'
 import { refusal, type ServiceError } from '../../errors.ts'
 import { me, tier } from '../access.ts'
 import { type Edges, edgeColumns, type Item, isLive, itemEdges } from './edges.ts'

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../../config/table.ts'
 import type { Database } from '../../db/db.ts'
-import { Behind } from '../../db/replica.ts'
-import { Unfit } from '../../db/unfit.ts'
+import { Behind } from '../../db/servers/replica.ts'
+import { Unfit } from '../../db/servers/unfit.ts'
 import type { Finding } from './files.ts'
 
 /** How long to wait for a replica whose lag is within the allowed one. */

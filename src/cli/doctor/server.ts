@@ -1,6 +1,6 @@
 import { type Database, sql } from '../../db/db.ts'
-import { expectedColumns } from '../../db/expected-columns.ts'
-import { withClient } from '../../db/migrate.ts'
+import { expectedColumns } from '../../db/migration/expected-columns.ts'
+import { withClient } from '../../db/migration/migrate.ts'
 import { withPartitions } from '../../db/partitions.ts'
 import { bloatedIndexes, reindex } from '../../db/reindex.ts'
 import type { Opened } from '../with-service.ts'

@@ -1,7 +1,7 @@
 import { createClient } from '../../client/client.ts'
-import { type Command, command, WrongUsage } from '../command.ts'
-import type { CommandIo } from '../output.ts'
-import { readAll } from '../password.ts'
+import { type Command, command, WrongUsage } from '../shell/command.ts'
+import type { CommandIo } from '../shell/output.ts'
+import { readAll } from '../shell/password.ts'
 import { asked, serverUrl, tokenFor, unknownMethod } from './server.ts'
 
 export const call: Command = command({

@@ -7,7 +7,7 @@ import { ServiceError, StartError } from '../../errors.ts'
 import { readPrivateFile, replacePrivateFile } from '../../files/private-file.ts'
 import type { Reason } from '../../reasons.ts'
 import { meant } from '../../wire/closest.ts'
-import type { CommandIo } from '../output.ts'
+import type { CommandIo } from '../shell/output.ts'
 
 /** A token that `cellkeep login` keeps, by the URL of its server. */
 export type Kept = { token: string; token_id: string; username: string; expires_at: string | null }

@@ -4,8 +4,8 @@ import { createClient } from '../../client/client.ts'
 import { StartError } from '../../errors.ts'
 import { fieldText, printable } from '../../log/text.ts'
 import type { Reason } from '../../reasons.ts'
-import { type Command, command, WrongUsage } from '../command.ts'
-import { meaningOf } from '../refusal.ts'
+import { type Command, command, WrongUsage } from '../shell/command.ts'
+import { meaningOf } from '../shell/refusal.ts'
 import { asked, serverUrl, tokenFor } from './server.ts'
 
 export const tail: Command = command({

@@ -1,7 +1,7 @@
 import { counted } from '../../core/operation.ts'
 import type { ClusterView } from '../../nodes/cluster.ts'
 import type { NodeView } from '../../nodes/nodes.ts'
-import { aligned } from '../output.ts'
+import { aligned } from '../shell/output.ts'
 
 /** One reading of the nodes and the database. */
 export type Frame = { at: string; cluster: ClusterView; nodes: (NodeView & { seen_s: number })[] }

@@ -1,6 +1,6 @@
 import type { Log } from '../../log/log.ts'
-import type { Connection } from '../connection.ts'
-import { type MigrateOptions, migrate } from '../migrate.ts'
+import type { Connection } from '../servers/connection.ts'
+import { type MigrateOptions, migrate } from './migrate.ts'
 import type { Step } from './steps.ts'
 
 /** How long until a node retries steps that failed or that another node was running. */

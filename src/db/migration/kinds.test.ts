@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { emptyDatabase, type FreshDatabase, migratedDatabase } from '../../../test/fresh-database.ts'
 import { withSteps, writeSteps } from '../../../test/helpers/planted-steps.ts'
 import { silentLog } from '../../log/log.ts'
-import { migrate, withClient } from '../migrate.ts'
 import { startBackgroundSteps } from './background.ts'
 import { costliest, effectsOf, strongest } from './effects.ts'
+import { migrate, withClient } from './migrate.ts'
 import { planned } from './plan.ts'
 import { type MigrationStatus, statusOf } from './status.ts'
 import { isOlder, readSteps } from './steps.ts'
@@ -195,7 +195,7 @@ test('a step that does not get its lock holds up nobody for long, and names who 
 /** Runs all steps in a process of its own, until it is killed. */
 function runner(connection: FreshDatabase['connection'], directory: string) {
   const program = `
-    import { migrate } from ${JSON.stringify(new URL('../migrate.ts', import.meta.url).href)}
+    import { migrate } from ${JSON.stringify(new URL('./migrate.ts', import.meta.url).href)}
     await migrate(${JSON.stringify(connection)}, { directory: ${JSON.stringify(directory)}, mode: 'run' })`
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'inherit' })
   const ended = once(child, 'exit')

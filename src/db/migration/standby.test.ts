@@ -9,7 +9,7 @@ import { findBinaries } from '../../embedded/binaries.ts'
 import { disconnect, startPostgres, stopPostgres } from '../../embedded/postgres-process.ts'
 import { databaseUser } from '../../embedded/user.ts'
 import { startCluster } from '../../testing/cluster.ts'
-import { migrate } from '../migrate.ts'
+import { migrate } from './migrate.ts'
 
 const settings = { wal_level: 'replica', max_wal_senders: '4', wal_receiver_status_interval: '1s' }
 const [primary, standby] = await Promise.all([makeServer(), makeServer()])

@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import type { Audit } from '../../audit/audit.ts'
+import { mutation } from '../../core/action.ts'
+import { account, operation } from '../../core/operation.ts'
+import { type Queryable, sql } from '../../db/db.ts'
+import { Uuid } from '../../wire/types.ts'
+import { auditActors, type Detail, lockAccountFor } from '../ending.ts'
+
+export const account_undelete = mutation({
+  doc: 'Restore a deleted account and the actors deleted with it. Its sessions and tokens do not come back. `undeleted` is false if the account is active.',
+  auth: { role: 'admin' },
+  event: 'account_undelete',
+  rate_limit: 'account',
+  rate_limit_group: 'admin_write',
+  input: z.strictObject({ account_id: Uuid }),
+  output: z.object({ ok: z.literal(true), undeleted: z.boolean() }),
+  errors: ['account_not_found'],
+  async handler({ account_id }, { actor, credential, db, audit }) {
+    const detail = { credential_type: credential.type }
+    const undeleted = await restore(db, audit, { account_id, updated_by: actor.id }, detail)
+    return { ok: true as const, undeleted }
+  },
+})
+
+/** Clears the tombstone. Actors that were removed on their own stay removed. False if the account is not deleted. */
+async function restore(
+  db: Queryable,
+  audit: Audit,
+  { account_id, updated_by }: { account_id: string; updated_by: string | null },
+  detail: Detail,
+): Promise<boolean> {
+  const account = await lockAccountFor(db, 'account_undelete', account_id, detail)
+  if (account.deleted_at === null) return false
+  const { actor_ids } = await db.one<{ actor_ids: string[] }>(sql`
+    with back as (
+      update account set deleted_at = null, deleted_by = null, updated_at = now(), updated_by = ${updated_by}::uuid
+      where id = ${account_id}::uuid
+    ), actors as (
+      update actor set deleted_at = null, deleted_by = null, deleted_with_account = false
+      where account_id = ${account_id}::uuid and deleted_with_account
+      returning id
+    )
+    select array(select id from actors order by id) as actor_ids`)
+  audit('account_undelete', { actor_count: actor_ids.length, ...detail }, { target_account_id: account_id })
+  auditActors(audit, 'actor_undelete', account_id, actor_ids, detail)
+  return true
+}
+
+export const undeleteAccount = operation({
+  doc: 'Restore a deleted account with its actors and roles. Its owner has to sign in again.',
+  input: z.strictObject({ account_id: Uuid }),
+  event: 'account_undelete',
+  errors: ['account_not_found'],
+  handler: async ({ account_id }, { db, audit, detail, by: updated_by }) => ({
+    undeleted: await restore(db, audit, { account_id, updated_by }, detail),
+  }),
+  command: {
+    name: 'account undelete',
+    args: { account_id: account },
+    phrase: ({ undeleted }, { who }) => (undeleted ? `${who} is restored.` : `${who} was not deleted.`),
+  },
+})

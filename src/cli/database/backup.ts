@@ -1,0 +1,142 @@
+import { access, constants } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
+import { writeBackup } from '../../backup/backup.ts'
+import { restoreBackup } from '../../backup/restore.ts'
+import { type Config, envName } from '../../config/config.ts'
+import { loadConfig } from '../../config/file.ts'
+import { type Connection, replicasOf } from '../../db/servers/connection.ts'
+import { withTemporaryServer } from '../../embedded/temporary.ts'
+import { StartError } from '../../errors.ts'
+import { createLog, type Log } from '../../log/log.ts'
+import { textLines } from '../../log/text.ts'
+import { version } from '../../wire/version.ts'
+import { command, WrongUsage } from '../shell/command.ts'
+import { type CommandIo, createOutput, type Output } from '../shell/output.ts'
+import { type Progress, withProgress } from '../shell/progress.ts'
+import { endedBy, type Opened, onSignal, withDatabase } from '../with-service.ts'
+import { type Verified, verifyBackup } from './verify.ts'
+
+export const backup = command({
+  name: 'backup',
+  usage: 'FILE [--from-replica] [--max-rate MB]',
+  args: 1,
+  summary: 'Write one consistent dump of everything to a new file; the server may be running.',
+  details:
+    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. `-` as FILE is\nstandard output. It does not hold the cookie keys and the secret keys; keep those in another place. Without the\ncookie keys everyone has to sign in again, without the secret keys no TOTP works. Tables of your application in the\nsame database are not included.\n\n--from-replica reads the first usable server of CELLKEEP_DATABASE_REPLICA_URLS, once it has all that the primary\nacknowledged before; set hot_standby_feedback = on there.\n\n--max-rate reads at most so many megabytes a second (before they are zipped), with pauses in which requests have the\nmachine for themselves.',
+  options: { 'from-replica': { type: 'boolean' }, 'max-rate': { type: 'string' } },
+  run: async ({ args: [name = ''], options, out, io }) => {
+    const maxRate = megabytes(options['max-rate'])
+    const isStream = name === '-'
+    const file = isStream ? name : resolve(io.cwd, name)
+    const interrupt = new AbortController()
+    const work = async ({ config, connection }: Opened): Promise<void> => {
+      // Not before: a database that was started for it stays, if a server begins to use it.
+      io.yield?.()
+      const { connections: standbys } = replicasOf(config, connection)
+      if (options['from-replica'] && standbys.length === 0)
+        throw new WrongUsage('--from-replica needs CELLKEEP_DATABASE_REPLICA_URLS.')
+      const write = (onRows: Progress) =>
+        writeBackup(connection, {
+          to: isStream ? (io.stdout as Writable) : file,
+          version,
+          onRows,
+          interrupt: interrupt.signal,
+          isOwnServer: config.database_url === null,
+          maxRate,
+          ...(options['from-replica'] && { standbys }),
+        })
+      const told = out.json ? { everySeconds: 1, fields: { file } } : {}
+      const done = await withProgress(io, 'rows', write, told)
+      const place = (key: 'cookie_keys' | 'secret_keys'): string =>
+        config[key] ? `the value of ${envName(key)}` : join(config.data_dir, key)
+      // Standard output is the backup itself then.
+      const said = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
+      said.result(
+        { file, ...done },
+        `Wrote ${done.rows} rows of ${done.tables} tables to ${isStream ? 'standard output' : file} (${done.bytes} bytes). It does not hold the keys: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
+      )
+    }
+    // A signal ends a run into standard output at once: no file is left, and a reader that does not read could hold it up.
+    if (isStream) return await withDatabase(io, work)
+    await endedBy(interrupt, 'no backup was made', withDatabase(io, work, { interrupt }))
+  },
+})
+
+export const restore = command({
+  name: 'restore',
+  usage: 'FILE [--verify [--into URL]]',
+  args: 1,
+  summary: 'Load a backup into a database without accounts, and migrate it to the schema of this version.',
+  details:
+    'It restores everything or nothing. One-time links end and no queued message is sent. Sessions and tokens revoked\nafter the backup was made are valid again; end them before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone\n\n--verify restores into a temporary database instead, judges every row, starts a server on it and removes it; exit\ncode 0: the backup is good, 1: findings. --into names an empty database for that, which is left as it is then.',
+  options: { verify: { type: 'boolean' }, into: { type: 'string' } },
+  run: async ({ args: [name = ''], options: { verify = false, into }, out, io }) => {
+    if (into !== undefined && !verify) throw new WrongUsage('--into belongs to --verify.')
+    const file = resolve(io.cwd, name)
+    // Before a database is made for it.
+    await access(file, constants.R_OK).catch(({ code, message }) => {
+      const why =
+        code === 'ENOENT' ? 'does not exist: name the file of a backup' : `cannot be read: ${message}`
+      throw new StartError('backup_unreadable', `${file} ${why}.`, 2)
+    })
+    return await (verify ? verifyFile(file, into, out, io) : restoreFile(file, out, io))
+  },
+})
+
+/** Bytes a second. */
+function megabytes(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (!(number >= 0.1)) throw new WrongUsage('--max-rate takes megabytes a second, such as 10; at least 0.1.')
+  return number * 1e6
+}
+
+const restoreFile = (file: string, out: Output, io: CommandIo): Promise<void> =>
+  withDatabase(
+    io,
+    async ({ connection }) => {
+      const done = await withProgress(io, 'bytes read', (onBytes) =>
+        restoreBackup(connection, file, { onBytes }),
+      )
+      out.result(
+        done,
+        `Restored ${done.rows} rows, as of ${done.created_at}.\nSessions and tokens revoked since then are valid again. Before you start the server, run\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone`,
+      )
+    },
+    { makes: true },
+  )
+
+async function verifyFile(
+  file: string,
+  into: string | undefined,
+  out: Output,
+  io: CommandIo,
+): Promise<number> {
+  const { config } = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
+  const log = createLog('error', textLines(io.stderr))
+  const verify = (connection: Connection): Promise<Verified> =>
+    withProgress(io, 'bytes read', (onBytes) => verifyBackup(connection, file, { log, onBytes }))
+  const { rows, created_at, findings } =
+    into === undefined ? await onTemporary(config, log, verify) : await verify({ connectionString: into })
+  if (out.json) out.result({ file, rows, created_at, findings }, '')
+  else {
+    for (const { check, finding, what, remedy } of findings)
+      out.result({}, `${check} ${finding}\n  ${what}\n  → ${remedy}`)
+    if (findings.length === 0) out.result({}, `${file} is good: ${rows} rows, as of ${created_at}.`)
+  }
+  return findings.length === 0 ? 0 : 1
+}
+
+/** A signal ends it like a failure, so that nothing is left behind. */
+async function onTemporary<T>(
+  { postgres_bin, postgres_user }: Config,
+  log: Log,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  const interrupt = new AbortController()
+  const unhook = onSignal((code) => interrupt.abort(code))
+  const programs = { postgresBin: postgres_bin ?? undefined, postgresUser: postgres_user ?? undefined }
+  const temporary = withTemporaryServer({ ...programs, log, interrupt: interrupt.signal }, work)
+  return await endedBy(interrupt, 'the temporary database is removed', temporary).finally(unhook)
+}

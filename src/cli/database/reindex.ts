@@ -1,0 +1,31 @@
+import { expectedColumns } from '../../db/migration/expected-columns.ts'
+import { reindex as rebuild } from '../../db/reindex.ts'
+import { command, perhaps, WrongUsage } from '../shell/command.ts'
+import { withProgress } from '../shell/progress.ts'
+import { withDatabase } from '../with-service.ts'
+
+export const reindex = command({
+  name: 'reindex',
+  usage: '[--table TABLE]',
+  summary: 'Rebuild the indexes that are much larger than their content, while the service goes on.',
+  details:
+    'Only those with more than 30 % of unused space, one at a time. Each needs room on the disk for its new form.',
+  options: { table: { type: 'string' } },
+  run: ({ options: { table }, out, io }) => {
+    const tables = [...expectedColumns().keys()]
+    if (table !== undefined && !tables.includes(table))
+      throw new WrongUsage(`There is no table ${table}${perhaps(table, tables)}`)
+    return withDatabase(io, async ({ connection }) => {
+      const reindexed = await rebuild(connection, {
+        table,
+        onWait: () => void io.stderr.write('Another process builds indexes; waiting for it.\n'),
+        around: (index, work) =>
+          withProgress(io, `blocks of ${index}`, work, { everySeconds: 1, fields: { index } }),
+      })
+      const lines = reindexed.map((one) => `${one.index}: ${mb(one.before_bytes)} → ${mb(one.after_bytes)}`)
+      out.result({ reindexed }, lines.join('\n') || 'No index needs to be rebuilt.')
+    })
+  },
+})
+
+const mb = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`

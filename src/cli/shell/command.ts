@@ -1,0 +1,170 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { closest } from '../../wire/closest.ts'
+import { type CommandIo, createOutput, type Output } from './output.ts'
+
+/** One operator command, or a group of them such as `account`. */
+export type Command = {
+  /** The word after `cellkeep` or after the name of the group. */
+  name: string
+  /** Everything after `cellkeep`, as printed by the help. */
+  usage: string
+  /** One line of help. */
+  summary: string
+  /** More help: what to know, and examples. */
+  details?: string
+  /** The commands of a group. */
+  commands?: readonly Command[]
+  /** Resolves to the exit code. `execute` prints the StartError or ServiceError it rejects with. */
+  run(args: readonly string[], io: CommandIo): Promise<number>
+}
+
+type Options = NonNullable<ParseArgsConfig['options']>
+type ValuesOf<O extends Options> = ReturnType<
+  typeof parseArgs<{ options: O; allowPositionals: true; strict: true }>
+>['values']
+
+/** The parsed arguments of one call. */
+export type Call<O extends Options = Options> = {
+  args: readonly string[]
+  options: ValuesOf<O>
+  out: Output
+  io: CommandIo
+}
+
+type Declaration<O extends Options> = {
+  name: string
+  /** The arguments after the name of the command. */
+  usage?: string
+  summary: string
+  details?: string
+  options?: O
+  /** The number of arguments besides options, by default none. Infinity: `run` counts them. */
+  args?: number
+  /** Resolves to the exit code, or to anything else for 0. Throws `WrongUsage` for contradictory arguments. */
+  run(call: Call<O>): Promise<unknown>
+}
+
+/** Invalid arguments: the message and the usage are printed, the exit code is 2. */
+export class WrongUsage extends Error {}
+
+/** Declares a command of a group; the group prints its `WrongUsage`. Every command takes `--json`. */
+export function subcommand<const O extends Options = Record<never, never>>(
+  group: string,
+  spec: Declaration<O>,
+): Command {
+  const { name, summary, details, args: expected = 0 } = spec
+  const options = { ...(spec.options ?? {}), json: { type: 'boolean' } } as const
+  return {
+    name,
+    usage: [group, name, spec.usage].filter(Boolean).join(' '),
+    summary,
+    ...(details && { details }),
+    run: async (args, io) => {
+      const read = parsed(args, options)
+      if (Number.isFinite(expected)) {
+        if (read.positionals.length < expected) throw new WrongUsage('An argument is missing.')
+        if (read.positionals.length > expected) throw new WrongUsage('Too many arguments.')
+      }
+      const { json, ...values } = read.values as { json?: boolean }
+      const out = createOutput(io, json === true)
+      const code = await spec.run({ args: read.positionals, options: values as ValuesOf<O>, out, io })
+      return typeof code === 'number' ? code : 0
+    },
+  }
+}
+
+function parsed<O extends Options>(args: readonly string[], options: O) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (!code?.startsWith('ERR_PARSE_ARGS')) throw error
+    const [, unknown] = /^Unknown option '([^']+)'/.exec(message) ?? []
+    if (unknown === undefined) throw new WrongUsage(message)
+    const names = Object.keys(options).map((name) => `--${name}`)
+    throw new WrongUsage(`Unknown option ${unknown}${perhaps(unknown, names)}`)
+  }
+}
+
+/** Ends a sentence about an unknown name, with the closest known one if there is one. */
+export function perhaps(name: string, names: readonly string[]): string {
+  const near = closest(name, names) ?? names.find((one) => one.startsWith(name) && name.length > 2)
+  return near === undefined ? '.' : `; did you mean ${near}?`
+}
+
+/**
+ * A group: the first argument selects the command, without one that of the group's own name; flags tell commands with
+ * the same word apart.
+ */
+export function group(spec: {
+  name: string
+  summary: string
+  details?: string
+  commands: readonly Command[]
+  /** The word that may be left out. */
+  usual?: string
+}): Command {
+  const { name, commands, usual = name } = spec
+  const words = [...new Set(commands.map(wordOf))].filter((word) => word !== name)
+  const mayBeLeftOut = commands.some((one) => one.name === usual)
+  return {
+    ...spec,
+    usage: `${name} ${words.join('|')}`,
+    run: async (given, io) => {
+      const isLeftOut = mayBeLeftOut && (given[0] ?? '-').startsWith('-')
+      const [word = '', ...args] = isLeftOut ? [usual, ...given] : given
+      const forms = commands.filter((one) => wordOf(one) === word)
+      const flagged = forms.find(
+        (one) => flagsOf(one).length > 0 && flagsOf(one).every((flag) => args.includes(flag)),
+      )
+      const form = flagged ?? forms.find((one) => flagsOf(one).length === 0)
+      if (form) return await withUsage(forms, args, io, () => form.run(args, io))
+      const isNamed = word !== '' && !word.startsWith('-')
+      const unknown = isNamed ? `There is no command "${name} ${word}"${perhaps(word, words)}\n` : ''
+      return wrongUsage(commands, given, io, unknown)
+    },
+  }
+}
+
+export const wordOf = ({ name }: Command): string => name.split(' ')[0] ?? ''
+const flagsOf = ({ name }: Command): string[] => name.split(' ').slice(1)
+
+/** A command outside a group, declared like one in a group. */
+export const command = <const O extends Options = Record<never, never>>(spec: Declaration<O>): Command =>
+  alone(subcommand('', spec))
+
+export const alone = (one: Command): Command => ({
+  ...one,
+  run: (args, io) => withUsage([one], args, io, () => one.run(args, io)),
+})
+
+/** Runs a command; prints its `WrongUsage` with the usage of these commands. */
+async function withUsage(
+  forms: readonly Command[],
+  args: readonly string[],
+  io: CommandIo,
+  run: () => Promise<number>,
+): Promise<number> {
+  try {
+    return await run()
+  } catch (error) {
+    if (!(error instanceof WrongUsage)) throw error
+    return wrongUsage(forms, args, io, error.message)
+  }
+}
+
+/** Prints the usage of commands, after a message if there is one, and returns the exit code of wrong usage. */
+export function wrongUsage(
+  commands: Pick<Command, 'usage'> | readonly Pick<Command, 'usage'>[],
+  args: readonly string[],
+  { stderr }: CommandIo,
+  message = '',
+): number {
+  const usage = [commands].flat().map((one) => `cellkeep ${one.usage}`)
+  if (args.includes('--json'))
+    stderr.write(
+      `${JSON.stringify({ reason: 'wrong_usage', message: message.trim() || 'A word is missing.', usage })}\n`,
+    )
+  else stderr.write([...(message ? [message] : []), ...usage.map((one) => `Usage: ${one}`), ''].join('\n'))
+  return 2
+}

@@ -1,0 +1,51 @@
+import type { DatabaseError } from 'pg'
+import { isDamage } from '../../db/servers/failure.ts'
+import { ServiceError, StartError } from '../../errors.ts'
+import { perhaps, wrongUsage } from './command.ts'
+import { commands } from './groups.ts'
+import { help } from './help.ts'
+import type { CommandIo } from './output.ts'
+import { refusalText } from './refusal.ts'
+
+/** Finds the command and runs it; resolves to the exit code, whatever it rejects with. */
+export async function dispatch([name = 'help', ...args]: readonly string[], io: CommandIo): Promise<number> {
+  if (['help', '--help', '-h'].includes(name)) return help(args, io)
+  const command = commands.find((one) => one.name === name)
+  if (!command) {
+    const names = commands.map((one) => one.name)
+    const message = `There is no command "${name}"${perhaps(name, names)} \`cellkeep help\` lists them.`
+    return wrongUsage([], args, io, message)
+  }
+  const asksHelp = args.findIndex((arg) => arg === '--help' || arg === '-h')
+  if (asksHelp >= 0) return help([name, ...args.slice(0, asksHelp)], io)
+  const json = args.includes('--json')
+  try {
+    return await command.run(args, io)
+  } catch (error) {
+    const ending = isDamage(error) ? damaged(error) : error
+    if (ending instanceof StartError) {
+      const { reason, message } = ending
+      io.stderr.write(`${json ? JSON.stringify({ reason, message }) : message}\n`)
+      return ending.exitCode
+    }
+    if (error instanceof ServiceError) {
+      io.stderr.write(refusalText(error, json))
+      return error.data.reason === 'service_unavailable' ? 3 : 1
+    }
+    // Not rethrown: a listener for uncaught exceptions would turn it into exit code 0.
+    const message = 'Cellkeep failed unexpectedly. This is a bug in Cellkeep or in the config file.'
+    const stack = stackOf(error)
+    const bug = json ? JSON.stringify({ reason: 'internal_error', message, stack }) : `${message}\n${stack}`
+    io.stderr.write(`${bug}\n`)
+    return 1
+  }
+}
+
+const damaged = ({ code, message }: DatabaseError): StartError =>
+  new StartError(
+    'database_damaged',
+    `The files of the database are damaged or missing (SQLSTATE ${code}: ${message}). Stop the server, keep a copy of the files as they are, and restore the last good backup into an empty database, as docs/backup.md says.`,
+    3,
+  )
+
+const stackOf = (error: unknown): string => (error instanceof Error && error.stack) || String(error)

@@ -1,0 +1,78 @@
+import { open, rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { StartError } from '../../errors.ts'
+import type { CommandIo } from './output.ts'
+import { withProgress } from './progress.ts'
+
+/**
+ * Writes rows as JSON lines to standard output or a new file, and then a summary to standard error. No part of a file is
+ * left if that fails, or `interrupt` aborts.
+ */
+export async function writeLines(
+  rows: AsyncIterable<unknown>,
+  summary: (last: unknown) => Record<string, unknown>,
+  out: unknown,
+  io: CommandIo,
+  interrupt: AbortSignal,
+): Promise<void> {
+  const target = typeof out === 'string' ? await newFile(resolve(io.cwd, out)) : toStdout(io.stdout)
+  let count = 0
+  let last: unknown
+  // Rows on the terminal already show the progress.
+  const shown = typeof out === 'string' ? io : { stderr: { write: () => {} } }
+  try {
+    await withProgress(shown, 'rows', async (progress) => {
+      for await (const row of rows) {
+        interrupt.throwIfAborted()
+        await target.write(`${JSON.stringify(row)}\n`)
+        count += 1
+        last = row
+        progress(count)
+      }
+    })
+    await target.end()
+    interrupt.throwIfAborted()
+  } catch (error) {
+    await target.discard()
+    throw error
+  }
+  io.stderr.write(`${JSON.stringify({ rows: count, ...summary(last) })}\n`)
+}
+
+type Target = { write(line: string): unknown; end(): unknown; discard(): unknown }
+
+const toStdout = (stdout: CommandIo['stdout']): Target => ({
+  write: (line) => stdout.write(line),
+  end: () => undefined,
+  discard: () => undefined,
+})
+
+/** Creates a file for its owner only. Writes wait for the disk if it is slower than the database. */
+export async function newFile(path: string): Promise<Target> {
+  const failed = (what: string, { code, message }: NodeJS.ErrnoException): StartError =>
+    new StartError(
+      'cannot_write',
+      `${path} cannot be ${what}: ${code === 'EEXIST' ? 'the file exists already; choose another name' : message}.`,
+      1,
+    )
+  const file = await open(path, 'wx', 0o600).catch((error) => Promise.reject(failed('created', error)))
+  const stream = file.createWriteStream()
+  const ended = finished(stream).catch((error) => Promise.reject(failed('written', error)))
+  // An error between two writes is told by the next one.
+  ended.catch(() => {})
+  return {
+    write: async (line) => {
+      if (!stream.write(line))
+        await Promise.race([new Promise((resolve) => stream.once('drain', resolve)), ended])
+    },
+    end: async () => {
+      stream.end()
+      await ended
+    },
+    discard: async () => {
+      stream.destroy()
+      await rm(path, { force: true })
+    },
+  }
+}

@@ -1,0 +1,59 @@
+import { createInterface } from 'node:readline'
+import { Writable } from 'node:stream'
+import { StartError } from '../../errors.ts'
+import { WrongUsage } from './command.ts'
+import type { CommandIo } from './output.ts'
+
+/** More than any password may have; longer input was not meant to be a password. */
+const bytesMax = 4096
+
+/**
+ * Reads a new password: at a terminal by two prompts without echo, otherwise all of standard input without a
+ * trailing newline. Arguments and environment variables are no source: other users can see them.
+ */
+export async function askPassword(io: CommandIo, whose: string): Promise<string> {
+  for (;;) {
+    const first = await readPassword(io, `New password for ${whose}: `)
+    if (!io.stdin.isTTY) return first
+    if ((await askHidden(io, 'The same again: ')) === first) return first
+    io.stderr.write('They differ; try again.\n')
+  }
+}
+
+/** Reads a password once: at a terminal without echo, otherwise all of standard input. */
+export async function readPassword(io: CommandIo, prompt: string): Promise<string> {
+  if (io.stdin.isTTY) return await askHidden(io, prompt)
+  const password = (await readAll(io, bytesMax, 'a password')).replace(/\r?\n$/, '')
+  if (password === '')
+    throw new WrongUsage('The password is read from standard input, which was empty: pipe it in.')
+  return password
+}
+
+/** All of standard input; `max` bounds its bytes, `what` names it in the refusal. */
+export async function readAll({ stdin }: CommandIo, max: number, what: string): Promise<string> {
+  const parts: Buffer[] = []
+  let length = 0
+  for await (const part of stdin) {
+    const bytes = Buffer.from(part)
+    length += bytes.length
+    if (length > max) throw new WrongUsage(`The text on standard input is too long for ${what}.`)
+    parts.push(bytes)
+  }
+  return Buffer.concat(parts).toString('utf8')
+}
+
+/** Reads one line from the terminal. Readline handles editing; its echo is discarded. */
+function askHidden({ stdin, stderr }: CommandIo, prompt: string): Promise<string> {
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const lines = createInterface({ input: stdin, output: nowhere, terminal: true })
+  stderr.write(prompt)
+  return new Promise((resolve, reject) => {
+    const interrupted = new StartError('interrupted', '\nInterrupted; nothing was changed.', 1)
+    lines.once('SIGINT', () => reject(interrupted))
+    lines.once('close', () => reject(interrupted))
+    lines.once('line', resolve)
+  }).finally(() => {
+    lines.close()
+    stderr.write('\n')
+  }) as Promise<string>
+}

@@ -1,0 +1,241 @@
+import pg from 'pg'
+import { StartError } from '../../errors.ts'
+import type { Log } from '../../log/log.ts'
+import { version as ownVersion } from '../../wire/version.ts'
+import { takesWrites } from '../servers/admission.ts'
+import { type Connection, clientConfig, directOf } from '../servers/connection.ts'
+import { dial } from '../servers/dial.ts'
+import { codeOf, databaseRefusal, takesNoWrites } from '../servers/failure.ts'
+import { Unfit } from '../servers/unfit.ts'
+import { longLock, runnerLock, underLock } from './lock.ts'
+import { usualPatience } from './patience.ts'
+import { type Comparison, compare, readRecords } from './records.ts'
+import { runFresh, runStep } from './run.ts'
+import type { Around, Patience, Runner } from './runner.ts'
+import { migrationsDirectory, readSteps, refuse, type Step } from './steps.ts'
+
+export type MigrateOptions = {
+  /**
+   * `auto` applies what a start needs, the pending steps of kind `expand`; `check` refuses if there are any. `run`
+   * applies all, `background` those that build indexes and fill columns, unless another process runs them.
+   */
+  mode?: 'auto' | 'check' | 'run' | 'background'
+  directory?: string
+  /** Only these steps run. */
+  only?: readonly string[] | undefined
+  version?: string
+  log?: Pick<Log, 'info' | 'warn'>
+  around?: Around
+  patience?: Partial<Patience>
+  /** Ends the connection, and with it what is running. */
+  signal?: AbortSignal
+}
+
+/** The steps that this call applied, those that are left, and those of newer versions that the database has. */
+export type Migrated = { applied: string[]; pending: Step[]; newer: string[] }
+
+/**
+ * Brings the database to the schema of this version, within the schema of the connection, which it makes. An empty
+ * database gets all steps in one transaction; otherwise each is one of its own, or goes on where it was interrupted.
+ * A lock lets one process per database change the schema. Rejects with a StartError: `db_unreachable`,
+ * `db_read_only`, `db_unsuitable`, `migration_pending`, `migration_failed`, `migration_lock_timeout`,
+ * `migration_name_divergence`, `contract_blocked`, `binary_older_than_db`, `foreign_tables`, `migrations_missing`.
+ */
+export async function migrate(connection: Connection, options: MigrateOptions = {}): Promise<Migrated> {
+  return await migrateOn(await connect(connection), connection, options)
+}
+
+/** The same on what `connect` of this connection resolved to, which it ends. */
+export async function migrateOn(
+  client: pg.Client,
+  connection: Connection,
+  options: MigrateOptions = {},
+): Promise<Migrated> {
+  const { mode = 'auto', directory = migrationsDirectory, version = ownVersion, only, log, signal } = options
+  const cut = (): void => void client.end().catch(() => undefined)
+  signal?.addEventListener('abort', cut)
+  const runner: Runner = {
+    client,
+    connect: () => connect(connection),
+    schema: connection.schema,
+    around: options.around ?? ((_step, work) => work()),
+    patience: { ...usualPatience, ...options.patience },
+    signal,
+    at: 'reading the recorded migrations',
+  }
+  let steps: Step[] = []
+  const look = async (): Promise<Look> => {
+    const records = await readRecords(client)
+    const { pending, newer } = compare(steps, records, version)
+    const chosen = only ? pending.filter(({ name }) => only.includes(name)) : pending
+    return { isFresh: records.length === 0, pending: chosen, newer }
+  }
+  try {
+    signal?.throwIfAborted()
+    steps = readSteps(directory)
+    await requireSuitable(client)
+    const first = await look()
+    if (first.newer.length > 0)
+      log?.warn({ event: 'schema_newer', steps: first.newer }, 'a newer version has migrated the database')
+    if (mode === 'check') requireExpanded(first.pending)
+    const applied = mode === 'check' ? [] : await apply(runner, mode, first, look, log)
+    const pending = first.pending.filter(({ name }) => !applied.includes(name))
+    return { applied, pending, newer: first.newer }
+  } catch (error) {
+    throw explained(error, runner.at)
+  } finally {
+    signal?.removeEventListener('abort', cut)
+    // Also rolls back a transaction that a failure left open.
+    await client.end().catch(() => undefined)
+  }
+}
+
+type Look = Comparison & { isFresh: boolean }
+
+/** The steps that a start needs come first, whatever is pending before them: they never rely on the others. */
+async function apply(
+  runner: Runner,
+  mode: 'auto' | 'run' | 'background',
+  { isFresh, pending }: Look,
+  look: () => Promise<Look>,
+  log: MigrateOptions['log'],
+): Promise<string[]> {
+  const applied: string[] = []
+  const isNext = ({ kind }: Step): boolean => kind === 'expand'
+  const done = (step: Step): void => {
+    applied.push(step.name)
+    log?.info({ migration: step.name, kind: step.kind }, 'migration applied')
+  }
+  const onWait = (): void =>
+    log?.warn({ event: 'migration_waits' }, 'another process migrates the database; waiting for it')
+  const locked = (name: string, work: () => Promise<void>): Promise<boolean> => {
+    runner.at = 'waiting for the migration lock'
+    const { client, signal } = runner
+    return underLock(client, name, work, { signal, onWait: mode === 'background' ? undefined : onWait })
+  }
+  if (mode !== 'background' && (isFresh ? pending.length > 0 : pending.some(isNext)))
+    await locked(runnerLock, async () => {
+      // Another process may have applied them meanwhile.
+      const now = await look()
+      if (now.isFresh) {
+        await runFresh(runner, now.pending)
+        for (const step of now.pending) done(step)
+      } else
+        for (const step of now.pending.filter(isNext)) {
+          await runStep(runner, step)
+          done(step)
+        }
+    })
+  if (mode === 'auto') return applied
+  for (const step of (await look()).pending) {
+    const isLong = step.kind !== 'contract'
+    if (mode === 'background' && !isLong) continue
+    const isFree = await locked(isLong ? longLock : runnerLock, async () => {
+      if (!(await look()).pending.some(({ name }) => name === step.name)) return
+      await runStep(runner, step)
+      done(step)
+    })
+    if (!isFree) break
+  }
+  return applied
+}
+
+function requireExpanded(pending: readonly Step[]): void {
+  const names = pending.filter(({ kind }) => kind === 'expand').map(({ name }) => name)
+  if (names.length === 0) return
+  throw refuse(
+    'migration_pending',
+    `The database lacks ${names.join(', ')}. Run \`cellkeep migrate\`, or start with CELLKEEP_MIGRATE=auto.`,
+  )
+}
+
+function explained(error: unknown, at: string): StartError {
+  if (error instanceof StartError) return error
+  const text = `Migration failed (${at}): ${textOf(error)}.`
+  if (takesNoWrites(error))
+    return refuse('db_read_only', `${text} The URL leads to a standby: name the primary.`, error)
+  const lost = databaseRefusal(error)?.data.reason === 'service_unavailable'
+  const next = 'What was not finished is undone, or continued by the next run: fix the cause and start again.'
+  return refuse(lost ? 'db_unreachable' : 'migration_failed', `${text} ${next}`, error)
+}
+
+/** Runs `work` on a connection of its own. */
+export async function withClient<T>(
+  connection: Connection,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = await connect(connection)
+  return await work(client).finally(() => client.end().catch(() => undefined))
+}
+
+/** A connection without time limits, which sees the schema of the service alone. Rejects with a StartError. */
+export async function connect(
+  connection: Connection,
+  application_name = 'cellkeep migrate',
+): Promise<pg.Client> {
+  const { schema } = connection
+  try {
+    const client = await dial({
+      connection: directOf(connection),
+      config: (one) => ({ application_name, ...clientConfig({ ...one, schema: undefined }) }),
+      judge: takesWrites,
+    })
+    await withoutLimits(client, schema)
+    // PostgreSQL would finish an index for a process that is gone. Where a platform cannot tell, it does.
+    await client.query('set client_connection_check_interval = 1000').catch(() => undefined)
+    return client
+  } catch (error) {
+    if (error instanceof Unfit)
+      throw refuse(
+        'db_read_only',
+        `The database cannot be written: ${error.message}. Lead the URL to the primary, or list all servers in it.`,
+        error,
+      )
+    throw refuse(
+      'db_unreachable',
+      `The database cannot be reached: ${textOf(error)}. ${remedyOf(error)}`,
+      error,
+    )
+  }
+}
+
+/** Limits set for the role or the database are meant for requests, not for work on a large table. */
+export const withoutLimits = (client: pg.Client, schema: string | undefined): Promise<unknown> =>
+  client.query(
+    `set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0;
+     set timezone = 'UTC'${schema ? `; set search_path = ${pg.escapeIdentifier(schema)}` : ''}`,
+  )
+
+async function requireSuitable(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ version: number; name: string; encoding: string }>(
+    `select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
+            current_setting('server_encoding') as encoding`,
+  )
+  const server = rows[0]
+  if (server === undefined || server.version < 150_000)
+    throw refuse('db_unsuitable', `PostgreSQL ${server?.name} is too old; use version 15 to 18.`)
+  if (server.encoding !== 'UTF8')
+    throw refuse('db_unsuitable', `The database is encoded in ${server.encoding}; create one with UTF8.`)
+}
+
+const textOf = (error: unknown): string => {
+  const { message, code } = error as { message?: string; code?: string }
+  // A refused connection to several addresses is an AggregateError without a message.
+  return message || code || String(error)
+}
+
+/** What to do about it: most servers that refuse a connection run. */
+function remedyOf(error: unknown): string {
+  const code = codeOf(error)
+  const text = textOf(error)
+  if (code.startsWith('28') || text.startsWith('SASL'))
+    return 'Check the user and the password in the URL, and pg_hba.conf of the server.'
+  if (code === '3D000') return 'Create it, or mend its name in the URL.'
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'Check the host in the URL.'
+  if (code === '53300') return 'Give the server and the user more connections, or each node fewer.'
+  if (/certificate|SSL|, open '/.test(text))
+    return 'Check sslmode and sslrootcert in the URL; docs/operations.md has them under TLS.'
+  return 'Check that it runs.'
+}
+
+export { migrationNames, migrationsDirectory } from './steps.ts'

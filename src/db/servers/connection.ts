@@ -1,0 +1,65 @@
+import type pg from 'pg'
+import type { Config } from '../../config/table.ts'
+
+/**
+ * How to reach the database, and the schema with the tables of the service; without one, they are wherever the
+ * search path of the database user finds them.
+ */
+export type Connection = pg.ClientConfig & {
+  schema?: string | undefined
+  /** A URL that bypasses a pooler in transaction mode, for what must outlive a transaction. */
+  direct?: string | undefined
+}
+
+/** The URL whose sessions keep LISTEN, locks and settings. */
+export const directOf = ({ direct, ...connection }: Connection): Connection =>
+  direct === undefined ? connection : { schema: connection.schema, connectionString: direct }
+
+/**
+ * What the driver needs for a connection in that schema, with more start-up options. Statements find tables of the
+ * consumer in `public` too. Options within a URL are kept: the driver would take them in place of ours.
+ */
+export function clientConfig({ schema, direct: _, ...config }: Connection, options = ''): pg.ClientConfig {
+  const path = schema && `-c search_path=${searchPath(schema)}`
+  const { connectionString, given } = withoutOptions(config)
+  const all = [given, path, options].filter(Boolean).join(' ')
+  return { ...config, ...(connectionString && { connectionString }), ...(all && { options: all }) }
+}
+
+export const searchPath = (schema: string): string => (schema === 'public' ? schema : `${schema},public`)
+
+function withoutOptions({ connectionString, options }: pg.ClientConfig) {
+  const url = connectionString?.includes('options=') ? new URL(connectionString) : undefined
+  const given = url?.searchParams.get('options') ?? options
+  url?.searchParams.delete('options')
+  return { connectionString: url?.href ?? connectionString, given }
+}
+
+/**
+ * The name of a lock or channel, which all of a database share, for the service in this schema. In `public` it is
+ * the bare name, as nodes of versions without schemas use it.
+ */
+export const nameIn = (schema: string | undefined, name: string): string =>
+  schema === undefined || schema === 'public' ? name : `${name}_${schema}`
+
+/** The connection of the configured URLs. */
+export const configured = (url: string, direct: string | null): Connection => ({
+  connectionString: url,
+  ...(direct !== null && { direct }),
+})
+
+export type ReplicaOptions = {
+  connections: readonly Connection[]
+  lagMaxMs: number
+  /** Gets `replica_down` while one of them is not used. */
+  warnings?: { add(word: 'replica_down'): unknown; delete(word: 'replica_down'): unknown }
+}
+
+/** The configured standbys, with the same schema. */
+export const replicasOf = (
+  { database_replica_urls: urls, replica_lag_max_ms: lagMaxMs }: Config,
+  { schema }: Connection,
+): ReplicaOptions => ({
+  connections: urls.map((connectionString) => ({ connectionString, schema })),
+  lagMaxMs,
+})

@@ -1,0 +1,135 @@
+import dns from 'node:dns/promises'
+import { isIP, Socket } from 'node:net'
+import pg from 'pg'
+import { parseDatabaseUrl } from '../../config/database-url.ts'
+import type { Connection } from './connection.ts'
+import { Unfit } from './unfit.ts'
+
+/** Time for each server while there are others to try. */
+const attemptMs = 2_000
+/** Time for all of them. */
+const allMs = 5_000
+
+export type Dial = {
+  connection: Connection
+  /** What the driver needs for one of the servers. */
+  config(one: Connection): pg.ClientConfig
+  /** Rejects if this server is not to be used. */
+  judge(client: pg.Client): Promise<void>
+  /** Called for each server that was tried; without an error it is used. */
+  tried?(error?: unknown): void
+  withinMs?: number
+}
+
+type Target = { connection: Connection; address: string | undefined; key: string }
+
+/** The server that was used last of each list: most likely it still is the primary. */
+const last = new Map<string | undefined, string>()
+/** Poolers that refuse start-up options; the settings are then made by statements. */
+const optionless = new Set<string | undefined>()
+
+/**
+ * A connection to the first server that the judge takes. Names are resolved anew each time, and all addresses of a
+ * name are tried. Rejects with the most telling of the failures.
+ */
+export async function dial({ connection, config, judge, tried, withinMs = allMs }: Dial): Promise<pg.Client> {
+  const { connectionString: list } = connection
+  const url = list === undefined ? undefined : parseDatabaseUrl(list)
+  if (typeof url === 'string') throw new Error(`The database URL ${url}`)
+  const until = performance.now() + Math.max(withinMs, attemptMs)
+  const failures: unknown[] = []
+  const note = (error: unknown): void => {
+    failures.push(error)
+    tried?.(error)
+  }
+  const targets = await targetsOf(connection, url, note)
+  const each = url?.attemptMs ?? (targets.length === 1 ? allMs : attemptMs)
+  for (const { connection: one, address, key } of targets) {
+    const limit = Math.min(each, until - performance.now())
+    if (limit <= 0) break
+    try {
+      const client = await attempt(config(one), { address, limit, judge, list })
+      last.set(list, key)
+      tried?.()
+      return client
+    } catch (error) {
+      note(error)
+    }
+  }
+  if (failures.length === 0) throw new Error('the names of the servers took too long to resolve')
+  throw failures.reduce((worst, error) => (weight(error) > weight(worst) ? error : worst))
+}
+
+const weight = (error: unknown): number => (error instanceof Unfit ? error.weight : 0)
+
+type Url = Exclude<ReturnType<typeof parseDatabaseUrl>, string>
+
+async function targetsOf(
+  connection: Connection,
+  url: Url | undefined,
+  note: (error: unknown) => void,
+): Promise<Target[]> {
+  const servers = url?.servers ?? [
+    { host: connection.host ?? 'localhost', port: connection.port, url: undefined },
+  ]
+  const found = await Promise.all(
+    servers.map(async ({ host, port, url: connectionString }) => {
+      const one = connectionString ? { ...connection, connectionString } : connection
+      const found = isIP(host) || host.startsWith('/') ? [{ address: undefined }] : await resolved(host, note)
+      return found.map(({ address }) => ({ connection: one, address, key: `${host} ${port} ${address}` }))
+    }),
+  )
+  const targets = found.flat()
+  if (url?.isRandom) targets.sort(() => Math.random() - 0.5)
+  const before = last.get(connection.connectionString)
+  return targets.sort((a, b) => Number(b.key === before) - Number(a.key === before))
+}
+
+const resolved = (host: string, note: (error: unknown) => void): Promise<{ address: string }[]> =>
+  dns.lookup(host, { all: true }).catch((error) => {
+    note(error)
+    return []
+  })
+
+type Attempt = Pick<Dial, 'judge'> & { address: string | undefined; limit: number; list: string | undefined }
+
+async function attempt(config: pg.ClientConfig, how: Attempt): Promise<pg.Client> {
+  const { address, limit, judge, list } = how
+  const { options, ...rest } = config
+  const hasOptions = options !== undefined && !optionless.has(list)
+  const client = new pg.Client({
+    ...(hasOptions ? config : rest),
+    keepAlive: true,
+    ...(address && { stream: () => socketTo(address) }),
+  })
+  // Without a listener Node exits when the connection is lost; the running statement reports it.
+  client.on('error', () => {})
+  const timer = setTimeout(() => cut(client, new Error('timeout expired')), limit)
+  try {
+    await client.connect()
+    await judge(client)
+    return client
+  } catch (error) {
+    cut(client)
+    if (!hasOptions || (error as pg.DatabaseError).code !== '08P01') throw error
+    optionless.add(list)
+    return await attempt(config, how)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** A socket that goes to this address, while the driver checks certificates for the name. */
+function socketTo(address: string): Socket {
+  const socket = new Socket()
+  const connect = socket.connect.bind(socket) as (port: number, host: string) => Socket
+  socket.connect = ((port: number) => connect(port, address)) as Socket['connect']
+  return socket
+}
+
+/** The connection below a client, which the types of pg leave out. */
+export const streamOf = (client: Pick<pg.Client, 'query'>): Socket | undefined =>
+  (client as { connection?: { stream?: Socket } }).connection?.stream
+
+/** Closes a connection whatever it is doing: statements under way fail at once. */
+export const cut = (client: pg.Client, error?: Error): void => void streamOf(client)?.destroy(error)

@@ -1,0 +1,212 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import type { LogEvent } from '../../log/events.ts'
+import type { Observer } from '../../observe/observer.ts'
+import type { Clock } from '../clock.ts'
+import { type Admission, createAdmission, type Limits } from './admission.ts'
+import { createBreaker, type Trouble } from './breaker.ts'
+import { clientConfig, directOf } from './connection.ts'
+import { cut, type Dial, dial } from './dial.ts'
+import { codeOf, type RepeatCause, unavailable } from './failure.ts'
+import { Unfit } from './unfit.ts'
+
+/** The way to the one server that takes writes: only admitted connections, and what is known of them. */
+export type Primary = {
+  /** An admitted connection; waits for a primary if there is none. Rejects with what the last attempt failed with. */
+  connect(): Promise<pg.Client>
+  /** A connection of its own past any pooler, for session locks and LISTEN; without time limits. Does not wait. */
+  session(settings: Session): Promise<pg.Client>
+  /** Whether nothing has happened since this connection was admitted that casts doubt on it. */
+  isCertain(client: pg.Client): boolean
+  /** Admits a connection anew, or cuts it and resolves to false. */
+  isStillFit(client: pg.Client): Promise<boolean>
+  /**
+   * A connection was lost or a write refused. The same may hold for the others, so each is checked before its next
+   * use.
+   */
+  doubt(): void
+  /** Called before something is run again; resolves once that is worth trying. */
+  repeats(cause: RepeatCause | 'conflict' | 'replica'): Promise<void>
+  /** The database answered, or was asked while no other answer was pending. */
+  alive(): void
+  /** Throws `service_unavailable` if the breaker is open or too many calls wait already. */
+  enter(): void
+  leave(): void
+  /** Calls under way, which wait while there is no primary. */
+  readonly inside: number
+  readonly isAway: boolean
+  readonly isOpen: boolean
+  readonly trouble: Trouble | undefined
+  readonly admission: Pick<Admission, 'timeline' | 'cluster'>
+  close(): void
+}
+
+export type Session = Pick<pg.ClientConfig, 'application_name' | 'pipeline' | 'query_timeout' | 'options'>
+
+type PrimaryOptions = Pick<Dial, 'connection' | 'config'> & {
+  limits: Limits
+  clock: Clock
+  waitMs: number
+  onError(error: unknown, what: string, event?: LogEvent): void
+  observer: Observer
+  /** Whether an answer of the database is waited for. */
+  isBusy(): boolean
+  /** A connection that nobody uses. */
+  idle(): pg.Client | undefined
+}
+
+/** The most calls that wait for a primary. */
+const waitingMax = 1_000
+/** After so long without an answer to running statements, another connection checks whether the primary has changed. */
+const silenceMs = 1_000
+const askMs = 2_000
+/**
+ * Mean pauses before something is run again. The other transaction of a conflict has only just been woken: an
+ * immediate retry would collide with it again. A server that goes down cuts its connections one by one, and the next
+ * one would be lost too.
+ */
+const pausesMs: Partial<Record<RepeatCause | 'conflict' | 'replica', number>> = { conflict: 10, lost: 100 }
+
+export function openPrimary(options: PrimaryOptions): Primary {
+  const { connection, config, limits, clock, waitMs, onError, observer, isBusy, idle } = options
+  /** Open connections, with the timeline of their server and the doubts there were when it was admitted. */
+  const live = new Map<pg.Client, { timeline: number | null; doubts: number }>()
+  let doubts = 0
+  let inside = 0
+  let aliveAt = 0
+  let isLooking = false
+  /** Since when there has been no connection, as far as somebody asked for one: a silent server is no failure at once. */
+  let missingSince: number | undefined
+
+  const admission = createAdmission(limits, clock, (later) => {
+    for (const [client, { timeline }] of live)
+      if (timeline !== null && timeline < later)
+        cut(client, new Error('Connection terminated: another server is the primary now'))
+  })
+  const admit = (client: pg.Client, at: number): void => {
+    live.set(client, { timeline: admission.timeline, doubts: at })
+    missingSince = undefined
+    breaker.ok()
+  }
+  const tried = (error?: unknown): void => {
+    const outcome = error === undefined ? 'ok' : error instanceof Unfit ? error.why : 'failed'
+    observer.count('db_connect_total', outcome)
+  }
+  const open = async (): Promise<pg.Client> => {
+    const at = doubts
+    if (live.size === 0) missingSince ??= performance.now()
+    const client = await dial({ connection, config, judge: admission.judge, tried, withinMs: waitMs })
+    admit(client, at)
+    client.once('end', () => live.delete(client))
+    return client
+  }
+  const probe = async (): Promise<void> => {
+    const client = await open()
+    await client.end()
+  }
+  const isStillFit = async (client: pg.Client): Promise<boolean> => {
+    const at = doubts
+    const timer = setTimeout(() => cut(client), askMs)
+    try {
+      await admission.judge(client)
+      admit(client, at)
+      return true
+    } catch {
+      cut(client)
+      return false
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+  /** Opening may fail, for names or too many connections, while the open ones still work. */
+  const seek = async (): Promise<void> => {
+    const spare = idle()
+    if (!spare || !(await isStillFit(spare))) await probe()
+  }
+  const breaker = createBreaker({ waitMs, probe: seek, onAway: () => void doubts++, onError })
+
+  const watch = setInterval(() => {
+    if (isLooking || breaker.isAway || !isBusy() || performance.now() - aliveAt < silenceMs) return
+    isLooking = true
+    void probe()
+      .catch(failed)
+      .finally(() => {
+        isLooking = false
+        aliveAt = performance.now()
+      })
+  }, silenceMs / 2).unref()
+
+  /** A server without room for more connections still answers on those that are open. */
+  const failed = (error: unknown): void => {
+    if (codeOf(error) !== '53300' || live.size === 0)
+      breaker.failed(error, live.size === 0 ? missingSince : undefined)
+  }
+  const connect = async (): Promise<pg.Client> => {
+    const until = performance.now() + waitMs
+    for (;;) {
+      await breaker.back(until - performance.now())
+      try {
+        return await open()
+      } catch (error) {
+        failed(error)
+        if (!breaker.isAway || waitMs === 0) throw error
+      }
+    }
+  }
+  const session = async ({ options = '', ...settings }: Session): Promise<pg.Client> => {
+    const client = await dial({
+      connection: directOf(connection),
+      config: (one) => ({
+        ...clientConfig(one, `-c statement_timeout=0 -c idle_session_timeout=0 ${options}`),
+        ...settings,
+      }),
+      judge: admission.judgeServer,
+    })
+    live.set(client, { timeline: admission.timeline, doubts })
+    client.once('end', () => live.delete(client))
+    return client
+  }
+  return {
+    connect,
+    session,
+    isCertain: (client) => live.get(client)?.doubts === doubts,
+    isStillFit,
+    doubt: () => {
+      doubts += 1
+    },
+    repeats: async (cause) => {
+      if (cause === 'lost') doubts += 1
+      observer.count('db_repeats_total', cause)
+      const pauseMs = pausesMs[cause]
+      if (pauseMs) await delay(pauseMs * (0.5 + Math.random()))
+    },
+    alive: () => {
+      aliveAt = performance.now()
+    },
+    enter: () => {
+      if (breaker.isOpen || (breaker.isAway && inside >= waitingMax))
+        throw unavailable(new Error('too many calls wait for the database'))
+      inside += 1
+    },
+    leave: () => {
+      inside -= 1
+    },
+    get inside() {
+      return inside
+    },
+    get isAway() {
+      return breaker.isAway
+    },
+    get isOpen() {
+      return breaker.isOpen
+    },
+    get trouble() {
+      return breaker.trouble
+    },
+    admission,
+    close: () => {
+      clearInterval(watch)
+      breaker.close()
+    },
+  }
+}

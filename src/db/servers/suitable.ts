@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto'
+import type pg from 'pg'
+import { StartError } from '../../errors.ts'
+import { createClock } from '../clock.ts'
+import { configOf, type DatabaseOptions, limitsOf } from '../pool.ts'
+import { createAdmission, roleSettings } from './admission.ts'
+import { type Connection, directOf } from './connection.ts'
+import { dial } from './dial.ts'
+import { Unfit } from './unfit.ts'
+
+type Options = Pick<DatabaseOptions, 'connection' | 'statementTimeoutMs'>
+
+/**
+ * Refuses a way to the database on which limits are not in force, and an engine without the guarantees that
+ * everything rests on. Rejects with a StartError that tells what to do.
+ */
+export async function requireSuitable(options: Options): Promise<void> {
+  const { connection } = options
+  const isDirect = connection.direct === undefined
+  const found = await withTwo(options, connection, async (one, other) => {
+    // First, as commands without a direct URL have set limits of their own on sessions that the pooler kept.
+    const isPooled = await sharesLocks(one, other)
+    if (isPooled && isDirect)
+      throw new StartError(
+        'pooler_transaction_mode',
+        'Two sessions hold the same advisory lock: the database URL leads through a connection pooler in transaction mode. Set CELLKEEP_DATABASE_DIRECT_URL (`database_direct_url`) to a URL past it.',
+        78,
+      )
+    await requireLimits(options, one)
+    return isDirect ? await flawOf(one, other) : undefined
+  })
+  const flaw = isDirect
+    ? found
+    : await withTwo(options, directOf(connection), async (one, other) =>
+        (await sharesLocks(one, other))
+          ? 'advisory locks do not exclude each other'
+          : await flawOf(one, other),
+      )
+  if (flaw !== undefined)
+    throw new StartError('db_unsuitable', `The database cannot be used: ${flaw}. Use PostgreSQL 15 to 18.`, 3)
+}
+
+async function flawOf(one: pg.Client, other: pg.Client): Promise<string | undefined> {
+  if (!(await undoesTables(one))) return 'a rollback does not undo the creation of a table'
+  if (!(await seesCommits(one, other))) return 'READ COMMITTED does not see what another session committed'
+  return undefined
+}
+
+async function requireLimits(options: Options, client: pg.Client): Promise<void> {
+  const limits = limitsOf(options)
+  const { judge } = createAdmission(limits, createClock(), () => {})
+  await judge(client).catch((error) => {
+    if (!(error instanceof Unfit) || error.why !== 'settings') throw error
+    throw new StartError(
+      'limits_not_in_force',
+      `A connection pooler, or the role, overrules the settings of a connection; ${error.message}. Run as an owner of the role, with its name, then let the pooler reconnect:\n${roleSettings('ROLE', limits)}`,
+      78,
+    )
+  })
+}
+
+/** Runs `work` on two sessions. */
+export async function withTwo<T>(
+  options: Options,
+  connection: Connection,
+  work: (one: pg.Client, other: pg.Client) => Promise<T>,
+): Promise<T> {
+  const { judgeServer } = createAdmission(limitsOf(options), createClock(), () => {})
+  const open = (): Promise<pg.Client> =>
+    dial({ connection, config: (one) => configOf(one, options), judge: judgeServer })
+  const one = await open()
+  try {
+    const other = await open()
+    return await work(one, other).finally(() => other.end().catch(() => {}))
+  } finally {
+    await one.end().catch(() => {})
+  }
+}
+
+async function sharesLocks(one: pg.Client, other: pg.Client): Promise<boolean> {
+  const key = randomBytes(6).readUIntBE(0, 6)
+  const take = async (client: pg.Client): Promise<boolean> =>
+    (await client.query(`select pg_try_advisory_lock(${key}) as held`)).rows[0].held
+  const both = [await take(one), await take(other)]
+  // A pooler keeps its sessions, and their locks.
+  for (const client of [one, other]) await client.query(`select pg_advisory_unlock(${key})`)
+  return both.every(Boolean)
+}
+
+async function undoesTables(client: pg.Client): Promise<boolean> {
+  const name = `ck_probe_${randomBytes(6).toString('hex')}`
+  await client.query(`begin read write; create table ${name} (id integer); rollback`)
+  return (await client.query(`select to_regclass('${name}') is null as undone`)).rows[0].undone
+}
+
+async function seesCommits(one: pg.Client, other: pg.Client): Promise<boolean> {
+  const version = async (): Promise<string> =>
+    (await one.query('select xmin::text as version from cluster')).rows[0].version
+  await one.query('begin isolation level read committed')
+  const before = await version()
+  // Nothing changes, so there is no need to wait for a standby.
+  await other.query(
+    'begin read write; set local synchronous_commit = off; update cluster set salt = salt; commit',
+  )
+  const after = await version()
+  await one.query('commit')
+  return before !== after
+}
