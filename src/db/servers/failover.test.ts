@@ -251,7 +251,9 @@ it('a backup that loses its connection leaves no file, unless it is whole by the
   const backup = async (held: string) => {
     await other.begin(held)
     const ended = run(['backup', 'file'])
-    await other.blocks(1)
+    // Its own wait: the service, which lost its connections too, asks for that row when it comes back.
+    const waiting = `select from pg_stat_activity where application_name = 'cellkeep backup' and wait_event_type = 'Lock'`
+    await expect.poll(() => on(pair.one.url, waiting)).toHaveLength(1)
     wires[0]?.cut()
     const { code, stderr } = await ended
     await other.commit()
