@@ -58,7 +58,8 @@ function lineOf({ seq, created_at, event_type, outcome, metadata, ...ids }: Audi
 const ends: Readonly<Record<string, string>> = {
   revoked: 'the token was revoked',
   expired: 'the token expired',
-  role_lost: 'the account is no admin any more',
+  role_lost:
+    'the account is no admin any more, or a role now requires a second factor that its sign-in lacks',
   too_many_streams: 'the same token opened newer streams',
   token_scope_required: 'the scope of the token must be full, read_only or name audit_log_list',
   insufficient_permissions: 'the account of the token is no admin',
