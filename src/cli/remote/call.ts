@@ -9,7 +9,7 @@ export const call: Command = command({
   usage: 'METHOD [JSON | KEY=VALUE ... | -] [--url URL] [--acting ACTOR]',
   summary: 'Call a method of a running server, as the account of `cellkeep login` or CELLKEEP_TOKEN.',
   details:
-    'The input is JSON, `-` for JSON on standard input, or KEY=VALUE pairs; a VALUE that is JSON counts as such.\ndocs/api.md lists the methods; without a credential the call is anonymous.\n\nExamples:\n  cellkeep call cell_list limit=10\n  cellkeep call cell_create \'{"kind": "note", "data": {"label": "First"}}\'\n  cellkeep call cell_list --json | jq .cells[].id',
+    'The input is JSON, `-` for JSON on standard input, or KEY=VALUE pairs; a VALUE that is JSON counts as such.\ndocs/api.md lists the methods; without a token the call is anonymous.\n\nExamples:\n  cellkeep call cell_list limit=10\n  cellkeep call cell_create \'{"kind": "note", "data": {"label": "First"}}\'\n  cellkeep call cell_list --json | jq .cells[].id',
   options: { url: { type: 'string' }, acting: { type: 'string' } },
   args: Number.POSITIVE_INFINITY,
   async run({ args: [method, ...words], options, io, out }) {

@@ -124,6 +124,9 @@ async function typing(answers: Record<string, string>, ...args: string[]): Promi
   return [await execute(args, { stdin: typed, stdout: stderr, stderr, env, cwd: home }), screen]
 }
 
+const onlyTokenOf = async ({ client }: TestAccount): Promise<string> =>
+  (await client.account_token_list()).tokens[0]?.id as string
+
 describe('call', () => {
   type Scope = Parameters<TestAccount['client']['account_token_create']>[0]['scope']
   const as = async (account: TestAccount, scope: Scope = { kind: 'full' }) => {
@@ -186,6 +189,21 @@ describe('call', () => {
     expect(await said('account_token_create')).toContain('a credential of the type session.')
     const { stderr } = await cellkeep(['call', 'audit_log_list'])
     expect(stderr).toContain('cellkeep login')
+  })
+
+  it('refuses to call as nobody with a token that ended', async () => {
+    const account = await test.account()
+    const run = await as(account)
+    expect((await run(['call', 'cell_list'])).code).toBe(0)
+    await account.client.account_token_revoke({ token_id: await onlyTokenOf(account) })
+    for (const command of [['call', 'cell_list'], ['tail']])
+      expect(await run(command)).toEqual({
+        ...{ code: 1, stdout: '' },
+        stderr: expect.stringMatching(/^CELLKEEP_TOKEN was revoked, has expired .* unset it/),
+      })
+    expect(JSON.parse((await run(['call', 'cell_list', '--json'])).stderr)).toMatchObject({
+      reason: 'authentication_required',
+    })
   })
 
   it('tells that something else answers at the address', async () => {
