@@ -1,4 +1,6 @@
 import { createClient } from '../../client/client.ts'
+import { isPlainObject } from '../../wire/input.ts'
+import { parseJson } from '../../wire/parse-json.ts'
 import { type Command, command, WrongUsage } from '../command.ts'
 import type { CommandIo } from '../output.ts'
 import { readAll } from '../password.ts'
@@ -37,8 +39,8 @@ async function inputOf(words: readonly string[], io: CommandIo): Promise<Record<
   if (more.length > 0 || /^\w+=/.test(only)) return Object.fromEntries(words.map(pairOf))
   const text = only === '-' ? await readAll(io, inputMax, 'an input') : only
   try {
-    const input = JSON.parse(text)
-    if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
+    const input = parseJson(text)
+    if (isPlainObject(input)) return input
   } catch {}
   throw new WrongUsage(
     'The input is not a JSON object. Quote it for the shell: \'{"id": "…"}\', or write id=….',
@@ -49,7 +51,7 @@ function pairOf(word: string): [string, unknown] {
   const [, key = '', value = ''] = /^(\w+)=(.*)$/s.exec(word) ?? []
   if (key === '') throw new WrongUsage(`${word} is no KEY=VALUE.`)
   try {
-    return [key, JSON.parse(value)]
+    return [key, parseJson(value)]
   } catch {
     return [key, value]
   }
