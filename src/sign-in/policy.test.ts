@@ -141,17 +141,20 @@ describe('a role that comes while sockets are open', async () => {
   })
 })
 
-it('a role that comes while a stream is open ends the stream', async () => {
-  await using node = await testService({
+it('a role that comes while streams are open ends them, on every node', async () => {
+  const strict = {
     audit_stream: true,
     roles: [{ name: 'auditor', grant_paths: ['admin'] }],
     require_second_factor: ['auditor'],
-  })
+  }
+  await using node = await testService(strict)
+  await using other = await testService({ ...strict, database_url: node.databaseUrl })
   const root = await node.account({ roles: ['admin'] })
-  const stream = await openStream(node, { cookie: root.cookie })
-  expect(stream.status).toBe(200)
+  const streams = await Promise.all([node, other].map((one) => openStream(one, { cookie: root.cookie })))
+  expect(streams.map(({ status }) => status)).toEqual([200, 200])
   await node.roleGrant({ actor_id: root.actor_id, role: 'auditor' })
-  expect((await stream.rest()).at(-1)).toMatchObject({ event: 'close', data: { reason: 'role_lost' } })
+  for (const stream of streams)
+    expect((await stream.rest()).at(-1)).toMatchObject({ event: 'close', data: { reason: 'role_lost' } })
 })
 
 it('costs no statement', async () => {
