@@ -251,6 +251,13 @@ it('tail says at once that no server answers', async () => {
   expect([code, stderr]).toEqual([3, expect.stringContaining('No server answers')])
 })
 
+it('tail names the event that was probably meant', async () => {
+  const said = async (type: string) =>
+    (await cellkeep(['tail', '--event-type', type, '--url', 'http://127.0.0.1:1'])).stderr
+  expect(await said('lgoin')).toContain('did you mean login?')
+  for (const type of ['login', 'page_publish']) expect(await said(type)).not.toContain('did you mean')
+})
+
 describe('completion', () => {
   const complete = async (...words: string[]) =>
     (await cellkeep(['completion', 'words', '--', ...words])).stdout.split('\n').filter(Boolean)
