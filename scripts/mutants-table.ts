@@ -55,6 +55,15 @@ export const groups: Group[] = [
     ],
   },
   {
+    file: 'src/websocket/socket.ts',
+    tests: ['src/sign-in/policy.test.ts'],
+    mutants: [
+      ['async () => (await this.#read())?.must_enrol === false', 'async () => true'],
+      ["if (mayBeWeak && closings.some(({ kind }) => kind === 'role')) this.#vetting.doubt()", ''],
+      ["if (reason === 'role_lost') this.#vetting.doubt()", "if (reason === 'role_lost') return"],
+    ],
+  },
+  {
     file: 'src/auth/fresh.ts',
     tests: ['src/auth/fresh.test.ts'],
     mutants: [

@@ -53,6 +53,16 @@ it('filters by event, outcome and account, the one acted upon included', async (
   ])
 })
 
+it('refuses a type that is neither declared nor in the log, and names a near one', async () => {
+  await expect(exported({ event_type: 'lgoin' })).rejects.toMatchObject({
+    data: { issues: [{ path: ['event_type'], message: expect.stringContaining('did you mean login?') }] },
+  })
+  expect(await exported({ event_type: 'token_revoke' })).toEqual([])
+  await test.service.app.db.rows(sql`
+    select audit_write('[{"event_type": "of_before", "outcome": "success", "metadata": null}]')`)
+  expect(await exported({ event_type: 'of_before' })).toHaveLength(1)
+})
+
 it('refuses filters that are none', async () => {
   for (const filter of [
     { since_seq: -1 },

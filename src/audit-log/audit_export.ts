@@ -1,8 +1,12 @@
 import { z } from 'zod'
 import { type AuditEvent, auditColumns, EventType } from '../audit/entry.ts'
 import { numberRows, partsOf, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
+import type { App } from '../core/app.ts'
 import { operation } from '../core/operation.ts'
 import { type Database, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
+import { meant } from '../wire/closest.ts'
+import { issue } from '../wire/issues.ts'
 import { Int, Uuid } from '../wire/types.ts'
 import { numbersOf, selection } from './selection.ts'
 
@@ -27,7 +31,10 @@ const batch = 1000
 export const exportAudit = operation({
   doc: 'Write the audit log as JSON Lines, oldest first.',
   input: Filter,
-  handler: async (filter, { app }): Promise<AsyncIterable<AuditEvent>> => rowsOf(app.db, filter),
+  handler: async (filter, { app }): Promise<AsyncIterable<AuditEvent>> => {
+    if (filter.event_type !== undefined) await refuseUnknown(app, filter.event_type)
+    return rowsOf(app.db, filter)
+  },
   command: {
     name: 'audit export',
     args: {
@@ -42,6 +49,17 @@ export const exportAudit = operation({
     lines: (last) => ({ last_seq: last?.seq ?? null }),
   },
 })
+
+/** Refuses a type that is not declared, unless the log has rows of it from when it was. */
+async function refuseUnknown({ db, registry }: App, type: string): Promise<void> {
+  if (registry.events.has(type)) return
+  const { known } = await db.one<{ known: boolean }>(sql`
+    select exists (select from audit_log where event_type = ${type})
+      or exists (select from audit_inbox where event_type = ${type}) as known`)
+  if (known) return
+  const what = `No such type is declared, and the log has no row of it${meant(type, registry.events.names, '.')}`
+  throw refusal('invalid_params', { issues: [issue(['event_type'], 'invalid_value', what)] })
+}
 
 async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGenerator<AuditEvent> {
   const position = await numberRows(db)

@@ -10,6 +10,7 @@ import { readRecords } from '../db/migration/records.ts'
 import type { Connection } from '../db/servers/connection.ts'
 import { codeOf, databaseRefusal } from '../db/servers/failure.ts'
 import { StartError } from '../errors.ts'
+import { unwritable } from '../files/unwritable.ts'
 import { copyOut } from './copy-out.ts'
 import {
   backedUpTables,
@@ -150,8 +151,10 @@ const turnsPerSecond = 20
 
 type Put = (chunk: Buffer) => Promise<void>
 
+const reason = 'backup_unwritable'
+
 async function intoFile(file: string, write: (put: Put) => Promise<void>): Promise<void> {
-  const failed = unwritable(file)
+  const failed = unwritable(file, reason)
   const handle = await open(file, 'wx', 0o600).catch(failed)
   try {
     await handle.chmod(0o600)
@@ -169,15 +172,8 @@ const intoStream = (stream: Writable, write: (put: Put) => Promise<void>): Promi
   write((chunk) =>
     new Promise<void>((resolve, reject) => {
       stream.write(chunk, (error) => (error ? reject(error) : resolve()))
-    }).catch(unwritable('The output')),
+    }).catch(unwritable('The output', reason)),
   )
-
-const unwritable =
-  (what: string) =>
-  ({ code, message }: NodeJS.ErrnoException): never => {
-    const why = code === 'EEXIST' ? 'it exists already; choose another name' : message
-    throw new StartError('backup_unwritable', `${what} cannot be written: ${why}.`, 1)
-  }
 
 /** Null where a managed server lacks the function. */
 const timelineOf = (primary: pg.Client): Promise<string | null> =>

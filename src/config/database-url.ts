@@ -18,6 +18,11 @@ const ownKeys: Readonly<Record<string, RegExp>> = {
   target_session_attrs: /^(read-write|primary)$/,
   load_balance_hosts: /^(disable|random)$/,
 }
+/** The driver takes any other `sslmode`, `allow` too, for `verify-full`, and an empty one for `disable`. */
+const rules: typeof ownKeys = {
+  ...ownKeys,
+  sslmode: /^(disable|prefer|require|verify-ca|verify-full|no-verify)$/,
+}
 
 /** Reads a URL in the forms of libpq, which may list several servers; or says what is wrong with it. */
 export function parseDatabaseUrl(text: string): DatabaseUrl | string {
@@ -26,7 +31,7 @@ export function parseDatabaseUrl(text: string): DatabaseUrl | string {
     return 'must be a postgres:// or postgresql:// URL, special characters percent-encoded'
   const params = new URLSearchParams(query)
   for (const [key, value] of params) {
-    const rule = ownKeys[key]
+    const rule = rules[key]
     if (!rule && !driverKeys.includes(key))
       return `has the key ${JSON.stringify(key.slice(0, 40))}: the keys are ${[...driverKeys, ...Object.keys(ownKeys)].join(', ')}`
     if (rule && !rule.test(value)) return `has a value of ${key} other than ${rule.source.slice(1, -1)}`

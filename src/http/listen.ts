@@ -90,8 +90,11 @@ async function closeQuietly(listeners: NetServer[]): Promise<void> {
   }
 }
 
-/** Not http.Server.close: it would cut idle connections, whose next request must get its 503. */
-const stopAccepting = (listener: NetServer): void => void NetServer.prototype.close.call(listener)
+/** Not http.Server.close: it would cut idle connections, whose next request must get its 503. That of Bun is no net.Server. */
+const stopAccepting = (listener: NetServer): void => {
+  const { close } = listener instanceof NetServer ? NetServer.prototype : (listener as NetServer)
+  close.call(listener)
+}
 
 /** Resolves to all that listen; `server` is the first of them and serves the connections of all. */
 async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<NetServer[]> {

@@ -254,6 +254,20 @@ it('a provider whose metadata could not be read is asked again at the next sign-
   await late.close()
 })
 
+it('a provider that has just changed its key is asked for it, but not for every unknown key', async () => {
+  const turning = await testProvider('turning')
+  await using fresh = await testService({ ...options, oidc: [turning.entry({ on_unknown: 'signup' })] })
+  await fresh.service.operations.setSettings({ open_signup: true }, { via: 'test' })
+  const enter = async () => (await signIn(fresh, turning, ada, { provider: 'turning' })).status
+  const readings = () => turning.asked.filter((path) => path === '/jwks').length
+  expect(await enter()).toBe(200)
+  await turning.rotate()
+  expect([await enter(), await enter(), readings()]).toEqual([200, 200, 2])
+  turning.tampering = { header: { kid: 'unknown' } }
+  expect([await enter(), await enter(), readings()]).toEqual([401, 401, 2])
+  await turning.close()
+})
+
 it('secrets of a sign-in are in no log line and no audit row, the subject only in its link', async () => {
   const { url, flow } = await start(test)
   const query = corp.authorize(url, { ...ada, name: 'name-of-ada' })

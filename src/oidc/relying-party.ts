@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Configuration, CustomFetch } from 'openid-client'
 import type { OidcProvider } from '../config/oidc.ts'
 import { refusal, type ServiceError } from '../errors.ts'
@@ -26,6 +27,8 @@ export type RelyingParty = {
 type Library = typeof import('openid-client')
 
 const metadataMs = 3_600_000
+/** Tokens of unknown keys have the keys of a provider read again, at most this often. */
+const renewMs = 10_000
 const timeoutSeconds = 5
 const toleranceSeconds = 30
 const bodyMax = 1_048_576
@@ -41,6 +44,18 @@ export function createRelyingParty(redirectUrl: string, log: Log): RelyingParty 
     // The next sign-in tries again.
     made.configuration.catch(() => known.get(provider.id) === made && known.delete(provider.id))
     return made.configuration
+  }
+
+  const renewedAt = new Map<string, number>()
+  /** Another configuration than the one that does not know a key, if there is one; the library keeps keys for a minute. */
+  const renewed = async (library: Library, provider: OidcProvider, old: Configuration) => {
+    const { id } = provider
+    if ((await configurationOf(library, provider)) === old) {
+      if (performance.now() - (renewedAt.get(id) ?? Number.NEGATIVE_INFINITY) < renewMs) return undefined
+      renewedAt.set(id, performance.now())
+      known.delete(id)
+    }
+    return await configurationOf(library, provider)
   }
 
   const ask = async <T>(
@@ -79,13 +94,22 @@ export function createRelyingParty(redirectUrl: string, log: Log): RelyingParty 
       ask(provider, async (library, configuration) => {
         const url = new URL(redirectOf(provider))
         url.search = query
-        const tokens = await library.authorizationCodeGrant(configuration, url, {
-          expectedState: state,
-          expectedNonce: nonce,
-          pkceCodeVerifier: verifier,
-          idTokenExpected: true,
-          ...(maxAge !== undefined && { maxAge }),
-        })
+        const grant = (by: Configuration) =>
+          library.authorizationCodeGrant(by, url, {
+            expectedState: state,
+            expectedNonce: nonce,
+            pkceCodeVerifier: verifier,
+            idTokenExpected: true,
+            ...(maxAge !== undefined && { maxAge }),
+          })
+        // The code works once, so the answer is judged again as it was.
+        const tokens = await exchange.run({}, () =>
+          grant(configuration).catch(async (error) => {
+            const fresh = isUnknownKey(error) && (await renewed(library, provider, configuration))
+            if (!fresh) throw error
+            return await grant(fresh)
+          }),
+        )
         const idToken = tokens.claims() as Claims
         // The library looks at it only if the token has several audiences.
         if (idToken.azp !== undefined && idToken.azp !== provider.client_id)
@@ -142,8 +166,22 @@ function clientAuth(library: Library, { client_auth, client_secret }: OidcProvid
 /** The library passes on a TypeError as it is. */
 class Unreachable extends TypeError {}
 
-/** Reads a whole response of bounded size within the time that the signal leaves. */
+const isUnknownKey = (error: unknown): boolean =>
+  (error as { code?: unknown }).code === 'OAUTH_KEY_SELECTION_FAILED'
+
+/** Holds the answer to a code while its tokens are judged. */
+const exchange = new AsyncLocalStorage<{ answer?: Response }>()
+
 const boundedFetch: CustomFetch = async (url, options) => {
+  const exchanged = options.method === 'POST' ? exchange.getStore() : undefined
+  if (exchanged?.answer) return exchanged.answer
+  const response = await read(url, options)
+  if (exchanged) exchanged.answer = response.clone()
+  return response
+}
+
+/** Reads a whole response of bounded size within the time that the signal leaves. */
+const read: CustomFetch = async (url, options) => {
   try {
     const response = await fetch(url, options as RequestInit)
     const { status, headers } = response

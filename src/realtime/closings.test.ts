@@ -174,6 +174,18 @@ describe('on both nodes sockets close', () => {
     expect(await one.codes()).toEqual(codes)
   })
 
+  it('after the end of another session that is told together with an older end of all: 4006', async () => {
+    const account = await near.account()
+    const socket = await openSocket(far.url, { cookie: account.cookie })
+    const ended = (ids: string[] | null) => ({
+      ...{ kind: 'credentials' as const, account_id: account.id },
+      ended: [{ type: 'session' as const, ids }],
+    })
+    const closings = [ended(null), ended(['another session'])]
+    near.service.app.hub.publish({ notifications: [], closings, wroteAudit: false })
+    expect((await socket.closed).code).toBe(4006)
+  })
+
   it('after the eviction of the oldest session by the sixth login', async () => {
     const one = await connected()
     for (let logins = 2; logins < 6; logins++) await login(one.account)

@@ -1,6 +1,7 @@
 import type { AuditRow } from '../audit/audit.ts'
 import type { CredentialType } from '../auth/identity.ts'
 import type { Notification } from '../notifications.ts'
+import { parseJson } from '../wire/parse-json.ts'
 
 /** What one committed mutation means for live connections. */
 export type Committed = {
@@ -183,14 +184,17 @@ export function signalDecoder(own: string, hear: (signal: Signal) => void): (pay
 const isList = (value: unknown, type: 'object' | 'string'): boolean =>
   Array.isArray(value) && value.every((one) => typeof one === type && one !== null)
 
+/** What is sent, if it is of this version. */
+type Sent = [Notification[], Closing[], unknown, true | string[] | null, unknown]
+
 function parse(text: string): Signal | undefined {
   try {
-    const [notifications, closings, wroteAudit, rest, at] = JSON.parse(text)
+    const [notifications, closings, wroteAudit, rest, at] = parseJson(text) as Sent
     if (!isList(notifications, 'object') || !isList(closings, 'object')) return undefined
     const moment = typeof at === 'number' && { at }
     const signal = { notifications, closings, wroteAudit: wroteAudit === true, ...moment }
     if (rest === true) return { ...signal, gap: true }
-    return isList(rest, 'string') ? { ...signal, cleared: rest } : signal
+    return rest && isList(rest, 'string') ? { ...signal, cleared: rest } : signal
   } catch {
     return undefined
   }

@@ -13,7 +13,7 @@ export type Connection = {
   readonly daemon?: string | undefined
   /** Some node committed a change; reduced to the notifications and closings that concern this connection. */
   hear(committed: Committed): void
-  /** The credential expired, or the recheck found the credential or the stream's admin grant gone. */
+  /** The credential expired, or the recheck found it or the stream's admin grant gone, or too weak for a role: `role_lost`. */
   lost(reason: 'revoked' | 'expired' | 'role_lost'): void
   /** A newer socket of the account replaced it. */
   displaced?(): void

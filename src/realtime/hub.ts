@@ -64,22 +64,27 @@ export function createHub(options: HubOptions): Hub {
     }
   }
   const deliver = (committed: Committed, isLate = false): void => {
-    const doubtful: Connection[] = []
+    const doubtful = new Map<Connection, Closing[]>()
     for (const hear of listeners) safely(() => hear(committed))
     const notificationsOf = byRecipient(committed.notifications)
     for (const connection of concerned(committed)) {
       const notifications = connection.kind === 'socket' ? notificationsOf(connection.account_id) : []
-      let closings = committed.closings.filter((closing) => concerns(closing, connection))
-      if (isLate && verdictOf(closings.filter(isSweeping), connection) === 'own') {
-        doubtful.push(connection)
-        closings = []
-      }
+      const all = committed.closings.filter((closing) => concerns(closing, connection))
+      const { closings, ifSpared } = isLate ? parted(all, connection) : { closings: all }
+      if (ifSpared) doubtful.set(connection, ifSpared)
       if (committed.at !== undefined && verdictOf(closings, connection) === 'own')
         observer.observe('revocation_close_seconds', Math.max(0, db.clock.now() - committed.at) / 1000)
       if (notifications.length > 0 || closings.length > 0)
         safely(() => connection.hear({ ...committed, notifications, closings }))
     }
-    if (doubtful.length > 0) void check(doubtful)
+    if (doubtful.size > 0) void settle(committed, doubtful)
+  }
+  /** Ends those whose credential is gone; the others hear the rest. */
+  const settle = async (committed: Committed, doubtful: Map<Connection, Closing[]>): Promise<void> => {
+    await check([...doubtful.keys()])
+    for (const [connection, closings] of doubtful)
+      if (closings.length > 0 && connections.has(connection))
+        safely(() => connection.hear({ ...committed, notifications: [], closings }))
   }
   /** A copy, since connections may remove themselves while hearing. Most commits concern none and cost nothing here. */
   const concerned = ({ notifications, closings }: Committed): Connection[] => {
@@ -176,6 +181,22 @@ const isSweeping = (closing: Closing): boolean =>
   closing.kind === 'keeper' ||
   closing.kind === 'account' ||
   (closing.kind === 'credentials' && closing.ended.some(({ ids }) => ids === null))
+
+/**
+ * What a late signal means for a connection: for sure, and, where a sweeping closing may have ended it, what it hears if it
+ * was not: that another credential of the account ended.
+ */
+function parted(
+  closings: readonly Closing[],
+  connection: Connection,
+): { closings: readonly Closing[]; ifSpared?: Closing[] } {
+  const means = (one: Closing, verdict: string): boolean => verdictOf([one], connection) === verdict
+  if (!closings.some((one) => isSweeping(one) && means(one, 'own'))) return { closings }
+  return {
+    closings: closings.filter((one) => !isSweeping(one) && !means(one, 'other')),
+    ifSpared: closings.filter((one) => means(one, 'other')),
+  }
+}
 
 /** The notifications by account, grouped once for all sockets. */
 function byRecipient(

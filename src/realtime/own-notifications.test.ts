@@ -12,6 +12,7 @@ import type { NotificationsOf } from '../wire/consumer.ts'
 
 const notifications = {
   page_changed: z.strictObject({ page_id: z.uuid(), by: z.string().optional() }),
+  page_words: z.strictObject({ words: z.record(z.string(), z.int()) }),
   page_text: z.strictObject({ text: z.string() }),
 }
 
@@ -99,6 +100,17 @@ describe('a notification of a consumer', () => {
       params.by = 'eve'
     })
     expect(await arrived).toEqual({ page_id, by: 'ada' })
+  })
+
+  it('is sent with its keys, whatever keys another one had', async () => {
+    const sent: object[] = []
+    const deaf = test.service.app.hub.listen((committed) => {
+      for (const { params } of committed.notifications) sent.push(params)
+    })
+    const words = ['\\', '"', 'n'].map((key) => ({ words: { before: 1, [key]: 2 } }))
+    for (const params of words) await touch(({ notify }) => notify(bob.id, 'page_words', params))
+    deaf()
+    expect(sent).toEqual(words)
   })
 
   it('never leaves when the transaction rolls back', async () => {

@@ -3,8 +3,8 @@ import { type Database, sql } from '../db/db.ts'
 import type { Connection, Lost } from './connection.ts'
 
 /**
- * Catches what lost signals missed: one query checks the credentials of all connections of this node and the admin
- * grants of its streams, which need a strong credential where a role asks for one. Resolves to the connections that lost theirs.
+ * Catches what lost signals missed: one query checks the credentials of all connections of this node, which must be strong
+ * where a role asks for it, and the admin grants of its streams. Resolves to the connections that lost theirs.
  */
 export async function findLost(
   db: Database,
@@ -14,6 +14,10 @@ export async function findLost(
   const asked = Map.groupBy(connections, keyOf)
   if (asked.size === 0) return []
   const firsts = [...asked.values()].map(([first]) => first as Connection)
+  const tooWeak =
+    strongRoles.length > 0
+      ? sql`when not opened.strong and ${holdsAnyOf(sql`asked.account_id`, strongRoles)} then 'role_lost'`
+      : sql.empty
   const rows = await db.readOnly.rows<{ place: number; lost: Lost }>(sql`
     select * from (
       select asked.place, case
@@ -24,8 +28,7 @@ export async function findLost(
             where g.actor_id = asked.actor_id and g.role = 'admin' and g.scope_id is null
               and ${activeGrant} and actor.deleted_at is null
           ) then 'role_lost'
-          when asked.actor_id is not null and not opened.strong
-            and ${holdsAnyOf(sql`asked.account_id`, strongRoles)} then 'role_lost'
+          ${tooWeak}
         end as lost
       from unnest(
           ${firsts.map(({ credential }) => credential.type)}::text[],

@@ -68,6 +68,14 @@ describe('a signal', () => {
     )
   })
 
+  it('has the keys of own notifications as they were sent', () => {
+    const noted = (key: string) =>
+      ({ account_id: 'x', method: 'noted', params: { before: 1, [key]: 2 } }) as unknown as Notification
+    const signals = ['\\', 'ü', '"', 'n'].map((key) => ({ ...quiet, notifications: [noted(key)] }))
+    const payloads = signals.flatMap((signal) => encodeSignal('a1', signal))
+    expect(heardBy('b2', payloads)).toEqual(signals)
+  })
+
   it('with the largest offers is sent in pieces that fit', () => {
     for (const character of ['\u0001', 'ü', '漢', '😀', '"']) {
       const signal = { ...quiet, notifications: Array.from({ length: 3 }, () => largestOffer(character)) }

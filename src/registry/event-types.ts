@@ -5,6 +5,7 @@ import { notifications } from '../notifications.ts'
 import { meant } from '../wire/closest.ts'
 import { isPlainObject } from '../wire/input.ts'
 import { toIssues } from '../wire/issues.ts'
+import { parseJson } from '../wire/parse-json.ts'
 import { checkName, refuseEntry } from './entries.ts'
 
 /** The registry of audit event types: the service's, then the consumer's. */
@@ -110,7 +111,7 @@ export function createNotificationTypes(own: Readonly<Record<string, z.ZodType>>
       const size = Buffer.byteLength(text)
       const why = size > paramsMax ? `the params have ${size} bytes as JSON, of ${paramsMax} at most` : found
       if (why) throw new TypeError(`The notification ${method} cannot be sent: ${why}`)
-      return JSON.parse(text)
+      return parseJson(text) as object
     },
   }
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { openStream } from '../../test/helpers/audit-streams.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
@@ -101,17 +101,60 @@ it('a role that comes while a socket is open: its next message is refused', asyn
   await socket.close()
 })
 
-it('a role that comes while a stream is open ends the stream', async () => {
-  await using node = await testService({
+describe('a role that comes while sockets are open', async () => {
+  const far = await testService({ database_url: test.databaseUrl, require_second_factor: 'admin' })
+  afterAll(() => far.close())
+  const root = await test.account({ roles: ['admin'] })
+  await strengthen(root)
+  const offerTo = ({ id }: TestAccount) =>
+    root.client.role_grant_offer_create({ to_account_id: id, role: 'admin' })
+  const retract = ({ offer: { offer_id } }: Awaited<ReturnType<typeof offerTo>>) =>
+    root.client.role_grant_offer_retract({ offer_id })
+
+  const granted = ({ actor_id }: TestAccount) => test.roleGrant({ actor_id, role: 'admin' })
+  const missed = async ({ actor_id }: TestAccount) => {
+    await db.run(sql`insert into role_grant (actor_id, role) values (${actor_id}::uuid, 'admin')`)
+    await far.service.app.hub.check()
+  }
+
+  it.each([
+    ['this node', test, granted],
+    ['another node', far, granted],
+    ['a node that missed the signal', far, missed],
+  ])('silences those of a weak session until it is strong, on %s', async (_where, node, grant) => {
+    const ada = await test.account()
+    const weak = await openSocket(node.url, { cookie: ada.cookie })
+    const other = await test.signIn(ada.id, { second_factor: true })
+    const strong = await openSocket(node.url, { cookie: other.cookie })
+    const before = await offerTo(ada)
+    for (const socket of [weak, strong])
+      expect((await socket.next()).method).toBe('role_grant_offer_received')
+    await grant(ada)
+    await retract(before)
+    expect((await strong.next()).method).toBe('role_grant_offer_retracted')
+    expect((await weak.call('cell_list')).error?.data.reason).toBe('second_factor_enrolment_required')
+    await strengthen(ada)
+    await offerTo(ada)
+    expect((await weak.next()).method).toBe('role_grant_offer_received')
+    expect(weak.order).toEqual(['role_grant_offer_received', 'reply', 'role_grant_offer_received'])
+    await Promise.all([weak, strong].map((socket) => socket.close()))
+  })
+})
+
+it('a role that comes while streams are open ends them, on every node', async () => {
+  const strict = {
     audit_stream: true,
     roles: [{ name: 'auditor', grant_paths: ['admin'] }],
     require_second_factor: ['auditor'],
-  })
+  }
+  await using node = await testService(strict)
+  await using other = await testService({ ...strict, database_url: node.databaseUrl })
   const root = await node.account({ roles: ['admin'] })
-  const stream = await openStream(node, { cookie: root.cookie })
-  expect(stream.status).toBe(200)
+  const streams = await Promise.all([node, other].map((one) => openStream(one, { cookie: root.cookie })))
+  expect(streams.map(({ status }) => status)).toEqual([200, 200])
   await node.roleGrant({ actor_id: root.actor_id, role: 'auditor' })
-  expect((await stream.rest()).at(-1)).toMatchObject({ event: 'close', data: { reason: 'role_lost' } })
+  for (const stream of streams)
+    expect((await stream.rest()).at(-1)).toMatchObject({ event: 'close', data: { reason: 'role_lost' } })
 })
 
 it('costs no statement', async () => {

@@ -1,4 +1,5 @@
 import type { RawData, WebSocket } from 'ws'
+import type { Caller } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import { countAnswer } from '../core/tally.ts'
 import { invalidRequest, refusal } from '../errors.ts'
@@ -13,6 +14,7 @@ import { type Bound, Call, isOwn } from './bound.ts'
 import { type EndCode, ends } from './ends.ts'
 import { heartbeatIssue, notificationFrame, readFrame } from './frames.ts'
 import { LargeMessages } from './large-messages.ts'
+import { Vetting } from './vetting.ts'
 
 const inFlightMax = 64
 /** With more UTF-16 units of calls in flight, the socket is not read: 64 large ones would be a lot of memory and work. */
@@ -33,6 +35,7 @@ export class Socket {
   readonly #byId = new Map<Id, Call>()
   readonly #admitted = Promise.withResolvers<void>()
   readonly #large: LargeMessages
+  readonly #vetting: Vetting
   #count = 0
   #size = 0
   #isOver = false
@@ -46,6 +49,11 @@ export class Socket {
     this.#bound = bound
     this.#onEnd = onEnd
     this.#large = new LargeMessages(ws, app.config)
+    this.#vetting = new Vetting(
+      async () => (await this.#read())?.must_enrol === false,
+      (notification) => this.#send(notificationFrame(notification)),
+      (error) => (error === undefined ? this.#end(1013) : this.#fail(error)),
+    )
     this.connection = {
       kind: 'socket',
       account_id: bound.account_id,
@@ -53,7 +61,10 @@ export class Socket {
       daemon: bound.credential.type === 'daemon_token' ? bound.carriers.daemon : undefined,
       actor_id: null,
       hear: (committed) => this.#hear(committed),
-      lost: (reason) => this.#end(reason === 'expired' ? 4005 : 4001),
+      lost: (reason) => {
+        if (reason === 'role_lost') this.#vetting.doubt()
+        else this.#end(reason === 'expired' ? 4005 : 4001)
+      },
       displaced: () => this.#end(4004),
       leave: () => {
         this.#isLeaving = true
@@ -75,15 +86,21 @@ export class Socket {
    * every later revocation. Calls wait for this.
    */
   async admit(): Promise<void> {
-    const { carriers, ip, request_id } = this.#bound
+    const { request_id } = this.#bound
     try {
-      const caller = await this.#app.callers.read(carriers, false, ip)
+      const caller = await this.#read()
       if (!isOwn(caller, this.#bound)) this.#end(this.#lostCode())
+      if (caller?.must_enrol) this.#vetting.doubt()
     } catch (error) {
       this.#app.log.warn({ event: 'socket_failed', request_id, err: error }, 'a socket could not be opened')
       this.#end(1011)
     }
     this.#admitted.resolve()
+  }
+
+  #read(): Promise<Caller | null> {
+    const { carriers, ip } = this.#bound
+    return this.#app.callers.read(carriers, false, ip)
   }
 
   /** Called once per ping interval: closes the socket after two silent intervals, else pings it. */
@@ -197,9 +214,12 @@ export class Socket {
   }
 
   #apply({ notifications, closings }: Committed): void {
-    const { scope } = this.#bound.credential
+    const { scope, strong } = this.#bound.credential
+    // The role may require a stronger credential than this one.
+    const mayBeWeak = !strong && this.#app.config.require_second_factor.length > 0
+    if (mayBeWeak && closings.some(({ kind }) => kind === 'role')) this.#vetting.doubt()
     for (const notification of notifications)
-      if (isHeardBy(scope, notification.method)) this.#send(notificationFrame(notification))
+      if (isHeardBy(scope, notification.method)) this.#vetting.pass(notification)
     const verdict = verdictOf(closings, this.#bound)
     if (verdict) this.#end(verdict === 'own' ? 4001 : 4006)
   }

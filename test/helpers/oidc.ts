@@ -32,6 +32,8 @@ export type TestProvider = {
   tampering: Tampering
   /** The paths that were asked for. */
   asked: string[]
+  /** Signs with another key from now on, and publishes that alone. */
+  rotate(): Promise<void>
   /** What the browser brings back from the URL once this person has signed in there. */
   authorize(url: string, person: Person): string
   close(): Promise<void>
@@ -47,9 +49,9 @@ export const providerIsDown = {
 
 /** An OpenID provider in this process. It checks what an honest one checks, unless a test tampers with it. */
 export async function testProvider(id = 'corp'): Promise<TestProvider> {
-  const own = await generateKeyPair('ES256')
+  let own = await generateKeyPair('ES256')
   const foreign = await generateKeyPair('ES256')
-  const kid = randomUUID()
+  let kid = randomUUID()
   const codes = new Map<string, Request>()
   const people = new Map<string, Person>()
   let issuer = ''
@@ -125,6 +127,10 @@ export async function testProvider(id = 'corp'): Promise<TestProvider> {
     entry: (more) => ({ id, issuer, client_id, client_secret: clientSecret, ...more }),
     tampering: {},
     asked: [],
+    async rotate() {
+      own = await generateKeyPair('ES256')
+      kid = randomUUID()
+    },
     authorize(url, person) {
       const { origin, pathname, searchParams } = new URL(url)
       const asked = (name: string) => searchParams.get(name) ?? ''

@@ -306,6 +306,14 @@ describe('the configuration', () => {
     expect(await found(env)).toEqual(findings)
   })
 
+  it('what only servers need is a finding, and the rest is looked at', async () => {
+    const env = { CELLKEEP_COOKIE_KEYS: undefined, CELLKEEP_HOST: '0.0.0.0' }
+    expect(await found(env)).toEqual(['configuration', 'configuration'])
+    expect((await doctor(env)).stdout).toMatch(/CELLKEEP_COOKIE_KEYS is required .*`cellkeep keys generate`/)
+    await chmod(dataDir, 0o755)
+    expect(await found(env)).toEqual(['configuration', 'configuration', 'open_to_others'])
+  })
+
   it('what breaks a rule ends it with 78', async () => {
     expect((await doctor({ CELLKEEP_PORT: 'x' })).code).toBe(78)
   })

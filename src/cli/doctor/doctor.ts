@@ -1,9 +1,10 @@
-import type { ParsedConfig } from '../../config/config.ts'
+import { ConfigError, type ParsedConfig } from '../../config/config.ts'
 import { loadConfig } from '../../config/file.ts'
 import { isLoopbackHost } from '../../config/ip.ts'
 import { StartError } from '../../errors.ts'
 import { command, WrongUsage } from '../shell/command.ts'
 import { agreed } from '../shell/confirm.ts'
+import type { CommandIo } from '../shell/output.ts'
 import { withProgress } from '../shell/progress.ts'
 import { withDatabase } from '../with-service.ts'
 import { databaseFindings } from './database.ts'
@@ -40,7 +41,8 @@ export const doctor = command({
           out.result({ finding, fixed: does }, `Fixed ${finding}: ${does}`)
         }
     }
-    const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
+    const { loaded, problems } = await configOf(io)
+    report(problems)
     report([...configFindings(loaded), ...passkeysOff(loaded)])
     let isOpen = false
     try {
@@ -63,6 +65,22 @@ export const doctor = command({
     return count === 0 ? 0 : 1
   },
 })
+
+/** What a server lacks does not keep the doctor from looking at the rest; what is broken does. */
+async function configOf({ env, cwd }: CommandIo): Promise<{ loaded: ParsedConfig; problems: Finding[] }> {
+  try {
+    return { loaded: await loadConfig({ env, cwd, mode: 'server' }), problems: [] }
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    const loaded = await loadConfig({ env, cwd, mode: 'command' })
+    const problems = error.problems.map((problem) => ({
+      finding: 'configuration',
+      what: `${problem}.`,
+      remedy: 'No server starts with these settings until this is done.',
+    }))
+    return { loaded, problems }
+  }
+}
 
 /** In per cent; null: no row is judged. */
 function sampleOf({ deep = false, sample }: { deep?: boolean; sample?: string }): number | null {

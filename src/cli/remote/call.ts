@@ -1,4 +1,6 @@
 import { createClient } from '../../client/client.ts'
+import { isPlainObject } from '../../wire/input.ts'
+import { parseJson } from '../../wire/parse-json.ts'
 import { type Command, command, WrongUsage } from '../shell/command.ts'
 import type { CommandIo } from '../shell/output.ts'
 import { readAll } from '../shell/password.ts'
@@ -9,7 +11,7 @@ export const call: Command = command({
   usage: 'METHOD [JSON | KEY=VALUE ... | -] [--url URL] [--acting ACTOR]',
   summary: 'Call a method of a running server, as the account of `cellkeep login` or CELLKEEP_TOKEN.',
   details:
-    'The input is JSON, `-` for JSON on standard input, or KEY=VALUE pairs; a VALUE that is JSON counts as such.\ndocs/api.md lists the methods; without a credential the call is anonymous.\n\nExamples:\n  cellkeep call cell_list limit=10\n  cellkeep call cell_create \'{"kind": "note", "data": {"label": "First"}}\'\n  cellkeep call cell_list --json | jq .cells[].id',
+    'The input is JSON, `-` for JSON on standard input, or KEY=VALUE pairs; a VALUE that is JSON counts as such.\ndocs/api.md lists the methods; without a token the call is anonymous.\n\nExamples:\n  cellkeep call cell_list limit=10\n  cellkeep call cell_create \'{"kind": "note", "data": {"label": "First"}}\'\n  cellkeep call cell_list --json | jq .cells[].id',
   options: { url: { type: 'string' }, acting: { type: 'string' } },
   args: Number.POSITIVE_INFINITY,
   async run({ args: [method, ...words], options, io, out }) {
@@ -37,8 +39,8 @@ async function inputOf(words: readonly string[], io: CommandIo): Promise<Record<
   if (more.length > 0 || /^\w+=/.test(only)) return Object.fromEntries(words.map(pairOf))
   const text = only === '-' ? await readAll(io, inputMax, 'an input') : only
   try {
-    const input = JSON.parse(text)
-    if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
+    const input = parseJson(text)
+    if (isPlainObject(input)) return input
   } catch {}
   throw new WrongUsage(
     'The input is not a JSON object. Quote it for the shell: \'{"id": "…"}\', or write id=….',
@@ -49,7 +51,7 @@ function pairOf(word: string): [string, unknown] {
   const [, key = '', value = ''] = /^(\w+)=(.*)$/s.exec(word) ?? []
   if (key === '') throw new WrongUsage(`${word} is no KEY=VALUE.`)
   try {
-    return [key, JSON.parse(value)]
+    return [key, parseJson(value)]
   } catch {
     return [key, value]
   }

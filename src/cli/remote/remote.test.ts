@@ -124,6 +124,9 @@ async function typing(answers: Record<string, string>, ...args: string[]): Promi
   return [await execute(args, { stdin: typed, stdout: stderr, stderr, env, cwd: home }), screen]
 }
 
+const onlyTokenOf = async ({ client }: TestAccount): Promise<string> =>
+  (await client.account_token_list()).tokens[0]?.id as string
+
 describe('call', () => {
   type Scope = Parameters<TestAccount['client']['account_token_create']>[0]['scope']
   const as = async (account: TestAccount, scope: Scope = { kind: 'full' }) => {
@@ -188,6 +191,21 @@ describe('call', () => {
     expect(stderr).toContain('cellkeep login')
   })
 
+  it('refuses to call as nobody with a token that ended', async () => {
+    const account = await test.account()
+    const run = await as(account)
+    expect((await run(['call', 'cell_list'])).code).toBe(0)
+    await account.client.account_token_revoke({ token_id: await onlyTokenOf(account) })
+    for (const command of [['call', 'cell_list'], ['tail']])
+      expect(await run(command)).toEqual({
+        ...{ code: 1, stdout: '' },
+        stderr: expect.stringMatching(/^CELLKEEP_TOKEN was revoked, has expired .* unset it/),
+      })
+    expect(JSON.parse((await run(['call', 'cell_list', '--json'])).stderr)).toMatchObject({
+      reason: 'authentication_required',
+    })
+  })
+
   it('tells that something else answers at the address', async () => {
     const { url, answer } = await reverseProxy(test.url)
     answer(page(502, '<html>502 Bad Gateway</html>'))
@@ -231,6 +249,13 @@ it('tail without the credential of an admin says what to do', async () => {
 it('tail says at once that no server answers', async () => {
   const { code, stderr } = await cellkeep(['tail', '--url', 'http://127.0.0.1:1'])
   expect([code, stderr]).toEqual([3, expect.stringContaining('No server answers')])
+})
+
+it('tail names the event that was probably meant', async () => {
+  const said = async (type: string) =>
+    (await cellkeep(['tail', '--event-type', type, '--url', 'http://127.0.0.1:1'])).stderr
+  expect(await said('lgoin')).toContain('did you mean login?')
+  for (const type of ['login', 'page_publish']) expect(await said(type)).not.toContain('did you mean')
 })
 
 describe('completion', () => {

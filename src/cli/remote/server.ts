@@ -29,9 +29,27 @@ export async function serverUrl(io: CommandIo, option: string | undefined): Prom
   return `http://${host.includes(':') ? `[${host}]` : host}:${config.port}`
 }
 
-/** CELLKEEP_TOKEN, else what `cellkeep login` keeps for this server. */
+/**
+ * CELLKEEP_TOKEN, else what `cellkeep login` keeps for this server. Rejects if the server does not know it, as a call with it
+ * would be an anonymous one.
+ */
 export async function tokenFor(io: CommandIo, url: string): Promise<string | undefined> {
-  return io.env.CELLKEEP_TOKEN || (await readKept(io))[url]?.token
+  const given = io.env.CELLKEEP_TOKEN || undefined
+  const token = given ?? (await readKept(io))[url]?.token
+  if (token === undefined) return undefined
+  const known = await createClient({ url, token }).try.account_verify()
+  if (known.ok || known.error.reason !== 'authentication_required') return token
+  const [what, next] = given
+    ? ['CELLKEEP_TOKEN', 'Set another one, or unset it to call anonymously.']
+    : [
+        'The token of `cellkeep login`',
+        `Run \`cellkeep login --url ${url}\`, or \`cellkeep logout --url ${url}\` to call anonymously.`,
+      ]
+  throw new StartError(
+    'authentication_required',
+    `${what} was revoked, has expired or is not one of ${url}. ${next}`,
+    1,
+  )
 }
 
 const file = ({ env }: CommandIo): string =>

@@ -2,8 +2,10 @@ import type { AuditEvent } from '../../audit/entry.ts'
 import { AuditStreamError, auditStream } from '../../client/audit-stream.ts'
 import { createClient } from '../../client/client.ts'
 import { StartError } from '../../errors.ts'
+import { events } from '../../events.ts'
 import { fieldText, printable } from '../../log/text.ts'
 import type { Reason } from '../../reasons.ts'
+import { closest } from '../../wire/closest.ts'
 import { type Command, command, WrongUsage } from '../shell/command.ts'
 import { meaningOf } from '../shell/refusal.ts'
 import { asked, serverUrl, tokenFor } from './server.ts'
@@ -19,6 +21,10 @@ export const tail: Command = command({
     const after = options.after === undefined ? undefined : Number(options.after)
     if (after !== undefined && !(Number.isSafeInteger(after) && after >= 0))
       throw new WrongUsage('--after takes the seq of a row, such as 0.')
+    const type = options['event-type'] || undefined
+    // The server may have types of its own, so this is only a hint.
+    const near = type !== undefined && !Object.hasOwn(events, type) && closest(type, Object.keys(events))
+    if (near) io.stderr.write(`${type} is no event of Cellkeep itself; did you mean ${near}?\n`)
     const url = await serverUrl(io, options.url)
     const token = await tokenFor(io, url)
     // The stream waits for a server that is away; a wrong address is told at once.
@@ -33,7 +39,7 @@ export const tail: Command = command({
       for await (const item of rows) {
         if (item.type === 'gap')
           io.stderr.write(`Rows ${item.after + 1} to ${item.resumed_after} are gone.\n`)
-        else if (!options['event-type'] || item.params.event_type === options['event-type'])
+        else if (type === undefined || item.params.event_type === type)
           io.stdout.write(out.json ? `${JSON.stringify(item.params)}\n` : lineOf(item.params))
       }
     } catch (error) {
@@ -58,7 +64,8 @@ function lineOf({ seq, created_at, event_type, outcome, metadata, ...ids }: Audi
 const ends: Readonly<Record<string, string>> = {
   revoked: 'the token was revoked',
   expired: 'the token expired',
-  role_lost: 'the account is no admin any more',
+  role_lost:
+    'the account is no admin any more, or a role now requires a second factor that its sign-in lacks',
   too_many_streams: 'the same token opened newer streams',
   token_scope_required: 'the scope of the token must be full, read_only or name audit_log_list',
   insufficient_permissions: 'the account of the token is no admin',

@@ -1,7 +1,7 @@
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
-import { StartError } from '../../errors.ts'
+import { unwritable } from '../../files/unwritable.ts'
 import type { CommandIo } from './output.ts'
 import { withProgress } from './progress.ts'
 
@@ -50,15 +50,10 @@ const toStdout = (stdout: CommandIo['stdout']): Target => ({
 
 /** Creates a file for its owner only. Writes wait for the disk if it is slower than the database. */
 export async function newFile(path: string): Promise<Target> {
-  const failed = (what: string, { code, message }: NodeJS.ErrnoException): StartError =>
-    new StartError(
-      'cannot_write',
-      `${path} cannot be ${what}: ${code === 'EEXIST' ? 'the file exists already; choose another name' : message}.`,
-      1,
-    )
-  const file = await open(path, 'wx', 0o600).catch((error) => Promise.reject(failed('created', error)))
+  const failed = unwritable(path)
+  const file = await open(path, 'wx', 0o600).catch(failed)
   const stream = file.createWriteStream()
-  const ended = finished(stream).catch((error) => Promise.reject(failed('written', error)))
+  const ended = finished(stream).catch(failed)
   // An error between two writes is told by the next one.
   ended.catch(() => {})
   return {

@@ -131,6 +131,9 @@ describe('a database URL', () => {
 
   it.each([
     ['postgres://a/db?target_session_attrs=any', 'has a value of target_session_attrs other than'],
+    ['postgres://a/db?sslmode=allow', 'has a value of sslmode other than (disable|prefer|require|'],
+    ['postgres://a/db?sslmode=verify_full', 'has a value of sslmode other than'],
+    ['postgres://a/db?sslmode=', 'has a value of sslmode other than'],
     ['postgres://a/db?hostaddr=1', 'has the key "hostaddr": the keys are'],
     ['postgres://a,b/db?port=1,2,3', 'must list as many ports as hosts'],
     ['postgres://a:99999/db', 'has a port that is not a number'],
