@@ -269,6 +269,7 @@ describe('a counter', () => {
       await scenario(test, () => signInWith(test, phone, { counter }), failure('passkey_counter', ada.id))
     expect(await notices()).toEqual(['passkey_added', ...Array(3).fill('passkey_counter')])
     expect((await signInWith(test, phone, { counter: 8 })).status).toBe(200)
+    expect((await signInWith(test, phone, { counter: 2 ** 32 - 1 })).status).toBe(200)
   })
 
   it('of a copy tells nothing without its signature', async () => {
