@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockWithSession } from '../accounts/locks.ts'
+import { lockWithFreshSession } from '../accounts/locks.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { waysIn } from '../auth/ways-in.ts'
 import { mutation } from '../core/action.ts'
@@ -23,7 +23,7 @@ export const account_passkey_remove = mutation({
   errors: ['account_vanished', 'authentication_required', 'last_sign_in_method', 'second_factor_policy'],
   async handler({ passkey_id }, { app, account, credential, fail, ...work }) {
     const { db, audit } = work
-    const { id: account_id } = await lockWithSession(db, account.id, credential.id)
+    const { id: account_id } = await lockWithFreshSession(app, db, { account, credential })
     const removed = await db.first<{ first_factor: boolean; second_factor: boolean }>(sql`
       delete from account_passkey where id = ${passkey_id} and account_id = ${account_id}::uuid
       returning first_factor, second_factor`)
