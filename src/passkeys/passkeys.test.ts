@@ -333,6 +333,13 @@ describe('account_passkey_remove', () => {
     )
     expect(outcomes.toSorted()).toEqual(['[object Object]', 'last_sign_in_method'])
   })
+
+  it('removes one of another domain, which is no way in', async () => {
+    const { passkey } = await addPasskey(ada, device())
+    await run(`update account set password_hash = '*' where username = 'ada'`)
+    await run(`update account_passkey set rp_id = 'old.example'`)
+    expect(await remove(passkey.id)).toEqual({ ok: true, removed: true })
+  })
 })
 
 describe('POST /reauthenticate', () => {
