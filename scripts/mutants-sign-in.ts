@@ -2,6 +2,10 @@
 
 import type { Group } from './mutants-table.ts'
 
+const weak = (file: string, ...mutant: [text: string, by: string]): Group => ({
+  ...{ file, tests: ['src/sign-in/weak-session.test.ts'], mutants: [mutant] },
+})
+
 /** Mutants of passkeys, second factors, e-mail and one-time links. */
 export const signInGroups: Group[] = [
   {
@@ -26,8 +30,9 @@ export const signInGroups: Group[] = [
       ['|| challenge === null', '', 'no response has the challenge null'],
       ['|| !isOwner', ''],
       ['|| proven.device !== device', ''],
-      ['and (counter < ${counter} or (counter = 0 and ${counter} = 0))', ''],
-      ['or (counter = 0 and ${counter} = 0)', ''],
+      ['and (counter < ${counter} or (counter = 0 and ${counter}::bigint = 0))', ''],
+      ['or (counter = 0 and ${counter}::bigint = 0)', ''],
+      ['${counter}::bigint = 0', '${counter} = 0'],
       [`await notify(app, work, account_id, 'passkey_counter')`, ''],
     ],
   },
@@ -60,7 +65,7 @@ export const signInGroups: Group[] = [
       [`throw committed(fail('passkey_refused'))`, `throw fail('passkey_refused')`],
       ['if (count >= passkeysMax)', 'if (false)'],
       ['and expires_at > now()', ''],
-      [`set strong = true, methods = methods || '{passkey}'`, 'set strong = strong'],
+      [`await db.run(strengthen(credential.id, 'passkey'))`, ''],
     ],
   },
   {
@@ -68,7 +73,8 @@ export const signInGroups: Group[] = [
     tests: ['src/passkeys/passkeys.test.ts', 'src/passkeys/second-step.test.ts'],
     mutants: [
       ['where id = ${passkey_id} and account_id = ${account_id}::uuid', 'where id = ${passkey_id}'],
-      ['removed.first_factor && ways.length === 0', 'false'],
+      ['removed.admits && ways.length === 0', 'false'],
+      [' and rp_id = ${app.config.rp_id} as admits', ' as admits'],
       ['if (removed.second_factor) await', 'if (false) await'],
     ],
   },
@@ -93,7 +99,7 @@ export const signInGroups: Group[] = [
       ['and attempts < ${attemptsMax}', ''],
       ['if (flow.attempts < attemptsMax) return', 'if (true) return'],
       ['if (session_id !== null && session_id !== presented) return false', ''],
-      ['and s.expires_at > now()', ''],
+      ['|| (await holdSession(db, account_id, session_id))', '|| true'],
       ['await hold.account(accountKey(flow.account_id))', ''],
       ['!isLive || ', '', 'the deletion of an account ends its flows'],
     ],
@@ -212,6 +218,19 @@ export const signInGroups: Group[] = [
     file: 'src/accounts/locks.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [['expires_at > now() for no key update', 'expires_at > now()']],
+  },
+  weak('src/accounts/locks.ts', 'await requireFresh(app, db.rows, { account, credential })', ''),
+  weak('src/accounts/password.ts', 'if (verified === noPassword) await', 'if (false) await'),
+  weak('src/oidc/link.ts', 'if (!isEnough) throw', 'if (false) throw'),
+  weak('src/sign-in/flow.ts', 'and confirmed_at is null', 'and confirmed_at is null and false'),
+  {
+    file: 'src/wire/address.ts',
+    tests: ['src/delivery/smtp.test.ts'],
+    mutants: [
+      ['return ascii === written || domainToUnicode(ascii) === written', 'return true'],
+      ['|| domainToUnicode(ascii) === written', ''],
+      ['ascii === written ||', ''],
+    ],
   },
   {
     file: 'src/roles/grants.ts',

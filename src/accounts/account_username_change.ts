@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { mutation } from '../core/action.ts'
 import { Username } from './formats.ts'
-import { lockWithSession } from './locks.ts'
+import { lockWithFreshSession } from './locks.ts'
 import { rename } from './usernames.ts'
 
 export const account_username_change = mutation({
@@ -15,7 +15,7 @@ export const account_username_change = mutation({
   output: z.object({ ok: z.literal(true), changed: z.boolean() }),
   errors: ['username_taken', 'account_vanished', 'authentication_required'],
   async handler({ username }, { app, account, credential, fail, ...work }) {
-    const locked = await lockWithSession(work.db, account.id, credential.id)
+    const locked = await lockWithFreshSession(app, work.db, { account, credential })
     const changed = await rename(app, work, locked, username, { by: null })
     return { ok: true as const, changed }
   },

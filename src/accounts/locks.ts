@@ -1,4 +1,7 @@
 import { activeGrant } from '../auth/active-grant.ts'
+import type { Caller } from '../auth/caller.ts'
+import { requireFresh } from '../auth/fresh.ts'
+import type { Configured } from '../auth/ways-in.ts'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { anyOf } from '../db/unplanned.ts'
@@ -59,6 +62,20 @@ export async function lockWithSession(
 ): Promise<LockedAccount> {
   const locked = await lockLiveAccount(db, account_id, () => refusal('account_vanished'))
   if (!(await holdSession(db, account_id, session_id))) throw refusal('authentication_required')
+  return locked
+}
+
+/**
+ * As `lockWithSession`, for a request that needs a fresh session: while it waited for the lock, the account may have
+ * got a second factor that the session has not proven.
+ */
+export async function lockWithFreshSession(
+  app: Configured,
+  db: Queryable,
+  { account, credential }: Pick<Caller, 'account' | 'credential'>,
+): Promise<LockedAccount> {
+  const locked = await lockWithSession(db, account.id, credential.id)
+  await requireFresh(app, db.rows, { account, credential })
   return locked
 }
 

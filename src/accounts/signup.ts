@@ -10,7 +10,7 @@ import { crowdOf, identifierKey } from '../limits/limiters.ts'
 import { endForeignSession, startSession } from '../sessions/sessions.ts'
 import { isSignupOpen } from '../settings/settings.ts'
 import { TicketToken } from '../tickets/redeem.ts'
-import { Uuid } from '../wire/types.ts'
+import { Locale, Uuid } from '../wire/types.ts'
 import { insertAccount } from './accounts.ts'
 import { Email, Password, Username } from './formats.ts'
 import { refuseWeak } from './new-password.ts'
@@ -22,6 +22,8 @@ type Applicant = {
   email: string | null
   password_hash: string
   invite_token: string | null
+  /** Of the message that verifies the e-mail. */
+  locale: string | undefined
 }
 
 const charged = ['no_matching_invite', 'signup_conflict']
@@ -40,6 +42,7 @@ export const signup = route({
     password: Password,
     email: Email.nullish(),
     invite_token: TicketToken.nullish(),
+    locale: Locale.nullish(),
   }),
   output: z.object({
     ok: z.literal(true),
@@ -47,7 +50,7 @@ export const signup = route({
     actor: z.object({ id: Uuid }),
   }),
   errors: ['rate_limited', 'busy', 'no_matching_invite', 'signup_conflict'],
-  async handler({ username, password, email = null, invite_token = null }, context) {
+  async handler({ username, password, email = null, invite_token = null, locale: given }, context) {
     const { app, carriers, ip } = context
     refuseWeak(app, 'invalid_request_body', ['password', password], { username, email })
     let floor: Promise<void> | undefined
@@ -62,7 +65,9 @@ export const signup = route({
         floor = failureFloor(app.config)
         // Hash before the outcome is known, so that all refusals take the same time.
         const password_hash = await app.passwords.hash(password, crowdOf(ip))
-        const made = await makeAccount(context, { username, email, password_hash, invite_token }, wasOpen)
+        const locale = given ?? undefined
+        const applicant = { username, email, password_hash, invite_token, locale }
+        const made = await makeAccount(context, applicant, wasOpen)
         isMadeOpenly = made.open_signup
         return made
       })
@@ -82,7 +87,7 @@ export const signup = route({
 
 /** One transaction, so that the invite stays claimable if the signup fails. */
 async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant, wasOpen: boolean) {
-  const { username } = applicant
+  const { username, locale } = applicant
   const nobody = callerSubject({ account: null }, ip)
   return await mutate(app, 'signup', { subject: nobody }, async ({ db, audit, afterCommit }) => {
     // Open only if both reads say so: the first read decided whether to hold the slot that counts open signups.
@@ -108,7 +113,8 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
     })
     const claimed = invite && { invite_id: invite.id }
     audit('signup', { session_id, open_signup, ...claimed }, { account_id, actor_id })
-    await sendVerification(app, { db, audit, afterCommit }, account_id, { detail: { credential_type: null } })
+    const detail = { credential_type: null }
+    await sendVerification(app, { db, audit, afterCommit }, account_id, { detail, locale })
     afterCommit(() => app.limiters.clear('signup_username', [identifierKey(username)]))
     return { account_id, actor_id, cookie, open_signup }
   })

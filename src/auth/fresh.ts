@@ -4,10 +4,12 @@ import { refusal } from '../errors.ts'
 import type { Caller } from './caller.ts'
 import { type Configured, secondFactorActive, waysIn } from './ways-in.ts'
 
+/** Whether the session `s` has proven the second factor, if its account has one. */
+export const isStrongEnough = sql`(s.strong or not ${secondFactorActive(sql`s.account_id`)})`
+
 /** Whether the session `s` was proven lately, and strongly if its account has a second factor. */
 export const isFresh = ({ fresh_seconds }: Config): Sql => sql`(
-    s.authenticated_at > now() - ${fresh_seconds}::int * interval '1 second'
-    and (s.strong or not ${secondFactorActive(sql`s.account_id`)})
+    s.authenticated_at > now() - ${fresh_seconds}::int * interval '1 second' and ${isStrongEnough}
   )`
 
 /** Requires a fresh session; a daemon token passes. `read` runs one statement. */

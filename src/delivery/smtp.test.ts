@@ -141,6 +141,11 @@ it.each([
   '<a@c.de',
   'a\\b@c.de',
   `${'l'.repeat(65)}@c.de`,
+  'victim@ｅxample.io',
+  'victim@oﬃce.example',
+  'victim@exam\u034fple.io',
+  'victim@example.io\ufe0f',
+  'victim@127.1',
 ])('%s reaches no mailbox', async (email) => {
   const mail = await server()
   const test = await serviceOn(mail.url)
@@ -154,6 +159,11 @@ it.each([
 
 it.each([
   'jörg@münchen.example',
+  'jörg@MU\u0308NCHEN.Example',
+  'a@xn--mnchen-3ya.example',
+  'a@ΣΑΣ.example',
+  'a@straße.example',
+  'a@हिन्दी.example',
   `a@${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(60)}.${'e'.repeat(60)}.example`,
 ])('%s reaches its own mailbox', async (email) => {
   const mail = await server()

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Email, fold } from '../accounts/formats.ts'
-import { lockWithSession } from '../accounts/locks.ts'
+import { lockWithFreshSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
@@ -18,7 +18,7 @@ export const account_email_change = mutation({
   output: z.object({ ok: z.literal(true), pending: z.boolean() }),
   errors: ['account_vanished', 'authentication_required'],
   async handler({ email }, { app, account, credential, fail, ...work }) {
-    const own = await lockWithSession(work.db, account.id, credential.id)
+    const own = await lockWithFreshSession(app, work.db, { account, credential })
     const email_key = email === null ? null : fold(email)
     // Whoever mistyped an address corrects it so, before a stranger there confirms it.
     await work.db.run(sql`

@@ -61,9 +61,14 @@ describe('account_email_verify_send', () => {
 
   it('is done by itself for who signs up with an address', async () => {
     await operations.setSettings({ open_signup: true }, by)
-    const signup = { username: 'newcomer', password: 'a long password', email: 'new@x.io' }
-    const { json, cookie } = await send(test, 'POST /signup', { body: signup })
-    expect(await confirmed(await tokenTo(json?.account as { id: string }))).toEqual(ok)
+    const body = { username: 'newcomer', password: 'a long password', email: 'new@x.io', locale: 'de-AT' }
+    const { json, cookie } = await send(test, 'POST /signup', { body })
+    const account = json?.account as { id: string }
+    const rows = await app.db.rows(
+      sql`select locale from message_outbox where account_id = ${account.id}::uuid`,
+    )
+    expect(rows).toEqual([{ locale: 'de-AT' }])
+    expect(await confirmed(await tokenTo(account))).toEqual(ok)
     const { client } = { client: test.client(cookie) }
     expect(await client.account_verify()).toMatchObject({ email: 'new@x.io', email_verified: true })
   })

@@ -1,4 +1,3 @@
-import { fold } from '../accounts/formats.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
@@ -13,12 +12,11 @@ export async function sendVerification(
 ): Promise<boolean> {
   if (app.config.mail === 'off') return false
   const { db } = work
-  const unproven = await db.first<{ email: string }>(sql`
-    select email from account where id = ${account_id}::uuid and email is not null and not email_verified`)
+  const unproven = await db.first<{ email: string; email_key: string }>(sql`
+    select email, email_key from account where id = ${account_id}::uuid and email is not null and not email_verified`)
   if (!unproven) return false
-  const { email } = unproven
   await makeTicket(app, work, {
-    ...{ purpose: 'email_verify', account_id, delivery: 'mailed', email, email_key: fold(email) },
+    ...{ purpose: 'email_verify', account_id, delivery: 'mailed', ...unproven },
     ...{ created_by: null, detail, locale },
   })
   return true

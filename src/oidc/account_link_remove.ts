@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockWithSession } from '../accounts/locks.ts'
+import { lockWithFreshSession } from '../accounts/locks.ts'
 import { waysIn } from '../auth/ways-in.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
@@ -19,7 +19,7 @@ export const account_link_remove = mutation({
   errors: ['account_vanished', 'authentication_required', 'last_sign_in_method'],
   async handler({ link_id }, { app, account, credential, fail, ...work }) {
     const { db, audit } = work
-    await lockWithSession(db, account.id, credential.id)
+    await lockWithFreshSession(app, db, { account, credential })
     const removed = await db.first<{ provider: string; issuer: string }>(sql`
       delete from account_link where id = ${link_id}::uuid and account_id = ${account.id}::uuid
       returning provider, issuer`)

@@ -1,4 +1,5 @@
 import { holdSession, lockIfLive } from '../accounts/locks.ts'
+import { isStrongEnough } from '../auth/fresh.ts'
 import type { App } from '../core/app.ts'
 import { callerSubject, mutate, type Work } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
@@ -18,6 +19,10 @@ export async function linkIdentity(
   const subject = { ...callerSubject({ account: { id: account_id } }, ip), target_account_id: account_id }
   return await mutate(app, 'factor_add', { subject }, async (work) => {
     await lockSession(work.db, flow)
+    // The flow was taken before the provider was asked, so a second factor that came meanwhile has not ended it.
+    const isEnough = await work.db.first(sql`
+      select from auth_session s where s.id = ${flow.session_id} and ${isStrongEnough}`)
+    if (!isEnough) throw refusal('flow_expired')
     const linked = await addLink(app, work, {
       account_id,
       provider: provider.id,

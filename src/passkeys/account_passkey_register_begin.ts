@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockWithSession } from '../accounts/locks.ts'
+import { lockWithFreshSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { storeFlow } from '../sign-in/flow.ts'
 import { hasPasskeys, partyOf, passkeysMax, passkeysOf } from './passkeys.ts'
@@ -17,7 +17,7 @@ export const account_passkey_register_begin = mutation({
   output: z.object({ ok: z.literal(true), options: z.looseObject({ challenge: z.string() }) }),
   errors: ['account_vanished', 'authentication_required', 'passkey_limit'],
   async handler({ second_factor }, { app, account, credential, db, fail }) {
-    const { id: account_id, username } = await lockWithSession(db, account.id, credential.id)
+    const { id: account_id, username } = await lockWithFreshSession(app, db, { account, credential })
     const known = await passkeysOf(app, db, account_id)
     if (known.length >= passkeysMax) throw fail('passkey_limit')
     const session_id = credential.id as string

@@ -6,6 +6,7 @@ import { committed } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
 import { factorAdded } from '../second-factor/factors.ts'
+import { strengthen } from '../sessions/sessions.ts'
 import { endFlows } from '../sign-in/flow.ts'
 import { hasPasskeys, Passkey, PasskeyName, partyOf, passkeyColumns, passkeysMax } from './passkeys.ts'
 import { RegistrationResponse, verifyRegistration } from './webauthn.ts'
@@ -64,8 +65,7 @@ export const account_passkey_register_finish = mutation({
       await notify(app, work, account_id, 'passkey_added')
       return { ok: true as const, passkey, recovery_codes: null }
     }
-    await db.run(sql`
-      update auth_session set strong = true, methods = methods || '{passkey}' where id = ${credential.id}`)
+    await db.run(strengthen(credential.id, 'passkey'))
     const recovery_codes = await factorAdded(app, work, account_id, detail, 'passkey_added')
     return { ok: true as const, passkey, recovery_codes }
   },

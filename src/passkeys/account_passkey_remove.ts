@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockWithSession } from '../accounts/locks.ts'
+import { lockWithFreshSession } from '../accounts/locks.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import { waysIn } from '../auth/ways-in.ts'
 import { mutation } from '../core/action.ts'
@@ -23,14 +23,15 @@ export const account_passkey_remove = mutation({
   errors: ['account_vanished', 'authentication_required', 'last_sign_in_method', 'second_factor_policy'],
   async handler({ passkey_id }, { app, account, credential, fail, ...work }) {
     const { db, audit } = work
-    const { id: account_id } = await lockWithSession(db, account.id, credential.id)
-    const removed = await db.first<{ first_factor: boolean; second_factor: boolean }>(sql`
+    const { id: account_id } = await lockWithFreshSession(app, db, { account, credential })
+    // A passkey of another domain lets nobody in here.
+    const removed = await db.first<{ admits: boolean; second_factor: boolean }>(sql`
       delete from account_passkey where id = ${passkey_id} and account_id = ${account_id}::uuid
-      returning first_factor, second_factor`)
+      returning first_factor and rp_id = ${app.config.rp_id} as admits, second_factor`)
     if (!removed) return { ok: true as const, removed: false }
     const { ways } = await db.one<{ ways: string[] }>(sql`
       select ${waysIn(app)} as ways from account where id = ${account_id}::uuid`)
-    if (removed.first_factor && ways.length === 0) throw fail('last_sign_in_method')
+    if (removed.admits && ways.length === 0) throw fail('last_sign_in_method')
     const detail = { credential_type: credential.type }
     const notice = 'passkey_removed'
     if (removed.second_factor) await factorRemoved(app, work, account_id, detail, { byOwner: true, notice })

@@ -269,6 +269,7 @@ describe('a counter', () => {
       await scenario(test, () => signInWith(test, phone, { counter }), failure('passkey_counter', ada.id))
     expect(await notices()).toEqual(['passkey_added', ...Array(3).fill('passkey_counter')])
     expect((await signInWith(test, phone, { counter: 8 })).status).toBe(200)
+    expect((await signInWith(test, phone, { counter: 2 ** 32 - 1 })).status).toBe(200)
   })
 
   it('of a copy tells nothing without its signature', async () => {
@@ -331,6 +332,13 @@ describe('account_passkey_remove', () => {
       keys.map(({ passkey }) => remove(passkey.id).then(String, ({ reason }) => reason)),
     )
     expect(outcomes.toSorted()).toEqual(['[object Object]', 'last_sign_in_method'])
+  })
+
+  it('removes one of another domain, which is no way in', async () => {
+    const { passkey } = await addPasskey(ada, device())
+    await run(`update account set password_hash = '*' where username = 'ada'`)
+    await run(`update account_passkey set rp_id = 'old.example'`)
+    expect(await remove(passkey.id)).toEqual({ ok: true, removed: true })
   })
 })
 

@@ -104,7 +104,7 @@ export async function usePasskey(
   const key = sql`id = ${id} and account_id = ${account_id}::uuid`
   const used = await work.db.run(sql`
     update account_passkey set counter = ${counter}, backed_up = ${backed_up}, last_used_at = now()
-    where ${key} and (counter < ${counter} or (counter = 0 and ${counter} = 0))`)
+    where ${key} and (counter < ${counter} or (counter = 0 and ${counter}::bigint = 0))`)
   if (used > 0) return 'used'
   if (!(await work.db.first(sql`select 1 from account_passkey where ${key}`))) return 'gone'
   await notify(app, work, account_id, 'passkey_counter')

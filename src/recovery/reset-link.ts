@@ -1,5 +1,4 @@
 import { onlyVia } from '../accounts/ending.ts'
-import { fold } from '../accounts/formats.ts'
 import type { LockedAccount } from '../accounts/locks.ts'
 import type { Config } from '../config/config.ts'
 import type { App } from '../core/app.ts'
@@ -21,7 +20,7 @@ const seconds = 86_400
 export async function makeResetLink(
   app: App,
   work: Pick<Work, 'db' | 'audit' | 'afterCommit'>,
-  { id: account_id, email }: LockedAccount,
+  { id: account_id, email, email_key }: LockedAccount,
   { reveal, created_by, detail }: { reveal: boolean } & Pick<NewTicket, 'created_by' | 'detail'>,
 ): Promise<{ ticket: Ticket; link: string | null }> {
   const purpose = 'password_reset'
@@ -36,6 +35,6 @@ export async function makeResetLink(
       { reason, ...onlyVia(detail) },
       { target_account_id: account_id },
     )
-  const sent = await makeTicket(app, work, { ...own, delivery: 'mailed', email, email_key: fold(email) })
+  const sent = await makeTicket(app, work, { ...own, delivery: 'mailed', email, email_key })
   return { ticket: sent.ticket, link: null }
 }

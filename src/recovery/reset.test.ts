@@ -39,6 +39,18 @@ const rowsOf = (event_type: string) =>
     select outcome, metadata, target_account_id, account_id, actor_id from audit_entries()
     where event_type = ${event_type} order by written`)
 
+it('mailed links work for an account whose e-mail another account has, as before folding changed', async () => {
+  await app.db.run(sql`update account set email_key = ' ' || email_key where id = ${ada.id}::uuid`)
+  const mailed = async () => {
+    await settled(test)
+    return tokenOf((sent.at(-1) as { link: string }).link)
+  }
+  await ada.client.account_email_verify_send()
+  expect((await ask('POST /email_confirm', { token: await mailed() })).json).toEqual({ ok: true })
+  await operations.createResetLink({ account_id: ada.id, send: true }, operator)
+  expect((await reset(await mailed())).status).toBe(200)
+})
+
 it('sets the password, ends everything else, and proves the address', async () => {
   const token = await mailedToken()
   const other = await revealedToken()

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockWithSession } from '../accounts/locks.ts'
+import { lockWithFreshSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { notify } from '../delivery/notify.ts'
 import { addCodes, stateOf } from './factors.ts'
@@ -14,7 +14,7 @@ export const account_recovery_codes_create = mutation({
   output: z.object({ ok: z.literal(true), recovery_codes: z.array(z.string()) }),
   errors: ['second_factor_missing'],
   async handler(_input, { app, account, credential, fail, ...work }) {
-    await lockWithSession(work.db, account.id, credential.id)
+    await lockWithFreshSession(app, work.db, { account, credential })
     if (!(await stateOf(app, work.db, account.id)).active) throw fail('second_factor_missing')
     const recovery_codes = await addCodes(work, account.id, { credential_type: credential.type })
     await notify(app, work, account.id, 'recovery_codes_replaced')

@@ -54,7 +54,9 @@ describe('adding TOTP', () => {
       { audit: [{ event_type: 'factor_remove' }, { event_type: 'factor_add' }] },
     )
     expect(recovery_codes).toBeNull()
-    expect(await ada.client.account_sign_in_get()).toMatchObject({ recovery_codes_left: 10 })
+    expect(await ada.client.account_sign_in_get()).toMatchObject({
+      ...{ recovery_codes_left: 10, session: { methods: ['library', 'totp'] } },
+    })
   })
 
   it('takes no wrong code, nor one of a secret that was replaced', async () => {

@@ -3,6 +3,7 @@ import { lockWithSession } from '../accounts/locks.ts'
 import { hasTotp } from '../config/second-factor.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
+import { strengthen } from '../sessions/sessions.ts'
 import { factorAdded } from './factors.ts'
 import { pendingFor } from './pending.ts'
 import { type StoredTotp, storedStepOf, TotpCode } from './totp.ts'
@@ -37,8 +38,7 @@ export const account_totp_confirm = mutation({
       with confirmed as (
         update account_totp set confirmed_at = now(), session_id = null, last_step = ${step}
         where id = ${pending.id}::uuid
-      )
-      update auth_session set strong = true, methods = methods || '{totp}' where id = ${credential.id}`)
+      ) ${strengthen(credential.id, 'totp')}`)
     for (const { id } of replaced)
       audit('factor_remove', { factor: 'totp', factor_id: id, ...detail }, target)
     audit('factor_add', { factor: 'totp', factor_id: pending.id, ...detail }, target)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { lockWithSession } from '../accounts/locks.ts'
+import { lockWithFreshSession } from '../accounts/locks.ts'
 import { hasTotp } from '../config/second-factor.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
@@ -23,7 +23,7 @@ export const account_totp_enrol = mutation({
     expires_at: z.string(),
   }),
   async handler(_input, { app, account, credential, db }) {
-    await lockWithSession(db, account.id, credential.id)
+    await lockWithFreshSession(app, db, { account, credential })
     const [id, secret] = [randomUUID(), newSecret()]
     await db.run(sql`
       delete from account_totp where account_id = ${account.id}::uuid and confirmed_at is null`)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockWithSession } from '../accounts/locks.ts'
+import { lockWithFreshSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
 import { factorRemoved } from './factors.ts'
@@ -14,7 +14,7 @@ export const account_totp_remove = mutation({
   errors: ['second_factor_policy'],
   async handler(_input, { app, account, credential, ...work }) {
     const { db, audit } = work
-    await lockWithSession(db, account.id, credential.id)
+    await lockWithFreshSession(app, db, { account, credential })
     const rows = await db.rows<{ id: string; confirmed_at: string | null }>(sql`
       delete from account_totp where account_id = ${account.id}::uuid returning id, confirmed_at`)
     const totp = rows.find(({ confirmed_at }) => confirmed_at !== null)

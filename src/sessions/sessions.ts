@@ -5,7 +5,7 @@ import { sessionIdOf, sessionLifetimeSeconds } from '../auth/cookie.ts'
 import { randomToken } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import { mutate } from '../core/mutate.ts'
-import { type Queryable, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { rememberAddress } from './addresses.ts'
 
@@ -111,6 +111,12 @@ export async function startSession(
     ],
   }
 }
+
+/** Records that a session has proven a second factor, each method once however often it is enrolled anew. */
+export const strengthen = (session_id: string | null, method: 'totp' | 'passkey'): Sql => sql`
+  update auth_session set strong = true,
+    methods = case when ${method} = any(methods) then methods else methods || ${method}::text end
+  where id = ${session_id}`
 
 /** Audits the sessions that ended for a new one. The account of the session is the subject too. */
 export function auditEnded(audit: Audit, { account_id, ended }: StartedSession): void {

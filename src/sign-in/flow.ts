@@ -78,6 +78,13 @@ export async function takeFlow(db: Queryable, token: string | null, kind: FlowKi
   return flow
 }
 
-/** Ends what an account has begun, as every change of its ways in does. The caller holds the account lock. */
+/**
+ * Ends what an account has begun, a TOTP that waits for its first code included, as every change of its ways in does:
+ * a session from before a second factor must not add one of its own. The caller holds the account lock.
+ */
 export const endFlows = (db: Queryable, account_id: string): Promise<number> =>
-  db.run(sql`delete from sign_in_flow where account_id = ${account_id}::uuid`)
+  db.run(sql`
+    with pending as (
+      delete from account_totp where account_id = ${account_id}::uuid and confirmed_at is null
+    )
+    delete from sign_in_flow where account_id = ${account_id}::uuid`)

@@ -1,9 +1,23 @@
+import { domainToASCII, domainToUnicode } from 'node:url'
+
 /** Letters and marks of any script, digits, and the signs that need no quoting. */
 const deliverable =
-  /^[\p{L}\p{M}\p{Nd}!#$%&'*+/=?^_{}~.-]{1,64}@[\p{L}\p{M}\p{Nd}-]+(?:\.[\p{L}\p{M}\p{Nd}-]+)+$/u
+  /^[\p{L}\p{M}\p{Nd}!#$%&'*+/=?^_{}~.-]{1,64}@([\p{L}\p{M}\p{Nd}-]+(?:\.[\p{L}\p{M}\p{Nd}-]+)+)$/u
 
 /**
- * Whether mail is ever sent to an address. It leaves out what mail programs read as a list, a name or a comment, such
- * as `a,b@c.d` and `foo<x@y.zz>`: as text, those reach another mailbox.
+ * Whether mail is ever sent to an address. It leaves out what reaches another mailbox: as text, what mail programs read
+ * as a list, a name or a comment, such as `a,b@c.d` and `foo<x@y.zz>`; and domains that become another name on the way.
  */
-export const isDeliverable = (address: string): boolean => deliverable.test(address)
+export function isDeliverable(address: string): boolean {
+  const domain = deliverable.exec(address)?.[1]
+  if (domain === undefined) return false
+  // Full width letters, ligatures and invisible marks go, and few numbers become four: then it is somebody else's.
+  const [ascii, written] = [domainToASCII(domain), lowerCase(domain)]
+  return ascii === written || domainToUnicode(ascii) === written
+}
+
+/** Letter by letter, as a name in the DNS has it: no letter depends on its neighbours. */
+const lowerCase = (domain: string): string =>
+  Array.from(domain.normalize('NFC'), (letter) => letter.toLowerCase())
+    .join('')
+    .normalize('NFC')
