@@ -8,15 +8,8 @@ import { reseal } from '../sealing/reseal.ts'
 import { removePendingTotp } from '../second-factor/pending.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
 import { dropPartitions, makePartitions } from './partitions.ts'
-import {
-  expireOffers,
-  forgetKeys,
-  removeAuditRows,
-  removeMessages,
-  removeTickets,
-  removeTombstones,
-  tombstoneBatch,
-} from './steps.ts'
+import { expireOffers, forgetKeys, removeAuditRows, removeMessages, removeTickets } from './steps.ts'
+import { removeTombstones } from './tombstones.ts'
 
 export type Cleaned = {
   /** False if another cleanup was running; this call did nothing then. */
@@ -68,15 +61,15 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
   }
   const done = await db.exclusively('cellkeep cleanup', async (lost) => {
     const stop = AbortSignal.any(signal ? [signal, lost] : [lost])
-    const repeat = async (batch: () => Promise<number>, rows = batchRows): Promise<number> => {
+    const repeat = async (batch: () => Promise<number>): Promise<number> => {
       let total = 0
-      for (let count = rows; count === rows && !stop.aborted; total += count) count = await batch()
+      for (let count = batchRows; count === batchRows && !stop.aborted; total += count) count = await batch()
       return total
     }
     const removeCells = async (days: number): Promise<number> => {
       // Number rows first: a row numbered after its cell is gone would add to its timeline, which nothing deletes.
       await numberRows(db)
-      return await repeat(() => removeTombstones(db, days), tombstoneBatch)
+      return await removeTombstones(db, days, stop)
     }
     const removeAudit = async (days: number): Promise<number> => {
       // Rows are numbered when somebody reads them, so number those of a log that nobody reads.

@@ -1,4 +1,4 @@
-import { beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { cellRow, cellRows, fieldRow, grantRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { rival } from '../../test/helpers/race.ts'
@@ -56,6 +56,35 @@ it('takes edges, grants and the timeline along, but neither the far cells nor th
   expect(left).toEqual({ fields: 0, items: 0, grants: 0, timeline: 0, log: 2 })
   expect(await exists(far)).toBe(true)
   expect(await reasonOf(root.client.cell_audit_list({ cell_id: cell.id }))).toBe('cell_not_found')
+})
+
+it('deletes no more than thousands of edges in one statement, however many lead to a cell', async () => {
+  const [popular, parent] = [await cellRow(test, { deleted_at: ago(31) }), await cellRow(test)]
+  const spared = await cellRow(test)
+  await db().run(sql`
+    insert into cell_item (parent_id, position, child_id)
+    select ${parent}::uuid, 'a' || i, case i when 7000 then ${spared} else ${popular} end::uuid
+    from generate_series(1, 7000) i`)
+  await db().run(sql`create table deleted_at_once (rows int)`)
+  await db().run(sql`
+    create function note_deleted() returns trigger language plpgsql as $$ begin
+      insert into deleted_at_once select count(*) from gone; return null; end $$`)
+  await db().run(sql`
+    create trigger note_deleted after delete on cell_item referencing old table as gone
+    for each statement execute function note_deleted()`)
+  onTestFinished(async () => {
+    await db().run(sql`drop trigger note_deleted on cell_item`)
+    await db().run(sql`drop function note_deleted`)
+    await db().run(sql`drop table deleted_at_once`)
+  })
+  expect(await cleanUp()).toBe(1)
+  const { most, all } = await db().one<{ most: number; all: number }>(
+    sql`select max(rows)::int as most, sum(rows)::int as all from deleted_at_once`,
+  )
+  expect([most, all]).toEqual([5000, 6999])
+  expect(await db().rows(sql`select child_id from cell_item where parent_id = ${parent}`)).toEqual([
+    { child_id: spared },
+  ])
 })
 
 it('leaves no timeline either of events that nobody had numbered yet', async () => {
