@@ -20,7 +20,7 @@ export function heads({ order_direction, limit }: List, { beyond, inOrder }: InG
   const direction = sql.raw(order_direction)
   return sql`heads as materialized (
     select head.* from me cross join unnest(me.principals) as p (principal) cross join lateral (
-      select h.cell_created_at, h.cell_id, row_number() over (${inOrder}) as nth
+      select h.cell_created_at, h.cell_id, p.principal, row_number() over (${inOrder}) as nth
       from cell_grant h where h.principal = p.principal and ${beyond} ${inOrder} limit ${max}
     ) head
   ), frontier as materialized (
@@ -34,7 +34,7 @@ export const merged = ({ order_direction }: List): Sql => {
   const direction = sql.raw(order_direction)
   const until = sql.raw(order_direction === 'asc' ? '<=' : '>=')
   return sql`(
-    select distinct cell_created_at, cell_id from heads
+    select distinct on (cell_created_at, cell_id) cell_created_at, cell_id, principal from heads
     where not exists (select from frontier)
       or (cell_created_at, cell_id) ${until} (select cell_created_at, cell_id from frontier)
     order by cell_created_at ${direction}, cell_id ${direction})`

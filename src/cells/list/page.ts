@@ -88,7 +88,7 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean, 
 
 /** The access rule, or what the filters leave of it: subqueries that never run take 7 % of the time to set up. */
 function rule({ actor_id, visibility, created_by }: List): Sql {
-  const { live, owner, view } = tiers('f')
+  const { live, owner, view } = tiers('f', 'f.via')
   if (actor_id === null || visibility === 'public') return sql`${live} and f.visibility = 'public'`
   return created_by === actor_id ? sql`${live} and ${owner}` : view
 }
@@ -114,7 +114,9 @@ function branches(list: List): Sql[] {
   if (shared_with) return [granted(list, visibility ? [visibility] : ['public', 'private'], isForeign)]
   const found = scopes(list).map((scope) => walk(list, inScope(list, scope)))
   if (isGranted(list)) found.push(granted(list, ['private'], isForeign))
-  return found.length > 0 ? found : [sql`(select ${columns}, ${list.key} as key from cell c where false)`]
+  return found.length > 0
+    ? found
+    : [sql`(select ${columns}, ${list.key} as key, ${nobody} as via from cell c where false)`]
 }
 
 /** Whether grants can make cells visible that nothing else does. */
@@ -172,7 +174,7 @@ const isFor = (audience: string): Sql =>
 
 /** Cells by id: looks them up, then applies everything else as a filter. */
 const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
-  select ${columns}, ${list.key} as key
+  select ${columns}, ${list.key} as key, ${nobody} as via
   from (select ${columns} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
   where ${all([tier.view, ...more, ...filters(list), list.beyond])} ${list.inOrder})`
 
@@ -185,7 +187,7 @@ function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql
 
 /** The merged heads, looked up until a page is full. */
 const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
-  select ${columnsWith(sql`h.cell_id as id`)}, h.cell_created_at as key
+  select ${columnsWith(sql`h.cell_id as id`)}, h.cell_created_at as key, h.principal as via
   from ${merged(list)} h cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
   where ${all([tier.live, ...conditions, ...filters(list)])}
   order by h.cell_created_at ${sql.raw(list.order_direction)}, h.cell_id ${sql.raw(list.order_direction)} ${list.limited})`
@@ -208,7 +210,7 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
   return sql`(
     select one.*
     from me cross join unnest(me.principals) as p (principal) cross join lateral (
-      select ${columns}, ${key} as key
+      select ${columns}, ${key} as key, p.principal as via
       from cell_grant h
         cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
       where ${all([sql`h.principal = p.principal`, tier.live, ...conditions, ...filters(list), beyond])}
@@ -270,11 +272,14 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
     union all ${byPrincipal(list, [isFew, ...conditions])})`
 }
 
+/** A walk needs no principal. */
+const nobody = sql`null::text`
+
 /** One page of live cells in the order of the list, from the index that starts with these conditions. */
 const walk = (list: List, indexed: Sql[]): Sql => sql`(${walked(list, indexed)} ${list.limited})`
 
 const walked = ({ key, beyond, inOrder }: List, indexed: Sql[]): Sql =>
-  sql`select ${columns}, ${key} as key from cell c where ${all([tier.live, ...indexed, beyond])} ${inOrder}`
+  sql`select ${columns}, ${key} as key, ${nobody} as via from cell c where ${all([tier.live, ...indexed, beyond])} ${inOrder}`
 
 /** What the wire form, the filters and the merge need. A large `data` is only a pointer until it is written out. */
 const columnsWith = (id: Sql): Sql => sql`${cellColumnsWith(id)}, c.data_bytes, c.changed_at, c.deleted_at`
