@@ -1,4 +1,4 @@
-import { keyset, type Order, pageSize } from '../../core/page.ts'
+import { pageSize } from '../../core/page.ts'
 import { jsonArray } from '../../db/json.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 import { admitting, me, tier, tiers } from '../access.ts'
@@ -6,6 +6,7 @@ import { cellColumnsWith, cellText } from '../cells.ts'
 import { grantText } from '../grants/grants.ts'
 import { all, filters, isVisibility, type Visibility } from './filters.ts'
 import { heads, isShort, merged } from './heads.ts'
+import { type After, grantOrder, type Ordered, ordered, orders } from './order.ts'
 
 /**
  * The statement of `cell_list`. Each way in which cells become visible is a branch: it walks an index in the order
@@ -28,7 +29,6 @@ export type ListInput = {
   actor_id: string | null
 }
 
-type After = Parameters<typeof keyset>[0]['after']
 type List = ListInput & Ordered & Caller & { after: After; way: Way }
 /** `hasManyRoles`: cells are checked by the principal `via` which they were found first. Others would pay 4 % for it. */
 type Caller = { isAdmin: boolean; hasManyRoles: boolean }
@@ -289,19 +289,3 @@ const walked = (list: List, indexed: Sql[]): Sql => sql`
 /** What the wire form, the filters and the merge need. A large `data` is only a pointer until it is written out. */
 const columnsWith = (id: Sql): Sql => sql`${cellColumnsWith(id)}, c.data_bytes, c.changed_at, c.deleted_at`
 const columns = columnsWith(sql`c.id`)
-
-const orders = {
-  created_at: { 'c.created_at': 'timestamptz', 'c.id': 'uuid' },
-  updated_at: { 'c.changed_at': 'timestamptz', 'c.id': 'uuid' },
-  // Unique among live cells.
-  path: { 'c.path': 'text' },
-} as const satisfies Record<string, Order>
-
-/** The order by `created_at`, in the columns of the index on grants. */
-const grantOrder: Order = { 'h.cell_created_at': 'timestamptz', 'h.cell_id': 'uuid' }
-
-type Ordered = ReturnType<typeof keyset> & { key: Sql }
-
-function ordered(list: ListInput & { after: After }, order: Order): Ordered {
-  return { ...keyset(list, order, list.order_direction), key: sql.raw(Object.keys(order)[0] as string) }
-}
