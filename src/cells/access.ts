@@ -32,13 +32,25 @@ export const me = (actor_id: string | null | Sql, how: 'once' | 'inline' = 'once
  * key. Given `cell_id = …` the planner may pick any index that starts with that column, and would then read all
  * ten thousand grants of a widely shared cell for every caller.
  */
-export const admitting = (alias: string): Sql => sql`unnest(me.principals) as k (principal) join lateral (
+export const admitting = (
+  alias: string,
+  principals = 'me.principals',
+): Sql => sql`unnest(${sql.raw(principals)}) as k (principal) join lateral (
   select * from cell_grant where (cell_id, principal) >= (${sql.raw(alias)}.id, k.principal)
   order by cell_id, principal limit 1
 ) g on g.cell_id = ${sql.raw(alias)}.id and g.principal = k.principal`
 
-/** The tiers of the caller on the cell with this alias. Each needs `me` in the statement and is never null. */
-export function tiers(alias: string): {
+const viaFirst = (via: string): string =>
+  `case when ${via} = any(me.principals) then ${via} || me.principals else me.principals end`
+
+/**
+ * The tiers of the caller on the cell with this alias. Each needs `me` in the statement and is never null. `via`: a
+ * column with the principal by which the cell was found, tried first, since a caller with fifty roles has as many.
+ */
+export function tiers(
+  alias: string,
+  via?: string,
+): {
   live: Sql
   owner: Sql
   held: Sql
@@ -51,7 +63,7 @@ export function tiers(alias: string): {
   const c = sql.raw(alias)
   const live = sql`${c}.deleted_at is null`
   const owner = sql`coalesce(${c}.created_by = me.actor_id, false)`
-  const held = sql`exists (select from ${admitting(alias)})`
+  const held = sql`exists (select from ${admitting(alias, via && viaFirst(via))})`
   const editing = sql`exists (select from ${admitting(alias)} where g.level = 'editor')`
   return {
     live,

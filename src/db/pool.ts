@@ -3,7 +3,7 @@ import type { LogEvent } from '../log/events.ts'
 import { noObserver, type Observer } from '../observe/observer.ts'
 import { beginStatement } from '../observe/statement.ts'
 import { addTime, currentWork } from '../observe/work.ts'
-import { answered } from './answered.ts'
+import { type Answered, answered } from './answered.ts'
 import type { Clock } from './clock.ts'
 import { type JoinedRead, pipelinedReader } from './point.ts'
 import { Receiving } from './receiving.ts'
@@ -69,16 +69,16 @@ export type DatabaseOptions = {
 export type Pool = {
   /** Rejects with `service_unavailable`. */
   connect(): Promise<Slot>
-  send(slot: Slot, query: Sql): Promise<pg.QueryResult>
+  send(slot: Slot, query: Sql): Promise<Answered>
   /**
    * One statement as a writing transaction of its own; rejects with the error of the driver as it is. `shared` names
    * one that several requests share.
    */
-  sendAlone(slot: Slot, query: Sql, shared?: string): Promise<pg.QueryResult>
+  sendAlone(slot: Slot, query: Sql, shared?: string): Promise<Answered>
   /** One statement that can only read. */
-  read(query: Sql): Promise<pg.QueryResult>
+  read(query: Sql): Promise<Answered>
   /** One statement that may write. */
-  write(query: Sql): Promise<pg.QueryResult>
+  write(query: Sql): Promise<Answered>
   /** One short statement that can only read, on a shared connection; `shared` names one that many requests share. */
   point<T>(query: Sql, shared?: string): Promise<T[]>
   load(): { open: number; idle: number; waiting: number }
@@ -152,7 +152,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       receiving.done(slot)
     }
   }
-  const readOn = async (slot: Slot, query: Sql): Promise<pg.QueryResult> => {
+  const readOn = async (slot: Slot, query: Sql): Promise<Answered> => {
     const closed = isPooled ? slot.query('begin read only').catch(asError) : setReadOnly(slot, 'on')
     const sent = send(slot, query)
     const ended = isPooled ? slot.query('commit').catch(asError) : undefined
@@ -165,7 +165,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       throw error
     }
   }
-  const read = async (query: Sql): Promise<pg.QueryResult> => {
+  const read = async (query: Sql): Promise<Answered> => {
     try {
       return await readOn(await take(), query)
     } catch (error) {
@@ -191,7 +191,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       receiving.done(slot)
     }
   }
-  const write = async (query: Sql, isNameless = false, isRepeat = false): Promise<pg.QueryResult> => {
+  const write = async (query: Sql, isNameless = false, isRepeat = false): Promise<Answered> => {
     const slot = await take()
     slot.isNameless = isNameless
     try {
@@ -266,7 +266,7 @@ export const configOf = (
 })
 
 /** The `Queryable` methods on top of a function that runs a statement. */
-export const queryable = (answer: (query: Sql) => Promise<pg.QueryResult>): Queryable => ({
+export const queryable = (answer: (query: Sql) => Promise<Answered>): Queryable => ({
   rows: async <T>(query: Sql) => (await answer(query)).rows as T[],
   first: async <T>(query: Sql) => (await answer(query)).rows[0] as T | undefined,
   one: async <T>(query: Sql) => {

@@ -1,6 +1,6 @@
-import type pg from 'pg'
 import { refusal, ServiceError } from '../errors.ts'
 import { noteRepeat } from '../observe/work.ts'
+import type { Answered } from './answered.ts'
 import {
   type Answer,
   afterCommit,
@@ -120,7 +120,7 @@ export function createTransactions(pool: Pool) {
 
 type SendLast = (client: Slot, last: Sql) => Sent | Promise<Sent>
 
-const rowsOf = ({ rows }: pg.QueryResult): Answer => rows
+const rowsOf = ({ rows }: Answered): Answer => rows
 /** The work failed after it was committed as one statement; it must not run again. */
 class FailedAfterCommit extends Error {
   constructor(cause: unknown) {

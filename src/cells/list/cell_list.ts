@@ -13,6 +13,7 @@ import { type ListInput, type ListPage, listStatement, type Way } from './page.t
 const idsMax = 200
 const limitMax = 200
 const limitDefault = 50
+const manyRoles = 8
 
 const input = z.strictObject({
   ids: z.array(Uuid).max(idsMax).optional(),
@@ -72,12 +73,12 @@ export const cell_list = query({
     const { path_prefix } = list
     const start =
       after && path_prefix !== undefined ? behindPath(path_prefix, list.order_direction, after) : after
-    const read = (way: Way): Promise<ListPage> =>
-      db.one(listStatement(list, start, holdsAdmin(role_grants), way))
+    const caller = { isAdmin: holdsAdmin(role_grants), hasManyRoles: role_grants.length > manyRoles }
+    const read = (way: Way): Promise<ListPage> => db.one(listStatement(list, start, caller, way))
     let page = await read(role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all')
     if (page.is_short) page = await read('all')
     const { cells, grants, last } = page.is_large
-      ? whole(await db.rows(listStatement(list, start, holdsAdmin(role_grants), 'cut')))
+      ? whole(await db.rows(listStatement(list, start, caller, 'cut')))
       : withoutNext(page)
     const next_cursor = last ? app.cursors.write(binding, keyOf(list, lastHead(last))) : null
     const shared = isShared ? `,"cell_grants":{${grants ?? ''}}` : ''

@@ -7,7 +7,7 @@ import { type Sql, sql } from '../../db/sql.ts'
  * the frontier, where the first principal has more grants than were read, the merge is not whole and ends.
  */
 
-type List = { order_direction: 'asc' | 'desc'; limit: number }
+type List = { order_direction: 'asc' | 'desc'; limit: number; hasManyRoles: boolean }
 /** The condition and order of the list in the columns of `cell_grant h`. */
 type InGrants = { beyond: Sql; inOrder: Sql }
 
@@ -15,12 +15,12 @@ type InGrants = { beyond: Sql; inOrder: Sql }
 const pages = 2
 
 /** Common table expressions; they need `me`. */
-export function heads({ order_direction, limit }: List, { beyond, inOrder }: InGrants): Sql {
+export function heads({ order_direction, limit, hasManyRoles }: List, { beyond, inOrder }: InGrants): Sql {
   const max = sql.raw(pages * pageSize(limit))
   const direction = sql.raw(order_direction)
   return sql`heads as materialized (
     select head.* from me cross join unnest(me.principals) as p (principal) cross join lateral (
-      select h.cell_created_at, h.cell_id, row_number() over (${inOrder}) as nth
+      select h.cell_created_at, h.cell_id, ${hasManyRoles ? sql`p.principal,` : sql.empty} row_number() over (${inOrder}) as nth
       from cell_grant h where h.principal = p.principal and ${beyond} ${inOrder} limit ${max}
     ) head
   ), frontier as materialized (
@@ -30,11 +30,12 @@ export function heads({ order_direction, limit }: List, { beyond, inOrder }: InG
 }
 
 /** A relation of the merged grants in the order of the list. */
-export const merged = ({ order_direction }: List): Sql => {
+export const merged = ({ order_direction, hasManyRoles }: List): Sql => {
+  const columns = sql`cell_created_at, cell_id`
   const direction = sql.raw(order_direction)
   const until = sql.raw(order_direction === 'asc' ? '<=' : '>=')
   return sql`(
-    select distinct cell_created_at, cell_id from heads
+    select ${hasManyRoles ? sql`distinct on (${columns}) ${columns}, principal` : sql`distinct ${columns}`} from heads
     where not exists (select from frontier)
       or (cell_created_at, cell_id) ${until} (select cell_created_at, cell_id from frontier)
     order by cell_created_at ${direction}, cell_id ${direction})`

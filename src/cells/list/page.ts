@@ -1,4 +1,4 @@
-import { keyset, type Order, pageSize } from '../../core/page.ts'
+import { pageSize } from '../../core/page.ts'
 import { jsonArray } from '../../db/json.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 import { admitting, me, tier, tiers } from '../access.ts'
@@ -6,6 +6,7 @@ import { cellColumnsWith, cellText } from '../cells.ts'
 import { grantText } from '../grants/grants.ts'
 import { all, filters, isVisibility, type Visibility } from './filters.ts'
 import { heads, isShort, merged } from './heads.ts'
+import { type After, grantOrder, type Ordered, ordered, orders } from './order.ts'
 
 /**
  * The statement of `cell_list`. Each way in which cells become visible is a branch: it walks an index in the order
@@ -28,8 +29,9 @@ export type ListInput = {
   actor_id: string | null
 }
 
-type After = Parameters<typeof keyset>[0]['after']
-type List = ListInput & Ordered & { after: After; isAdmin: boolean; way: Way }
+type List = ListInput & Ordered & Caller & { after: After; way: Way }
+/** `hasManyRoles`: cells are checked by the principal `via` which they were found first. Others would pay 4 % for it. */
+type Caller = { isAdmin: boolean; hasManyRoles: boolean }
 
 /** A page ends before the cell that would take the total size of its data over this. */
 const pageBytesMax = 8_388_608
@@ -59,8 +61,8 @@ export type ListPage = {
 export type Way = 'heads' | 'all' | 'cut'
 
 /** The branches carry whole rows, so that nothing is read twice; `data` is written out for the returned cells only. */
-export function listStatement(input: ListInput, after: After, isAdmin: boolean, way: Way): Sql {
-  const list = { ...input, after, isAdmin, way, ...ordered({ ...input, after }, orders[input.order_by]) }
+export function listStatement(input: ListInput, after: After, caller: Caller, way: Way): Sql {
+  const list = { ...input, ...caller, after, way, ...ordered({ ...input, after }, orders[input.order_by]) }
   const keys = list.order_by === 'path' ? ['key'] : ['key', 'id']
   const inOrder = sql.raw(`order by ${keys.map((key) => `${key} ${list.order_direction}`).join(', ')}`)
   const hasHeads = isByHeads(list)
@@ -87,8 +89,8 @@ export function listStatement(input: ListInput, after: After, isAdmin: boolean, 
 }
 
 /** The access rule, or what the filters leave of it: subqueries that never run take 7 % of the time to set up. */
-function rule({ actor_id, visibility, created_by }: List): Sql {
-  const { live, owner, view } = tiers('f')
+function rule({ actor_id, visibility, created_by, hasManyRoles }: List): Sql {
+  const { live, owner, view } = tiers('f', hasManyRoles ? 'f.via' : undefined)
   if (actor_id === null || visibility === 'public') return sql`${live} and f.visibility = 'public'`
   return created_by === actor_id ? sql`${live} and ${owner}` : view
 }
@@ -114,7 +116,9 @@ function branches(list: List): Sql[] {
   if (shared_with) return [granted(list, visibility ? [visibility] : ['public', 'private'], isForeign)]
   const found = scopes(list).map((scope) => walk(list, inScope(list, scope)))
   if (isGranted(list)) found.push(granted(list, ['private'], isForeign))
-  return found.length > 0 ? found : [sql`(select ${columns}, ${list.key} as key from cell c where false)`]
+  return found.length > 0
+    ? found
+    : [sql`(select ${columns}, ${list.key} as key${via(list, nobody)} from cell c where false)`]
 }
 
 /** Whether grants can make cells visible that nothing else does. */
@@ -172,7 +176,7 @@ const isFor = (audience: string): Sql =>
 
 /** Cells by id: looks them up, then applies everything else as a filter. */
 const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
-  select ${columns}, ${list.key} as key
+  select ${columns}, ${list.key} as key${via(list, nobody)}
   from (select ${columns} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
   where ${all([tier.view, ...more, ...filters(list), list.beyond])} ${list.inOrder})`
 
@@ -185,7 +189,7 @@ function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql
 
 /** The merged heads, looked up until a page is full. */
 const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
-  select ${columnsWith(sql`h.cell_id as id`)}, h.cell_created_at as key
+  select ${columnsWith(sql`h.cell_id as id`)}, h.cell_created_at as key${via(list, sql`h.principal`)}
   from ${merged(list)} h cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
   where ${all([tier.live, ...conditions, ...filters(list)])}
   order by h.cell_created_at ${sql.raw(list.order_direction)}, h.cell_id ${sql.raw(list.order_direction)} ${list.limited})`
@@ -208,7 +212,7 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
   return sql`(
     select one.*
     from me cross join unnest(me.principals) as p (principal) cross join lateral (
-      select ${columns}, ${key} as key
+      select ${columns}, ${key} as key${via(list, sql`p.principal`)}
       from cell_grant h
         cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
       where ${all([sql`h.principal = p.principal`, tier.live, ...conditions, ...filters(list), beyond])}
@@ -270,28 +274,18 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
     union all ${byPrincipal(list, [isFew, ...conditions])})`
 }
 
+const via = ({ hasManyRoles }: List, principal: Sql): Sql =>
+  hasManyRoles ? sql`, ${principal} as via` : sql.empty
+/** Of cells that no grant led to. */
+const nobody = sql`null::text`
+
 /** One page of live cells in the order of the list, from the index that starts with these conditions. */
 const walk = (list: List, indexed: Sql[]): Sql => sql`(${walked(list, indexed)} ${list.limited})`
 
-const walked = ({ key, beyond, inOrder }: List, indexed: Sql[]): Sql =>
-  sql`select ${columns}, ${key} as key from cell c where ${all([tier.live, ...indexed, beyond])} ${inOrder}`
+const walked = (list: List, indexed: Sql[]): Sql => sql`
+  select ${columns}, ${list.key} as key${via(list, nobody)}
+  from cell c where ${all([tier.live, ...indexed, list.beyond])} ${list.inOrder}`
 
 /** What the wire form, the filters and the merge need. A large `data` is only a pointer until it is written out. */
 const columnsWith = (id: Sql): Sql => sql`${cellColumnsWith(id)}, c.data_bytes, c.changed_at, c.deleted_at`
 const columns = columnsWith(sql`c.id`)
-
-const orders = {
-  created_at: { 'c.created_at': 'timestamptz', 'c.id': 'uuid' },
-  updated_at: { 'c.changed_at': 'timestamptz', 'c.id': 'uuid' },
-  // Unique among live cells.
-  path: { 'c.path': 'text' },
-} as const satisfies Record<string, Order>
-
-/** The order by `created_at`, in the columns of the index on grants. */
-const grantOrder: Order = { 'h.cell_created_at': 'timestamptz', 'h.cell_id': 'uuid' }
-
-type Ordered = ReturnType<typeof keyset> & { key: Sql }
-
-function ordered(list: ListInput & { after: After }, order: Order): Ordered {
-  return { ...keyset(list, order, list.order_direction), key: sql.raw(Object.keys(order)[0] as string) }
-}

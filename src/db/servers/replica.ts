@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { beginStatement } from '../../observe/statement.ts'
-import { answered } from '../answered.ts'
+import { type Answered, answered } from '../answered.ts'
 import type { Clock } from '../clock.ts'
 import { configOf, type DatabaseOptions, limitsOf, type Pool } from '../pool.ts'
 import { openSlots, type Slot } from '../slots.ts'
@@ -29,7 +29,7 @@ export type Replica = {
   readonly judged: Promise<void>
   readonly load: Pool['load']
   /** Undefined if it has not replayed everything below the fence. Any error may be of this server alone. */
-  read(query: Sql, fence: number, shared?: string): Promise<pg.QueryResult | undefined>
+  read(query: Sql, fence: number, shared?: string): Promise<Answered | undefined>
   close(): Promise<void>
 }
 
@@ -122,12 +122,12 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
       onError: () => {},
     },
   )
-  const send = (slot: Slot, query: Sql): Promise<pg.QueryResult> => {
+  const send = (slot: Slot, query: Sql): Promise<Answered> => {
     const statement = hasNames ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     return answered(slot, statement)
   }
-  const readOn = async (slot: Slot, query: Sql, fence: number): Promise<pg.QueryResult | undefined> => {
+  const readOn = async (slot: Slot, query: Sql, fence: number): Promise<Answered | undefined> => {
     const begun = isPooled && slot.query('begin read only')
     const check = send(slot, replayed(fence))
     const answer = send(slot, query)

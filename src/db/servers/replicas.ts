@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { noteTarget } from '../../observe/work.ts'
+import type { Answered } from '../answered.ts'
 import type { Clock } from '../clock.ts'
 import { joiner } from '../point.ts'
 import { type DatabaseOptions, type Pool, queryable, type ReadOnly } from '../pool.ts'
@@ -68,11 +69,7 @@ export async function openReplicas(
     all.filter(({ isFit }) => isFit).sort((a, b) => a.running - b.running)[0]
 
   /** Undefined: the primary has to answer. */
-  const tryOn = async (
-    replica: Replica,
-    query: Sql,
-    shared?: string,
-  ): Promise<pg.QueryResult | undefined> => {
+  const tryOn = async (replica: Replica, query: Sql, shared?: string): Promise<Answered | undefined> => {
     const told = (outcome: string): void => observer.count('replica_reads_total', name(replica), outcome)
     const { newest } = fence
     if (newest === null) return undefined
@@ -97,7 +94,7 @@ export async function openReplicas(
     query: Sql,
     onPrimary: () => Promise<A>,
     shared?: string,
-  ): Promise<A | pg.QueryResult> => {
+  ): Promise<A | Answered> => {
     const answer = choice.replica && (await tryOn(choice.replica, query, shared))
     if (answer) return answer
     choice.replica = undefined

@@ -1,0 +1,68 @@
+import pg from 'pg'
+
+type Columns = { fields: unknown; _parsers: unknown; _prebuiltEmptyResultObject: unknown }
+type Callback = (error: Error | null, result: pg.QueryResult) => void
+
+/** What the types of the driver leave out. */
+declare class DriverQuery {
+  name: string | undefined
+  values: unknown[]
+  callback: Callback
+  _result: Columns
+  _accumulateRows: boolean
+  constructor(text: string)
+  submit(wire: pg.Connection): Error | null
+  handleCommandComplete(message: object, wire: pg.Connection): void
+}
+const { Query, utils } = pg as unknown as {
+  Query: typeof DriverQuery
+  utils: { prepareValue: pg.BindConfig['valueMapper'] }
+}
+
+/** By connection and name, what the statement returns: PostgreSQL refuses a prepared one that would return anything else. */
+const described = new WeakMap<pg.Connection, Map<string, Columns>>()
+
+const executeAndSync = Buffer.from('45000000090000000000' + '5300000004', 'hex')
+
+/**
+ * A statement as the driver sends it, but a prepared one asks only once on each connection for a description of its
+ * columns. It takes longer to read than most rows.
+ */
+export class Statement extends Query {
+  constructor(text: string, values: unknown[], name: string | undefined, callback: Callback) {
+    // The driver would copy an object by the descriptors of its properties.
+    super(text)
+    this.values = values
+    this.name = name
+    this.callback = callback
+  }
+
+  override submit(wire: pg.Connection): Error | null {
+    const columns = this.name === undefined ? undefined : described.get(wire)?.get(this.name)
+    if (!columns) return super.submit(wire)
+    Object.assign(this._result, columns)
+    this._accumulateRows = true
+    wire.stream.cork()
+    try {
+      wire.bind(
+        { statement: this.name, values: this.values as string[], valueMapper: utils.prepareValue },
+        true,
+      )
+      wire.stream.write(executeAndSync)
+      return null
+    } catch (error) {
+      return error as Error
+    } finally {
+      wire.stream.uncork()
+    }
+  }
+
+  override handleCommandComplete(message: object, wire: pg.Connection): void {
+    super.handleCommandComplete(message, wire)
+    if (this.name === undefined) return
+    const known = described.get(wire) ?? new Map<string, Columns>()
+    described.set(wire, known)
+    const { fields, _parsers, _prebuiltEmptyResultObject } = this._result
+    if (!known.has(this.name)) known.set(this.name, { fields, _parsers, _prebuiltEmptyResultObject })
+  }
+}
