@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'
 import type { Writable } from 'node:stream'
-import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import type pg from 'pg'
 import { connect, migrate } from '../db/migration/migrate.ts'
 import { readRecords } from '../db/migration/records.ts'
@@ -24,6 +21,7 @@ import {
 } from './format.ts'
 import { yieldBehind } from './priority.ts'
 import { onStandby } from './standby.ts'
+import { paced, zipped } from './zipped.ts'
 
 export type BackedUp = { tables: number; rows: number; bytes: number }
 /** Called with the rows written so far, their estimated total and the table being read. */
@@ -105,49 +103,6 @@ const cancelled = (cause: unknown): StartError =>
 /** Lets `doctor` warn when the last backup is old. A failure here does not affect the backup, which is complete. */
 const record = (client: pg.Client): Promise<unknown> =>
   client.query('commit; update cluster set backed_up_at = now()').catch(() => undefined)
-
-/** Much more than the sockets hold: only while it is read does the database work. */
-const mostTurnBytes = 2_097_152
-
-/**
- * Gzip members, each made before more is read. At once, reading and zipping would keep two processors busy, and leave
- * none to the requests of a small machine.
- */
-async function* zipped(
-  texts: AsyncIterable<Buffer>,
-  turnBytes: number,
-): AsyncGenerator<{ chunk: Buffer; of: number }> {
-  let turn: Buffer[] = []
-  let bytes = 0
-  for await (const text of texts) {
-    turn.push(text)
-    bytes += text.length
-    if (bytes < turnBytes) continue
-    yield { chunk: await gzipped(Buffer.concat(turn)), of: bytes }
-    turn = []
-    bytes = 0
-  }
-  yield { chunk: await gzipped(Buffer.concat(turn)), of: bytes }
-}
-
-const gzipped = promisify(gzip)
-
-/** Turns short enough that requests find a free processor between them, and a wait after each that is early. */
-function paced(maxRate: number | undefined, signal: AbortSignal | undefined) {
-  if (maxRate === undefined) return { turnBytes: mostTurnBytes, wait: () => undefined }
-  const begun = performance.now()
-  let written = 0
-  return {
-    turnBytes: Math.min(mostTurnBytes, maxRate / turnsPerSecond),
-    wait: async (bytes: number): Promise<void> => {
-      written += bytes
-      const early = begun + (written / maxRate) * 1000 - performance.now()
-      if (early > 0) await delay(early, undefined, signal && { signal })
-    },
-  }
-}
-
-const turnsPerSecond = 20
 
 type Put = (chunk: Buffer) => Promise<void>
 

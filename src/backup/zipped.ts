@@ -1,0 +1,47 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+
+/** Much more than the sockets hold: only while it is read does the database work. */
+const mostTurnBytes = 2_097_152
+
+/**
+ * Gzip members, each made before more is read. At once, reading and zipping would keep two processors busy, and leave
+ * none to the requests of a small machine. A text is copied before the next one is asked for.
+ */
+export async function* zipped(
+  texts: AsyncIterable<Buffer>,
+  turnBytes: number,
+): AsyncGenerator<{ chunk: Buffer; of: number }> {
+  const turn = Buffer.allocUnsafe(turnBytes)
+  let used = 0
+  const member = async (text: Buffer) => ({ chunk: await gzipped(text), of: text.length })
+  for await (const text of texts) {
+    if (used + text.length > turnBytes) {
+      yield await member(turn.subarray(0, used))
+      used = 0
+    }
+    if (text.length > turnBytes) yield await member(text)
+    else used += text.copy(turn, used)
+  }
+  yield await member(turn.subarray(0, used))
+}
+
+const gzipped = promisify(gzip)
+
+/** Turns short enough that requests find a free processor between them, and a wait after each that is early. */
+export function paced(maxRate: number | undefined, signal: AbortSignal | undefined) {
+  if (maxRate === undefined) return { turnBytes: mostTurnBytes, wait: () => undefined }
+  const begun = performance.now()
+  let written = 0
+  return {
+    turnBytes: Math.ceil(Math.min(mostTurnBytes, maxRate / turnsPerSecond)),
+    wait: async (bytes: number): Promise<void> => {
+      written += bytes
+      const early = begun + (written / maxRate) * 1000 - performance.now()
+      if (early > 0) await delay(early, undefined, signal && { signal })
+    },
+  }
+}
+
+const turnsPerSecond = 64
