@@ -7,8 +7,9 @@ import { issue } from '../../wire/issues.ts'
 import { CursorText, Int, Uuid } from '../../wire/types.ts'
 import { Cell, type CellHead, Kind, lastHead, Path, Visibility, withoutLast } from '../cells.ts'
 import { CellGrant } from '../grants/grants.ts'
+import type { ListInput, Way } from './branches.ts'
 import { behindPath, pathKey } from './cursor.ts'
-import { type ListInput, type ListPage, listStatement, type Way } from './page.ts'
+import { type ListPage, listStatement } from './page.ts'
 
 const idsMax = 200
 const limitMax = 200

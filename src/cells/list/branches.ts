@@ -1,0 +1,215 @@
+import { pageSize } from '../../core/page.ts'
+import { type Sql, sql } from '../../db/sql.ts'
+import { tier } from '../access.ts'
+import { cellColumnsWith } from '../cells.ts'
+import { all, filters, isVisibility, type Visibility } from './filters.ts'
+import { merged } from './heads.ts'
+import { type After, grantOrder, type Ordered, ordered } from './order.ts'
+
+/** The filters after parsing; `ids` sorted and distinct. */
+export type ListInput = {
+  ids?: string[] | undefined
+  kind?: string | undefined
+  visibility?: Visibility | undefined
+  created_by?: string | undefined
+  path_prefix?: string | undefined
+  shared_with?: 'me' | undefined
+  order_by: 'created_at' | 'updated_at' | 'path'
+  order_direction: 'asc' | 'desc'
+  limit: number
+  /** The acting actor; null for an anonymous caller. */
+  actor_id: string | null
+}
+
+export type List = ListInput & Ordered & Caller & { after: After; way: Way }
+/** `hasManyRoles`: cells are checked by the principal `via` which they were found first. Others would pay 4 % for it. */
+export type Caller = { isAdmin: boolean; hasManyRoles: boolean }
+
+/**
+ * How a page is read. `heads` goes by the heads of the caller's grants, which nearly always suffice; `all` looks at
+ * as many grants as it takes. Both give one row. `cut` gives a row for each cell and ends the page by size, for pages
+ * of large cells: running sums and many rows cost time that almost no page needs.
+ */
+export type Way = 'heads' | 'all' | 'cut'
+
+/** The ways in which cells become visible to the caller: each gives a page of them in the order of the list. */
+export function branches(list: List): Sql[] {
+  const { actor_id, visibility, shared_with, ids } = list
+  const isForeign = sql`c.created_by is distinct from ${actor_id}::uuid`
+  if (ids) return [named(list, ids, shared_with ? [isForeign, tier.held] : [])]
+  if (shared_with) return [granted(list, visibility ? [visibility] : ['public', 'private'], isForeign)]
+  const found = scopes(list).map((scope) => walk(list, inScope(list, scope)))
+  if (isGranted(list)) found.push(granted(list, ['private'], isForeign))
+  return found.length > 0
+    ? found
+    : [sql`(select ${columns}, ${list.key} as key${via(list, nobody)} from cell c where false)`]
+}
+
+/** Whether grants can make cells visible that nothing else does. */
+const isGranted = ({ actor_id, isAdmin, visibility, created_by }: List): boolean =>
+  !isAdmin && actor_id !== null && visibility !== 'public' && created_by !== actor_id
+
+/** Whether the branches may have a cell twice, as several principals of the caller may hold it. */
+export const isTwiceFound = (list: List): boolean =>
+  list.ids === undefined && !isByHeads(list) && (list.shared_with !== undefined || isGranted(list))
+
+export const isByHeads = (list: List): boolean =>
+  list.way === 'heads' &&
+  isByGrant(list) &&
+  list.ids === undefined &&
+  (list.shared_with !== undefined || isGranted(list))
+
+/** Whether the list has the order of an index on grants, and no filter that leaves out most of them. */
+const isByGrant = ({ order_by, kind, created_by }: List): boolean =>
+  order_by === 'created_at' && kind === undefined && created_by === undefined
+
+/** A set of cells that are visible for the same reason; indexes start with the columns that they share. */
+type Scope = Pick<ListInput, 'visibility' | 'created_by'>
+
+/** Public cells and the caller's own private ones; for an admin, all cells. */
+function scopes({ actor_id, isAdmin, visibility, created_by, order_by }: List): Scope[] {
+  if (isAdmin && order_by === 'path' && created_by === undefined && visibility !== 'public')
+    return [{ visibility }]
+  const wanted = (['public', 'private'] as const).filter((one) => (visibility ?? one) === one)
+  return wanted.flatMap((one): Scope[] => {
+    if (isAdmin || one === 'public') return [{ visibility: one, created_by }]
+    const isOwn = actor_id !== null && (created_by ?? actor_id) === actor_id
+    return isOwn ? [{ visibility: one, created_by: actor_id }] : []
+  })
+}
+
+/**
+ * The conditions that match the index of a scope. There are two indexes by path: one by the audience of a cell,
+ * which is everybody or its owner, and one of all paths. Only scopes for the latter say `path <> ''`; with it, the
+ * planner might take that index for the others too and walk hidden cells.
+ */
+function inScope({ kind, path_prefix, order_by }: List, { visibility, created_by }: Scope): Sql[] {
+  if (order_by !== 'path') return filters({ visibility, created_by, kind })
+  if (visibility === 'public')
+    return [hasPath, isFor('public'), ...filters({ created_by, kind, path_prefix })]
+  if (created_by !== undefined) return [hasPath, isFor(created_by), ...filters({ kind, path_prefix })]
+  return [hasPath, sql`c.path <> ''`, ...filters({ visibility, kind, path_prefix })]
+}
+
+const hasPath = sql`c.path is not null`
+
+/** Must match the expression of the index exactly. */
+const isFor = (audience: string): Sql =>
+  sql`(case when c.visibility = 'public' then 'public' else coalesce(c.created_by::text, 'nobody') end collate "C")
+    = ${audience}`
+
+/** Cells by id: looks them up, then applies everything else as a filter. */
+const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
+  select ${columns}, ${list.key} as key${via(list, nobody)}
+  from (select ${columns} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
+  where ${all([tier.view, ...more, ...filters(list), list.beyond])} ${list.inOrder})`
+
+/** Cells of these visibilities that grants give the caller. */
+function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql): Sql {
+  const conditions = [isForeign, ...(visibilities.length > 1 ? [] : visibilities.map(isVisibility))]
+  if (!isByGrant(list)) return byEither(list, visibilities, conditions)
+  return isByHeads(list) ? byHeads(list, conditions) : byPrincipal(list, conditions)
+}
+
+/** The merged heads, looked up until a page is full. */
+const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
+  select ${columnsWith(sql`h.cell_id as id`)}, h.cell_created_at as key${via(list, sql`h.principal`)}
+  from ${merged(list)} h cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
+  where ${all([tier.live, ...conditions, ...filters(list)])}
+  order by h.cell_created_at ${sql.raw(list.order_direction)}, h.cell_id ${sql.raw(list.order_direction)} ${list.limited})`
+
+/** The order of the list in the columns of grants, without those of cells behind a page that public ones fill. */
+export function inGrants(list: List): Ordered {
+  const inOrder = ordered(list, grantOrder)
+  if (list.shared_with || list.visibility || !isByGrant(list)) return inOrder
+  const [until, end] = list.order_direction === 'asc' ? ['<=', 'infinity'] : ['>=', '-infinity']
+  const lastPublic = sql`select key from (
+    ${walked(list, inScope(list, { visibility: 'public' }))} limit 1 offset ${sql.raw(pageSize(list.limit) - 1)}
+  ) c`
+  const isNear = sql`h.cell_created_at ${sql.raw(until)} coalesce((${lastPublic}), ${sql.raw(`'${end}'`)})`
+  return { ...inOrder, beyond: all([inOrder.beyond, isNear]) }
+}
+
+/** Per principal. Ordered by creation, each walks its index until a page is full; otherwise all are looked up. */
+function byPrincipal(list: List, conditions: Sql[]): Sql {
+  const { key, beyond, inOrder, limited } = list.order_by === 'created_at' ? inGrants(list) : list
+  return sql`(
+    select one.*
+    from me cross join unnest(me.principals) as p (principal) cross join lateral (
+      select ${columns}, ${key} as key${via(list, sql`p.principal`)}
+      from cell_grant h
+        cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
+      where ${all([sql`h.principal = p.principal`, tier.live, ...conditions, ...filters(list), beyond])}
+      ${inOrder} ${limited}
+    ) one)`
+}
+
+/**
+ * How many cells a walk examines before it gives up. There are often fewer cells under a prefix than granted ones,
+ * and then a short walk finds them all.
+ */
+export const walkMax = { created_at: 20_000, updated_at: 20_000, path: 8_000 }
+
+/**
+ * For callers with very many granted cells. Looking up each of them is slow, while a walk in the order of the list
+ * probably meets some soon, so a walk comes first. It examines fewer cells than are granted, so that hidden cells
+ * are never most of the work. If it doesn't fill the page, all granted cells are looked up after all.
+ */
+function byEither(list: List, visibilities: readonly Visibility[], conditions: Sql[]): Sql {
+  const { created_by, kind, order_by } = list
+  const max = sql.raw(walkMax[order_by])
+  const isPrivate = visibilities.every((one) => one === 'private')
+  const isMany = sql`(select is_many from mine_count)`
+  // `is true` makes it a hash lookup; as a plain condition the planner might turn it into a join.
+  const isMine = sql`(c.id in (select id from mine)) is true`
+  const rest = [isMany, isMine, ...conditions, ...filters({ created_by, kind })]
+  const starts =
+    order_by === 'path'
+      ? // No index has paths by kind: as a filter inside the walk, it would make the walk examine more cells.
+        [inScope({ ...list, kind: undefined }, isPrivate ? { created_by } : {})]
+      : visibilities.map((visibility) => inScope(list, { visibility, created_by }))
+  const walks = starts.map((indexed, at) => {
+    const name = sql.raw(`walk_${at}`)
+    return {
+      name,
+      found: sql`${name} as materialized (
+        select * from (${walked(list, indexed)} limit ${max}) c
+        where ${all(rest)} ${list.limited})`,
+      // The page is full, or the walk reached the end of the index.
+      isDone: sql`((select count(*) from ${name}) >= ${sql.raw(pageSize(list.limit))}
+        or not exists (${walked(list, indexed)} limit 1 offset ${max}))`,
+    }
+  })
+  const isFew = sql`not (select is_done from walks_end)`
+  return sql`(
+    with mine as materialized (
+      select h.cell_id as id
+      from me cross join unnest(me.principals) as p (principal) join cell_grant h on h.principal = p.principal
+    ), mine_count as materialized (select count(*) > ${max} as is_many from mine),
+    ${sql.join(
+      walks.map(({ found }) => found),
+      ', ',
+    )},
+    walks_end as materialized (select ${all([isMany, ...walks.map(({ isDone }) => isDone)])} as is_done)
+    ${sql.join(
+      walks.map(({ name }) => sql`select * from ${name} where not ${isFew}`),
+      ' union all ',
+    )}
+    union all ${byPrincipal(list, [isFew, ...conditions])})`
+}
+
+const via = ({ hasManyRoles }: List, principal: Sql): Sql =>
+  hasManyRoles ? sql`, ${principal} as via` : sql.empty
+/** Of cells that no grant led to. */
+const nobody = sql`null::text`
+
+/** One page of live cells in the order of the list, from the index that starts with these conditions. */
+const walk = (list: List, indexed: Sql[]): Sql => sql`(${walked(list, indexed)} ${list.limited})`
+
+const walked = (list: List, indexed: Sql[]): Sql => sql`
+  select ${columns}, ${list.key} as key${via(list, nobody)}
+  from cell c where ${all([tier.live, ...indexed, list.beyond])} ${list.inOrder}`
+
+/** What the wire form, the filters and the merge need. A large `data` is only a pointer until it is written out. */
+const columnsWith = (id: Sql): Sql => sql`${cellColumnsWith(id)}, c.data_bytes, c.changed_at, c.deleted_at`
+const columns = columnsWith(sql`c.id`)
