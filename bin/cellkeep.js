@@ -30,7 +30,7 @@ function treatObjectsAsYoung() {
   const bound = '--max-semi-space-size'
   const wanted = { start: [`${bound}=8`, '--no-allocation-site-pretenuring'], backup: [`${bound}=4`] }
   const given = [process.env.NODE_OPTIONS, ...process.execArgv]
-  const isGiven = (option) => given.some((text) => text?.includes(option.replace(/^--(no-)?|=.*$/g, '')))
+  const isGiven = (option) => given.some((text) => text?.includes(option.split('=')[0].replace('--no-', '')))
   const options = (wanted[process.argv[2]] ?? []).filter((option) => !isGiven(option))
   if (options.length === 0 || !process.execve || process.platform === 'win32') return
   process.execve(
