@@ -2,8 +2,10 @@ import { Readable } from 'node:stream'
 import type pg from 'pg'
 import { streamOf } from '../db/servers/dial.ts'
 
-/** Lines, each with its line feed. */
+/** Lines, each with its line feed. The text is overwritten once the next portion is asked for. */
 export type Portion = { text: Buffer; rows: number }
+
+type Filled = { buffer: Buffer<ArrayBuffer>; used: number; rows: number }
 
 /** Larger ones only cost memory. */
 const portionBytes = 65_536
@@ -14,7 +16,7 @@ const waitingMax = 4
  * The rows of a query with one column of JSON, a line each. They stay bytes from the socket to the consumer: as strings
  * they would take several times the memory, and most of the processor time.
  */
-export function copyOut(client: pg.Client, query: string): AsyncIterable<Portion> {
+export async function* copyOut(client: pg.Client, query: string): AsyncGenerator<Portion> {
   const socket = streamOf(client)
   const portions = new Readable({
     objectMode: true,
@@ -26,13 +28,15 @@ export function copyOut(client: pg.Client, query: string): AsyncIterable<Portion
       done(error)
     },
   })
+  // Buffers to use again: as garbage they would double the memory of the process before they are collected.
+  const free: Buffer<ArrayBuffer>[] = []
   let text = Buffer.allocUnsafe(portionBytes)
   let used = 0
   let rows = 0
   const flush = (): void => {
     if (rows === 0) return
-    const hasRoom = portions.push({ text: text.subarray(0, used), rows } satisfies Portion)
-    text = Buffer.allocUnsafe(portionBytes)
+    const hasRoom = portions.push({ buffer: text, used, rows } satisfies Filled)
+    text = free.pop() ?? Buffer.allocUnsafe(portionBytes)
     used = 0
     rows = 0
     if (!hasRoom && !portions.destroyed) socket?.pause()
@@ -54,5 +58,8 @@ export function copyOut(client: pg.Client, query: string): AsyncIterable<Portion
     handleReadyForQuery: () => void portions.push(null),
     handleError: (error: Error) => void portions.destroy(error),
   } as pg.Submittable)
-  return portions
+  for await (const { buffer, used, rows } of portions as AsyncIterable<Filled>) {
+    yield { text: buffer.subarray(0, used), rows }
+    if (buffer.length === portionBytes) free.push(buffer)
+  }
 }
