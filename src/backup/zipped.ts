@@ -17,7 +17,7 @@ export async function* zipped(
   let used = 0
   const member = async (text: Buffer) => ({ chunk: await gzipped(text), of: text.length })
   for await (const text of texts) {
-    if (used + text.length > turnBytes) {
+    if (used > 0 && used + text.length > turnBytes) {
       yield await member(turn.subarray(0, used))
       used = 0
     }
