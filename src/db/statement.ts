@@ -59,10 +59,11 @@ export class Statement extends Query {
 
   override handleCommandComplete(message: object, wire: pg.Connection): void {
     super.handleCommandComplete(message, wire)
-    if (this.name === undefined) return
-    const known = described.get(wire) ?? new Map<string, Columns>()
-    described.set(wire, known)
+    const known = described.get(wire)
+    if (this.name === undefined || known?.has(this.name)) return
     const { fields, _parsers, _prebuiltEmptyResultObject } = this._result
-    if (!known.has(this.name)) known.set(this.name, { fields, _parsers, _prebuiltEmptyResultObject })
+    const columns = { fields, _parsers, _prebuiltEmptyResultObject }
+    if (known) known.set(this.name, columns)
+    else described.set(wire, new Map([[this.name, columns]]))
   }
 }
