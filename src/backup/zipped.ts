@@ -27,7 +27,9 @@ export async function* zipped(
   yield await member(turn.subarray(0, used))
 }
 
-const gzipped = promisify(gzip)
+const compress = promisify(gzip)
+/** The usual level 6 takes nearly three times the processor time for a tenth less. */
+const gzipped = (text: Buffer): Promise<Buffer> => compress(text, { level: 4 })
 
 /** Turns short enough that requests find a free processor between them, and a wait after each that is early. */
 export function paced(maxRate: number | undefined, signal: AbortSignal | undefined) {
