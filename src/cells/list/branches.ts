@@ -26,11 +26,12 @@ export type List = ListInput & Ordered & Caller & { after: After; way: Way }
 export type Caller = { isAdmin: boolean; hasManyRoles: boolean }
 
 /**
- * How a page is read. `heads` goes by the heads of the caller's grants, which nearly always suffice; `all` looks at
- * as many grants as it takes. Both give one row. `cut` gives a row for each cell and ends the page by size, for pages
- * of large cells: running sums and many rows cost time that almost no page needs.
+ * How a page is read. `ungranted` reads what the caller sees without grants, and whether one leads to a place on the
+ * page. `heads` goes by the heads of the caller's grants, which nearly always suffice; `all` looks at as many grants as
+ * it takes. These give one row. `cut` gives a row for each cell and ends the page by size, for pages of large cells:
+ * running sums and many rows cost time that almost no page needs.
  */
-export type Way = 'heads' | 'all' | 'cut'
+export type Way = 'ungranted' | 'heads' | 'all' | 'cut'
 
 /** The ways in which cells become visible to the caller: each gives a page of them in the order of the list. */
 export function branches(list: List): Sql[] {
@@ -39,19 +40,22 @@ export function branches(list: List): Sql[] {
   if (ids) return [named(list, ids, shared_with ? [isForeign, tier.held] : [])]
   if (shared_with) return [granted(list, visibility ? [visibility] : ['public', 'private'], isForeign)]
   const found = scopes(list).map((scope) => walk(list, inScope(list, scope)))
-  if (isGranted(list)) found.push(granted(list, ['private'], isForeign))
+  if (isGranted(list) && list.way !== 'ungranted') found.push(granted(list, ['private'], isForeign))
   return found.length > 0
     ? found
     : [sql`(select ${columns}, ${list.key} as key${via(list, nobody)} from cell c where false)`]
 }
 
 /** Whether grants can make cells visible that nothing else does. */
-const isGranted = ({ actor_id, isAdmin, visibility, created_by }: List): boolean =>
+const isGranted = ({ actor_id, isAdmin, visibility, created_by }: ListInput & Caller): boolean =>
   !isAdmin && actor_id !== null && visibility !== 'public' && created_by !== actor_id
 
 /** Whether the branches may have a cell twice, as several principals of the caller may hold it. */
 export const isTwiceFound = (list: List): boolean =>
-  list.ids === undefined && !isByHeads(list) && (list.shared_with !== undefined || isGranted(list))
+  list.ids === undefined &&
+  list.way !== 'ungranted' &&
+  !isByHeads(list) &&
+  (list.shared_with !== undefined || isGranted(list))
 
 export const isByHeads = (list: List): boolean =>
   list.way === 'heads' &&
@@ -59,8 +63,12 @@ export const isByHeads = (list: List): boolean =>
   list.ids === undefined &&
   (list.shared_with !== undefined || isGranted(list))
 
+/** Whether a page of the list may well be full of cells that the caller sees without grants. */
+export const mayBeUngranted = (list: ListInput & Caller): boolean =>
+  isGranted(list) && isByGrant(list) && !list.ids && !list.shared_with && !list.visibility
+
 /** Whether the list has the order of an index on grants, and no filter that leaves out most of them. */
-const isByGrant = ({ order_by, kind, created_by }: List): boolean =>
+const isByGrant = ({ order_by, kind, created_by }: ListInput): boolean =>
   order_by === 'created_at' && kind === undefined && created_by === undefined
 
 /** A set of cells that are visible for the same reason; indexes start with the columns that they share. */

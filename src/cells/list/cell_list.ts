@@ -7,7 +7,7 @@ import { issue } from '../../wire/issues.ts'
 import { CursorText, Int, Uuid } from '../../wire/types.ts'
 import { Cell, type CellHead, Kind, lastHead, Path, Visibility, withoutLast } from '../cells.ts'
 import { CellGrant } from '../grants/grants.ts'
-import type { ListInput, Way } from './branches.ts'
+import { type ListInput, mayBeUngranted, type Way } from './branches.ts'
 import { behindPath, pathKey } from './cursor.ts'
 import { type ListPage, listStatement } from './page.ts'
 
@@ -76,7 +76,13 @@ export const cell_list = query({
       after && path_prefix !== undefined ? behindPath(path_prefix, list.order_direction, after) : after
     const caller = { isAdmin: holdsAdmin(role_grants), hasManyRoles: role_grants.length > manyRoles }
     const read = (way: Way): Promise<ListPage> => db.one(listStatement(list, start, caller, way))
-    let page = await read(role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all')
+    const byGrants = role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all'
+    const isFirst = mayBeUngranted({ ...list, ...caller }) && !needGrants.has(list.actor_id)
+    let page = await read(isFirst ? 'ungranted' : byGrants)
+    if (isFirst && page.is_short) {
+      noteNeed(list.actor_id)
+      page = await read(byGrants)
+    }
     if (page.is_short) page = await read('all')
     const { cells, grants, last } = page.is_large
       ? whole(await db.rows(listStatement(list, start, caller, 'cut')))
@@ -86,6 +92,15 @@ export const cell_list = query({
     return ['{"cells":[', cells ?? '', `],"next_cursor":${JSON.stringify(next_cursor)}${shared}}`]
   },
 })
+
+/** Callers who lately had granted cells on a page: reading theirs without grants first would be in vain. */
+const needGrants = new Set<string | null>()
+const needGrantsMax = 10_000
+
+function noteNeed(actor_id: string | null): void {
+  if (needGrants.size >= needGrantsMax) needGrants.clear()
+  needGrants.add(actor_id)
+}
 
 /** Texts of a page; `last` ends with its last cell if there is a next page. */
 type Whole = Record<'cells' | 'grants' | 'last', string | null | undefined>

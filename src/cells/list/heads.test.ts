@@ -3,6 +3,10 @@ import { cellRows } from '../../../test/helpers/cell-rows.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import type { TestAccount } from '../../testing/index.ts'
+import { lastHead, withoutLast } from '../cells.ts'
+import type { Way } from './branches.ts'
+import type { After as ListAfter } from './order.ts'
+import { type ListPage, listStatement } from './page.ts'
 
 /**
  * A caller to whom several principals give cells, often the same ones. Between the newest and the oldest there are
@@ -79,14 +83,58 @@ it.each(inputs)('all pages of %j are whole and in order', async (input) => {
     expect(await pages(account, input)).toEqual(await expected(account, input))
 })
 
+const statements = async ({ client }: TestAccount, limit: number) => {
+  sent.length = 0
+  const { cells } = await client.cell_list({ limit })
+  expect(cells).toHaveLength(limit)
+  return sent
+    .filter((text) => text.includes('has_more'))
+    .map((text) => (text.includes('frontier') ? 'heads' : text.includes('distinct on') ? 'all' : 'ungranted'))
+}
+
 it('a page is read once if the first grants of each principal fill it, and else twice', async () => {
-  const statements = async (limit: number) => {
-    sent.length = 0
-    const { cells } = await ada.client.cell_list({ limit })
-    expect(cells).toHaveLength(limit)
-    return sent.filter((text) => text.includes('has_more')).map((text) => text.includes('frontier'))
-  }
-  expect(await statements(20)).toEqual([true])
+  await ada.client.cell_list({ limit: 20 })
+  expect(await statements(ada, 20)).toEqual(['heads'])
   // The newest that the caller sees before the deleted ones are fewer than these.
-  expect(await statements(100)).toEqual([true, false])
+  expect(await statements(ada, 100)).toEqual(['heads', 'all'])
 })
+
+it('who has no grant of a cell on the page is not asked for any, and who has one is from then on', async () => {
+  const stranger = await test.account({ roles: ['none'] })
+  expect(await statements(stranger, 20)).toEqual(['ungranted'])
+  expect(await statements(stranger, 20)).toEqual(['ungranted'])
+  const member = await test.account({ roles: ['red'] })
+  expect(await statements(member, 20)).toEqual(['ungranted', 'heads'])
+  expect(await statements(member, 20)).toEqual(['heads'])
+})
+
+const page = (way: Way, order_direction: 'asc' | 'desc', after: ListAfter, { actor_id }: TestAccount) =>
+  db.one<ListPage>(
+    listStatement(
+      { order_by: 'created_at', order_direction, limit: 5, actor_id },
+      after,
+      { isAdmin: false, hasManyRoles: false },
+      way,
+    ),
+  )
+
+it.each(['asc', 'desc'] as const)(
+  'a page without grants, %s, lacks no cell, or says that it may',
+  async (direction) => {
+    const [grantless, rare] = [await test.account(), await test.account()]
+    await grant({ actor_id: rare.actor_id }, sql`i in (15, 101, 199, 801, 871)`)
+    for (const account of [rare, grantless]) {
+      const outcomes = new Set<boolean | undefined>()
+      for (let after: ListAfter = null; ; ) {
+        const whole = await page('all', direction, after, account)
+        const { is_short, ...found } = await page('ungranted', direction, after, account)
+        outcomes.add(is_short)
+        if (!is_short) expect(found).toEqual(whole)
+        if (!whole.has_more) break
+        const { created_at, id } = lastHead(withoutLast(whole.cells as string))
+        after = [created_at, id]
+      }
+      expect([...outcomes].sort()).toEqual(account === rare ? [false, true] : [false])
+    }
+  },
+)

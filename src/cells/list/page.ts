@@ -15,7 +15,7 @@ import {
   type Way,
 } from './branches.ts'
 import { heads, isShort } from './heads.ts'
-import { type After, ordered, orders } from './order.ts'
+import { type After, grantOrder, ordered, orders } from './order.ts'
 
 /**
  * The statement of `cell_list`. Each way in which cells become visible is a branch: it walks an index in the order
@@ -39,7 +39,7 @@ export type ListPage = {
   has_more: boolean
   /** Some cells were left out, since they take more than their share of such a text: `cut` has them. */
   is_large?: boolean
-  /** It may lack cells: `all` has them. */
+  /** It may lack cells: a way that looks at more grants has them. */
   is_short?: boolean
 }
 
@@ -68,14 +68,29 @@ export function listStatement(input: ListInput, after: After, caller: Caller, wa
       ${grants ? sql`string_agg(${grants}, ',') as cell_grants,` : sql.empty}
       count(*) > ${list.limit} as has_more, bool_or(c.data_bytes > ${share}) as is_large
       ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
+      ${way === 'ungranted' ? sql`, ${isGrantedMore(list)} as is_short` : sql.empty}
     from (${page}) c ${grants ? sql`, me` : sql.empty}`
 }
 
 /** The access rule, or what the filters leave of it: subqueries that never run take 7 % of the time to set up. */
-function rule({ actor_id, visibility, created_by, hasManyRoles }: List): Sql {
+function rule({ actor_id, visibility, created_by, hasManyRoles, way }: List): Sql {
   const { live, owner, view } = tiers('f', hasManyRoles ? 'f.via' : undefined)
+  if (way === 'ungranted') return sql`${live} and (f.visibility = 'public' or ${owner})`
   if (actor_id === null || visibility === 'public') return sql`${live} and f.visibility = 'public'`
   return created_by === actor_id ? sql`${live} and ${owner}` : view
+}
+
+/** An aggregate over the rows `c` of a page: whether a grant of the caller leads to a place before its end. */
+function isGrantedMore(list: List): Sql {
+  const [until, last, end] =
+    list.order_direction === 'asc' ? ['<=', 'max', 'infinity'] : ['>=', 'min', '-infinity']
+  const { beyond } = ordered(list, grantOrder)
+  return sql`exists (
+    select from me cross join unnest(me.principals) as p (principal) cross join lateral (
+      select from cell_grant h where h.principal = p.principal and ${beyond} and h.cell_created_at ${sql.raw(until)}
+        case when count(c.id) > ${list.limit} then ${sql.raw(last)}(c.key) else ${sql.raw(`'${end}'`)} end
+      limit 1
+    ) one)`
 }
 
 const fits = (limit: number): Sql => sql`(m.n <= ${limit} and (m.n = 1 or m.bytes <= ${max}))`
