@@ -1,12 +1,11 @@
 import type { RawData, WebSocket } from 'ws'
 import type { Caller } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
-import { countAnswer } from '../core/tally.ts'
 import { invalidRequest, refusal } from '../errors.ts'
 import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
 import { isHeardBy } from '../notifications.ts'
-import { inWork, tenths } from '../observe/work.ts'
+import { inWork } from '../observe/work.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
 import { type Connection, hasExpired } from '../realtime/connection.ts'
 import { joined } from '../wire/json-text.ts'
@@ -14,6 +13,7 @@ import { type Bound, Call, isOwn } from './bound.ts'
 import { type EndCode, ends } from './ends.ts'
 import { heartbeatIssue, notificationFrame, readFrame } from './frames.ts'
 import { LargeMessages } from './large-messages.ts'
+import { MessageLog } from './message-log.ts'
 import { Vetting } from './vetting.ts'
 
 const inFlightMax = 64
@@ -30,13 +30,12 @@ export class Socket {
   readonly #ws: WebSocket
   readonly #bound: Bound
   readonly #onEnd: () => void
-  readonly #opened = performance.now()
+  readonly #log: MessageLog
   readonly #calls = new Set<Call>()
   readonly #byId = new Map<Id, Call>()
   readonly #admitted = Promise.withResolvers<void>()
   readonly #large: LargeMessages
   readonly #vetting: Vetting
-  #count = 0
   #size = 0
   #isOver = false
   #ending: EndCode | undefined
@@ -48,6 +47,7 @@ export class Socket {
     this.#ws = ws
     this.#bound = bound
     this.#onEnd = onEnd
+    this.#log = new MessageLog(app, bound)
     this.#large = new LargeMessages(ws, app.config)
     this.#vetting = new Vetting(
       async () => (await this.#read())?.must_enrol === false,
@@ -78,7 +78,10 @@ export class Socket {
       })
     // An oversized message or a broken frame; ws closes with the matching code itself.
     ws.on('error', () => this.#over())
-    ws.on('close', (code: number) => this.#onClose(code))
+    ws.on('close', (code: number) => {
+      this.#over()
+      this.#log.closed(code)
+    })
   }
 
   /**
@@ -86,13 +89,12 @@ export class Socket {
    * every later revocation. Calls wait for this.
    */
   async admit(): Promise<void> {
-    const { request_id } = this.#bound
     try {
       const caller = await this.#read()
       if (!isOwn(caller, this.#bound)) this.#end(this.#lostCode())
       if (caller?.must_enrol) this.#vetting.doubt()
     } catch (error) {
-      this.#app.log.warn({ event: 'socket_failed', request_id, err: error }, 'a socket could not be opened')
+      this.#log.notOpened(error)
       this.#end(1011)
     }
     this.#admitted.resolve()
@@ -147,8 +149,8 @@ export class Socket {
 
   async #serve(rpc: RpcCall, mayHoldBadText: boolean): Promise<void> {
     const { carriers, ip } = this.#bound
-    const started = performance.now()
-    const request_id = this.#nextId()
+    const began = performance.now()
+    const request_id = this.#log.nextId()
     const call = new Call(rpc.id, this.#bound)
     const trace: RequestInfo['trace'] = {}
     this.#byId.set(rpc.id, call)
@@ -164,7 +166,7 @@ export class Socket {
         { viaGet: false, mayHoldBadText, surface: 'ws' },
       ),
     )
-    this.#log(request_id, status, started, trace)
+    this.#log.answered(request_id, status, began, trace)
     this.#calls.delete(call)
     if (call.state !== 'cancelled') this.#answer(call, joined(text))
     for (const committed of call.held) this.#apply(committed)
@@ -191,7 +193,7 @@ export class Socket {
     const trace: RequestInfo['trace'] = {}
     const { text, status } = refused({ trace }, id, error)
     this.#send(text)
-    this.#log(this.#nextId(), status, performance.now(), trace)
+    this.#log.answered(this.#log.nextId(), status, performance.now(), trace)
   }
 
   #answer(call: Call, text: string): void {
@@ -259,33 +261,8 @@ export class Socket {
 
   /** The error boundary of all message handling. */
   #fail(error: unknown): void {
-    this.#app.log.error(
-      { event: 'request_failed', request_id: this.#bound.request_id, err: error },
-      'a message failed unexpectedly',
-    )
+    this.#log.failed(error)
     this.#end(1011)
-  }
-
-  #onClose(code: number): void {
-    this.#over()
-    const { request_id, account_id } = this.#bound
-    const duration_ms = tenths(performance.now() - this.#opened)
-    this.#app.log.info({ request_id, account_id, code, duration_ms }, 'socket closed')
-  }
-
-  #nextId(): string {
-    return `${this.#bound.request_id}.${++this.#count}`
-  }
-
-  #log(request_id: string, status: number, started: number, trace: RequestInfo['trace']): void {
-    const { config, log } = this.#app
-    const took = performance.now() - started
-    const duration_ms = tenths(took)
-    countAnswer(this.#app.tally, trace.reason, took)
-    log.info(
-      { request_id, path: config.ws_path, status, duration_ms, ip: this.#bound.ip, ...trace },
-      'message',
-    )
   }
 }
 
