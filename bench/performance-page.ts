@@ -56,7 +56,12 @@ cells with 274 bytes of data in the mean, 2026-11-26; what there is today is 1.
   498 bytes more.
 - **Other ways to put the text together.** None of its columns takes more than 3 %. \`concat\` takes 1.03 to 1.11, \`format\` 0.98,
   \`||\` as a balanced tree 0.98 to 1.00, \`row_to_json\` 0.94 without the names of the keys, and a plan that is never made
-  anew 1.01.`
+  anew 1.01.
+- **In the server, for a page of 50 own cells.** Of its own processor time, which differs by 0.05 from run to run: text that is
+  ASCII sent as \`latin1\` takes 1.02, statements made flat before they wait 0.95 to 0.99, and the cursor's MAC by two plain hashes
+  no less than by an HMAC. \`--max-semi-space-size=16\` takes 0.9, but 45 MB more than 8.
+- **Pages of several callers in one statement**, as single cells are read. Eight pages take 0.92 of eight statements, four 1.1:
+  what is saved at the start of each is spent again in starting the inner plan anew for each caller.`
 
 /** The page and the files that it shows. */
 export function page(
