@@ -3,7 +3,7 @@ import { sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import { ServiceError } from '../errors.ts'
 import { type Deliver, DeliveryRefused, type Message } from '../registry/messages.ts'
-import { isDeliverable } from '../wire/address.ts'
+import { isDeliverable, withAsciiDomain } from '../wire/address.ts'
 import { type Claimed, type MessageError, messageOf, type Outcome, record } from './claim.ts'
 
 const limitMs = 30_000
@@ -79,7 +79,7 @@ async function isOverLimit({ limiters }: App, { purpose, to_address }: Claimed):
   if (purpose === 'test') return false
   const limiter = purpose === 'notice' ? 'mail_notice' : 'mail_address'
   try {
-    await limiters.take(limiter, sha256Hex(fold(to_address)))
+    await limiters.take(limiter, sha256Hex(fold(withAsciiDomain(to_address))))
     return false
   } catch (error) {
     if (error instanceof ServiceError && error.data.reason === 'rate_limited') return true

@@ -162,6 +162,16 @@ it('the sixth link to one address in an hour is not sent, and the answer is the 
   expect(sent).toHaveLength(5)
 })
 
+it('both forms of a domain have one budget', async () => {
+  await test.account({ username: 'unicode', email: 'a@münchen.example' })
+  await test.account({ username: 'ascii', email: 'a@xn--mnchen-3ya.example' })
+  for (const name of ['unicode', 'ascii', 'unicode', 'ascii', 'unicode', 'ascii']) {
+    await recover(name)
+    await settled(test)
+  }
+  expect((await outbox(test)).map(({ state }) => state)).toEqual([...Array(5).fill('sent'), 'suppressed'])
+})
+
 it('each message to an address counts once, whatever it takes to deliver it', async () => {
   await app.db.run(sql`update account set email_verified = true where id = ${ada.id}::uuid`)
   for (let i = 0; i < 21; i++)

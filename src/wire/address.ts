@@ -16,6 +16,12 @@ export function isDeliverable(address: string): boolean {
   return ascii === written || domainToUnicode(ascii) === written
 }
 
+/** With its domain as the DNS has it: `a@münchen.example` and `a@xn--mnchen-3ya.example` are one mailbox. */
+export function withAsciiDomain(address: string): string {
+  const at = address.lastIndexOf('@') + 1
+  return address.slice(0, at) + domainToASCII(address.slice(at))
+}
+
 /** Letter by letter, as a name in the DNS has it: no letter depends on its neighbours. */
 const lowerCase = (domain: string): string =>
   Array.from(domain.normalize('NFC'), (letter) => letter.toLowerCase())
