@@ -34,6 +34,7 @@ describe('the input of role_grant_offer_create', () => {
     [{ expires_in_days: null }, 'ok'],
     [{ expires_in_days: 365 }, 'ok'],
     [{ grant_expires_at: '2020-01-01T00:00:00Z' }, ['grant_expires_at', 'too_small']],
+    [{ grant_expires_at: '9999-12-31T23:59:59.999Z' }, 'ok'],
     [{ grant_expires_at: null }, 'ok'],
     [{ message: 'x'.repeat(500) }, 'ok'],
     [{ message: 'x'.repeat(501) }, ['message', 'too_big']],

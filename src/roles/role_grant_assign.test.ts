@@ -43,6 +43,16 @@ describe('role_grant_assign', () => {
     expect([(await offer({})).ok, (await offer(inRoom)).ok]).toEqual([false, true])
   })
 
+  it('takes any end up to that of the year 9999, which an offer confers too', async () => {
+    const expires_at = '9999-12-31T23:59:59.999Z'
+    const [ada, bob] = [await test.account(), await test.account()]
+    expect(await assign(ada, { expires_at })).toMatchObject({ created: true, expires_at })
+    const wanted = { to_account_id: bob.id, role: 'teacher', grant_expires_at: expires_at }
+    const { offer } = await ada.client.role_grant_offer_create(wanted)
+    await bob.client.role_grant_offer_accept({ offer_id: offer.offer_id })
+    expect(await assign(bob, { expires_at: soon })).toMatchObject({ created: false, expires_at })
+  })
+
   it('makes an admin, whose next call is let in', async () => {
     const ada = await test.account()
     await assign(ada, { role: 'admin' })

@@ -22,8 +22,11 @@ export type ListInput = {
 }
 
 export type List = ListInput & Ordered & Caller & { after: After; way: Way }
-/** `hasManyRoles`: cells are checked by the principal `via` which they were found first. Others would pay 4 % for it. */
-export type Caller = { isAdmin: boolean; hasManyRoles: boolean }
+/**
+ * `hasManyRoles`: cells are checked by the principal `via` which they were found first. Others would pay 4 % for it.
+ * `isNew`: the page also tells whether the caller needs grants for it.
+ */
+export type Caller = { isAdmin: boolean; hasManyRoles: boolean; isNew?: boolean }
 
 /**
  * How a page is read. `ungranted` reads what the caller sees without grants, and whether one leads to a place on the

@@ -75,14 +75,14 @@ export const cell_list = query({
     const start =
       after && path_prefix !== undefined ? behindPath(path_prefix, list.order_direction, after) : after
     const caller = { isAdmin: holdsAdmin(role_grants), hasManyRoles: role_grants.length > manyRoles }
-    const read = (way: Way): Promise<ListPage> => db.one(listStatement(list, start, caller, way))
+    const known = mayBeUngranted({ ...list, ...caller }) ? needsGrants.get(list.actor_id) : true
+    const isNew = known === undefined
+    const read = (way: Way): Promise<ListPage> =>
+      db.one(listStatement(list, start, { ...caller, isNew }, way))
     const byGrants = role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all'
-    const isFirst = mayBeUngranted({ ...list, ...caller }) && !needGrants.has(list.actor_id)
-    let page = await read(isFirst ? 'ungranted' : byGrants)
-    if (isFirst && page.is_short) {
-      noteNeed(list.actor_id)
-      page = await read(byGrants)
-    }
+    let page = await read(known === false ? 'ungranted' : byGrants)
+    if (isNew || page.is_granted) note(list.actor_id, page.is_granted === true)
+    if (known === false && page.is_granted) page = await read(byGrants)
     if (page.is_short) page = await read('all')
     const { cells, grants, last } = page.is_large
       ? whole(await db.rows(listStatement(list, start, caller, 'cut')))
@@ -93,13 +93,13 @@ export const cell_list = query({
   },
 })
 
-/** Callers who lately had granted cells on a page: reading theirs without grants first would be in vain. */
-const needGrants = new Set<string | null>()
-const needGrantsMax = 10_000
+/** Whether grants led callers to cells of a page lately: reading one without grants first would be in vain for them. */
+const needsGrants = new Map<string | null, boolean>()
+const needsGrantsMax = 10_000
 
-function noteNeed(actor_id: string | null): void {
-  if (needGrants.size >= needGrantsMax) needGrants.clear()
-  needGrants.add(actor_id)
+function note(actor_id: string | null, needs: boolean): void {
+  if (needsGrants.size >= needsGrantsMax) needsGrants.clear()
+  needsGrants.set(actor_id, needs)
 }
 
 /** Texts of a page; `last` ends with its last cell if there is a next page. */

@@ -41,6 +41,8 @@ export type ListPage = {
   is_large?: boolean
   /** It may lack cells: a way that looks at more grants has them. */
   is_short?: boolean
+  /** A grant of the caller leads to a place on the page, which a page read without grants may therefore lack. */
+  is_granted?: boolean
 }
 
 /** The branches carry whole rows, so that nothing is read twice; `data` is written out for the returned cells only. */
@@ -68,7 +70,7 @@ export function listStatement(input: ListInput, after: After, caller: Caller, wa
       ${grants ? sql`string_agg(${grants}, ',') as cell_grants,` : sql.empty}
       count(*) > ${list.limit} as has_more, bool_or(c.data_bytes > ${share}) as is_large
       ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
-      ${way === 'ungranted' ? sql`, ${isGrantedMore(list)} as is_short` : sql.empty}
+      ${way === 'ungranted' || caller.isNew ? sql`, ${isGranted(list)} as is_granted` : sql.empty}
     from (${page}) c ${grants ? sql`, me` : sql.empty}`
 }
 
@@ -81,7 +83,7 @@ function rule({ actor_id, visibility, created_by, hasManyRoles, way }: List): Sq
 }
 
 /** An aggregate over the rows `c` of a page: whether a grant of the caller leads to a place before its end. */
-function isGrantedMore(list: List): Sql {
+function isGranted(list: List): Sql {
   const [until, last, end] =
     list.order_direction === 'asc' ? ['<=', 'max', 'infinity'] : ['>=', 'min', '-infinity']
   const { beyond } = ordered(list, grantOrder)
