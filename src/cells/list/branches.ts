@@ -24,9 +24,9 @@ export type ListInput = {
 export type List = ListInput & Ordered & Caller & { after: After; way: Way }
 /**
  * `hasManyRoles`: cells are checked by the principal `via` which they were found first. Others would pay 4 % for it.
- * `isNew`: the page also tells whether the caller needs grants for it.
+ * `tellsGrants`: the page tells whether the caller needs grants for it, as `ungranted` does anyway.
  */
-export type Caller = { isAdmin: boolean; hasManyRoles: boolean; isNew?: boolean }
+export type Caller = { isAdmin: boolean; hasManyRoles: boolean; tellsGrants?: boolean | undefined }
 
 /**
  * How a page is read. `ungranted` reads what the caller sees without grants, and whether one leads to a place on the

@@ -75,15 +75,12 @@ export const cell_list = query({
     const start =
       after && path_prefix !== undefined ? behindPath(path_prefix, list.order_direction, after) : after
     const caller = { isAdmin: holdsAdmin(role_grants), hasManyRoles: role_grants.length > manyRoles }
-    const known = mayBeUngranted({ ...list, ...caller }) ? needsGrants.get(list.actor_id) : true
-    const isNew = known === undefined
-    const read = (way: Way): Promise<ListPage> =>
-      db.one(listStatement(list, start, { ...caller, isNew }, way))
     const byGrants = role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all'
-    let page = await read(known === false ? 'ungranted' : byGrants)
-    if (isNew || page.is_granted) note(list.actor_id, page.is_granted === true)
-    if (known === false && page.is_granted) page = await read(byGrants)
-    if (page.is_short) page = await read('all')
+    const page = await readPage(
+      mayBeUngranted({ ...list, ...caller }) ? list.actor_id : null,
+      byGrants,
+      (way, tellsGrants) => db.one(listStatement(list, start, { ...caller, tellsGrants }, way)),
+    )
     const { cells, grants, last } = page.is_large
       ? whole(await db.rows(listStatement(list, start, caller, 'cut')))
       : withoutNext(page)
@@ -94,12 +91,23 @@ export const cell_list = query({
 })
 
 /** Whether grants led callers to cells of a page lately: reading one without grants first would be in vain for them. */
-const needsGrants = new Map<string | null, boolean>()
+const needsGrants = new Map<string, boolean>()
 const needsGrantsMax = 10_000
 
-function note(actor_id: string | null, needs: boolean): void {
-  if (needsGrants.size >= needsGrantsMax) needsGrants.clear()
-  needsGrants.set(actor_id, needs)
+/** Nearly always one statement. `actor_id`: of a caller whose pages may be read without grants. */
+async function readPage(
+  actor_id: string | null,
+  byGrants: Way,
+  read: (way: Way, tellsGrants?: boolean) => Promise<ListPage>,
+): Promise<ListPage> {
+  const known = actor_id === null ? true : needsGrants.get(actor_id)
+  let page = await read(known === false ? 'ungranted' : byGrants, known === undefined)
+  if (actor_id !== null && page.is_granted !== undefined && page.is_granted !== known) {
+    if (needsGrants.size >= needsGrantsMax) needsGrants.clear()
+    needsGrants.set(actor_id, page.is_granted)
+  }
+  if (known === false && page.is_granted) page = await read(byGrants)
+  return page.is_short ? await read('all') : page
 }
 
 /** Texts of a page; `last` ends with its last cell if there is a next page. */

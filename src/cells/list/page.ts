@@ -70,7 +70,7 @@ export function listStatement(input: ListInput, after: After, caller: Caller, wa
       ${grants ? sql`string_agg(${grants}, ',') as cell_grants,` : sql.empty}
       count(*) > ${list.limit} as has_more, bool_or(c.data_bytes > ${share}) as is_large
       ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
-      ${way === 'ungranted' || caller.isNew ? sql`, ${isGranted(list)} as is_granted` : sql.empty}
+      ${way === 'ungranted' || caller.tellsGrants ? sql`, ${isGranted(list)} as is_granted` : sql.empty}
     from (${page}) c ${grants ? sql`, me` : sql.empty}`
 }
 
