@@ -123,6 +123,13 @@ describe('metrics', () => {
     expect(await scrape()).toMatch(/cellkeep_build_info\{version="[\d.]+",node_version="v\d+.*",schema="\d+_/)
   })
 
+  it('tell at the first scrape what readiness has answered', async () => {
+    const metrics = new Registry()
+    await using fresh = await testService({ metrics })
+    await fetch(`${fresh.url}/ready`)
+    expect(await metrics.metrics()).toContain('cellkeep_readiness{reason="ok"} 1')
+  })
+
   it('have 3000 series at most, whatever is called', () => {
     // Those of prom-client itself.
     const ofProcess = 150
