@@ -79,6 +79,26 @@ it('settings with which a crash loses data, and tables that nobody vacuums', asy
   await eventually([])
 })
 
+it('a full disk, on which nothing that writes can be tried', async () => {
+  const refuse = (when: string) =>
+    run(`create or replace function refuse() returns event_trigger language plpgsql as
+      $$ begin if ${when} then raise 'no space left' using errcode = '53100'; end if; end $$`)
+  await refuse('true')
+  await run(
+    `create event trigger full_disk on ddl_command_start when tag in ('CREATE TABLE') execute function refuse()`,
+  )
+  expect(await found()).toEqual(['disk_full'])
+  const started = await shell({ ...env, CELLKEEP_PORT: '0', CELLKEEP_LOG_LEVEL: 'silent' }, '/')(['start'])
+  expect(started).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^The disk of the database is full/),
+  })
+  await refuse(`current_query() like '%insert%'`)
+  expect(await found()).toEqual(['disk_full'])
+  await run('drop event trigger full_disk')
+  expect(await found()).toEqual([])
+})
+
 const old = `now() - interval '8 days'`
 
 it('an older timeline than was seen, transactions that run out, and backups that nobody made', async () => {

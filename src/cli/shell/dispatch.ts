@@ -1,5 +1,5 @@
 import type { DatabaseError } from 'pg'
-import { isDamage } from '../../db/servers/failure.ts'
+import { databaseRefusal, isDamage, isDiskFull } from '../../db/servers/failure.ts'
 import { ServiceError, StartError } from '../../errors.ts'
 import { perhaps, wrongUsage } from './command.ts'
 import { commands } from './groups.ts'
@@ -22,15 +22,15 @@ export async function dispatch([name = 'help', ...args]: readonly string[], io: 
   try {
     return await command.run(args, io)
   } catch (error) {
-    const ending = isDamage(error) ? damaged(error) : error
+    const ending = isDamage(error) ? damaged(error) : isDiskFull(error) ? databaseRefusal(error) : error
     if (ending instanceof StartError) {
       const { reason, message } = ending
       io.stderr.write(`${json ? JSON.stringify({ reason, message }) : message}\n`)
       return ending.exitCode
     }
-    if (error instanceof ServiceError) {
-      io.stderr.write(refusalText(error, json))
-      return error.data.reason === 'service_unavailable' ? 3 : 1
+    if (ending instanceof ServiceError) {
+      io.stderr.write(refusalText(ending, json))
+      return ending.data.reason === 'service_unavailable' ? 3 : 1
     }
     // Not rethrown: a listener for uncaught exceptions would turn it into exit code 0.
     const message = 'Cellkeep failed unexpectedly. This is a bug in Cellkeep or in the config file.'
