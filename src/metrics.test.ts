@@ -78,6 +78,10 @@ describe('metrics', () => {
       await seriesOf('db_statement_seconds_count{statement="caller",target="primary"}'),
     ).toBeGreaterThanOrEqual(1)
     expect(await seriesOf('batch_size_count{batch="caller"}')).toBeGreaterThanOrEqual(1)
+    // In one scrape, as each one makes the service look at the database again.
+    const counts = (await scrape()).matchAll(/db_(query|statement)_seconds_count.* (\d+)$/gm)
+    const [all, ...named] = [...counts].map(([, , count]) => Number(count))
+    expect(all).toBe(named.reduce((sum, count) => sum + count))
   })
 
   it('let what is unknown share a value', async () => {
