@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import pg from 'pg'
 import { afterAll, expect, it } from 'vitest'
+import { runCellkeep } from '../../../test/helpers/server-process.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { shell } from '../../../test/helpers/shell.ts'
 import { stoppedPair } from '../../../test/helpers/stoppable-cluster.ts'
@@ -88,7 +89,7 @@ it('a full disk, on which nothing that writes can be tried', async () => {
     `create event trigger full_disk on ddl_command_start when tag in ('CREATE TABLE') execute function refuse()`,
   )
   expect(await found()).toEqual(['disk_full'])
-  const started = await shell({ ...env, CELLKEEP_PORT: '0', CELLKEEP_LOG_LEVEL: 'silent' }, '/')(['start'])
+  const started = await runCellkeep(primary.dir, ['start'], { ...env, CELLKEEP_PORT: '0' })
   expect(started).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/^The disk of the database is full/),
