@@ -78,6 +78,10 @@ describe('metrics', () => {
       await seriesOf('db_statement_seconds_count{statement="caller",target="primary"}'),
     ).toBeGreaterThanOrEqual(1)
     expect(await seriesOf('batch_size_count{batch="caller"}')).toBeGreaterThanOrEqual(1)
+    // In one scrape, as each one makes the service look at the database again.
+    const counts = (await scrape()).matchAll(/db_(query|statement)_seconds_count.* (\d+)$/gm)
+    const [all, ...named] = [...counts].map(([, , count]) => Number(count))
+    expect(all).toBe(named.reduce((sum, count) => sum + count))
   })
 
   it('let what is unknown share a value', async () => {
@@ -121,6 +125,13 @@ describe('metrics', () => {
     expect(await seriesOf('readiness{reason="ok"}')).toBe(1)
     expect(await seriesOf('db_pool{state="waiting",target="primary"}')).toBe(0)
     expect(await scrape()).toMatch(/cellkeep_build_info\{version="[\d.]+",node_version="v\d+.*",schema="\d+_/)
+  })
+
+  it('tell at the first scrape what readiness has answered', async () => {
+    const metrics = new Registry()
+    await using fresh = await testService({ metrics })
+    await fetch(`${fresh.url}/ready`)
+    expect(await metrics.metrics()).toContain('cellkeep_readiness{reason="ok"} 1')
   })
 
   it('have 3000 series at most, whatever is called', () => {

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { App } from './core/app.ts'
 import { sql } from './db/db.ts'
 import { readSteps, type Step } from './db/migration/steps.ts'
-import type { Readiness } from './db/servers/ready.ts'
+import type { Readiness, ReadyState } from './db/servers/ready.ts'
 import type { Sample } from './observe/family.ts'
 import type { Meter, MetricRegistry, Sources } from './observe/meter.ts'
 import { version } from './wire/version.ts'
@@ -28,7 +28,7 @@ export function exportMetrics(
   const { db, hub, passwords, config, audit, node } = app
   const sources: Sources = {
     build_info: () => [[1, version, process.version, steps.at(-1)?.name ?? '']],
-    readiness: () => [[1, unready(node) ?? latest().reason]],
+    readiness: () => [[1, unready(node) ?? db.primary.trouble ?? reasonOf(latest().state)]],
     event_loop_delay_seconds: delay.samples,
     hash_queue_depth: () => [[passwords.depth]],
     hash_queue_max: () => [[config.hash_queue_max]],
@@ -103,6 +103,9 @@ function watchDelay(): { samples(): Sample[]; end(): void } {
 const unready = ({ phase, isDrained }: App['node']): string | undefined =>
   phase !== 'serving' ? 'shutting_down' : isDrained ? 'draining' : undefined
 
+const reasonOf = (state: ReadyState | undefined): string =>
+  state === undefined ? 'starting' : state.ready ? 'ok' : state.reason
+
 const kinds = ['expand', 'index', 'backfill', 'contract'] as const
 
 function pendingOf(steps: readonly Step[], done: readonly string[]): Sample[] {
@@ -112,22 +115,26 @@ function pendingOf(steps: readonly Step[], done: readonly string[]): Sample[] {
 
 /** The newest answers, which the next scrape sees; asking also looks again. */
 function watchDatabase({ db }: App, readiness: Readiness) {
-  const latest = { reason: 'starting', known: undefined as Known | undefined }
+  let known: Known | undefined
   let isLooking = false
   let next = 0
   const look = async (): Promise<void> => {
     isLooking = true
-    const state = await readiness.check()
-    latest.reason = state.ready ? 'ok' : state.reason
-    latest.known = await db.readOnly.one<Known>(asked).catch(() => undefined)
+    await readiness.check()
+    known = await db.readOnly.one<Known>(asked).catch(() => undefined)
     next = performance.now() + lookMs
     isLooking = false
   }
-  return (): { reason: string; known: Known | undefined } => {
+  const latest = (): Latest => {
     if (!isLooking && performance.now() >= next) void look()
-    return latest
+    return { state: readiness.latest, known }
   }
+  // So that the first scrape finds an answer.
+  latest()
+  return latest
 }
+
+type Latest = { state: ReadyState | undefined; known: Known | undefined }
 
 type Known = { rows: number; age: number; standbys: number | null; ahead: number | null; done: string[] }
 

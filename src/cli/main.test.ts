@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -171,6 +172,27 @@ describe('exit code 3', () => {
       reason: 'database_damaged',
     })
     expect(await readdir(cwd)).not.toContain('none')
+    await test.close()
+  })
+
+  it('a role without rights, and a schema that was changed by hand: no bug is claimed', async () => {
+    const test = await testService()
+    const { db } = test.service.app
+    const role = `weak_${randomUUID().slice(0, 8)}`
+    await db.run(sql`create role ${sql.raw(role)} login`)
+    await db.run(sql`grant usage on schema cellkeep to ${sql.raw(role)}`)
+    const weak = new URL(test.databaseUrl)
+    weak.username = role
+    const ended = async (url: string, ...args: string[]) => {
+      const { code, stderr } = await shell({ CELLKEEP_DATABASE_URL: url }, cwd)([...args, '--json'])
+      return [code, JSON.parse(stderr).reason]
+    }
+    expect(await ended(weak.href, 'account', 'list')).toEqual([3, 'db_permission_denied'])
+    expect(await ended(weak.href, 'doctor')).toEqual([3, 'db_permission_denied'])
+    await db.run(sql`alter table invite rename column claimed_at to claimed`)
+    expect(await ended(test.databaseUrl, 'invite', 'list')).toEqual([3, 'schema_drift'])
+    await db.run(sql`drop owned by ${sql.raw(role)}`)
+    await db.run(sql`drop role ${sql.raw(role)}`)
     await test.close()
   })
 

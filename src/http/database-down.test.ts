@@ -1,3 +1,4 @@
+import { Registry } from 'prom-client'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, type Reply, rpc, send } from '../../test/helpers/http.ts'
@@ -21,8 +22,10 @@ const actions = {
 }
 
 const cluster = await stoppableCluster()
+const metrics = new Registry()
 const test = await testService({
   database_url: cluster.url,
+  metrics,
   actions,
   // A server that does not respond is given up 5 s after this.
   statement_timeout_ms: 1500,
@@ -130,6 +133,7 @@ describe('while the database is stopped', () => {
     const ready = () => send(test.url, { path: '/ready' })
     await expect.poll(async () => (await ready()).json).toEqual({ error: 'db_unreachable' })
     expect((await ready()).status).toBe(503)
+    expect(await metrics.metrics()).toContain('cellkeep_readiness{reason="db_unreachable"} 1')
   })
 
   it('and after it is back, everything goes on without a restart, sessions included', async () => {

@@ -42,6 +42,7 @@ export const catalogue = {
   hash_queue_max: gauge('How many may wait; more are refused.'),
   hash_wait_seconds: histogram(1, 'Time that password hashes waited for a thread.', requests),
 
+  db_query_seconds: histogram(1, 'Time that statements took, whatever their name.', statements),
   db_statement_seconds: histogram(
     50,
     'Time that statements took, with the way to the database.',

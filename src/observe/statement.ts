@@ -10,7 +10,9 @@ export function beginStatement(observer: Observer, shared?: string, target: Targ
   const site = shared ?? siteOf(work)
   const span = shared === undefined ? beginSpan(observer, site, work, target) : undefined
   return () => {
-    observer.observe('db_statement_seconds', since(began), site, target)
+    const seconds = since(began)
+    observer.observe('db_query_seconds', seconds)
+    observer.observe('db_statement_seconds', seconds, site, target)
     addTime(work, 'db_ms', began)
     span?.end()
   }

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import pg from 'pg'
 import { afterAll, expect, it } from 'vitest'
+import { runCellkeep } from '../../../test/helpers/server-process.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { shell } from '../../../test/helpers/shell.ts'
 import { stoppedPair } from '../../../test/helpers/stoppable-cluster.ts'
@@ -77,6 +78,26 @@ it('settings with which a crash loses data, and tables that nobody vacuums', asy
   await eventually(['fsync_off', 'full_page_writes_off', 'autovacuum_off'])
   for (const name of ['fsync', 'full_page_writes', 'autovacuum']) await set(name, 'on')
   await eventually([])
+})
+
+it('a full disk, on which nothing that writes can be tried', async () => {
+  const refuse = (when: string) =>
+    run(`create or replace function refuse() returns event_trigger language plpgsql as
+      $$ begin if ${when} then raise 'no space left' using errcode = '53100'; end if; end $$`)
+  await refuse('true')
+  await run(
+    `create event trigger full_disk on ddl_command_start when tag in ('CREATE TABLE') execute function refuse()`,
+  )
+  expect(await found()).toEqual(['disk_full'])
+  const started = await runCellkeep(primary.dir, ['start'], { ...env, CELLKEEP_PORT: '0' })
+  expect(started).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^The disk of the database is full/),
+  })
+  await refuse(`current_query() like '%insert%'`)
+  expect(await found()).toEqual(['disk_full'])
+  await run('drop event trigger full_disk')
+  expect(await found()).toEqual([])
 })
 
 const old = `now() - interval '8 days'`

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { directOf } from '../../db/servers/connection.ts'
-import { nameIsLost } from '../../db/servers/failure.ts'
+import { isDiskFull, nameIsLost } from '../../db/servers/failure.ts'
 import { missingFeatures } from '../../db/servers/features.ts'
 import { requireSuitable, withTwo } from '../../db/servers/suitable.ts'
 import { StartError } from '../../errors.ts'
@@ -14,6 +14,7 @@ export async function wayFindings(opened: Opened): Promise<Finding[]> {
     await requireSuitable(optionsOf(opened))
     return []
   } catch (error) {
+    if (isDiskFull(error)) return fullDisk(opened)
     if (!(error instanceof StartError)) throw error
     return [{ finding: error.reason, what: error.message, remedy: 'No node starts until this is resolved.' }]
   }
@@ -23,7 +24,13 @@ export async function wayFindings(opened: Opened): Promise<Finding[]> {
 export async function featureFindings(opened: Opened): Promise<Finding[]> {
   const { config, connection } = opened
   const findings: Finding[] = []
-  const missing = await withTwo(optionsOf(opened), directOf(connection), missingFeatures)
+  let missing: string[] = []
+  try {
+    missing = await withTwo(optionsOf(opened), directOf(connection), missingFeatures)
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
+    findings.push(...fullDisk(opened))
+  }
   if (missing.length > 0)
     findings.push({
       finding: 'db_feature_missing',
@@ -39,6 +46,19 @@ export async function featureFindings(opened: Opened): Promise<Finding[]> {
     })
   return findings
 }
+
+/** What was tried wrote. The disk of an embedded database is a finding about the data dir already. */
+const fullDisk = ({ config }: Opened): Finding[] =>
+  config.database_url === null && config.disk_reserve !== null
+    ? []
+    : [
+        {
+          finding: 'disk_full',
+          what: 'The disk of the database is full: writes are refused.',
+          remedy:
+            'Make room: remove other files, enlarge the disk, or delete old rows sooner with CELLKEEP_CELL_TOMBSTONE_RETENTION_DAYS and CELLKEEP_AUDIT_RETENTION_DAYS.',
+        },
+      ]
 
 const optionsOf = ({ config, connection }: Opened) => ({
   connection,

@@ -1,5 +1,5 @@
-import type { DatabaseError } from 'pg'
-import { isDamage } from '../../db/servers/failure.ts'
+import pg from 'pg'
+import { databaseRefusal, isDamage, isDiskFull } from '../../db/servers/failure.ts'
 import { ServiceError, StartError } from '../../errors.ts'
 import { perhaps, wrongUsage } from './command.ts'
 import { commands } from './groups.ts'
@@ -22,15 +22,15 @@ export async function dispatch([name = 'help', ...args]: readonly string[], io: 
   try {
     return await command.run(args, io)
   } catch (error) {
-    const ending = isDamage(error) ? damaged(error) : error
+    const ending = explained(error)
     if (ending instanceof StartError) {
       const { reason, message } = ending
       io.stderr.write(`${json ? JSON.stringify({ reason, message }) : message}\n`)
       return ending.exitCode
     }
-    if (error instanceof ServiceError) {
-      io.stderr.write(refusalText(error, json))
-      return error.data.reason === 'service_unavailable' ? 3 : 1
+    if (ending instanceof ServiceError) {
+      io.stderr.write(refusalText(ending, json))
+      return ending.data.reason === 'service_unavailable' ? 3 : 1
     }
     // Not rethrown: a listener for uncaught exceptions would turn it into exit code 0.
     const message = 'Cellkeep failed unexpectedly. This is a bug in Cellkeep or in the config file.'
@@ -41,11 +41,31 @@ export async function dispatch([name = 'help', ...args]: readonly string[], io: 
   }
 }
 
-const damaged = ({ code, message }: DatabaseError): StartError =>
-  new StartError(
-    'database_damaged',
-    `The files of the database are damaged or missing (SQLSTATE ${code}: ${message}). Stop the server, keep a copy of the files as they are, and restore the last good backup into an empty database, as docs/backup.md says.`,
-    3,
-  )
+/** What the operator has to mend in the database is no bug. */
+function explained(error: unknown): unknown {
+  if (isDiskFull(error)) return databaseRefusal(error)
+  if (!(error instanceof pg.DatabaseError)) return error
+  const { code = '', message } = error
+  if (isDamage(error))
+    return new StartError(
+      'database_damaged',
+      `The files of the database are damaged or missing (SQLSTATE ${code}: ${message}). Stop the server, keep a copy of the files as they are, and restore the last good backup into an empty database, as docs/backup.md says.`,
+      3,
+    )
+  if (code === '42501')
+    return new StartError(
+      'db_permission_denied',
+      `The database refuses this to the role of CELLKEEP_DATABASE_URL: ${message}. Use the role that owns the tables of Cellkeep.`,
+      3,
+    )
+  // A missing table or column.
+  if (['42P01', '42703'].includes(code))
+    return new StartError(
+      'schema_drift',
+      `The database lacks what this version needs: ${message}. \`cellkeep doctor\` says how its schema differs.`,
+      3,
+    )
+  return error
+}
 
 const stackOf = (error: unknown): string => (error instanceof Error && error.stack) || String(error)

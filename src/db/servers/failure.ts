@@ -16,6 +16,8 @@ export const resolutionUnknown = '08007'
 /** SQLSTATE for a full disk: a write, or a large sort that needs a temporary file. */
 const diskFull = '53100'
 
+export const isDiskFull = (error: unknown): boolean => codeOf(error) === diskFull
+
 /** SQLSTATEs of files that are missing, damaged or unreadable. */
 const damage = new Set(['58P01', '58030', 'XX001', 'XX002'])
 
@@ -45,7 +47,7 @@ export function brokenConstraint(error: unknown): string | undefined {
 export function databaseRefusal(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return undefined
   const code = codeOf(error)
-  if (code === diskFull) return withCause(refusal('storage_full'), error)
+  if (isDiskFull(error)) return withCause(refusal('storage_full'), error)
   if (timedOut.has(code)) return withCause(refusal('timeout'), error)
   if (unreachable.test(code) || (error instanceof Error && !code && unreachableText.test(error.message)))
     return withCause(refusal('service_unavailable'), error)

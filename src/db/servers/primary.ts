@@ -184,7 +184,8 @@ export function openPrimary(options: PrimaryOptions): Primary {
       aliveAt = performance.now()
     },
     enter: () => {
-      if (breaker.isOpen || (breaker.isAway && inside >= waitingMax))
+      if (breaker.isOpen) throw unavailable(new Error('no database server can be used'))
+      if (breaker.isAway && inside >= waitingMax)
         throw unavailable(new Error('too many calls wait for the database'))
       inside += 1
     },

@@ -8,7 +8,11 @@ import type { Trouble } from './breaker.ts'
 
 export type ReadyState = { ready: true } | { ready: false; reason: 'schema_drift' | Trouble; sinceMs: number }
 
-export type Readiness = { check(): Promise<ReadyState> }
+export type Readiness = {
+  check(): Promise<ReadyState>
+  /** The newest answer; undefined before the first. */
+  readonly latest: ReadyState | undefined
+}
 
 export type ReadinessOptions = {
   /** Default: every table of schema.sql. */
@@ -44,6 +48,7 @@ export function createReadiness(
   requireColumns(expected)
   const query = missing(expected, steps)
   let last: { at: number; answer: Promise<ReadyState> } | undefined
+  let latest: ReadyState | undefined
   let logged = ''
   let failing: { since: number } | undefined
 
@@ -81,10 +86,18 @@ export function createReadiness(
     }
   }
 
+  const look = async (): Promise<ReadyState> => {
+    latest = await ask()
+    return latest
+  }
+
   return {
     check: () => {
-      if (last === undefined || now() - last.at >= intervalMs) last = { at: now(), answer: ask() }
+      if (last === undefined || now() - last.at >= intervalMs) last = { at: now(), answer: look() }
       return last.answer
+    },
+    get latest() {
+      return latest
     },
   }
 }
