@@ -70,7 +70,7 @@ export function listStatement(input: ListInput, after: After, caller: Caller, wa
       ${grants ? sql`string_agg(${grants}, ',') as cell_grants,` : sql.empty}
       count(*) > ${list.limit} as has_more, bool_or(c.data_bytes > ${share}) as is_large
       ${hasHeads ? sql`, ${isShort(list)} as is_short` : sql.empty}
-      ${way === 'ungranted' || caller.tellsGrants ? sql`, ${isGranted(list)} as is_granted` : sql.empty}
+      ${way === 'ungranted' || caller.tellsGrants ? sql`, ${grantLeadsToPage(list)} as is_granted` : sql.empty}
     from (${page}) c ${grants ? sql`, me` : sql.empty}`
 }
 
@@ -83,7 +83,7 @@ function rule({ actor_id, visibility, created_by, hasManyRoles, way }: List): Sq
 }
 
 /** An aggregate over the rows `c` of a page: whether a grant of the caller leads to a place before its end. */
-function isGranted(list: List): Sql {
+function grantLeadsToPage(list: List): Sql {
   const [until, last, end] =
     list.order_direction === 'asc' ? ['<=', 'max', 'infinity'] : ['>=', 'min', '-infinity']
   const { beyond } = ordered(list, grantOrder)
