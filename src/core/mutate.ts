@@ -87,7 +87,9 @@ export async function mutate<T>(
     if ('refused' in outcome) throw outcome.refused
     return outcome.result
   } catch (error) {
-    const left = isCommitted ? [] : rowsLeft(error, event, rows, mutator)
+    const isUnknown = error instanceof ServiceError && error.outcome === 'unknown'
+    if (isUnknown && !isCommitted && closingsOf(rows).length > 0) app.hub.doubt()
+    const left = isCommitted || isUnknown ? [] : rowsLeft(error, event, rows, mutator)
     if (left.length > 0) await app.audit.failure(left, caller)
     throw error
   }
@@ -167,8 +169,6 @@ function rowsLeft(
   { subject, via }: Mutator,
 ): AuditRow[] {
   const { outcome, failureRow } = error instanceof ServiceError ? error : ({} as Partial<ServiceError>)
-  // The rows may be committed.
-  if (outcome === 'unknown') return []
   // No connection was free, so nothing was attempted; waiting for one again would only delay the answer.
   if (outcome === 'never_began' && rows.length === 0) return []
   const left = rows.map((row): AuditRow => ({ ...row, outcome: 'failure' }))

@@ -100,11 +100,9 @@ export function createLink(options: LinkOptions): Link {
     for (let wait = retryMs.first; !ended.aborted; wait = Math.min(2 * wait, retryMs.max)) {
       await delay(wait * (0.5 + Math.random()), undefined, { signal: ended }).catch(() => {})
       if (ended.aborted) break
-      const isBack = await connected().then(
-        () => true,
-        () => false,
-      )
-      if (!isBack) continue
+      await connected().catch(() => {})
+      // It may have been lost again with the answer that completed it.
+      if (!isOpen) continue
       log.info('the connection for signals between nodes is back')
       onGap?.()
       void ping(false)

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { afterAll, expect, it, vi } from 'vitest'
 import { openStream } from '../../test/helpers/audit-streams.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
-import { send } from '../../test/helpers/http.ts'
+import { call, dataOf, rpc, send } from '../../test/helpers/http.ts'
 import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
 import { defaultSchema } from '../db/servers/locate.ts'
@@ -13,7 +13,16 @@ import { testService } from '../testing/index.ts'
 vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 
 /** What lies between the bus of the far node and its database; other connections pass. */
-const wire = { isCut: false, isSwallowing: false, buses: new Set<Socket>() }
+const wire = {
+  ...{ isCut: false, isSwallowing: false, losesCommits: false, endsListener: false },
+  buses: new Set<Socket>(),
+}
+/** The database is ready, and then ends the connection. */
+const readyAndEnded = Buffer.concat([
+  Buffer.from('5a0000000549', 'hex'),
+  Buffer.from('450000001f', 'hex'),
+  Buffer.from('SFATAL\0C57P01\0Mterminated\0\0'),
+])
 const near = await testService()
 const proxy = await postgresProxy({ connectionString: near.databaseUrl }, (client, server) => {
   let isBus = false
@@ -30,9 +39,15 @@ const proxy = await postgresProxy({ connectionString: near.databaseUrl }, (clien
     for (;;) {
       const length = rest.length < 5 ? Number.POSITIVE_INFINITY : 1 + rest.readUInt32BE(1)
       if (rest.length < length) return
-      const isNotification = rest[0] === 'A'.charCodeAt(0)
-      if (!(isBus && isNotification && wire.isSwallowing)) client.write(rest.subarray(0, length))
+      const message = rest.subarray(0, length)
       rest = rest.subarray(length)
+      const isNotification = message[0] === 'A'.charCodeAt(0)
+      if (wire.losesCommits && message.includes('COMMIT\0')) return void client.destroy()
+      if (isBus && wire.endsListener && message.includes('LISTEN\0')) {
+        wire.endsListener = false
+        return void client.end(Buffer.concat([message, readyAndEnded]))
+      }
+      if (!(isBus && isNotification && wire.isSwallowing)) client.write(message)
     }
   })
 })
@@ -66,6 +81,24 @@ it('a node that was cut off catches up once it is back: with ended credentials, 
   expect(revoked.every((text) => text.includes('token_revoke'))).toBe(true)
   stream.leave()
   await expect.poll(() => app.bus.isUp).toBe(true)
+})
+
+it('what was revoked by a commit whose answer was lost is closed on every node', async () => {
+  const bob = await near.account()
+  const { id, headers } = await tokenOf(near, bob)
+  const sockets = await Promise.all([far, near].map(({ url }) => openSocket(url, headers)))
+  wire.losesCommits = true
+  const answer = await rpc(far.url, call('account_token_revoke', { token_id: id }), { cookie: bob.cookie })
+  wire.losesCommits = false
+  expect(dataOf(answer)).toMatchObject({ reason: 'service_unavailable', outcome: 'unknown' })
+  for (const { closed } of sockets) expect(await closed).toEqual({ code: 4001, reason: 'revoked' })
+})
+
+it('a connection for signals that ends with the answer to LISTEN is opened again', async () => {
+  await expect.poll(() => app.bus.isUp).toBe(true)
+  wire.endsListener = true
+  for (const bus of wire.buses) bus.destroy()
+  await expect.poll(() => [wire.endsListener, app.bus.isUp]).toEqual([false, true])
 })
 
 it('a node that hears nothing says so within a minute, checks by itself, and recovers', async () => {

@@ -2,7 +2,7 @@ import type { Database } from '../db/db.ts'
 import type { Log } from '../log/log.ts'
 import type { Notification } from '../notifications.ts'
 import { noObserver, type Observer } from '../observe/observer.ts'
-import { type Closing, type Committed, verdictOf } from './committed.ts'
+import { type Closing, type Committed, type Signal, verdictOf } from './committed.ts'
 import { at, type Connection, hasExpired } from './connection.ts'
 import { findLost } from './recheck.ts'
 
@@ -15,6 +15,8 @@ export type Hub = {
   count(): { sockets: number; streams: number }
   /** Called after each commit, in the commit order of this process; never throws. */
   publish(committed: Committed): void
+  /** Nobody knows whether a mutation that closes something was committed: every node soon rechecks its connections. */
+  doubt(): void
   /** Delivers what another node published; never throws. */
   receive(committed: Committed): void
   /** Hears everything that any node publishes; call the returned function to stop. */
@@ -36,7 +38,7 @@ export type HubOptions = {
   connectionsMax: number
   socketsPerAccount: number
   /** Sends a commit of this process to the other nodes; never throws. */
-  send(committed: Committed): void
+  send(signal: Signal): void
   /** Whether a daemon token is still valid. */
   holdsDaemon(token: string): Promise<boolean>
   /** Roles whose holders need a strong credential. */
@@ -46,6 +48,8 @@ export type HubOptions = {
 
 /** The effect of a lost signal must be caught within 30 s. */
 const checkMs = 25_000
+/** Time for the COMMIT to be carried out, or for the database to come back. */
+const doubtMs = 1_000
 
 export function createHub(options: HubOptions): Hub {
   const { db, log, connectionsMax, socketsPerAccount, send, holdsDaemon, strongRoles } = options
@@ -140,6 +144,15 @@ export function createHub(options: HubOptions): Hub {
     }
   }
 
+  let doubted: NodeJS.Timeout | undefined
+  const recheck = (): void => {
+    doubted = undefined
+    const signal = { notifications: [], closings: [], wroteAudit: true }
+    void check(connections)
+    safely(() => deliver(signal))
+    safely(() => send({ ...signal, gap: true }))
+  }
+
   return {
     add,
     isFull: () => connections.size >= connectionsMax,
@@ -153,6 +166,9 @@ export function createHub(options: HubOptions): Hub {
       safely(() => deliver(committed))
       safely(() => send(committed))
     },
+    doubt: () => {
+      doubted ??= setTimeout(recheck, doubtMs).unref()
+    },
     receive: (committed) => safely(() => deliver(committed, true)),
     listen: (hear) => {
       listeners.add(hear)
@@ -161,7 +177,10 @@ export function createHub(options: HubOptions): Hub {
     check: () => check(connections),
     watch: () => {
       const timer = setInterval(check, checkMs, connections).unref()
-      return () => clearInterval(timer)
+      return () => {
+        clearInterval(timer)
+        clearTimeout(doubted)
+      }
     },
     leave: () => {
       isLeaving = true
