@@ -134,9 +134,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     joins,
   })
   const catchUp = (): void => {
-    void app.hub.check()
-    // Rows may have been written of which nobody told the streams.
-    app.hub.receive({ notifications: [], closings: [], wroteAudit: true })
+    app.hub.catchUp()
     presence.beat()
   }
   await bus.listen({ signal: app.hub.receive, gap: catchUp })

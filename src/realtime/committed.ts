@@ -112,7 +112,7 @@ function verdict(closing: Closing, { account_id, credential }: Opened): Verdict 
   return closing.rotated ? 'rotated' : 'own'
 }
 
-/** The part of a commit that other nodes hear of; `gap`: too much was queued, so recheck everything. */
+/** The part of a commit that other nodes hear of; `gap`: too much is queued or in doubt, so recheck everything. */
 export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit' | 'cleared' | 'at'> & {
   gap?: true
 }

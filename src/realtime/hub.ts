@@ -23,6 +23,8 @@ export type Hub = {
   listen(hear: (committed: Committed) => void): () => void
   /** Rechecks every connection against the database now. `watch` does so regularly. */
   check(): Promise<void>
+  /** The same, and streams read what nobody told them of: signals may be missing. */
+  catchUp(): void
   /** Starts the regular checks; call the returned function to stop them. */
   watch(): () => void
   /** Asks every connection to end, and each that is opened later. */
@@ -144,13 +146,16 @@ export function createHub(options: HubOptions): Hub {
     }
   }
 
+  const unheard = { notifications: [], closings: [], wroteAudit: true }
+  const catchUp = (): void => {
+    void check(connections)
+    safely(() => deliver(unheard))
+  }
   let doubted: NodeJS.Timeout | undefined
   const recheck = (): void => {
     doubted = undefined
-    const signal = { notifications: [], closings: [], wroteAudit: true }
-    void check(connections)
-    safely(() => deliver(signal))
-    safely(() => send({ ...signal, gap: true }))
+    catchUp()
+    safely(() => send({ ...unheard, gap: true }))
   }
 
   return {
@@ -175,6 +180,7 @@ export function createHub(options: HubOptions): Hub {
       return () => listeners.delete(hear)
     },
     check: () => check(connections),
+    catchUp,
     watch: () => {
       const timer = setInterval(check, checkMs, connections).unref()
       return () => {
