@@ -114,8 +114,8 @@ async function insertCells(client: pg.Client, cells: number, accounts: number): 
 async function insertGrants(client: pg.Client, cells: number, accounts: number): Promise<void> {
   const ordinary = `'actor', ${firstOrdinary} + floor(pg_temp.u(i, 12) ^ 2 * ${accounts - firstOrdinary})::bigint`
   const give = (cell: string, principal: string, from: string) => `
-    insert into cell_grant (cell_id, level, actor_id, role, scope_id, cell_created_at)
-    select c.id, case when pg_temp.u(i, 10) < 0.2 then 'editor' else 'viewer' end, p.*, c.created_at
+    insert into cell_grant (cell_id, level, actor_id, role, scope_id, cell_created_at, cell_path)
+    select c.id, case when pg_temp.u(i, 10) < 0.2 then 'editor' else 'viewer' end, p.*, c.created_at, c.path
     from ${from} join lateral (select ${principal}) p (actor_id, role, scope_id) on true
       join cell c on c.id = pg_temp.id('cell', ${cell})
     on conflict do nothing`

@@ -221,7 +221,8 @@ create table cell_grant (
   principal text collate "C" not null generated always as ( CASE WHEN actor_id IS NOT NULL THEN 'a:'::text || actor_id::text ELSE (('r:'::text || COALESCE(scope_id::text, '*'::text)) || ':'::text) || role END) stored,
   cell_created_at timestamp(3) with time zone not null,
   granted_by uuid,
-  created_at timestamp(3) with time zone not null default now()
+  created_at timestamp(3) with time zone not null default now(),
+  cell_path text collate "C"
 );
 
 create table cell_item (
@@ -548,6 +549,7 @@ CREATE INDEX cell_field_target ON cell_field USING btree (target_id, created_at,
 CREATE INDEX cell_grant_actor ON cell_grant USING btree (actor_id) WHERE actor_id IS NOT NULL;
 CREATE INDEX cell_grant_cell ON cell_grant USING btree (cell_id, created_at, id);
 CREATE INDEX cell_grant_granted_by ON cell_grant USING btree (granted_by) WHERE granted_by IS NOT NULL;
+CREATE INDEX cell_grant_path ON cell_grant USING btree (principal, cell_path, cell_id) WHERE cell_path IS NOT NULL;
 CREATE INDEX cell_grant_principal ON cell_grant USING btree (principal, cell_created_at, cell_id);
 CREATE INDEX cell_item_child ON cell_item USING btree (child_id, created_at, parent_id, "position");
 CREATE INDEX cell_live_changed ON cell USING btree (visibility, changed_at, id) WHERE deleted_at IS NULL;

@@ -97,13 +97,16 @@ export const cell_update = mutation({
       const seen = editableOf(row)
       const change = await decide(seen)
       if (!change) return { cell: seen.stored }
-      const cell = await writeAtOnce(single, change).catch((error) => {
-        throw refused(error)
-      })
-      if (cell) return { cell }
-      // A purge of the actor takes its rights along.
-      if (!(await db.first(sql`select 1 from actor where id = ${actor.id}::uuid`)))
-        throw fail('account_vanished')
+      // A new path goes to the grants of the cell as well, and without the lock one that was just given may be missed.
+      if (change.path === undefined) {
+        const cell = await writeAtOnce(single, change).catch((error) => {
+          throw refused(error)
+        })
+        if (cell) return { cell }
+        // A purge of the actor takes its rights along.
+        if (!(await db.first(sql`select 1 from actor where id = ${actor.id}::uuid`)))
+          throw fail('account_vanished')
+      }
     }
     const locked = await lockEditable(db, actor.id, cell_id)
     const change = await decide(locked)
@@ -117,6 +120,8 @@ export const cell_update = mutation({
       if (change.visibility !== undefined && !now.manages) throw fail('cell_visibility_manage_only')
       throw fail(change.path !== undefined && !now.is_admin ? 'cell_path_admin_only' : 'cell_not_found')
     }
+    if (change.path !== undefined)
+      await db.run(sql`update cell_grant set cell_path = ${change.path} where cell_id = ${cell_id}::uuid`)
     audit('cell_update', { cell_id })
     return { cell }
   },
@@ -200,10 +205,10 @@ function mergedData(
   return merged
 }
 
-/** Writes the change, unless the cell, a right or the room for it is no more what it was, or another call holds it. */
+/** Writes a change but of the path, unless the cell, a right or the room for it is no more what it was, or another call holds it. */
 async function writeAtOnce(single: Single, change: Change): Promise<Cell | undefined> {
-  const { cell_id, path, data, counts } = change
-  const mayShare = path === undefined && (!data || compactBytes(data) <= sharedBytesMax)
+  const { cell_id, data, counts } = change
+  const mayShare = !data || compactBytes(data) <= sharedBytesMax
   const store = (way: Way) =>
     single<Cell, Key>(
       sql`${written([{ change, way }])}, own as (select ${cellColumns} from stored c)`,

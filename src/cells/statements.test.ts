@@ -124,7 +124,10 @@ it.each<[string, () => Step[] | Promise<Step[]>]>([
       const all_data = { data_patch: { a: 3 }, visibility: 'public', path: 'p' } as const
       return [
         ['ok csA', () => ada.cell_update({ cell_id, data: { a: 2 } })],
-        ['ok csA', () => root.cell_update({ cell_id, ...all_data })],
+        // The lock and the copies of the path besides.
+        ['ok cssssA', () => root.cell_update({ cell_id, ...all_data })],
+        ['ok csA', () => root.cell_update({ cell_id, data_patch: { a: 4 }, visibility: 'private' })],
+        ['ok csA', () => ada.cell_update({ cell_id, data_patch: { a: 3 }, visibility: 'public' })],
         ['ok cs', () => ada.cell_update({ cell_id, data: { a: 3 }, visibility: 'public' })],
         ['cell_version_conflict cs', () => ada.cell_update({ cell_id, expected_version: 1 })],
         ['cell_path_admin_only cs', () => ada.cell_update({ cell_id, path: null })],

@@ -77,7 +77,7 @@ export type Order = Readonly<Record<string, 'timestamptz' | 'uuid' | 'text'>>
 
 /**
  * The parts of the statement of a page: its condition, order and limit. The limit is a literal, because the
- * planner estimates `limit $n` as a tenth of the table.
+ * planner estimates `limit $n` as a tenth of the table. `after` may have the first columns alone.
  */
 export function keyset(
   { after, limit }: { after: readonly unknown[] | null; limit: number },
@@ -86,10 +86,13 @@ export function keyset(
 ): { beyond: Sql; inOrder: Sql; limited: Sql } {
   const columns = Object.keys(order)
   const list = (texts: readonly string[]): Sql => sql.raw(texts.join(', '))
-  const values = Object.values(order).map((type, at) => sql`${after?.[at]}::${sql.raw(type)}`)
+  const types = Object.values(order)
+  const values = after?.map((value, at) => sql`${value}::${sql.raw(types[at] as string)}`) ?? []
   const sign = sql.raw(direction === 'asc' ? '>' : '<')
   return {
-    beyond: after ? sql`(${list(columns)}) ${sign} (${sql.join(values, ', ')})` : sql`true`,
+    beyond: after
+      ? sql`(${list(columns.slice(0, after.length))}) ${sign} (${sql.join(values, ', ')})`
+      : sql`true`,
     inOrder: sql`order by ${list(columns.map((column) => `${column} ${direction}`))}`,
     limited: sql`limit ${sql.raw(pageSize(limit))}`,
   }

@@ -88,8 +88,9 @@ const cells = [
       'exists (select from cell c where c.id = t.cell_id and c.created_by = t.actor_id)',
     ],
     grant_order_wrong: [
-      'have another creation of their cell, by which lists are ordered',
-      'exists (select from cell c where c.id = t.cell_id and c.created_at <> t.cell_created_at)',
+      'have another creation or path of their cell, by which lists are ordered',
+      `exists (select from cell c where c.id = t.cell_id
+        and (c.created_at <> t.cell_created_at or c.path is distinct from t.cell_path))`,
     ],
   }),
 ]

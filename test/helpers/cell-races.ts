@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { sql } from '../../src/db/db.ts'
 import type { TestAccount, TestService } from '../../src/testing/index.ts'
 import { cellRow, fieldRow, itemRow } from './cell-rows.ts'
-import { call, only, type Race, race, rows } from './race-tools.ts'
+import { admin, call, only, type Race, race, rows } from './race-tools.ts'
 
 /** An owner, an editor of its cell, and that cell at version 1. */
 type Shared = { ada: TestAccount; editor: TestAccount; cell_id: string; grant_id: string }
@@ -207,8 +207,30 @@ export const cellRaces: Record<string, Race> = {
     return `the last is ${levels[0]?.level}`
   },
 
+  'a cell is given a path while it is shared': async (world) => {
+    const root = await admin(world)
+    const { ada, cell_id } = await shared(world)
+    const others = await Promise.all([world.account(), world.account()])
+    const outcomes = await race([
+      update(world, root, cell_id, { path: 'given/to' }),
+      ...others.map(({ actor_id }) =>
+        call(world, ada, 'cell_grant_create', { cell_id, level: 'viewer', principal: { actor_id } }),
+      ),
+    ])
+    only(outcomes, ['ok'])
+    const copies = await rows<{ cell_path: string | null }>(
+      world,
+      sql`select cell_path from cell_grant where cell_id = ${cell_id}::uuid`,
+    )
+    assert.deepEqual(
+      copies.map(({ cell_path }) => cell_path),
+      ['given/to', 'given/to', 'given/to'],
+    )
+    return outcomes.join(' / ')
+  },
+
   'two cells want one path': async (world) => {
-    const ada = await world.account({ roles: ['admin'] })
+    const ada = await admin(world)
     const { cell_id } = await shared(world)
     const outcomes = await race([
       call(world, ada, 'cell_create', { path: 'wanted', data: {} }),
@@ -219,7 +241,7 @@ export const cellRaces: Record<string, Race> = {
   },
 
   'two cells swap their paths': async (world) => {
-    const root = await world.account({ roles: ['admin'] })
+    const root = await admin(world)
     const [a, b] = [await cellRow(world, { path: 'a' }), await cellRow(world, { path: 'b' })]
     const outcomes = await race([
       update(world, root, a, { path: 'b' }),

@@ -63,8 +63,8 @@ export const grantRow = (
 ) => {
   const { actor_id = null, role = null, scope_id = null } = { ...to } as Record<string, string | null>
   return service.app.db.run(sql`
-    insert into cell_grant (cell_id, level, actor_id, role, scope_id, cell_created_at)
-    select id, ${level}, ${actor_id}::uuid, ${role}, ${scope_id}::uuid, created_at
+    insert into cell_grant (cell_id, level, actor_id, role, scope_id, cell_created_at, cell_path)
+    select id, ${level}, ${actor_id}::uuid, ${role}, ${scope_id}::uuid, created_at, path
     from cell where id = ${cell_id}::uuid`)
 }
 

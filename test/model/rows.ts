@@ -27,8 +27,8 @@ export async function insertModel(db: Queryable, actorIds: readonly string[], mo
     })),
   )
   await db.run(sql`
-    insert into cell_grant (id, cell_id, level, actor_id, role, scope_id, cell_created_at)
-    select g.id, g.cell_id, g.level, g.actor_id, g.role, g.scope_id, c.created_at
+    insert into cell_grant (id, cell_id, level, actor_id, role, scope_id, cell_created_at, cell_path)
+    select g.id, g.cell_id, g.level, g.actor_id, g.role, g.scope_id, c.created_at, c.path
     from jsonb_populate_recordset(null::cell_grant, ${JSON.stringify(grants)}::jsonb) g join cell c on c.id = g.cell_id`)
   const edges = (what: 'fields' | 'items') =>
     JSON.stringify(

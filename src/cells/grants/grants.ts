@@ -83,14 +83,15 @@ function upsertStatement({ cell_id, level, principal, granted_by }: NewCellGrant
     'actor_id' in principal ? [principal.actor_id, null, null] : [null, principal.role, principal.scope_id]
   return sql`
     with ${me(granted_by)}, anchor as (
-      select c.id, c.created_at, coalesce(c.created_by = ${actor_id}::uuid, false) as is_owner
+      select c.id, c.created_at, c.path, coalesce(c.created_by = ${actor_id}::uuid, false) as is_owner
       from cell c, me where c.id = ${cell_id}::uuid and ${granted_by === null ? tier.live : tier.manage}
     ), grantee as (
       select account.id as account_id from actor join account on account.id = actor.account_id
       where actor.id = ${actor_id}::uuid and actor.deleted_at is null and account.deleted_at is null
     ), written as (
-      insert into cell_grant as g (cell_id, level, actor_id, role, scope_id, cell_created_at, granted_by)
-      select anchor.id, ${level}, ${actor_id}::uuid, ${role}, ${scope_id}::uuid, anchor.created_at, ${granted_by}::uuid
+      insert into cell_grant as g (cell_id, level, actor_id, role, scope_id, cell_created_at, cell_path, granted_by)
+      select anchor.id, ${level}, ${actor_id}::uuid, ${role}, ${scope_id}::uuid, anchor.created_at, anchor.path,
+        ${granted_by}::uuid
       from anchor where ${role}::text is not null or (not is_owner and exists (select from grantee))
       on conflict (cell_id, principal) do update set level = excluded.level, granted_by = excluded.granted_by
         where g.level <> excluded.level

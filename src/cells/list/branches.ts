@@ -4,7 +4,7 @@ import { tier } from '../access.ts'
 import { cellColumnsWith } from '../cells.ts'
 import { all, filters, isVisibility, type Visibility } from './filters.ts'
 import { merged } from './heads.ts'
-import { type After, grantOrder, type Ordered, ordered } from './order.ts'
+import { type After, grantOrdered, type Ordered, upTo } from './order.ts'
 
 /** The filters after parsing; `ids` sorted and distinct. */
 export type ListInput = {
@@ -72,7 +72,7 @@ export const mayBeUngranted = (list: ListInput & Caller): boolean =>
 
 /** Whether the list has the order of an index on grants, and no filter that leaves out most of them. */
 const isByGrant = ({ order_by, kind, created_by }: ListInput): boolean =>
-  order_by === 'created_at' && kind === undefined && created_by === undefined
+  order_by !== 'updated_at' && kind === undefined && created_by === undefined
 
 /** A set of cells that are visible for the same reason; indexes start with the columns that they share. */
 type Scope = Pick<ListInput, 'visibility' | 'created_by'>
@@ -118,32 +118,32 @@ const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
 /** Cells of these visibilities that grants give the caller. */
 function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql): Sql {
   const conditions = [isForeign, ...(visibilities.length > 1 ? [] : visibilities.map(isVisibility))]
-  if (!isByGrant(list)) return byEither(list, visibilities, conditions)
-  return isByHeads(list) ? byHeads(list, conditions) : byPrincipal(list, conditions)
+  if (isByHeads(list)) return byHeads(list, conditions)
+  // Fewer granted cells than others are under a prefix, so that a walk by path never helps to find a kind.
+  const isBounded = isByGrant(list) || (list.order_by === 'path' && list.created_by === undefined)
+  return isBounded ? byPrincipal(list, conditions) : byEither(list, visibilities, conditions)
 }
 
 /** The merged heads, looked up until a page is full. */
 const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
-  select ${columnsWith(sql`h.cell_id as id`)}, h.cell_created_at as key${via(list, sql`h.principal`)}
+  select ${columnsWith(sql`h.cell_id as id`)}, h.key${via(list, sql`h.principal`)}
   from ${merged(list)} h cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
   where ${all([tier.live, ...conditions, ...filters(list)])}
-  order by h.cell_created_at ${sql.raw(list.order_direction)}, h.cell_id ${sql.raw(list.order_direction)} ${list.limited})`
+  order by h.key ${sql.raw(list.order_direction)}, h.cell_id ${sql.raw(list.order_direction)} ${list.limited})`
 
 /** The order of the list in the columns of grants, without those of cells behind a page that public ones fill. */
 export function inGrants(list: List): Ordered {
-  const inOrder = ordered(list, grantOrder)
+  const inOrder = grantOrdered(list)
   if (list.shared_with || list.visibility || !isByGrant(list)) return inOrder
-  const [until, end] = list.order_direction === 'asc' ? ['<=', 'infinity'] : ['>=', '-infinity']
   const lastPublic = sql`select key from (
     ${walked(list, inScope(list, { visibility: 'public' }))} limit 1 offset ${sql.raw(pageSize(list.limit) - 1)}
   ) c`
-  const isNear = sql`h.cell_created_at ${sql.raw(until)} coalesce((${lastPublic}), ${sql.raw(`'${end}'`)})`
-  return { ...inOrder, beyond: all([inOrder.beyond, isNear]) }
+  return { ...inOrder, beyond: all([inOrder.beyond, upTo(list, sql`(${lastPublic})`)]) }
 }
 
-/** Per principal. Ordered by creation, each walks its index until a page is full; otherwise all are looked up. */
+/** Per principal. Each walks its index until a page is full; ordered by change, all are looked up. */
 function byPrincipal(list: List, conditions: Sql[]): Sql {
-  const { key, beyond, inOrder, limited } = list.order_by === 'created_at' ? inGrants(list) : list
+  const { key, beyond, inOrder, limited } = list.order_by === 'updated_at' ? list : inGrants(list)
   return sql`(
     select one.*
     from me cross join unnest(me.principals) as p (principal) cross join lateral (
@@ -155,11 +155,8 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
     ) one)`
 }
 
-/**
- * How many cells a walk examines before it gives up. There are often fewer cells under a prefix than granted ones,
- * and then a short walk finds them all.
- */
-export const walkMax = { created_at: 20_000, updated_at: 20_000, path: 8_000 }
+/** How many cells a walk examines before it gives up. */
+export const walkMax = 20_000
 
 /**
  * For callers with very many granted cells. Looking up each of them is slow, while a walk in the order of the list
@@ -168,7 +165,7 @@ export const walkMax = { created_at: 20_000, updated_at: 20_000, path: 8_000 }
  */
 function byEither(list: List, visibilities: readonly Visibility[], conditions: Sql[]): Sql {
   const { created_by, kind, order_by } = list
-  const max = sql.raw(walkMax[order_by])
+  const max = sql.raw(walkMax)
   const isPrivate = visibilities.every((one) => one === 'private')
   const isMany = sql`(select is_many from mine_count)`
   // `is true` makes it a hash lookup; as a plain condition the planner might turn it into a join.

@@ -4,7 +4,7 @@ import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import type { TestAccount } from '../../testing/index.ts'
 import { lastHead, withoutLast } from '../cells.ts'
-import type { Way } from './branches.ts'
+import type { ListInput, Way } from './branches.ts'
 import type { After as ListAfter } from './order.ts'
 import { type ListPage, listStatement } from './page.ts'
 
@@ -22,18 +22,21 @@ const ada = await test.account({ roles })
 const eve = await test.account({ roles: [...roles, ...Array.from({ length: 10 }, (_, i) => `none ${i}`)] })
 const start = '2024-01-01'
 const count = 900
+const isDeleted = sql`i between 200 and 800 and i % 100 > 2`
 await cellRows(test, count, {
   visibility: sql`case when i % 50 = 0 or (i < 120 or i > 840) and i % 2 = 0 then 'public' else 'private' end`,
   created_by: sql`case when i % 70 = 0 then ${ada.actor_id}::uuid end`,
   // Ten at a time have the same time, and so have the newest.
   created_at: sql`${start}::timestamptz + (least(i, 840) / 10) * interval '1 second'`,
-  deleted_at: sql`case when i between 200 and 800 and i % 100 > 2 then ${start}::timestamptz + interval '1 day' end`,
+  // In another order than by time; deleted cells have those of others.
+  path: sql`case when i % 4 > 0 then 'p/' || md5((case when ${isDeleted} then 841 + i % 59 else i end)::text) end`,
+  deleted_at: sql`case when ${isDeleted} then ${start}::timestamptz + interval '1 day' end`,
 })
 const grant = (principal: { role: string } | { actor_id: string }, condition: ReturnType<typeof sql>) =>
   db.run(sql`
-    insert into cell_grant (cell_id, level, role, actor_id, cell_created_at)
+    insert into cell_grant (cell_id, level, role, actor_id, cell_created_at, cell_path)
     select id, 'viewer', ${'role' in principal ? principal.role : null},
-      ${'actor_id' in principal ? principal.actor_id : null}::uuid, created_at
+      ${'actor_id' in principal ? principal.actor_id : null}::uuid, created_at, path
     from (select *, row_number() over (order by created_at, id) as i from cell) c where ${condition}`)
 await grant({ role: 'red' }, sql`i % 3 <> 0`)
 await grant({ role: 'blue' }, sql`i % 2 = 0`)
@@ -44,7 +47,7 @@ type Input = NonNullable<Parameters<TestAccount['client']['cell_list']>[0]>
 
 const expected = async (
   { actor_id }: TestAccount,
-  { visibility, shared_with, order_direction = 'desc' }: Input,
+  { visibility, shared_with, path_prefix, order_direction = 'desc' }: Input,
 ): Promise<string[]> => {
   const isMine = sql`created_by is not distinct from ${actor_id}::uuid`
   const isGranted = sql`exists (
@@ -52,9 +55,9 @@ const expected = async (
       and (g.role in ('red', 'blue', 'green') or g.actor_id = ${actor_id}::uuid))`
   const rows = await db.rows<{ id: string }>(sql`
     select id from cell
-    where deleted_at is null and visibility = coalesce(${visibility ?? null}, visibility)
+    where deleted_at is null and starts_with(coalesce(path, ''), ${path_prefix ?? ''}) and visibility = coalesce(${visibility ?? null}, visibility)
       and ${shared_with ? sql`not (${isMine}) and ${isGranted}` : sql`(visibility = 'public' or ${isMine} or ${isGranted})`}
-    order by created_at ${sql.raw(order_direction)}, id ${sql.raw(order_direction)}`)
+    order by ${sql.raw(path_prefix ? 'path' : 'created_at')} ${sql.raw(order_direction)}, id ${sql.raw(order_direction)}`)
   return rows.map(({ id }) => id)
 }
 
@@ -73,8 +76,10 @@ async function pages({ client }: TestAccount, input: Input): Promise<string[]> {
 }
 
 const inputs = ([{}, { visibility: 'private' }, { shared_with: 'me' }] as Input[]).flatMap((input) =>
-  (['asc', 'desc'] as const).flatMap((order_direction) =>
-    [5, 20, 60].map((limit) => ({ ...input, order_direction, limit })),
+  [input, { ...input, path_prefix: 'p/' }].flatMap((list) =>
+    (['asc', 'desc'] as const).flatMap((order_direction) =>
+      [5, 20, 60].map((limit) => ({ ...list, order_direction, limit })),
+    ),
   ),
 )
 
@@ -110,33 +115,31 @@ it('a page is read once from the first call on, without grants for whoever had n
   expect(await statements(stranger, 20)).toEqual(['heads'])
 })
 
-const page = (way: Way, order_direction: 'asc' | 'desc', after: ListAfter, { actor_id }: TestAccount) =>
+type Order = Pick<ListInput, 'order_by' | 'order_direction' | 'path_prefix'>
+const page = (way: Way, order: Order, after: ListAfter, { actor_id }: TestAccount) =>
   db.one<ListPage>(
-    listStatement(
-      { order_by: 'created_at', order_direction, limit: 5, actor_id },
-      after,
-      { isAdmin: false, hasManyRoles: false },
-      way,
-    ),
+    listStatement({ ...order, limit: 5, actor_id }, after, { isAdmin: false, hasManyRoles: false }, way),
   )
 
-it.each(['asc', 'desc'] as const)(
-  'a page without grants, %s, lacks no cell, or says that it may',
-  async (direction) => {
-    const [grantless, rare] = [await test.account(), await test.account()]
-    await grant({ actor_id: rare.actor_id }, sql`i in (15, 101, 199, 801, 871)`)
-    for (const account of [rare, grantless]) {
-      const outcomes = new Set<boolean | undefined>()
-      for (let after: ListAfter = null; ; ) {
-        const whole = await page('all', direction, after, account)
-        const { is_granted, ...found } = await page('ungranted', direction, after, account)
-        outcomes.add(is_granted)
-        if (!is_granted) expect(found).toEqual(whole)
-        if (!whole.has_more) break
-        const { created_at, id } = lastHead(withoutLast(whole.cells as string))
-        after = [created_at, id]
-      }
-      expect([...outcomes].sort()).toEqual(account === rare ? [false, true] : [false])
+it.each<Order>([
+  { order_by: 'created_at', order_direction: 'asc' },
+  { order_by: 'created_at', order_direction: 'desc' },
+  { order_by: 'path', order_direction: 'asc', path_prefix: 'p/' },
+  { order_by: 'path', order_direction: 'desc', path_prefix: 'p/' },
+])('a page without grants, $order_by $order_direction, lacks no cell, or says that it may', async (order) => {
+  const [grantless, rare] = [await test.account(), await test.account()]
+  await grant({ actor_id: rare.actor_id }, sql`i in (15, 101, 199, 801, 871)`)
+  for (const account of [rare, grantless]) {
+    const outcomes = new Set<boolean | undefined>()
+    for (let after: ListAfter = null; ; ) {
+      const whole = await page('all', order, after, account)
+      const { is_granted, ...found } = await page('ungranted', order, after, account)
+      outcomes.add(is_granted)
+      if (!is_granted) expect(found).toEqual(whole)
+      if (!whole.has_more) break
+      const { created_at, id, path } = lastHead(withoutLast(whole.cells as string))
+      after = order.order_by === 'path' ? [path] : [created_at, id]
     }
-  },
-)
+    expect([...outcomes].sort()).toEqual(account === rare ? [false, true] : [false])
+  }
+})

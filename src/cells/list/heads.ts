@@ -9,38 +9,41 @@ import { type Sql, sql } from '../../db/sql.ts'
 
 type List = { order_direction: 'asc' | 'desc'; limit: number; hasManyRoles: boolean }
 /** The condition and order of the list in the columns of `cell_grant h`. */
-type InGrants = { beyond: Sql; inOrder: Sql }
+type InGrants = { beyond: Sql; inOrder: Sql; key: Sql }
 
 /** Grants of each principal, as a multiple of the page: nearly always enough, although some cells are left out. */
 const pages = 2
 
 /** Common table expressions; they need `me`. */
-export function heads({ order_direction, limit, hasManyRoles }: List, { beyond, inOrder }: InGrants): Sql {
+export function heads(
+  { order_direction, limit, hasManyRoles }: List,
+  { beyond, inOrder, key }: InGrants,
+): Sql {
   const max = sql.raw(pages * pageSize(limit))
   const direction = sql.raw(order_direction)
   return sql`heads as materialized (
     select head.* from me cross join unnest(me.principals) as p (principal) cross join lateral (
-      select h.cell_created_at, h.cell_id, ${hasManyRoles ? sql`p.principal,` : sql.empty} row_number() over (${inOrder}) as nth
+      select ${key} as key, h.cell_id, ${hasManyRoles ? sql`p.principal,` : sql.empty} row_number() over (${inOrder}) as nth
       from cell_grant h where h.principal = p.principal and ${beyond} ${inOrder} limit ${max}
     ) head
   ), frontier as materialized (
-    select cell_created_at, cell_id from heads where nth = ${max}
-    order by cell_created_at ${direction}, cell_id ${direction} limit 1
+    select key, cell_id from heads where nth = ${max}
+    order by key ${direction}, cell_id ${direction} limit 1
   )`
 }
 
 /** A relation of the merged grants in the order of the list. */
 export const merged = ({ order_direction, hasManyRoles }: List): Sql => {
-  const columns = sql`cell_created_at, cell_id`
+  const columns = sql`key, cell_id`
   const direction = sql.raw(order_direction)
   const until = sql.raw(order_direction === 'asc' ? '<=' : '>=')
   return sql`(
     select ${hasManyRoles ? sql`distinct on (${columns}) ${columns}, principal` : sql`distinct ${columns}`} from heads
     where not exists (select from frontier)
-      or (cell_created_at, cell_id) ${until} (select cell_created_at, cell_id from frontier)
-    order by cell_created_at ${direction}, cell_id ${direction})`
+      or (key, cell_id) ${until} (select key, cell_id from frontier)
+    order by key ${direction}, cell_id ${direction})`
 }
 
 /** An aggregate over the rows `c` of a page: whether it may lack cells that come behind the frontier. */
 export const isShort = ({ order_direction, limit }: List): Sql => sql`exists (select from frontier) and (
-  count(*) <= ${limit} or bool_or((c.key, c.id) ${sql.raw(order_direction === 'asc' ? '>' : '<')} (select cell_created_at, cell_id from frontier)))`
+  count(*) <= ${limit} or bool_or((c.key, c.id) ${sql.raw(order_direction === 'asc' ? '>' : '<')} (select key, cell_id from frontier)))`

@@ -9,7 +9,7 @@ import { walkMax } from './branches.ts'
  * Callers with so many granted cells that a list first walks in its own order and checks which cells are granted.
  * Half of the cells are hidden from both holders; those granted to `far` are all older than the hidden ones.
  */
-const granted = walkMax.created_at + 1000
+const granted = walkMax + 1000
 const start = '2024-01-01'
 
 let test: TestService
@@ -33,8 +33,8 @@ beforeAll(async () => {
   })
   const grants = (role: string, condition: ReturnType<typeof sql>) =>
     test.service.app.db.run(sql`
-      insert into cell_grant (cell_id, level, role, cell_created_at)
-      select id, 'viewer', ${role}, created_at from (
+      insert into cell_grant (cell_id, level, role, cell_created_at, cell_path)
+      select id, 'viewer', ${role}, created_at, path from (
         select *, extract(epoch from created_at - ${start}::timestamptz)::int as i from cell
       ) c where ${condition}`)
   await grants('near', sql`i % 2 = 0`)

@@ -1,4 +1,5 @@
 import { keyset, type Order } from '../../core/page.ts'
+import { hasPrefix } from '../../db/prefix.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 
 /** The orders of a list. */
@@ -13,11 +14,31 @@ export const orders = {
   path: { 'c.path': 'text' },
 } as const satisfies Record<string, Order>
 
-/** The order by `created_at`, in the columns of the index on grants. */
-export const grantOrder: Order = { 'h.cell_created_at': 'timestamptz', 'h.cell_id': 'uuid' }
-
 export type Ordered = ReturnType<typeof keyset> & { key: Sql }
 
 export function ordered(list: Page, order: Order): Ordered {
   return { ...keyset(list, order, list.order_direction), key: sql.raw(Object.keys(order)[0] as string) }
+}
+
+type InGrants = { order_by: keyof typeof orders; order_direction: 'asc' | 'desc' }
+
+/** The first column of the order in `cell_grant h`, which has copies of two columns of the cell, each in an index. */
+const grantKey = ({ order_by }: InGrants): string =>
+  order_by === 'path' ? 'h.cell_path' : 'h.cell_created_at'
+
+/** The order of a list, but by `updated_at`, and its prefix in the columns of `cell_grant h`. */
+export function grantOrdered(list: Page & InGrants & { path_prefix?: string | undefined }): Ordered {
+  const { path_prefix } = list
+  const type = list.order_by === 'path' ? 'text' : 'timestamptz'
+  const found = ordered(list, { [grantKey(list)]: type, 'h.cell_id': 'uuid' })
+  if (path_prefix === undefined) return found
+  return { ...found, beyond: sql`${found.beyond} and ${hasPrefix(found.key, path_prefix)}` }
+}
+
+/** A condition on `cell_grant h`: its cell comes no later than one with the key `last`. If that is null, any does. */
+export function upTo(list: InGrants, last: Sql): Sql {
+  const isAscending = list.order_direction === 'asc'
+  const ends = list.order_by === 'path' ? ["''", 'repeat(chr(1114111), 256)'] : ["'-infinity'", "'infinity'"]
+  const end = sql.raw(ends[isAscending ? 1 : 0] as string)
+  return sql`${sql.raw(grantKey(list))} ${sql.raw(isAscending ? '<=' : '>=')} coalesce(${last}, ${end})`
 }

@@ -14,8 +14,9 @@ import {
   type ListInput,
   type Way,
 } from './branches.ts'
+import { all } from './filters.ts'
 import { heads, isShort } from './heads.ts'
-import { type After, grantOrder, ordered, orders } from './order.ts'
+import { type After, grantOrdered, ordered, orders, upTo } from './order.ts'
 
 /**
  * The statement of `cell_list`. Each way in which cells become visible is a branch: it walks an index in the order
@@ -84,14 +85,11 @@ function rule({ actor_id, visibility, created_by, hasManyRoles, way }: List): Sq
 
 /** An aggregate over the rows `c` of a page: whether a grant of the caller leads to a place before its end. */
 function grantLeadsToPage(list: List): Sql {
-  const [until, last, end] =
-    list.order_direction === 'asc' ? ['<=', 'max', 'infinity'] : ['>=', 'min', '-infinity']
-  const { beyond } = ordered(list, grantOrder)
+  const last = sql.raw(list.order_direction === 'asc' ? 'max' : 'min')
+  const isNear = upTo(list, sql`case when count(c.id) > ${list.limit} then ${last}(c.key) end`)
   return sql`exists (
     select from me cross join unnest(me.principals) as p (principal) cross join lateral (
-      select from cell_grant h where h.principal = p.principal and ${beyond} and h.cell_created_at ${sql.raw(until)}
-        case when count(c.id) > ${list.limit} then ${sql.raw(last)}(c.key) else ${sql.raw(`'${end}'`)} end
-      limit 1
+      select from cell_grant h where ${all([sql`h.principal = p.principal`, grantOrdered(list).beyond, isNear])} limit 1
     ) one)`
 }
 

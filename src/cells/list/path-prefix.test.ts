@@ -102,6 +102,21 @@ describe('path_prefix', () => {
     },
   )
 
+  it('finds a shared cell under the path that it has now', async () => {
+    const cell_id = await cellRow(test, { path: 'old/1' })
+    await test.cellGrant(cell_id, 'viewer', { actor_id: ada.actor_id })
+    const found = async () => {
+      const lists = ['old/', 'new/'].map((path_prefix) => ada.client.cell_list({ path_prefix }))
+      return (await Promise.all(lists)).map(({ cells }) => cells.map(({ path }) => path))
+    }
+    expect(await found()).toEqual([['old/1'], []])
+    await root.client.cell_update({ cell_id, path: 'new/1' })
+    expect(await found()).toEqual([[], ['new/1']])
+    await root.client.cell_update({ cell_id, path: null })
+    expect(await found()).toEqual([[], []])
+    await test.service.app.db.run(sql`delete from cell`)
+  })
+
   it.each<[string, 'public' | 'private']>([
     ['public ones', 'public'],
     ['private ones, to an admin', 'private'],
