@@ -70,9 +70,12 @@ export const isByHeads = (list: List): boolean =>
 export const mayBeUngranted = (list: ListInput & Caller): boolean =>
   isGranted(list) && isByGrant(list) && !list.ids && !list.shared_with && !list.visibility
 
-/** Whether the list has the order of an index on grants, and no filter that leaves out most of them. */
+/**
+ * Whether the list has the order of an index on grants, and no index of cells finds the few that pass its filters
+ * sooner. None has kinds by path.
+ */
 const isByGrant = ({ order_by, kind, created_by }: ListInput): boolean =>
-  order_by !== 'updated_at' && kind === undefined && created_by === undefined
+  order_by !== 'updated_at' && created_by === undefined && (kind === undefined || order_by === 'path')
 
 /** A set of cells that are visible for the same reason; indexes start with the columns that they share. */
 type Scope = Pick<ListInput, 'visibility' | 'created_by'>
@@ -118,10 +121,8 @@ const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
 /** Cells of these visibilities that grants give the caller. */
 function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql): Sql {
   const conditions = [isForeign, ...(visibilities.length > 1 ? [] : visibilities.map(isVisibility))]
-  if (isByHeads(list)) return byHeads(list, conditions)
-  // Fewer granted cells than others are under a prefix, so that a walk by path never helps to find a kind.
-  const isBounded = isByGrant(list) || (list.order_by === 'path' && list.created_by === undefined)
-  return isBounded ? byPrincipal(list, conditions) : byEither(list, visibilities, conditions)
+  if (!isByGrant(list)) return byEither(list, visibilities, conditions)
+  return isByHeads(list) ? byHeads(list, conditions) : byPrincipal(list, conditions)
 }
 
 /** The merged heads, looked up until a page is full. */
@@ -134,7 +135,7 @@ const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
 /** The order of the list in the columns of grants, without those of cells behind a page that public ones fill. */
 export function inGrants(list: List): Ordered {
   const inOrder = grantOrdered(list)
-  if (list.shared_with || list.visibility || !isByGrant(list)) return inOrder
+  if (list.shared_with || list.visibility || list.kind || !isByGrant(list)) return inOrder
   const lastPublic = sql`select key from (
     ${walked(list, inScope(list, { visibility: 'public' }))} limit 1 offset ${sql.raw(pageSize(list.limit) - 1)}
   ) c`
@@ -155,8 +156,8 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
     ) one)`
 }
 
-/** How many cells a walk examines before it gives up. */
-export const walkMax = 20_000
+/** How many cells a walk examines before it gives up. There are often few of a creator under a prefix. */
+export const walkMax = { created_at: 20_000, updated_at: 20_000, path: 8_000 }
 
 /**
  * For callers with very many granted cells. Looking up each of them is slow, while a walk in the order of the list
@@ -165,7 +166,7 @@ export const walkMax = 20_000
  */
 function byEither(list: List, visibilities: readonly Visibility[], conditions: Sql[]): Sql {
   const { created_by, kind, order_by } = list
-  const max = sql.raw(walkMax)
+  const max = sql.raw(walkMax[order_by])
   const isPrivate = visibilities.every((one) => one === 'private')
   const isMany = sql`(select is_many from mine_count)`
   // `is true` makes it a hash lookup; as a plain condition the planner might turn it into a join.

@@ -9,7 +9,7 @@ import { walkMax } from './branches.ts'
  * Callers with so many granted cells that a list first walks in its own order and checks which cells are granted.
  * Half of the cells are hidden from both holders; those granted to `far` are all older than the hidden ones.
  */
-const granted = walkMax + 1000
+const granted = walkMax.created_at + 1000
 const start = '2024-01-01'
 
 let test: TestService
