@@ -9,7 +9,9 @@ import { restoreBackup } from '../backup/restore.ts'
 import { toUrl } from '../testing/cluster.ts'
 import { type TestOptions, type TestService, testService } from '../testing/index.ts'
 import { sql } from './db.ts'
-import { migrate } from './migration/migrate.ts'
+import { migrate, withClient } from './migration/migrate.ts'
+import { planned } from './migration/plan.ts'
+import { readSteps } from './migration/steps.ts'
 import { locate } from './servers/locate.ts'
 
 async function empty(): Promise<FreshDatabase> {
@@ -78,6 +80,10 @@ test('tables of another program in the chosen schema stop the start before its f
   })
   expect(await exists(database, 'public.schema_migration')).toBe(false)
   expect(await exists(database, 'public.actor')).toBe(false)
+  const plan = withClient({ ...database.connection, schema: 'public' }, (client) =>
+    planned(client, readSteps()),
+  )
+  await expect(plan).rejects.toMatchObject({ reason: 'foreign_tables' })
 })
 
 test('a user who may not make the schema is told who can', async () => {

@@ -4,7 +4,7 @@ import { chmod, open, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { connectionTo } from '../../src/embedded/postgres-process.ts'
 import { reasonOf } from '../helpers/outcome.ts'
 import {
@@ -51,6 +51,7 @@ async function onSmallDisk(name: string, env: Environment = {}) {
     CELLKEEP_HASH_CONCURRENCY: '1',
     ...env,
   })
+  onTestFinished(async () => void (await server.end('SIGKILL')))
   await bootstrap(server)
   const ballast = join(cwd, 'ballast')
   return {

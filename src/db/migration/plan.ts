@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type Cost, costliest, type Effect, effectsOf, type Lock, strongest } from './effects.ts'
-import { nodesBelow } from './run.ts'
+import { nodesBelow, requireRoom } from './run.ts'
 import type { Kind, Step } from './steps.ts'
 
 export type PlannedStep = {
@@ -21,8 +21,9 @@ export type PlannedStep = {
 /** Reading or rewriting so few rows takes no longer than a step may wait for its lock. */
 const fewRows = 100_000
 
-/** What the pending steps will do. Reads the catalogs alone. */
+/** What the pending steps will do; rejects with `foreign_tables` where they would be refused. Reads the catalogs alone. */
 export async function planned(client: pg.Client, pending: readonly Step[]): Promise<PlannedStep[]> {
+  await requireRoom(client, pending)
   const plans: PlannedStep[] = []
   for (const step of pending) {
     const tables = await tablesOf(client, effectsOf(step))

@@ -85,7 +85,7 @@ async function makeSchema(client: pg.Client, schema: string): Promise<void> {
 }
 
 /** Refuses if something else has the name of a table that the steps make, as they would take it for their own. */
-async function requireRoom(client: pg.Client, steps: readonly Step[]): Promise<void> {
+export async function requireRoom(client: pg.Client, steps: readonly Step[]): Promise<void> {
   const made = steps.flatMap(({ text }) =>
     [...text.matchAll(/^create (?:unlogged )?table if not exists (\w+)/gm)].map(([, table]) => table),
   )
