@@ -68,14 +68,11 @@ export const isByHeads = (list: List): boolean =>
 
 /** Whether a page of the list may well be full of cells that the caller sees without grants. */
 export const mayBeUngranted = (list: ListInput & Caller): boolean =>
-  isGranted(list) && isByGrant(list) && !list.ids && !list.shared_with && !list.visibility
+  isGranted(list) && isByGrant(list) && !list.ids && !list.kind && !list.shared_with && !list.visibility
 
-/**
- * Whether the list has the order of an index on grants, and no index of cells finds the few that pass its filters
- * sooner. None has kinds by path.
- */
-const isByGrant = ({ order_by, kind, created_by }: ListInput): boolean =>
-  order_by !== 'updated_at' && created_by === undefined && (kind === undefined || order_by === 'path')
+/** Whether the list has the order of an index on grants, the first of which probably fill a page. */
+const isByGrant = ({ order_by, created_by }: ListInput): boolean =>
+  order_by !== 'updated_at' && created_by === undefined
 
 /** A set of cells that are visible for the same reason; indexes start with the columns that they share. */
 type Scope = Pick<ListInput, 'visibility' | 'created_by'>
@@ -121,8 +118,11 @@ const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
 /** Cells of these visibilities that grants give the caller. */
 function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql): Sql {
   const conditions = [isForeign, ...(visibilities.length > 1 ? [] : visibilities.map(isVisibility))]
-  if (!isByGrant(list)) return byEither(list, visibilities, conditions)
-  return isByHeads(list) ? byHeads(list, conditions) : byPrincipal(list, conditions)
+  if (isByHeads(list)) return byHeads(list, conditions)
+  // An index of cells may find the few that pass these filters sooner. None has kinds by path.
+  const isFewer = list.created_by !== undefined || (list.kind !== undefined && list.order_by === 'created_at')
+  if (list.order_by === 'updated_at' || isFewer) return byEither(list, visibilities, conditions)
+  return byPrincipal(list, conditions)
 }
 
 /** The merged heads, looked up until a page is full. */

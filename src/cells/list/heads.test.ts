@@ -25,6 +25,7 @@ const count = 900
 const isDeleted = sql`i between 200 and 800 and i % 100 > 2`
 await cellRows(test, count, {
   visibility: sql`case when i % 50 = 0 or (i < 120 or i > 840) and i % 2 = 0 then 'public' else 'private' end`,
+  kind: sql`case when i % 37 = 0 then 'rare' when i % 3 = 0 then 'often' end`,
   created_by: sql`case when i % 70 = 0 then ${ada.actor_id}::uuid end`,
   // Ten at a time have the same time, and so have the newest.
   created_at: sql`${start}::timestamptz + (least(i, 840) / 10) * interval '1 second'`,
@@ -47,7 +48,7 @@ type Input = NonNullable<Parameters<TestAccount['client']['cell_list']>[0]>
 
 const expected = async (
   { actor_id }: TestAccount,
-  { visibility, shared_with, path_prefix, order_direction = 'desc' }: Input,
+  { kind, visibility, shared_with, path_prefix, order_direction = 'desc' }: Input,
 ): Promise<string[]> => {
   const isMine = sql`created_by is not distinct from ${actor_id}::uuid`
   const isGranted = sql`exists (
@@ -55,7 +56,8 @@ const expected = async (
       and (g.role in ('red', 'blue', 'green') or g.actor_id = ${actor_id}::uuid))`
   const rows = await db.rows<{ id: string }>(sql`
     select id from cell
-    where deleted_at is null and starts_with(coalesce(path, ''), ${path_prefix ?? ''}) and visibility = coalesce(${visibility ?? null}, visibility)
+    where deleted_at is null and starts_with(coalesce(path, ''), ${path_prefix ?? ''}) and kind is not distinct from coalesce(${kind ?? null}, kind)
+      and visibility = coalesce(${visibility ?? null}, visibility)
       and ${shared_with ? sql`not (${isMine}) and ${isGranted}` : sql`(visibility = 'public' or ${isMine} or ${isGranted})`}
     order by ${sql.raw(path_prefix ? 'path' : 'created_at')} ${sql.raw(order_direction)}, id ${sql.raw(order_direction)}`)
   return rows.map(({ id }) => id)
@@ -75,7 +77,14 @@ async function pages({ client }: TestAccount, input: Input): Promise<string[]> {
   }
 }
 
-const inputs = ([{}, { visibility: 'private' }, { shared_with: 'me' }] as Input[]).flatMap((input) =>
+const some = [
+  {},
+  { visibility: 'private' },
+  { shared_with: 'me' },
+  { kind: 'often' },
+  { kind: 'rare' },
+] as const
+const inputs = (some as readonly Input[]).flatMap((input) =>
   [input, { ...input, path_prefix: 'p/' }].flatMap((list) =>
     (['asc', 'desc'] as const).flatMap((order_direction) =>
       [5, 20, 60].map((limit) => ({ ...list, order_direction, limit })),
