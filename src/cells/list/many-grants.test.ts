@@ -3,13 +3,13 @@ import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
 import { sql } from '../../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
-import { walkMax } from './branches.ts'
+import { readMax, walkMax } from './branches.ts'
 
 /**
  * Callers with so many granted cells that a list first walks in its own order and checks which cells are granted.
- * Half of the cells are hidden from both holders; those granted to `far` are all older than the hidden ones.
+ * Those of `near` are half of all, and too many to be read before the walk; those of `far` are the oldest.
  */
-const granted = walkMax.created_at + 1000
+const cellCount = 2 * readMax + 6000
 const start = '2024-01-01'
 
 let test: TestService
@@ -23,7 +23,7 @@ beforeAll(async () => {
     test.account({ roles: ['far'] }),
     test.account(),
   ])
-  await cellRows(test, 2 * granted + 4000, {
+  await cellRows(test, cellCount, {
     kind: sql`case when i % 5000 < 2 then 'rare' when i % 4 < 2 then 'even' end`,
     visibility: sql`case when i % 1000 < 2 then 'public' else 'private' end`,
     created_by: sql`case when i % 9000 < 2 then ${creator.actor_id}::uuid end`,
@@ -38,7 +38,7 @@ beforeAll(async () => {
         select *, extract(epoch from created_at - ${start}::timestamptz)::int as i from cell
       ) c where ${condition}`)
   await grants('near', sql`i % 2 = 0`)
-  await grants('far', sql`i <= ${granted}`)
+  await grants('far', sql`i <= ${walkMax + 1000}`)
   for (const table of ['cell', 'cell_grant']) await test.service.app.db.run(sql`analyze ${sql.raw(table)}`)
 })
 afterAll(() => test.close())
@@ -143,6 +143,7 @@ it('a page by last change, or of a kind, examines far fewer cells than are grant
     )
     expect(scanned).not.toContain('cell')
     expect(rows.cell, JSON.stringify(input)).toBeLessThan(500)
+    expect(rows.cell_grant, JSON.stringify(input)).toBeLessThan(readMax + 1000)
   }
 })
 
