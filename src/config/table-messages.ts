@@ -72,7 +72,7 @@ export const messages = {
   }),
   oidc_redirect_url: setting(orUnset(redirect()), {
     default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/callback`),
-    shown: '`<public url>/admin/callback`',
+    shown: '`<public url>/admin/callback`; required with `CELLKEEP_CONSOLE=off`',
     doc: 'The page that providers lead the browser back to, at `/<provider id>` below this. It posts its query to `/oidc_finish`.',
   }),
   site_name: setting(matching('1 to 60 characters', /^\P{Cc}{1,60}$/u), {
