@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
-import { requireFresh } from '../auth/fresh.ts'
 import { mutation } from '../core/action.ts'
 import { account, operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { holdsAdmin } from '../roles/grants.ts'
 import { OrNull, Uuid } from '../wire/types.ts'
 import { auditActors, type Detail, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
+import { lockWithFreshSession } from './locks.ts'
 
 export const account_delete = mutation({
   doc: 'Delete an account: the caller’s own, or any other as admin. Its sessions and tokens end; an admin can undelete it. `deleted` is false if it was deleted already.',
@@ -22,13 +22,15 @@ export const account_delete = mutation({
     'cannot_delete_keeper',
     'cannot_delete_last_admin',
     'fresh_authentication_required',
+    'account_vanished',
+    'authentication_required',
   ],
   async handler({ account_id }, { app, account, actor, credential, role_grants, db, audit, fail }) {
     const target = account_id ?? account.id
     if (target !== account.id && !holdsAdmin(role_grants))
       throw fail('insufficient_permissions', { required_roles: ['admin'] })
     if (app.config.step_up === 'all' && target === account.id && credential.type === 'session')
-      await requireFresh(app, db.rows, { account, credential })
+      await lockWithFreshSession(app, db, { account, credential })
     const deleted = await tombstone(
       db,
       audit,

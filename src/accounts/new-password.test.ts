@@ -12,7 +12,8 @@ import { testService } from '../testing/index.ts'
 const directory = await mkdtemp(join(tmpdir(), 'ck-blocklist-'))
 afterAll(() => rm(directory, { recursive: true }))
 const own = join(directory, 'own.txt')
-writeFileSync(own, 'Zwölf Äpfel im Korb\r\nour company slogan\n')
+// As an editor on Windows saves it.
+writeFileSync(own, '\ufeffZwölf Äpfel im Korb\r\nour company slogan\r\n')
 
 /** In the builtin list. */
 const listed = 'qwertyqwerty'

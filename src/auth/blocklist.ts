@@ -10,13 +10,16 @@ export const builtinList = new URL('../../data/common-passwords.bin', import.met
 /** `source` is `builtin`, null for none, or a file whose lines are added to the builtin list. */
 export function createBlocklist(source: string | null, fold: (text: string) => string): Blocklist {
   if (source === null) return () => false
-  const lines = source === 'builtin' ? [] : readFileSync(source, 'utf8').split(/\r?\n/)
+  const lines = source === 'builtin' ? [] : readText(source).split(/\r?\n/)
   const bytes = readFileSync(builtinList)
   const builtin = Array.from({ length: bytes.length / 8 }, (_, index) => bytes.readBigUInt64BE(index * 8))
   // Digests, not texts: a long list of one's own takes 8 bytes a line.
   const prefixes = new BigUint64Array([...builtin, ...lines.map((line) => prefixOf(fold(line)))]).sort()
   return (folded) => holds(prefixes, prefixOf(folded))
 }
+
+/** Without the byte order mark that some editors begin a file with. */
+const readText = (path: string): string => new TextDecoder().decode(readFileSync(path))
 
 export const prefixOf = (folded: string): bigint => hash('sha256', folded, 'buffer').readBigUInt64BE()
 

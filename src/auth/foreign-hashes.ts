@@ -35,8 +35,10 @@ export function parseForeign(stored: string): Foreign | undefined {
   }
   const scrypt = scryptForm.exec(stored)
   if (scrypt) {
-    const [, variant = '', ln, r, p, ...rest] = scrypt
-    return keyed(rest, { kind: 'scrypt', variant, ln: Number(ln), r: Number(r), p: Number(p) })
+    const [, variant = '', ...rest] = scrypt
+    const [ln, r, p] = rest.splice(0, 3).map(Number) as [number, number, number]
+    // Scrypt is defined for fewer rounds than a block has states.
+    return ln < 16 * r ? keyed(rest, { kind: 'scrypt', variant, ln, r, p }) : undefined
   }
   const [, digest, iterations, ...rest] = pbkdf2Form.exec(stored) ?? []
   if (digest === undefined) return undefined

@@ -136,6 +136,18 @@ describe('one value', () => {
       ['mysql://x/y', 'file:/x', 'postgres:/x', 'POSTGRES://x', 'postgres://u:p#s@h/d:1:2', 'off'],
     ],
     ['postgres_bin', ['/nonexistent/bin', '.']],
+    [
+      'smtp_url',
+      [
+        'http://mail',
+        'smtp://',
+        'smtp://u:100%off@mail',
+        'smtp://u%zz@mail',
+        'smtp://u:%ff@mail',
+        'smtp://u:1#2@mail',
+        'smtp://u:1?2@mail',
+      ],
+    ],
     ['database_pool_max', ['1', '201']],
     ['statement_timeout_ms', ['99', '30001']],
     ['cookie_keys', ['x'.repeat(31), `${key},${key}`, ',,', `${key},${'y'.repeat(31)}`]],

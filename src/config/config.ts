@@ -5,6 +5,7 @@ import { meant } from '../wire/closest.ts'
 import { type DeclarationOptions, declarationNames, readDeclarations } from './declarations.ts'
 import { Broken, read } from './kinds.ts'
 import { type OidcProvider, readProviders, secretVariable } from './oidc.ts'
+import type { RuleContext } from './rule-context.ts'
 import { brokenRules, openIpLimiters } from './rules.ts'
 import { unreachableLinks } from './rules-mail.ts'
 import { missingSecondFactor } from './second-factor.ts'
@@ -214,7 +215,7 @@ function finish(reading: Reading, { library, serves, name, foundFile }: FinishOp
     secrets: reading.clientSecrets,
     serves,
     isDevelopment: config.env === 'development',
-    missing: config.oidc_redirect_url === null && !isBroken('oidc_redirect_url') ? label('public_url') : null,
+    missing: missingRedirect(config, { label, isGiven, isBroken }),
   })
   const problems = [
     ...reading.problems,
@@ -232,6 +233,18 @@ function finish(reading: Reading, { library, serves, name, foundFile }: FinishOp
   const sources = Object.fromEntries(keys.map((key) => [key, reading.sources.get(key) ?? 'default']))
   const declarations = { ...declared, ...(oidc && { oidc: providers }) }
   return { config, sources: sources as Record<Key, Source>, warnings, declarations }
+}
+
+/** By default it is a page of the console. The library has none unless asked: there, pages of its own may stand in its place. */
+function missingRedirect(
+  { oidc_redirect_url, console }: Config,
+  { label, isGiven, isBroken }: Pick<RuleContext, 'label' | 'isGiven' | 'isBroken'>,
+) {
+  if (isBroken('oidc_redirect_url')) return null
+  if (oidc_redirect_url === null)
+    return { setting: label('public_url'), when: 'the host is not a loopback address' }
+  const isOff = isGiven('console') && console === 'off' && !isGiven('oidc_redirect_url')
+  return isOff ? { setting: label('oidc_redirect_url'), when: `${label('console')} is off` } : null
 }
 
 /** Defaults may depend on settings that are given, and on defaults of those before them in the table. */

@@ -127,6 +127,25 @@ it('a secret from two places, or from a file that is not there, is refused', () 
   ])
 })
 
+it('providers lead the browser back to a page that is there', () => {
+  const redirect = { CELLKEEP_OIDC_REDIRECT_URL: 'https://app.example/back' }
+  const missing = (env: Environment, mode?: 'command') => problemsOf(() => parse([plain], env, mode))
+  const off = { CELLKEEP_CONSOLE: 'off' }
+  const open = { CELLKEEP_HOST: '0.0.0.0', CELLKEEP_ALLOWED_ORIGINS: 'https://app.example' }
+  expect(missing(off)).toEqual([
+    'CELLKEEP_OIDC_REDIRECT_URL is required for oidc (in /x/c.json) when CELLKEEP_CONSOLE is off',
+  ])
+  expect(missing(open)).toEqual([
+    'CELLKEEP_PUBLIC_URL is required for oidc (in /x/c.json) when the host is not a loopback address',
+  ])
+  expect([
+    missing({ ...off, ...redirect }),
+    missing({ ...open, ...redirect }),
+    missing(off, 'command'),
+  ]).toEqual([[], [], []])
+  expect(problemsOf(() => resolveOptions({ oidc: [plain] }))).toEqual([])
+})
+
 it('a provider on the loopback host is for development, a command needs no secrets', () => {
   const local = { ...plain, issuer: 'http://127.0.0.1:9000' }
   expect(parse([local], { CELLKEEP_ENV: 'development' })).toMatchObject([local])

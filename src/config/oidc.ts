@@ -99,8 +99,8 @@ type Reading = {
   secrets: ReadonlyMap<string, string | Broken>
   serves: boolean
   isDevelopment: boolean
-  /** What to set so that providers know where to lead back to; null if they do. */
-  missing: string | null
+  /** What is missing so that providers know where to lead back to: a setting, and the words after `when`. Null: nothing. */
+  missing: { setting: string; when: string } | null
 }
 
 /** The providers, and what is wrong with them; no problem quotes a value. */
@@ -110,7 +110,7 @@ export function readProviders(given: readonly unknown[], reading: Reading) {
   if (serves && given.length > 0 && !isInstalled('openid-client'))
     problems.push(`${label} needs the package openid-client: run \`npm install openid-client@6\``)
   if (serves && given.length > 0 && missing !== null)
-    problems.push(`${missing} is required for ${label} when the host is not a loopback address`)
+    problems.push(`${missing.setting} is required for ${label} when ${missing.when}`)
   const providers: OidcProvider[] = []
   given.forEach((one, index) => {
     const refuse = (what: string) => void problems.push(`${label} entry ${index + 1} ${what}`)

@@ -34,6 +34,17 @@ const redirect = () =>
     },
   )
 
+/** Of nothing but a server. A bare `#`, `?` or `%` in a password makes it another URL, or one that nobody can decode. */
+function isServer(url: URL | null): boolean {
+  if (url === null || !/^\/?$/.test(url.pathname + url.search + url.hash)) return false
+  try {
+    decodeURIComponent(`${url.username} ${url.password}`)
+    return true
+  } catch {
+    return false
+  }
+}
+
 const urlOf = ({ host, port }: { host: string; port: number }): string =>
   `http://${isIPv6(host) ? `[${host}]` : host}:${port}`
 
@@ -61,7 +72,7 @@ export const messages = {
   }),
   oidc_redirect_url: setting(orUnset(redirect()), {
     default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/callback`),
-    shown: '`<public url>/admin/callback`',
+    shown: '`<public url>/admin/callback`; required with `CELLKEEP_CONSOLE=off`',
     doc: 'The page that providers lead the browser back to, at `/<provider id>` below this. It posts its query to `/oidc_finish`.',
   }),
   site_name: setting(matching('1 to 60 characters', /^\P{Cc}{1,60}$/u), {
@@ -72,7 +83,7 @@ export const messages = {
     orUnset(
       checked(
         'a URL like smtps://user:password@mail.example or smtp://mail.example:587, special characters percent-encoded',
-        (text) => /^smtps?:\/\/[^/]/.test(text) && /^\/?$/.test(URL.parse(text)?.pathname ?? 'none'),
+        (text) => /^smtps?:\/\/[^/]/.test(text) && isServer(URL.parse(text)),
       ),
     ),
     {

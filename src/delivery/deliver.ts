@@ -53,10 +53,16 @@ export async function deliverOne(
 const errorOf = (error: unknown, limit: AbortSignal): MessageError =>
   limit.aborted ? 'timeout' : error instanceof Unreachable ? 'unreachable' : 'hook_failed'
 
-/** Not its text, which may quote the address or the link. */
-const whereabouts = (error: unknown): { code: unknown; stack: string[] } => {
-  const { code, stack = '' } = error as { code?: unknown; stack?: string }
-  return { code, stack: stack.split('\n').filter((line) => line.startsWith('    at ')) }
+/** Not its text, which may quote the address or the link. A hook may throw anything. */
+const whereabouts = (error: unknown): { code?: unknown; stack?: string[] } => {
+  if (!(error instanceof Error)) return {}
+  const { code, stack } = error as { code?: unknown; stack?: unknown }
+  return {
+    code,
+    stack: String(stack)
+      .split('\n')
+      .filter((line) => line.startsWith('    at ')),
+  }
 }
 
 async function reasonNotTo(

@@ -74,6 +74,18 @@ it('a hook that throws is called again with the same message; one that refuses i
   expect(linkOf(sent[1])).toBe(linkOf(sent[0]))
 })
 
+it.each([
+  ['nothing', undefined],
+  ['null', null],
+  ['a text', 'down'],
+  ['an error whose stack is none', Object.assign(new Error('down'), { stack: 5 })],
+  ['an object without a prototype', Object.create(null)],
+])('a hook that throws %s is called again like any other', async (_what, thrown) => {
+  deliver = () => Promise.reject(thrown)
+  await recover()
+  expect(await settled(test)).toMatchObject([{ state: 'queued', error: 'hook_failed', attempts: 1 }])
+})
+
 it('the pauses between tries grow to an hour, and end with the link', async () => {
   deliver = () => {
     throw new Error('no')

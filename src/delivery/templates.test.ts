@@ -79,6 +79,15 @@ it('own texts go by locale, then by the default, then come the builtin ones', as
   expect(write({ id: 'id', to: 'a@x.io', locale: 'de', purpose: 'test' }).text).toContain('test message')
 })
 
+it('own texts may begin with the byte order mark that some editors write', async () => {
+  const write = await texts({
+    'test.txt': '\ufeffSubject: Hello\n\nThere',
+    'test.html': '\ufeff<p>There</p>',
+  })
+  const message: Message = { id: 'id', to: 'a@x.io', locale: 'en', purpose: 'test' }
+  expect(write(message)).toEqual({ subject: 'Hello', text: 'There', html: '<p>There</p>' })
+})
+
 it('everything that is wrong with own texts is said at once', async () => {
   const failed = texts({
     'password_reset.txt': 'Subject: x\n\nno link',

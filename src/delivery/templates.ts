@@ -77,7 +77,9 @@ const fileName = /^([a-z_]+)(\.[A-Za-z0-9-]+)?\.(txt|html)$/
 
 async function readOwn(directory: string): Promise<Map<string, Template>> {
   const problems: string[] = []
-  const read = async (name: string): Promise<string> => await readFile(join(directory, name), 'utf8')
+  // Drops the byte order mark that some editors begin a file with.
+  const read = async (name: string): Promise<string> =>
+    new TextDecoder().decode(await readFile(join(directory, name)))
   const files = new Map<string, string>()
   try {
     for (const file of (await readdir(directory)).sort()) files.set(file, await read(file))

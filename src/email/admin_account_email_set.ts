@@ -13,9 +13,12 @@ export const admin_account_email_set = mutation({
   rate_limit_group: 'admin_write',
   input: z.strictObject({ account_id: Uuid, email: Email.nullable(), verified: z.boolean().default(false) }),
   output: z.object({ ok: z.literal(true), changed: z.boolean() }),
-  errors: ['account_not_found', 'privileged_target', 'email_taken'],
-  async handler({ account_id, email, verified: isKnown }, { app, actor, fail, ...work }) {
-    const target = await lockTarget(work.db, 'account_update', account_id)
+  errors: ['authentication_required', 'account_not_found', 'privileged_target', 'email_taken'],
+  async handler(
+    { account_id, email, verified: isKnown },
+    { app, account, credential, actor, fail, ...work },
+  ) {
+    const target = await lockTarget(app, work.db, 'account_update', account_id, { account, credential })
     const set = { email, verified: isKnown && email !== null, by: actor.id }
     return { ok: true as const, changed: await assignEmail(app, work, target, set, fail) }
   },

@@ -99,6 +99,7 @@ describe('an imported hash', () => {
       [`scrypt$${2 ** 24}$salt$8$1$${'A'.repeat(86)}==`, 'hash_too_costly'],
       [`scrypt$1000$salt$8$1$${'A'.repeat(86)}==`, 'hash_unsupported'],
       [`$scrypt$ln=14,r=8,p=64$c2FsdA$${'A'.repeat(43)}`, 'hash_too_costly'],
+      [`$scrypt$ln=16,r=1,p=1$c2FsdA$${'A'.repeat(43)}`, 'hash_unsupported'],
       [`pbkdf2_sha256$5000001$salt$${'A'.repeat(43)}=`, 'hash_too_costly'],
       [`pbkdf2_sha256$0$salt$${'A'.repeat(43)}=`, 'hash_too_costly'],
       ['pbkdf2_sha256$1000$salt$QUJD', 'hash_unsupported'],

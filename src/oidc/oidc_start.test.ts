@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { finish, signIn, start, testProvider } from '../../test/helpers/oidc.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { testService } from '../testing/index.ts'
@@ -35,6 +36,20 @@ it('asks the provider for a code, once, bound to the browser', async () => {
 it('a provider that is not configured is 404', async () => {
   const { reply } = await start(test, { provider: 'nobody' })
   expect([reply.status, reply.json]).toEqual([404, { error: 'provider_not_found' }])
+})
+
+it('begins nothing for a session that ends meanwhile', async () => {
+  const other = await rival(test.databaseUrl)
+  for (const intent of ['link', 'reauthenticate']) {
+    const ada = await test.account()
+    await other.begin('select from account where id = $1 for no key update', [ada.id])
+    await other.query(`delete from auth_session where account_id = $1`, [ada.id])
+    const { reply } = await other.release(start(test, { intent }, { cookie: ada.cookie }))
+    expect([reply.status, reply.json]).toEqual([401, { error: 'authentication_required' }])
+    expect(reply.headers['set-cookie']).toBeUndefined()
+    expect(await app.db.rows(sql`select from sign_in_flow where account_id = ${ada.id}::uuid`)).toEqual([])
+  }
+  await other.close()
 })
 
 it('the metadata are read once, not for each start', async () => {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockIfLive } from '../accounts/locks.ts'
+import { lockWithSession } from '../accounts/locks.ts'
 import { requireFresh } from '../auth/fresh.ts'
 import { route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
@@ -28,6 +28,7 @@ export const oidc_start = route({
   errors: [
     'provider_not_found',
     'authentication_required',
+    'account_vanished',
     'credential_type_required',
     'fresh_authentication_required',
     'rate_limited',
@@ -80,6 +81,6 @@ async function invitedBy(
 
 const begin = ({ app }: Context, flow: NewFlow) =>
   app.db.transaction(async (db) => {
-    if (flow.account_id && !(await lockIfLive(db, flow.account_id))) throw refusal('authentication_required')
+    if (flow.account_id) await lockWithSession(db, flow.account_id, flow.session_id ?? null)
     return await beginFlow(app, db, flow)
   })

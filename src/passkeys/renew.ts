@@ -3,7 +3,7 @@ import type { OwnSession } from '../accounts/prove-password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import type { RouteHold } from '../core/route.ts'
 import { refusal } from '../errors.ts'
-import { accountKey } from '../limits/limiters.ts'
+import { loginBuckets } from '../second-factor/login-buckets.ts'
 import type { StartedSession } from '../sessions/sessions.ts'
 import { takeFlow } from '../sign-in/flow.ts'
 import { signIn } from '../sign-in/sign-in.ts'
@@ -25,7 +25,9 @@ export async function renewByPasskey(
   response: AssertionResponse,
 ): Promise<StartedSession | 'invalid_credentials'> {
   await hold.ip()
-  await hold.account(accountKey(account.id))
+  const buckets = await loginBuckets(app.db.readOnly, account.id, ip)
+  // That of the account itself.
+  await hold.account(buckets.at(-1) as string)
   const proven = await provePasskey(app, app.db, challenge, response)
   if (!proven?.first_factor || !proven.is_verified || proven.account_id !== account.id)
     return 'invalid_credentials'
@@ -33,6 +35,7 @@ export async function renewByPasskey(
   return await mutate(app, 'reauthenticate', { subject }, async (work) => {
     await lockWithSession(work.db, account.id, credential.id)
     if ((await usePasskey(app, work, proven)) !== 'used') return 'invalid_credentials'
+    work.afterCommit(() => app.limiters.clear('login_account', buckets))
     return await signIn(app, work, {
       account_id: account.id,
       proof: { methods: ['passkey'], strong: true },

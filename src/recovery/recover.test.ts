@@ -163,6 +163,15 @@ it('requests are counted by address and by name, whatever becomes of them', asyn
   expect((await recover('name', ip)).status).toBe(429)
 })
 
+it('whoever asks for links by a name ends none that an operator was shown', async () => {
+  const { link } = await operations.createResetLink({ account_id: ada.id }, operator)
+  for (const name of ['ada', 'ada', 'ada', 'ada@x.io']) await recover(name)
+  const open = (await operations.listTickets({ open_only: true })).tickets
+  expect(open.map(({ delivery }) => delivery)).toEqual(['mailed', 'mailed', 'mailed', 'revealed'])
+  const body = { token: link?.split('#ticket=')[1], password: 'another long password' }
+  expect((await send(test, 'POST /reset', { body, ip: freshIp() })).status).toBe(200)
+})
+
 it('three links work at once; the fourth ends the first', async () => {
   await recover('ada')
   await recover('ada@x.io')

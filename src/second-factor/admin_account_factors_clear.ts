@@ -17,9 +17,9 @@ export const admin_account_factors_clear = mutation({
   rate_limit_group: 'admin_write',
   input: z.strictObject({ account_id: Uuid }),
   output: z.object({ ok: z.literal(true), totp: z.boolean(), passkeys: z.int() }),
-  errors: ['account_not_found', 'privileged_target'],
-  async handler({ account_id }, { app, credential, ...work }) {
-    await lockTarget(work.db, 'factor_remove', account_id)
+  errors: ['authentication_required', 'account_not_found', 'privileged_target'],
+  async handler({ account_id }, { app, account, credential, ...work }) {
+    await lockTarget(app, work.db, 'factor_remove', account_id, { account, credential })
     return {
       ok: true as const,
       ...(await clear(app, work, account_id, { credential_type: credential.type })),

@@ -1,5 +1,8 @@
-import { type LockedAccount, lockAccounts } from '../accounts/locks.ts'
+import { holdSession, type LockedAccount, lockAccounts } from '../accounts/locks.ts'
 import { holdsAnyOf } from '../auth/active-grant.ts'
+import type { Caller } from '../auth/caller.ts'
+import { requireFresh } from '../auth/fresh.ts'
+import type { Configured } from '../auth/ways-in.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
@@ -24,15 +27,22 @@ export const freshAdmin = {
 type TargetEvent = 'ticket_create' | 'account_update' | 'factor_remove'
 
 /**
- * Locks the live account that an admin is about to change the sign-in of. Refuses with `account_not_found` or
+ * Locks the live account that an admin is about to change the sign-in of, and that of the admin, whose session may have
+ * ended, or lack a new second factor, by the time the locks are free. Refuses with `account_not_found` or
  * `privileged_target`, each with a failure row of the event.
  */
 export async function lockTarget(
+  app: Configured,
   db: Queryable,
   event: TargetEvent,
   account_id: string,
+  { account: admin, credential }: Pick<Caller, 'account' | 'credential'>,
 ): Promise<LockedAccount> {
-  const account = (await lockAccounts(db, [account_id])).get(account_id)
+  const isSession = credential.type === 'session'
+  const locked = await lockAccounts(db, isSession ? [account_id, admin.id] : [account_id])
+  if (isSession && !(await holdSession(db, admin.id, credential.id))) throw refusal('authentication_required')
+  await requireFresh(app, db.rows, { account: admin, credential })
+  const account = locked.get(account_id)
   if (!account || account.deleted_at !== null) {
     const reason = 'account_not_found'
     throw recorded(event, refusal(reason), { reason, attempted_account_id: account_id })

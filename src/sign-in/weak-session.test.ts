@@ -8,7 +8,7 @@ import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { codeOf } from '../../test/helpers/totp.ts'
 import { sql } from '../db/db.ts'
-import type { TestAccount } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 const corp = await testProvider()
 afterAll(() => corp.close())
@@ -56,6 +56,31 @@ describe('a session from before its account had a second factor', () => {
       reasons.push(await other.release(reasonOf(change(client))))
     }
     expect(reasons).toEqual(changes.map(() => 'fresh_authentication_required'))
+  })
+
+  it('changes no other account’s way in as admin, even while the second factor is being added', async () => {
+    const { id: account_id } = await test.account()
+    const changes: ((client: TestAccount['client']) => Promise<unknown>)[] = [
+      (client) => client.admin_account_reset_link_create({ account_id, reveal: true }),
+      (client) => client.admin_account_email_set({ account_id, email: 'mallory@x.io' }),
+      (client) => client.admin_account_username_set({ account_id, username: 'mallory' }),
+      (client) => client.admin_account_factors_clear({ account_id }),
+    ]
+    const reasons: string[] = []
+    for (const change of changes) {
+      const { id, client } = await test.account({ roles: ['admin'] })
+      await adding(id)
+      reasons.push(await other.release(reasonOf(change(client))))
+    }
+    expect(reasons).toEqual(changes.map(() => 'fresh_authentication_required'))
+  })
+
+  it('deletes its own account no more where that needs a fresh session', async () => {
+    await using strict = await testService({ database_url: test.databaseUrl, step_up: 'all' })
+    const { id, cookie } = await test.account()
+    await adding(id)
+    const deleted = reasonOf(strict.client(cookie).account_delete())
+    expect(await other.release(deleted)).toBe('fresh_authentication_required')
   })
 
   it('sets no first password, and links nobody', async () => {

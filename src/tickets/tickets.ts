@@ -108,13 +108,17 @@ type Insert = Pick<NewTicket, 'purpose' | 'delivery' | 'created_by' | 'seconds'>
   owner: Sql
 }
 
-/** Queries of a `with` that make the ticket and void the oldest ones beyond the max. */
+/**
+ * Queries of a `with` that make the ticket and void the oldest ones beyond the max. A mailed one voids only others that
+ * were mailed, because anybody may ask for it: the link that an operator has passed on would end at their will.
+ */
 export const insertTicket = ({ id, token_hash, owner, seconds = day, ...given }: Insert): Sql => sql`
   surplus as (
     update account_ticket set voided_at = now() where id in (
       select t.id from ${owner} o join account_ticket t
         on t.account_id = o.account_id or t.invite_id = o.invite_id
       where t.purpose = ${given.purpose} and ${isOpen}
+        and (t.delivery = 'mailed' or ${given.delivery} = 'revealed')
       order by t.created_at desc, t.id desc offset ${sql.raw(openMax - 1)}
     )
   ), ticket as (

@@ -18,9 +18,9 @@ export const admin_account_username_set = mutation({
   enabled: ({ username_change }) => username_change !== 'off',
   input: z.strictObject({ account_id: Uuid, username: Username }),
   output: z.object({ ok: z.literal(true), changed: z.boolean() }),
-  errors: ['account_not_found', 'privileged_target', 'username_taken'],
-  async handler({ account_id, username }, { app, actor, ...work }) {
-    const target = await lockTarget(work.db, 'account_update', account_id)
+  errors: ['authentication_required', 'account_not_found', 'privileged_target', 'username_taken'],
+  async handler({ account_id, username }, { app, account, credential, actor, ...work }) {
+    const target = await lockTarget(app, work.db, 'account_update', account_id, { account, credential })
     const changed = await rename(app, work, target, username, { by: actor.id })
     return { ok: true as const, changed }
   },
