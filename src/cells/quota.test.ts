@@ -56,6 +56,24 @@ it('nor its max of bytes, by creation, by growth or through editors', async () =
   await isRight(ada, { cells: 2, bytes: 500 })
 })
 
+it('a write that finds no room beside others that make room is refused for that alone', async () => {
+  const ada = await test.account()
+  const own = [(await create(ada)).cell, (await create(ada)).cell, (await create(ada)).cell]
+  const came = await Promise.all(
+    Array.from({ length: 12 }, async (_, writer) => {
+      const reasons: Record<string, number> = {}
+      for (let n = 0; n < 20; n++) {
+        const cell_id = own[(writer + n) % own.length]?.id as string
+        const data = { a: 'x'.repeat((writer * n) % 3 === 0 ? 10 : 600), n }
+        const reason = await reasonOf(ada.client.cell_update({ cell_id, data }))
+        reasons[reason] = (reasons[reason] ?? 0) + 1
+      }
+      return Object.keys(reasons)
+    }),
+  )
+  expect([...new Set(came.flat())].sort()).toEqual(['cell_quota_exceeded', 'ok'])
+})
+
 it('clones count everything that they create', async () => {
   const ada = await test.account()
   const { cell } = await create(ada)
