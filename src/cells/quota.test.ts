@@ -89,6 +89,20 @@ it('clones count everything that they create', async () => {
   expect((await usage(ada)).counted).toMatchObject({ cells })
 })
 
+it('near the limit any number of clones and creations at once wait for each other', async () => {
+  await using node = await testService({ max_account_cells: 1000 })
+  await using other = await testService({ max_account_cells: 1000, database_url: node.databaseUrl })
+  const ada = await node.account()
+  const { cell } = await create(ada)
+  await children(node, cell.id, 5, ada.actor_id)
+  const clients = [ada.client, other.client(ada.cookie)]
+  const calls = Array.from({ length: 12 }, (_, n) => clients[n % 2] as TestAccount['client']).flatMap(
+    (client) => [client.cell_clone({ source_id: cell.id, deep: true }), client.cell_create({ data: {} })],
+  )
+  expect(await tally(calls)).toEqual({ ok: 24 })
+  expect((await usage(ada, node)).counted).toMatchObject({ cells: 1 + 12 * 6 + 12 })
+})
+
 it('admins have no quota, but their cells are counted', async () => {
   const root = await test.account({ roles: ['admin'] })
   for (let n = 0; n < cells + 2; n++) await create(root, 200)
