@@ -17,6 +17,13 @@ export async function takeBootstrapLock(db: Queryable): Promise<void> {
 export async function closeBootstrap(db: Queryable, actor_id: string): Promise<string[]> {
   const role_grant_ids: string[] = []
   for (const role of builtinRoles) role_grant_ids.push((await insertGrant(db, { actor_id, role })).id)
-  await db.run(sql`update bootstrap_lock set bootstrapped = true where id = 1`)
+  await shutBootstrap(db)
   return role_grant_ids
+}
+
+/** Lets nobody bootstrap from now on; false if that was so before. Takes the bootstrap lock if not. */
+export async function shutBootstrap(db: Queryable): Promise<boolean> {
+  return (
+    (await db.run(sql`update bootstrap_lock set bootstrapped = true where id = 1 and not bootstrapped`)) > 0
+  )
 }

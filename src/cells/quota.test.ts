@@ -56,6 +56,24 @@ it('nor its max of bytes, by creation, by growth or through editors', async () =
   await isRight(ada, { cells: 2, bytes: 500 })
 })
 
+it('a write that finds no room beside others that make room is refused for that alone', async () => {
+  const ada = await test.account()
+  const own = [(await create(ada)).cell, (await create(ada)).cell, (await create(ada)).cell]
+  const came = await Promise.all(
+    Array.from({ length: 12 }, async (_, writer) => {
+      const reasons: Record<string, number> = {}
+      for (let n = 0; n < 20; n++) {
+        const cell_id = own[(writer + n) % own.length]?.id as string
+        const data = { a: 'x'.repeat((writer * n) % 3 === 0 ? 10 : 600), n }
+        const reason = await reasonOf(ada.client.cell_update({ cell_id, data }))
+        reasons[reason] = (reasons[reason] ?? 0) + 1
+      }
+      return Object.keys(reasons)
+    }),
+  )
+  expect([...new Set(came.flat())].sort()).toEqual(['cell_quota_exceeded', 'ok'])
+})
+
 it('clones count everything that they create', async () => {
   const ada = await test.account()
   const { cell } = await create(ada)
@@ -69,6 +87,20 @@ it('clones count everything that they create', async () => {
     await tally(Array.from({ length: 6 }, () => ada.client.cell_clone({ source_id: cell.id }))),
   ).toMatchObject({ ok: 1 })
   expect((await usage(ada)).counted).toMatchObject({ cells })
+})
+
+it('near the limit any number of clones and creations at once wait for each other', async () => {
+  await using node = await testService({ max_account_cells: 1000 })
+  await using other = await testService({ max_account_cells: 1000, database_url: node.databaseUrl })
+  const ada = await node.account()
+  const { cell } = await create(ada)
+  await children(node, cell.id, 5, ada.actor_id)
+  const clients = [ada.client, other.client(ada.cookie)]
+  const calls = Array.from({ length: 12 }, (_, n) => clients[n % 2] as TestAccount['client']).flatMap(
+    (client) => [client.cell_clone({ source_id: cell.id, deep: true }), client.cell_create({ data: {} })],
+  )
+  expect(await tally(calls)).toEqual({ ok: 24 })
+  expect((await usage(ada, node)).counted).toMatchObject({ cells: 1 + 12 * 6 + 12 })
 })
 
 it('admins have no quota, but their cells are counted', async () => {

@@ -184,7 +184,8 @@ export async function storeWithin<T>(
   const rest = (limit: keyof Amount): number =>
     amount.cells > 1 && (quota[limit] ?? 0) > cellsUnderWay[limit] ? cellsUnderWay[limit] : 0
   const margin = { cells: rest('cells'), bytes: rest('bytes') }
-  const last = await store({ margin, shard: lockedShard })
+  const storeLast = () => store({ margin, shard: lockedShard })
+  const last = await storeLast()
   if (last !== undefined) return last
   const used = await usage(db, account_id)
   for (const limit of limits) {
@@ -192,7 +193,8 @@ export async function storeWithin<T>(
     if (used[limit] + amount[limit] + margin[limit] > max)
       throw refusal('cell_quota_exceeded', { limit, max })
   }
-  return undefined
+  // Writes that make room wait for nobody, so one of them may have made it just now. Those that take room wait.
+  return await storeLast()
 }
 
 const usage = async (db: Queryable, account_id: string): Promise<Amount> =>

@@ -2,7 +2,10 @@ import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 
-/** Refuses a time that is past, or more than `daysMax` ahead, by the clock of the database, which decides later. */
+/**
+ * Refuses a time that is past, or more than `daysMax` ahead, by the clock of the database, which decides later. Who waits
+ * for locks asks again, or makes what has ended already.
+ */
 export async function requireAhead(
   db: Queryable,
   key: string,

@@ -103,8 +103,8 @@ describe('a transaction of the consumer', () => {
   })
 
   it.each([
-    [3, 'ok', 4],
-    [4, 'service_unavailable', 4],
+    [8, 'ok', 9],
+    [9, 'service_unavailable', 9],
   ])('of a snapshot that %i commits of others conflict with: %s', async (conflicts, outcome, expected) => {
     const { db } = test.service.app
     await db.run(sql`create table if not exists tally (n int)`)

@@ -18,7 +18,7 @@ import { type Pool, type Queryable, queryable } from './pool.ts'
 import { isConflict, repeatCause, withCause } from './servers/failure.ts'
 import { type Share, type SharedWrite, type Stored, sharedWrites } from './shared-write.ts'
 import type { Slot } from './slots.ts'
-import type { Sql } from './sql.ts'
+import { type Sql, sql } from './sql.ts'
 
 export interface Transaction extends Queryable {
   /** False once a statement was sent, for a snapshot, and after a last statement that failed. */
@@ -53,8 +53,14 @@ type Work<T> = (tx: Transaction) => Promise<T>
 type Last = Parameters<Transaction['beforeCommit']>
 type Effect = () => void | Promise<void>
 
-/** A snapshot conflicts with any commit to a row that it changes, so that two in a row are no sign of trouble. */
-const maxSnapshotRepeats = 3
+/** A snapshot conflicts with any commit to a row that it changes, so that some in a row are no sign of trouble. */
+const maxSnapshotRepeats = 8
+
+/**
+ * Sent first by a snapshot that met a conflict. Of these, one runs at a time, or each would undo all others. LOCK is the
+ * one statement that takes no snapshot, so that this one's begins after the wait; ordinary writes pass the lock.
+ */
+const turn = sql`lock table cell_usage in share update exclusive mode`
 
 export function createTransactions(pool: Pool) {
   /** True from a last statement that failed and undid its transaction until the next one that succeeds. */
@@ -73,10 +79,18 @@ export function createTransactions(pool: Pool) {
     const level = snapshot ? 'repeatable read' : 'read committed'
     let isCareful = isLastFailing || !repeat
     let isNameless = false
+    let isInTurn = false
     let repeatsLeft = repeat ? (snapshot ? maxSnapshotRepeats : 1) : 0
     for (;;) {
       try {
-        const how = { level, isCareful, isNameless, share, sendLast: isCareful ? carefully : withCommit }
+        const how = {
+          level,
+          isCareful,
+          isNameless,
+          isInTurn,
+          share,
+          sendLast: isCareful ? carefully : withCommit,
+        }
         return await attempt(pool, work, how)
       } catch (error) {
         if (error instanceof FailedAfterCommit) throw afterCommit(error.cause)
@@ -97,6 +111,7 @@ export function createTransactions(pool: Pool) {
         noteRepeat()
         await pool.primary.repeats(cause)
         isNameless = cause === 'statement_name'
+        isInTurn = snapshot && cause === 'conflict'
       }
     }
   }
@@ -128,7 +143,14 @@ class FailedAfterCommit extends Error {
   }
 }
 
-type How = { level: string; isCareful: boolean; isNameless: boolean; share: Share; sendLast: SendLast }
+type How = {
+  level: string
+  isCareful: boolean
+  isNameless: boolean
+  isInTurn: boolean
+  share: Share
+  sendLast: SendLast
+}
 
 /** Runs the work in a transaction, commits it, then runs the effects. */
 async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
@@ -163,6 +185,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
   }
   try {
     const [result, last] = await run(held, async () => {
+      if (how.isInTurn) await tx.run(turn)
       const result = await work(tx)
       const statement = held.isCommitted ? undefined : beforeCommit?.[0]()
       return [result, statement && { statement, client: await begin(held) }] as const

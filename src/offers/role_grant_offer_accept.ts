@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { lockAccounts, scopeLock } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import type { App } from '../core/app.ts'
-import { committed, type Work } from '../core/mutate.ts'
+import { committed, type Fail, type Work } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Grantor } from '../registry/hooks.ts'
@@ -73,7 +73,7 @@ export const role_grant_offer_accept = mutation({
       granted_by: from_actor_id,
       source_offer_id: offer_id,
     }
-    const { conferred, accepted, superseded } = await conferAndStamp(db, grant, offer_id, siblings)
+    const { conferred, accepted, superseded } = await conferAndStamp(db, grant, offer_id, siblings, fail)
     const { role_grant_id, created } = conferred
     audit(
       'role_grant_offer_accept',
@@ -175,29 +175,35 @@ async function supersedeUnauthorised(
   announceSuperseded(work, [{ offer, reason: 'grantor_lost_authority', cause_id: null }])
 }
 
-/** Confers the role, stamps the offer as accepted and its siblings as superseded. All of them are locked. */
+/**
+ * Confers the role, stamps the offer as accepted and its siblings as superseded. All of them are locked. Refuses an offer
+ * that has lapsed during the wait for a lock: its grant might have ended too.
+ */
 async function conferAndStamp(
   db: Queryable,
   grant: GrantInput,
   offer_id: string,
   siblings: readonly string[],
+  fail: Fail<'role_grant_offer_expired'>,
 ): Promise<{ conferred: Conferred & { extended: boolean }; accepted: Offer; superseded: Offer[] }> {
   const isAccepted = sql`o.offer_id = ${offer_id}::uuid`
-  const rows = await db.rows<Offer & { conferred: Conferred & { extended: boolean } }>(sql`
+  const rows = await db.rows<StoredOffer & { conferred: Conferred & { extended: boolean } }>(sql`
     with ${conferring(grant)}, stamped as (
       update role_grant_offer o set
         accepted_at = case when ${isAccepted} then now() end,
         resulting_role_grant_id = case when ${isAccepted} then (select role_grant_id from conferred) end,
         superseded_at = case when not ${isAccepted} then now() end
       where o.offer_id = any(${[offer_id, ...siblings]}::uuid[])
-      returning ${offerColumns}
+      returning ${storedColumns}
     )
     select o.*, json_build_object('role_grant_id', c.role_grant_id, 'created', c.created, 'extended', c.extended,
       'expires_at', iso_timestamp(c.expires_at)) as conferred
     from stamped o, conferred c`)
-  const offers = rows.map(({ conferred: _, ...offer }) => offer)
+  const found = rows.find((row) => row.offer_id === offer_id) as (typeof rows)[0]
+  if (found.is_expired) throw fail('role_grant_offer_expired')
+  const offers = rows.map(({ conferred: _, is_expired: __, ...offer }) => offer)
   return {
-    conferred: (rows[0] as (typeof rows)[0]).conferred,
+    conferred: found.conferred,
     accepted: offers.find((offer) => offer.offer_id === offer_id) as Offer,
     superseded: offers.filter((offer) => offer.offer_id !== offer_id),
   }

@@ -75,6 +75,7 @@ export const role_grant_offer_create = mutation({
     if (to_actor_id !== null && live.get(to_actor_id)?.account_id !== to_account_id)
       throw refuse('role_grant_offer_actor_account_mismatch')
     await refuseDestroyed(db, wanted)
+    await requireAhead(db, 'grant_expires_at', wanted.grant_expires_at)
 
     const made = { ...wanted, from_actor_id: actor.id, from_account_id: account.id }
     const lapsed = await expireLapsed(db, made)

@@ -68,6 +68,20 @@ describe('what one node commits', () => {
     await Promise.all([...sockets, foreign].map((socket) => socket.close()))
   })
 
+  it('is told however much it is, beside others of the same moment', async () => {
+    const socket = await openSocket(far.url, { cookie: ada.cookie })
+    const many = Array.from({ length: 1500 }, (_, number) => revocation(ada.id, number).notifications).flat()
+    const commits = [
+      revocation(ada.id, -1),
+      { ...revocation(ada.id, 0), notifications: many },
+      revocation(ada.id, 1500),
+    ]
+    for (const committed of commits) near.service.app.hub.publish(committed)
+    for (const { params } of commits.flatMap(({ notifications }) => notifications))
+      expect((await socket.next()).params).toEqual(params)
+    await socket.close()
+  })
+
   it('wakes the followers of the log on the others, and is not heard twice at home', async () => {
     const wakes = { near: 0, far: 0 }
     const woken = new Promise<void>((resolve) => {

@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Connection, nameIn } from '../db/servers/connection.ts'
 import { createLink, type LinkOptions } from './bus-link.ts'
-import { encodeSignal, isEmpty, merged, type Signal, signalDecoder } from './committed.ts'
+import { encodeSignal, isEmpty, merged, type Signal, signalDecoder, sizeOf } from './committed.ts'
 import { Echo } from './echo.ts'
 
 /**
@@ -44,6 +44,8 @@ export function createBus({ connection, session, log, node, observer, warnings }
   const channel = nameIn(connection.schema, 'cellkeep')
   let heard: Heard | undefined
   let waiting: Signal | undefined
+  /** The size of the largest signal of those that wait as one. */
+  let largest = 0
   let sending: Promise<void> | undefined
   /** Aborted on close: no more rests, queued signals go at once. */
   const leaving = new AbortController()
@@ -112,7 +114,8 @@ export function createBus({ connection, session, log, node, observer, warnings }
   return {
     send: (signal) => {
       if (ended.signal.aborted || isEmpty(signal)) return
-      waiting = merged(waiting, signal)
+      largest = Math.max(waiting ? largest : 0, sizeOf(signal))
+      waiting = merged(waiting, signal, largest)
       start()
     },
     get isUp() {

@@ -117,26 +117,32 @@ export type Signal = Pick<Committed, 'notifications' | 'closings' | 'wroteAudit'
   gap?: true
 }
 
-/** Max notifications, closings and cleared limiter keys that are queued for other nodes. */
+/** Max notifications, closings and cleared limiter keys that are queued for other nodes beside those of one commit. */
 const heldMax = 1000
 /** PostgreSQL accepts less than 8000 bytes per notification. */
 const payloadMax = 7_900
 
-/** Merges two signals. Order is kept within each kind; connections can't see more. */
-export function merged(a: Signal | undefined, b: Signal): Signal {
+/** How much a signal tells. */
+export const sizeOf = ({ notifications, closings, cleared = [] }: Signal): number =>
+  notifications.length + closings.length + cleared.length
+
+/**
+ * Merges two signals. Order is kept within each kind; connections can't see more. `largest`: the size of the largest of
+ * all that were merged, since however much one commit tells is told.
+ */
+export function merged(a: Signal | undefined, b: Signal, largest = 0): Signal {
   if (!a) return b
   const notifications = [...a.notifications, ...b.notifications]
   const closings = [...a.closings, ...b.closings]
   const cleared = [...(a.cleared ?? []), ...(b.cleared ?? [])]
-  if (a.gap || b.gap || notifications.length + closings.length + cleared.length > heldMax)
+  if (a.gap || b.gap || sizeOf(a) + sizeOf(b) - largest > heldMax)
     return { notifications: [], closings: [], wroteAudit: true, gap: true }
   const wroteAudit = a.wroteAudit || b.wroteAudit
   const at = a.at ?? b.at
   return { notifications, closings, wroteAudit, ...(cleared.length > 0 && { cleared }), ...(at && { at }) }
 }
 
-export const isEmpty = ({ notifications, closings, wroteAudit, cleared }: Signal): boolean =>
-  !wroteAudit && !cleared && notifications.length === 0 && closings.length === 0
+export const isEmpty = (signal: Signal): boolean => !signal.wroteAudit && sizeOf(signal) === 0
 
 /**
  * A signal as payloads `v1 <node> <index>/<count> <piece>`, since the largest offer, escaped, doesn't fit in one. Plain

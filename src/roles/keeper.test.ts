@@ -1,4 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
+import { reasonOf } from '../../test/helpers/outcome.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
@@ -126,6 +127,18 @@ it('any number of transfers at once leave exactly one keeper', async () => {
   for (let round = 0; round < 10; round++) {
     await Promise.all(accounts.map(transfer))
     expect(await keepers()).toHaveLength(1)
+  }
+})
+
+it('uses up the bootstrap, also of a keeper that is made at the same moment: there is one keeper', async () => {
+  const first = (nth: number) =>
+    ops().createAccount({ username: `first${nth}`, password: 'a long password', keeper: true }, by)
+  for (let round = 0; round < 10; round++) {
+    await test.reset()
+    const ada = await test.account()
+    await Promise.all([transfer(ada), reasonOf(first(round))])
+    expect(await keepers()).toHaveLength(1)
+    expect(await reasonOf(first(100 + round))).toBe('already_bootstrapped')
   }
 })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { onlyVia } from '../accounts/ending.ts'
 import { lockLiveActor, takeGuardLock } from '../accounts/locks.ts'
+import { shutBootstrap } from '../bootstrap/lock.ts'
 import type { App } from '../core/app.ts'
 import type { Fail } from '../core/mutate.ts'
 import type { Operating } from '../core/operate.ts'
@@ -20,7 +21,7 @@ export type KeeperTransfer = {
 
 /** Makes the grant and ends every other global keeper grant in one transaction. */
 export const transferKeeper = operation({
-  doc: 'Make an actor the keeper. The previous keeper loses the role, and its account can then be deleted.',
+  doc: 'Make an actor the keeper, which uses up the bootstrap. The previous keeper loses the role, and its account can then be deleted.',
   input: z.strictObject({ actor_id: Uuid }),
   event: 'role_grant_create',
   errors: ['actor_not_found'],
@@ -44,7 +45,9 @@ async function transfer(
   work: Operating & { fail: Fail<'actor_not_found'> },
   actor_id: string,
 ): Promise<KeeperTransfer | undefined> {
-  const { db, audit, detail, by: revoked_by, fail } = work
+  const { db, audit, detail, by: revoked_by, afterCommit, fail } = work
+  // A keeper that is made without the bootstrap uses it up, or the bootstrap would make a second one.
+  if ((await shutBootstrap(db)) && app.bootstrap.mode === 'live') afterCommit(app.bootstrap.discard)
   const before = (await keepers(db)).map(({ account_id }) => account_id)
   const own = await lockLiveActor(db, actor_id, fail, before)
   await takeGuardLock(db)

@@ -37,8 +37,11 @@ export const grantRole = operation({
     return { path, grant: { ...grant, scope_kind, scope_id } }
   },
   async handler({ path, grant }, { db, audit, detail }) {
-    await requireAhead(db, 'expires_at', grant.expires_at)
-    return await conferGrant(db, audit, grant, { source: 'library', path, ...onlyVia(detail) })
+    const { expires_at } = grant
+    await requireAhead(db, 'expires_at', expires_at)
+    const conferred = await conferGrant(db, audit, grant, { source: 'library', path, ...onlyVia(detail) })
+    await requireAhead(db, 'expires_at', expires_at)
+    return conferred
   },
   command: {
     name: 'role assign',

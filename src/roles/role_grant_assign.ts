@@ -58,6 +58,7 @@ export const role_grant_assign = mutation({
     }
     const actor_id = await chooseActor(db, to_account_id, to_actor_id)
     await refuseDestroyed(db, of)
+    await requireAhead(db, 'expires_at', of.expires_at)
     const grant = { ...of, actor_id, granted_by: actor.id }
     const conferred = await confer(db, grant)
     auditConferred(audit, { ...grant, account_id: to_account_id }, conferred, { source: 'assign' })
