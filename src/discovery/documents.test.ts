@@ -242,6 +242,14 @@ describe('the documents', () => {
     expect((await get(`${path}?x=1`)).json).toMatchObject({ error: 'invalid_query_params' })
   })
 
+  it('have patterns that the regular expressions of other languages read too', () => {
+    const patterns = JSON.stringify([openRpc, openApi]).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)
+    const sources = [...new Set([...patterns].map(([, text = '']) => JSON.parse(text) as string))]
+    expect(sources.length).toBeGreaterThan(5)
+    // Classes of Unicode, code points, names and looking around: each is missing or written otherwise somewhere.
+    expect(sources.filter((source) => /\\[pPuk]|\(\?(?!:)/.test(source))).toEqual([])
+  })
+
   it('share one limiter per address', async () => {
     const limited = await testService({ limit_discovery: '3/900' })
     for (const path of ['/api/openrpc.json', '/api/openapi.json'])
