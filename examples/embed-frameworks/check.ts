@@ -1,4 +1,4 @@
-/** `npm run check`: signs in to each server, calls it, connects a WebSocket, reads the application's page, and stops it. */
+/** `npm run check`: signs in to each server, calls it, connects a WebSocket, reads the application's page, stops it. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
