@@ -52,7 +52,7 @@ export function Shell() {
   if (!own)
     return (
       <main class="alone">
-        <EntryCard onDone={() => void loadSession()} />
+        <EntryCard />
         <Toasts />
       </main>
     )

@@ -173,7 +173,7 @@ export const shell = {
   unreachable_title: 'The server does not answer',
   ended_title: 'You were signed out',
   ended:
-    'This session has ended: it expired, or it was ended elsewhere. What you typed stays here until you sign in as somebody else.',
+    'This session has ended: it expired, or it was ended elsewhere. The unsaved text of a cell is kept here until somebody else signs in; other forms begin anew.',
   sign_in_again: 'Sign in again',
   new_version: 'A new version is running.',
   reload: 'Reload',

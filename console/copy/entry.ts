@@ -17,6 +17,11 @@ export const entry = {
   password_short: 'Use 12 or more characters.',
   sign_in_title: 'Sign in',
   sign_in: 'Sign in',
+  unkept_title: 'Your browser kept no session',
+  unkept_http:
+    'You signed in, but without https your browser drops the cookie of the session. Open this page by https, or on the server’s own machine by its address localhost.',
+  unkept_cookies:
+    'You signed in, but your browser dropped the cookie of the session. Allow cookies for this site.',
   setup_title: 'Set up this server',
   setup_about: 'This makes the first account. It is the keeper and an admin.',
   set_up: 'Set up',

@@ -1,25 +1,42 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { session } from '../api/session.ts'
+import { loadSession, session } from '../api/session.ts'
 import { words } from '../copy/common.ts'
+import { entry } from '../copy/entry.ts'
+import { Button } from '../ui/button.tsx'
 import { Logo } from '../ui/logo.tsx'
 import { Recover } from './recover.tsx'
 import { Setup } from './setup.tsx'
 import { SignIn } from './sign-in.tsx'
 import { SignUp } from './sign-up.tsx'
 
-export type Step = 'sign_in' | 'sign_up' | 'setup' | 'recover'
+export type Step = 'sign_in' | 'sign_up' | 'setup' | 'recover' | 'unkept'
 export type StepProps = { onDone(): void; onStep(step: Step): void }
 
 /** The way in: one step after the other takes the place of the card. */
-export function EntryCard({ first, onDone }: { first?: Step; onDone(): void }) {
+export function EntryCard({ first, onDone }: { first?: Step; onDone?: () => void }) {
   const isNew = session.value?.account === null && session.value.isNew
   const [step, go] = useState<Step>(first ?? (isNew ? 'setup' : 'sign_in'))
-  const props = { onDone, onStep: go }
+  const done = async (): Promise<void> => {
+    await loadSession()
+    if (session.value?.account === null) go('unkept')
+    else onDone?.()
+  }
+  const props = { onDone: () => void done(), onStep: go }
+  if (step === 'unkept') return <Unkept onStep={go} />
   if (step === 'setup') return <Setup {...props} />
   if (step === 'recover') return <Recover {...props} />
   return step === 'sign_up' ? <SignUp {...props} /> : <SignIn {...props} />
 }
+
+/** The server has opened a session, and the browser has not kept its cookie. */
+const Unkept = ({ onStep }: Pick<StepProps, 'onStep'>) => (
+  <EntryFrame title={entry.unkept_title} about={isSecureContext ? entry.unkept_cookies : entry.unkept_http}>
+    <Button kind="primary" wide onClick={() => onStep('sign_in')}>
+      {words.try_again}
+    </Button>
+  </EntryFrame>
+)
 
 /** Name of the product, a card with a heading that takes the focus, and links below. */
 export function EntryFrame({

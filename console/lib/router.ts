@@ -21,8 +21,8 @@ export const to = (path: string, query: Record<string, string | null | undefined
   return `${base}${path === '/' ? '' : path}${kept.size ? `?${kept}` : ''}`
 }
 
-/** Asked before the page is left; false keeps it. */
-export const leaveGuard = { ask: undefined as (() => boolean) | undefined }
+/** `ask`: asked before the page is left; false keeps it. `back`: told that Back has left, and comes here again. */
+export const leaveGuard: { ask?: (() => boolean) | undefined; back?: (() => void) | undefined } = {}
 
 /** Opens a page. `replace`: Back does not return to the present one. */
 export function go(href: string, { replace = false } = {}): void {
@@ -47,6 +47,7 @@ export const setQuery = (changes: Record<string, string | null>): void => {
 export function startRouter(): void {
   history.scrollRestoration = 'manual'
   addEventListener('popstate', ({ state }) => {
+    if (leaveGuard.back) return leaveGuard.back()
     place.value = here()
     const top: number = state?.top ?? 0
     requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, top)))

@@ -1,5 +1,6 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { once, words } from '../copy/common.ts'
+import { leaveGuard } from '../lib/router.ts'
 import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
 import { Checkbox } from './field.tsx'
@@ -10,6 +11,17 @@ import { Note } from './note.tsx'
 export function Secret({ title, secret, onClose }: { title: string; secret: string; onClose(): void }) {
   const [isStored, setStored] = useState(false)
   const [isAsking, ask] = useState(false)
+  useEffect(() => {
+    if (isStored) return
+    const here = location.href
+    leaveGuard.back = () => {
+      history.pushState({}, '', here)
+      ask(true)
+    }
+    return () => {
+      leaveGuard.back = undefined
+    }
+  }, [isStored])
   return (
     <Dialog
       title={isAsking ? once.leave_question : title}

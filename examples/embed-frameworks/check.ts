@@ -1,4 +1,4 @@
-/** `npm run check`: signs in to each server, calls it, connects a WebSocket, and reads the application's own page. */
+/** `npm run check`: signs in to each server, calls it, connects a WebSocket, reads the application's page, stops it. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,13 +16,16 @@ for (const name of ['express', 'hono', 'fastify'])
     const env = { ...process.env, DATA_DIR: directory, PORT: '0', NODE_OPTIONS: '' }
     const server = spawn(process.execPath, [`${name}.ts`], { env, stdio: ['ignore', 'pipe', 'inherit'] })
     const ended = once(server, 'exit')
+    // A socket that is open does not keep the server from its end.
+    let live: { close(): void } | undefined
     try {
       const [port] = await listening(server.stdout)
-      await check(`http://127.0.0.1:${port}`, directory)
+      live = await check(`http://127.0.0.1:${port}`, directory)
     } finally {
       server.kill('SIGTERM')
     }
     assert.deepEqual(await ended, [0, null])
+    live?.close()
     console.log(`${name}: ok`)
   })
 
@@ -36,7 +39,7 @@ await inDirectory(async (directory) => {
   console.log('fetch: ok')
 })
 
-async function check(url: string, directory: string, fetch?: typeof globalThis.fetch): Promise<void> {
+async function check(url: string, directory: string, fetch?: typeof globalThis.fetch) {
   const page = async (cookie = '') => (await (fetch ?? globalThis.fetch)(url, { headers: { cookie } })).text()
   assert.equal(await page(), 'Hello, stranger.')
 
@@ -54,10 +57,10 @@ async function check(url: string, directory: string, fetch?: typeof globalThis.f
   const [cookie = ''] = login.headers.getSetCookie()
   assert.equal(await page(cookie.split(';', 1)[0]), 'Hello, ada.')
 
-  if (fetch) return // Such a host has no WebSocket.
+  if (fetch) return undefined // Such a host has no WebSocket.
   const live = createLive(client)
   assert.equal((await live.account_verify()).username, 'ada')
-  live.close()
+  return live
 }
 
 /** The port in the first lines of the output. */

@@ -15,4 +15,9 @@ app.get('/', async ({ headers: { cookie } }, response) => {
 
 const server = createServer(service, { request: app })
 server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => console.log(server.address()))
-process.once('SIGTERM', () => server.close(() => service.close()))
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  process.once(signal, () => {
+    service.leave('draining') // Ends sockets and streams, which would keep the server open.
+    server.close(() => service.close())
+    server.closeIdleConnections()
+  })

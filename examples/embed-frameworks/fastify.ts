@@ -15,4 +15,8 @@ app.get('/', async ({ headers: { cookie } }) => {
 
 await app.listen({ port: Number(process.env.PORT ?? 3000), host: '127.0.0.1' })
 console.log(app.server.address())
-process.once('SIGTERM', () => app.close().then(() => service.close()))
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  process.once(signal, () => {
+    service.leave('draining') // Ends sockets and streams, which would keep the server open.
+    void app.close().then(() => service.close())
+  })

@@ -8,6 +8,7 @@ import typing
 import urllib.request
 
 import cellkeep_client as generated
+from generate import identifier
 
 
 def main(url: str) -> None:
@@ -17,7 +18,7 @@ def main(url: str) -> None:
     for kind in classes:
         typing.get_type_hints(kind, include_extras=True)
     for method in document["methods"]:
-        hints = typing.get_type_hints(getattr(generated.Client, method["name"].replace(".", "_")))
+        hints = typing.get_type_hints(getattr(generated.Client, identifier(method["name"])))
         # Compared by count: a parameter named like a keyword gets another name in Python.
         assert len(hints) == len(method["params"]) + 1, method["name"]
     print(f"{len(document['methods'])} methods and {len(classes)} types resolve.")

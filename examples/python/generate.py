@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import keyword
+import re
 import sys
 import urllib.request
 from pathlib import Path
@@ -134,23 +135,23 @@ class Generator:
         return name
 
     def method(self, method: dict[str, Any]) -> str:
-        name = method["name"].replace(".", "_")
+        name = identifier(method["name"])
         # A required parameter may not follow an optional one; all are keywords anyway.
         arguments = []
         for param in method["params"]:
             kind = self.type_of(param["schema"], pascal(name) + pascal(param["name"]))
-            arguments.append(f"{argument(param['name'])}: {kind}" + ("" if param.get("required") else " | Unset = UNSET"))
+            arguments.append(f"{identifier(param['name'])}: {kind}" + ("" if param.get("required") else " | Unset = UNSET"))
         signature = ", ".join(["self", *(["*"] if arguments else []), *arguments])
-        sent = ", ".join(f'"{param["name"]}": {argument(param["name"])}' for param in method["params"])
+        sent = ", ".join(f"{param['name']!r}: {identifier(param['name'])}" for param in method["params"])
         result = self.type_of(method["result"]["schema"], pascal(name) + "Result")
         own = ", ".join(method["x-error-reasons"])
         return f'''
     def {name}({signature}) -> {result}:
-        """{method["description"]}
+        """{docstring(method["description"])}
 
         Reasons: {own}.
         """
-        answer: {result} = self.call("{method["name"]}", {{{sent}}})
+        answer: {result} = self.call({method["name"]!r}, {{{sent}}})
         return answer
 '''
 
@@ -164,7 +165,9 @@ def typed_dict(name: str, fields: dict[str, str]) -> str:
 
 
 def pascal(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in name.replace(".", "_").split("_"))
+    """The name of a class, or the end of one."""
+    made = "".join(part[:1].upper() + part[1:] for part in re.split(r"[^A-Za-z0-9]+", name))
+    return made if made[:1].isalpha() else f"_{made}"
 
 
 def suffix(option: Schema, nth: int) -> str:
@@ -173,8 +176,16 @@ def suffix(option: Schema, nth: int) -> str:
     return pascal(kind) if isinstance(kind, str) else str(nth)
 
 
-def argument(name: str) -> str:
-    return f"{name}_" if keyword.iskeyword(name) else name
+def identifier(name: str) -> str:
+    """A name that Python takes, for any text; one that is taken already gets `_` behind it."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if not plain.isidentifier():
+        plain = f"_{plain}"
+    return f"{plain}_" if keyword.iskeyword(plain) or plain in ("self", "call") else plain
+
+
+def docstring(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def literal(values: list[Any]) -> str:

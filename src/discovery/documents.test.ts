@@ -161,6 +161,41 @@ describe('the OpenRPC document', () => {
     })
   })
 
+  it('refers to the shapes of a consumer by name: those with an id, and those that hold themselves', async () => {
+    const Tree = z.object({
+      name: z.string(),
+      get children() {
+        return z.array(Tree)
+      },
+    })
+    const common = { doc: 'x', auth: { account: 'none', actor: 'none' } } as const
+    const handler = async () => ({ name: '', children: [] })
+    await using own = await testService({
+      actions: {
+        as_input: query({ ...common, input: z.strictObject({ tree: Tree }), output: z.unknown(), handler }),
+        as_output: query({ ...common, output: Tree, handler }),
+        named: query({
+          ...common,
+          input: z.strictObject({ cell: z.string().meta({ id: 'Cell' }) }).meta({ id: 'Lookup' }),
+          output: z.unknown(),
+          handler,
+        }),
+      },
+    })
+    const { methods, components } = (await send(own.url, { path: '/api/openrpc.json' })).json as OpenRpc
+    const [as_input, as_output, third] = ['as_input', 'as_output', 'named'].map((name) =>
+      methods.find((method) => method.name === name),
+    )
+    const $ref = '#/components/schemas/Shape'
+    const properties = { name: { type: 'string' }, children: { type: 'array', items: { $ref } } }
+    expect(as_input?.params[0]?.schema).toEqual({ $ref })
+    expect(components.schemas.Shape).toMatchObject({ properties })
+    expect(third?.params[0]?.schema).toEqual({ $ref: '#/components/schemas/Cell2' })
+    const isTree = (value: unknown) => fits({ components })(as_output?.result.schema ?? {}, value)
+    expect(isTree({ name: 'a', children: [{ name: 'b', children: [] }] })).toBeUndefined()
+    expect(isTree({ name: 'a', children: [{ name: 'b' }] })).toMatch(/children/)
+  })
+
   it('resolves every reference', () => {
     const refs = [...JSON.stringify(openRpc).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)]
     expect(refs.length).toBeGreaterThan(100)
@@ -240,6 +275,14 @@ describe('the documents', () => {
     expect(head.headers['content-length']).toBe(String(Buffer.byteLength(text)))
     expect((await send(test.url, { method: 'POST', path })).headers.allow).toBe('GET, HEAD')
     expect((await get(`${path}?x=1`)).json).toMatchObject({ error: 'invalid_query_params' })
+  })
+
+  it('have patterns that the regular expressions of other languages read too', () => {
+    const patterns = JSON.stringify([openRpc, openApi]).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)
+    const sources = [...new Set([...patterns].map(([, text = '']) => JSON.parse(text) as string))]
+    expect(sources.length).toBeGreaterThan(5)
+    // Classes of Unicode, code points, names and looking around: each is missing or written otherwise somewhere.
+    expect(sources.filter((source) => /\\[pPuk]|\(\?(?!:)/.test(source))).toEqual([])
   })
 
   it('share one limiter per address', async () => {

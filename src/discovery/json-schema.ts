@@ -33,24 +33,79 @@ const named = new Map<z.core.$ZodType, string>(
 
 const refTo = (name: string): string => `#/components/schemas/${name}`
 
+/** The key of the definition that a reference of zod names; `#` is the schema itself. */
+const keyOf = (ref: string): string =>
+  ref
+    .replace(/^#\/(\$defs|definitions)\//, '')
+    .replaceAll('~1', '/')
+    .replaceAll('~0', '~')
+
+/** What zod keeps in a schema of its own: shapes with an `id`, and those that hold themselves. */
+type Definitions = Record<string, JsonSchema>
+
 /** Converts schemas, and collects the named shapes that they refer to. */
 export class Schemas {
   readonly shapes: Record<string, JsonSchema> = {}
   readonly #target: 'draft-7' | 'draft-2020-12'
+  /** The names that definitions got, by what they are: methods share them. */
+  readonly #defined = new Map<string, string>()
 
   constructor(target: 'draft-7' | 'draft-2020-12') {
     this.#target = target
   }
 
   of(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
-    const { $schema: _, ...converted } = z.toJSONSchema(schema, {
+    const {
+      $schema: _,
+      $defs,
+      definitions = $defs,
+      ...converted
+    } = z.toJSONSchema(schema, {
       io,
       target: this.#target,
       // Free-form data has no schema.
       unrepresentable: 'any',
       override: ({ zodSchema, jsonSchema }) => this.#refine(zodSchema, jsonSchema as JsonSchema, io),
     })
-    return converted as JsonSchema
+    return this.#share(converted as JsonSchema, (definitions ?? {}) as Definitions)
+  }
+
+  /** What a reference leads to. */
+  resolve(schema: JsonSchema): JsonSchema {
+    return (schema.$ref && this.shapes[schema.$ref.slice(refTo('').length)]) || schema
+  }
+
+  /** A reference counts from the root of the document, so definitions become shapes of it. */
+  #share(schema: JsonSchema, definitions: Definitions): JsonSchema {
+    const holdsItself = JSON.stringify(schema).includes('"$ref":"#"')
+    const own = holdsItself ? { ...definitions, '#': schema } : definitions
+    const names = new Map(Object.keys(own).map((key) => [key, this.#nameOf(key, own)]))
+    const refer = (of: JsonSchema): JsonSchema =>
+      JSON.parse(JSON.stringify(of), (member, value) => {
+        const name = member === '$ref' && typeof value === 'string' && names.get(keyOf(value))
+        return name ? refTo(name) : value
+      })
+    for (const [key, name] of names) this.shapes[name] ??= refer(own[key] as JsonSchema)
+    return names.size === 0 ? schema : refer(schema)
+  }
+
+  #nameOf(key: string, own: Definitions): string {
+    const text = JSON.stringify(own[key])
+    // What refers to others is the same only if they are.
+    const what = JSON.stringify([key, text.includes('"$ref":"#') ? own : text])
+    const name = this.#defined.get(what) ?? this.#freeName(key)
+    this.#defined.set(what, name)
+    return name
+  }
+
+  /** The `id` of a shape, else `Shape`; a number behind it if another has the name. */
+  #freeName(key: string): string {
+    const word = /^__|^#$/.test(key) ? 'Shape' : key.replace(/[^A-Za-z0-9._-]/g, '_')
+    const taken = new Set([...named.values(), ...this.#defined.values()])
+    for (let n = 1; ; n++) {
+      const name = n === 1 ? word : `${word}${n}`
+      if (!taken.has(name)) return name
+    }
   }
 
   #refine(zodSchema: z.core.$ZodType, schema: JsonSchema, io: 'input' | 'output'): void {

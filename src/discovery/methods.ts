@@ -53,7 +53,7 @@ function describeMethod(action: WiredMethod, schemas: Schemas): MethodDescriptio
     idempotency: takesKey(action) ? (secret_reply ? 'completed_at' : 'same_reply') : null,
     rate_limit: limiterOf(action),
     reasons: reasonsOf(action),
-    input: schemas.of(action.params, 'input'),
+    input: schemas.resolve(schemas.of(action.params, 'input')),
     output: schemas.of(action.output, 'output'),
   }
 }

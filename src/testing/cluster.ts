@@ -84,8 +84,8 @@ export async function startCluster({
     throw error
   }
   watchdog.unref()
-  // The pipe to the child is a socket, which would keep this process alive.
-  ;(watchdog.stdin as unknown as Socket).unref()
+  // The pipe to the child is a socket, which would keep this process alive; in Bun it is not, and does not.
+  ;(watchdog.stdin as unknown as Partial<Socket>).unref?.()
   return { connection: connectionTo(dir, 'postgres'), stop }
 }
 

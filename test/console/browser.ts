@@ -6,6 +6,8 @@ import { afterAll, afterEach, expect } from 'vitest'
 import { type TestOptions, type TestService, testService } from '../../src/testing/index.ts'
 
 const executablePath = process.env.CELLKEEP_CHROMIUM ?? '/usr/bin/chromium'
+/** `insecure.test` is this machine, by an address that browsers do not trust without https. */
+const args = ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP insecure.test 127.0.0.1']
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /** A service with everything that the console shows, as `cellkeep start` has it. */
@@ -46,7 +48,7 @@ export type Look = {
 
 /** A browser of one person, with no cookies yet; `cookie` signs in. */
 export async function person(test: TestService, cookie?: string, look: Look = {}): Promise<Page> {
-  browser ??= chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
+  browser ??= chromium.launch({ executablePath, args })
   const { width = 1280, height = 800, dark = false, touch = false, visits, expects } = look
   const context = await (await browser).newContext({
     baseURL: test.url,

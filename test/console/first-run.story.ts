@@ -57,6 +57,9 @@ it('a new server: from / to the first account, signed in, with the list of what 
   await page.waitForURL('**/admin')
   await page.getByText('1 of 5').waitFor()
   await look(page, 'home-new')
+  await page.goto('/admin/roles')
+  await page.getByText('Roles of your own are declared').waitFor()
+  await look(page, 'roles-new')
 
   const second = await person(test)
   await second.goto('/setup')

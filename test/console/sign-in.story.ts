@@ -147,3 +147,23 @@ it('no secret gets into an address, a title, storage, the console, a Referer or 
   const found = Object.entries(hidden).filter(([, secret]) => told.some((line) => line.includes(secret)))
   expect(found).toEqual([])
 })
+
+it('says that the browser has kept no session, as over plain http, on the pages and on the console', async () => {
+  await using test = await consoleService({
+    cookie_secure: true,
+    allowed_origins: ['http://insecure.test:*', 'http://127.0.0.1:*'],
+  })
+  const ada = await test.account({ username: 'ada' })
+  const visits = `http://insecure.test:${new URL(test.url).port}`
+  const page = await person(test, undefined, { visits, expects: /Cross-Origin-Opener-Policy/ })
+  for (const path of ['/sign-in', '/admin']) {
+    await page.goto(visits + path)
+    await page.getByLabel('Username or e-mail').fill('ada')
+    await page.getByLabel('Password', { exact: true }).fill(ada.password)
+    await page.keyboard.press('Enter')
+    await page.getByText('Open this page by https').waitFor()
+    await look(page, `sign-in-unkept${path.replace('/', '-')}`)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByLabel('Username or e-mail').waitFor()
+  }
+})

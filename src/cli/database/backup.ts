@@ -48,8 +48,11 @@ export const backup = command({
         })
       const told = out.json ? { everySeconds: 1, fields: { file } } : {}
       const done = await withProgress(io, 'rows', write, told)
+      // With a database of one's own no file is read, and the environment of the servers may be another.
       const place = (key: 'cookie_keys' | 'secret_keys'): string =>
-        config[key] ? `the value of ${envName(key)}` : join(config.data_dir, key)
+        config[key] || config.database_url !== null
+          ? `the value of ${envName(key)}${config[key] ? '' : ', if the server has one,'}`
+          : join(config.data_dir, key)
       // Standard output is the backup itself then.
       const said = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
       said.result(
