@@ -1,6 +1,6 @@
 import { type Sql, sql } from './sql.ts'
 
-type Planned = 'text' | 'uuid' | 'text[]' | 'uuid[]'
+type Planned = 'text' | 'uuid' | 'timestamptz' | 'text[]' | 'uuid[]'
 
 /**
  * Hides a value from the planner, so that one generic plan serves every value: planning for each value takes

@@ -8,7 +8,7 @@ import { CursorText, Int, Uuid } from '../../wire/types.ts'
 import { Cell, type CellHead, Kind, lastHead, Path, Visibility, withoutLast } from '../cells.ts'
 import { CellGrant } from '../grants/grants.ts'
 import { type ListInput, mayBeUngranted, type Way } from './branches.ts'
-import { behindPath, pathKey } from './cursor.ts'
+import { behind, pathKey } from './cursor.ts'
 import { type ListPage, listStatement } from './page.ts'
 
 const idsMax = 200
@@ -71,9 +71,7 @@ export const cell_list = query({
     // No cell has an empty kind.
     if (list.ids?.length === 0 || list.kind === '')
       return JSON.stringify({ cells: [], next_cursor: null, ...(isShared && { cell_grants: {} }) })
-    const { path_prefix } = list
-    const start =
-      after && path_prefix !== undefined ? behindPath(path_prefix, list.order_direction, after) : after
+    const start = after && behind(list, after)
     const caller = { isAdmin: holdsAdmin(role_grants), hasManyRoles: role_grants.length > manyRoles }
     const byGrants = role_grants.length > (isShared ? 1 : 0) ? 'heads' : 'all'
     const page = await readPage(

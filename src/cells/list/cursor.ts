@@ -2,6 +2,7 @@ import { type CursorKey, keyBytesMax } from '../../core/cursor.ts'
 import { afterPrefix } from '../../db/prefix.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 import { unplanned } from '../../db/unplanned.ts'
+import type { ListInput } from './branches.ts'
 
 /**
  * Where a page by path ended: the path after the prefix, to which the cursor is bound anyway. If that is too long
@@ -17,11 +18,23 @@ export function pathKey(prefix: string, path: string, id: string): CursorKey {
 
 const fits = (key: CursorKey): boolean => Buffer.byteLength(JSON.stringify(key)) <= keyBytesMax
 
+/** Where the next page begins, as values for its statement. */
+export function behind(
+  { path_prefix, order_by, order_direction }: Pick<ListInput, 'path_prefix' | 'order_by' | 'order_direction'>,
+  after: CursorKey,
+): readonly unknown[] {
+  if (path_prefix !== undefined) return behindPath(path_prefix, order_direction, after)
+  if (order_by !== 'updated_at') return after
+  // By its value, ways that are hardly ever taken would look so cheap that each page is planned anew.
+  const [changed_at, id] = after as [string, string]
+  return [unplanned(changed_at, 'timestamptz'), unplanned(id, 'uuid')]
+}
+
 /**
  * The path after which the next page begins. If the cell has lost its path meanwhile, the page begins with all
  * paths that share what the cursor holds: it may repeat a cell, but never skips one.
  */
-export function behindPath(prefix: string, direction: 'asc' | 'desc', [rest, id]: CursorKey): [Sql] {
+function behindPath(prefix: string, direction: 'asc' | 'desc', [rest, id]: CursorKey): [Sql] {
   const path = `${prefix}${rest}`
   if (id === undefined) return [unplanned(path)]
   const end = afterPrefix(path)
