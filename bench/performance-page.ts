@@ -107,7 +107,7 @@ its acceptance and revocation is three calls.`,
         short(one.memory),
       ]),
     ),
-    `After 20 s of lists the server takes ${short(memoryAfterLists)} MB.`,
+    `In the last 10 of 20 s of lists the server takes ${short(memoryAfterLists)} MB, the median of ten moments.`,
     '## Yardsticks',
     `What the parts can do by themselves. A bare Argon2id verifies ${short(argon)} passwords per second here; sign-in does
 ${short(of('login')?.rate ?? Number.NaN)}. A bare \`ws\` answers ${short(turns.find(({ system }) => system === 'bare ws')?.rate ?? Number.NaN)} messages per second; ours, with the
