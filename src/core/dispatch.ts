@@ -7,7 +7,7 @@ import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import type { RequestFields } from '../observe/work.ts'
 import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
-import { JsonText, type Text } from '../wire/json-text.ts'
+import { isText, JsonText } from '../wire/json-text.ts'
 import { withRules } from '../wire/rules.ts'
 import type { App } from './app.ts'
 import { guardCredential, guardRole, guardScope, resolveActor } from './guards.ts'
@@ -131,13 +131,14 @@ async function carryOut<T>(
 
 async function handled(app: App, action: WiredMethod, input: unknown, context: object): Promise<unknown> {
   const answer = await action.handler(input as never, context as never)
-  if (action.json_text && typeof answer !== 'string' && !Array.isArray(answer))
-    throw new TypeError(
-      `${action.method}: with json_text the handler must return a text, or the pieces of one`,
-    )
-  const result = action.json_text ? new JsonText(answer as Text) : answer
+  const result = action.json_text ? textOf(action, answer) : answer
   app.outputs.check(action, action.method, result)
   return result
+}
+
+function textOf({ method }: WiredMethod, answer: unknown): JsonText {
+  if (isText(answer)) return new JsonText(answer)
+  throw new TypeError(`${method}: with json_text the handler must return a text, or the pieces of one`)
 }
 
 const actingOf = (params: unknown): unknown =>

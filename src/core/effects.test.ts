@@ -43,6 +43,22 @@ describe('effects after a commit', () => {
     expect(await lab.outcome(chained)).toMatchObject({ status: 200, notes: ['second'] })
   })
 
+  it('of work that nobody awaits are refused once the transaction has ended, as are its rows and notifications', async () => {
+    let late: LabContext | undefined
+    await lab.outcome(async (context) => {
+      late = context
+      await context.db.run(write('kept'))
+    })
+    const { audit, notify, afterCommit } = late as LabContext
+    const revoked = { role_grant_id: crypto.randomUUID(), role: 'admin', scope_id: null }
+    expect(() => audit('cell_update', { cell_id: crypto.randomUUID() })).toThrow('The transaction has ended')
+    expect(() => notify({ actor_id: lab.ada.actor_id }, 'role_grant_revoke', revoked)).toThrow(
+      'The transaction has ended',
+    )
+    expect(() => afterCommit(() => void lab.effects.push('late'))).toThrow('The transaction has ended')
+    expect(lab.effects).toEqual(['effect'])
+  })
+
   it('run when the audit log is broken: the mutation stands, the failure is counted', async () => {
     const { audit } = lab.test.service.app
     const before = audit.failures

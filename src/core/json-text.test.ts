@@ -8,14 +8,14 @@ import { sql } from '../db/db.ts'
 import { query } from './action.ts'
 
 let text = ''
-let pieces: string[] = []
+let pieces: unknown[] = []
 const actions = {
   pieced: query({
     doc: 'Answers the pieces that the test says.',
     auth: { account: 'none', actor: 'none' },
     output: z.object({ a: z.string() }),
     json_text: true,
-    handler: async () => pieces,
+    handler: async () => pieces as string[],
   }),
   told: query({
     doc: 'Answers the text that the test says.',
@@ -85,4 +85,16 @@ it('any character and number of a cell is the same in a list as alone', async ()
   expect(cells).toMatchObject([{ data, kind }])
   for (const cell of (await root.client.cell_list()).cells)
     expect((await root.client.cell_get({ id: cell.id })).cell).toEqual(cell)
+})
+
+it('a piece that is no text, such as the null of a database, fails its call alone', async () => {
+  pieces = ['{"a":"', null, '"}']
+  text = '{"a":1}'
+  const { status, json } = await rpc(test.url, [call('told'), call('pieced'), call('told')])
+  expect(status).toBe(200)
+  expect(json).toMatchObject([
+    { result: { a: 1 } },
+    { error: { data: { reason: 'internal_error' } } },
+    { result: { a: 1 } },
+  ])
 })

@@ -106,21 +106,32 @@ async function run<T>(
 ): Promise<{ result: T } | { refused: ServiceError }> {
   const notifications: Notification[] = []
   let toActors: [actor_id: string, Notification][] | undefined
+  let hasEnded = false
+  const checkOpen = (): void => {
+    if (hasEnded)
+      throw new Error('The transaction has ended: await all that records, notifies or registers effects.')
+  }
   const recordIn =
     (rows: AuditRow[]): Audit =>
     (event_type, metadata, own) => {
+      checkOpen()
       if (tx.isCommitted) throw new Error('The mutation is committed: record its audit rows in `single`.')
       rows.push({ event_type, outcome: 'success', ...subjectOf(subject, own), metadata })
     }
   const audit = recordIn(rows)
   const single = singleOf(app, tx, { rows, caller, recordIn })
   const notify: Notify = (to, method, params) => {
+    checkOpen()
     const checked = app.registry.notifications.sendable(method, params) as typeof params
     const one = { account_id: typeof to === 'string' ? to : '', method, params: checked }
     notifications.push(one)
     if (typeof to === 'string') return
     toActors ??= []
     toActors.push([to.actor_id, one])
+  }
+  const afterCommit: Work['afterCommit'] = (effect) => {
+    checkOpen()
+    tx.afterCommit(effect)
   }
   tx.beforeCommit(
     () => app.audit.statement(rows, caller),
@@ -132,10 +143,12 @@ async function run<T>(
   })
   let outcome: { result: T } | { refused: ServiceError }
   try {
-    outcome = { result: await work({ db: tx, audit, single, notify, afterCommit: tx.afterCommit }) }
+    outcome = { result: await work({ db: tx, audit, single, notify, afterCommit }) }
   } catch (error) {
     if (!(error instanceof ServiceError) || !error.commits) throw error
     outcome = { refused: error }
+  } finally {
+    hasEnded = true
   }
   if (toActors) await addressAccounts(tx.isCommitted ? app.db.readOnly : tx, toActors, notifications)
   return outcome

@@ -3,6 +3,9 @@ import { parseJson } from './parse-json.ts'
 /** A text, or its pieces in their order. Large ones are sent as they are: joined, they would be copied again. */
 export type Text = string | readonly string[]
 
+export const isText = (value: unknown): value is Text =>
+  typeof value === 'string' || (Array.isArray(value) && value.every((piece) => typeof piece === 'string'))
+
 export const joined = (text: Text): string => (typeof text === 'string' ? text : text.join(''))
 
 /** In UTF-16 units. */
