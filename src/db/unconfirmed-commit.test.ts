@@ -13,6 +13,12 @@ afterAll(() => Promise.all([standby.remove(), primary.remove()]))
 await primary.start()
 await standby.start()
 
+const admin = new pg.Client(primary.url)
+await admin.connect()
+afterAll(() => admin.end())
+// The warning has to arrive all the same.
+await admin.query('alter role current_user set client_min_messages = error')
+
 const act = mutation({
   doc: 'Writes by two statements, and warns.',
   auth: { account: 'required', actor: 'required' },
@@ -26,9 +32,6 @@ const act = mutation({
 })
 const test = await serviceForFile({ database_url: primary.url, actions: { act } })
 const ada = await test.account()
-const admin = new pg.Client(primary.url)
-await admin.connect()
-afterAll(() => admin.end())
 await admin.query(`
   create table note (n int);
   create function warns() returns trigger language plpgsql as $$ begin raise warning 'noted'; return null; end $$;
