@@ -1,8 +1,12 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import pg from 'pg'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { call, dataOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { shell } from '../../test/helpers/shell.ts'
 import { stoppedPair } from '../../test/helpers/stoppable-cluster.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from './db.ts'
@@ -68,4 +72,19 @@ it('a commit that the standby has not confirmed is no success, whichever way it 
     select (select count(*) from cell)::int as cells, (select count(*) from note)::int as notes,
       (select count(*) from audit_entries() where outcome = 'failure')::int as failures`)
   expect(rows).toEqual([{ cells: 2, notes: 6, failures: 0 }])
+})
+
+it('a command says that its outcome is unknown, and a backup waits for no standby', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'ck-unconfirmed-'))
+  onTestFinished(() => rm(dir, { recursive: true }))
+  await standby.freeze()
+  onTestFinished(() => standby.thaw())
+  const cellkeep = shell({ CELLKEEP_DATABASE_URL: primary.url }, dir)
+  const creating = cellkeep(['account', 'create', '--username', 'grace'], 'correct horse battery')
+  await expect.poll(async () => (await admin.query(waiting)).rowCount).toBe(1)
+  await admin.query(`select pg_cancel_backend(pid) from (${waiting}) one`)
+  const { code, stderr } = await creating
+  expect([code, stderr]).toEqual([3, expect.stringContaining('Nobody can say whether it was done')])
+  expect(await cellkeep(['backup', 'all'])).toMatchObject({ code: 0 })
+  expect((await admin.query(waiting)).rowCount).toBe(0)
 })
