@@ -88,7 +88,7 @@ export const readOnlyDefault = `coalesce(
   (select split_part(setting, '=', 2) from pg_db_role_setting, unnest(setconfig) setting
     where setting like 'default_transaction_read_only=%'
       and setdatabase in (0, (select oid from pg_database where datname = current_database()))
-      and setrole in (0, current_user::regrole::oid)
+      and setrole in (0, (select oid from pg_roles where rolname = session_user))
     order by setrole = 0, setdatabase = 0 limit 1),
   (select reset_val from pg_settings where name = 'default_transaction_read_only'))::boolean`
 
