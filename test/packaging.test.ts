@@ -82,6 +82,13 @@ it('the chart makes the manifests', () => {
   }
 })
 
+it('the migration has the settings of the nodes that are not in the manifests', () => {
+  const sourcesOf = (file: string) =>
+    parse(textOf(`packaging/kubernetes/${file}`)).spec.template.spec.containers[0].envFrom
+  expect(sourcesOf('job.yaml')).toEqual(sourcesOf('deployment.yaml'))
+  expect(sourcesOf('job.yaml')).toHaveLength(1)
+})
+
 it('the compose file is complete: each secret, volume and dependency it names is declared', () => {
   const { services, secrets, volumes } = parse(textOf('packaging/compose.yml'), { merge: true })
   for (const service of Object.values<Record<string, never>>(services)) {

@@ -100,9 +100,14 @@ const cancelled = (cause: unknown): StartError =>
     { cause },
   )
 
-/** Lets `doctor` warn when the last backup is old. A failure here does not affect the backup, which is complete. */
+/**
+ * Lets `doctor` warn when the last backup is old. A failure here does not affect the backup, which is complete and waits
+ * for no standby.
+ */
 const record = (client: pg.Client): Promise<unknown> =>
-  client.query('commit; update cluster set backed_up_at = now()').catch(() => undefined)
+  client
+    .query('commit; set synchronous_commit = off; update cluster set backed_up_at = now()')
+    .catch(() => undefined)
 
 type Put = (chunk: Buffer) => Promise<void>
 

@@ -1,5 +1,6 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +13,7 @@ import { migrate, migrationNames } from '../db/migration/migrate.ts'
 import { testService } from '../testing/index.ts'
 import { version } from '../wire/version.ts'
 
+const program = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
 let cwd: string
 let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
 beforeAll(async () => {
@@ -57,7 +59,6 @@ it('the version is printed without the rest of the product', async () => {
     let count = 0
     registerHooks({ load: (url, context, next) => (url.startsWith('file:') && count++, next(url, context)) })
     process.on('exit', () => console.error(count))`
-  const program = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
   const args = ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`, program]
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [...args, '--version'])
   expect(stdout).toBe(`${version}\n`)
@@ -84,11 +85,23 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
     [['backup'], /Usage: cellkeep backup FILE/],
     [['restore', 'nothing'], /^\/.*\/nothing does not exist: name the file of a backup\.\n$/],
     [['restore', 'nothing', '--verify'], /^\/.*\/nothing does not exist/],
+    [['restore', 'nothing', '--verify', '--into', 'mysql://x'], /^--into must be a postgres:/],
+    [['role', 'assign', 'a', 'editor', '--scope-kind', '', '--scope-id', ''], /^--scope-kind is empty/],
+    [['audit', 'export', '--account='], /^--account is empty: give it a value, or leave it out/],
   ])('%j', async (args, said) => {
     const { code, stdout, stderr } = await cellkeep(args)
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toMatch(said)
   })
+})
+
+it.runIf(existsSync('/dev/full'))('output that found no room is exit code 1, down to its last line', () => {
+  const full = openSync('/dev/full', 'w')
+  const { status, stderr } = spawnSync(process.execPath, [program, '--version'], {
+    stdio: ['ignore', full, 'pipe'],
+  })
+  closeSync(full)
+  expect([status, String(stderr)]).toEqual([1, expect.stringContaining('could not be written')])
 })
 
 describe('with --json whatever ends a command is one object on standard error', () => {

@@ -10,6 +10,8 @@ export async function run(argv: readonly string[]): Promise<void> {
     // EPIPE means that the reader stopped, as `head` does, which is no failure. A full disk is.
     if (code === 'EPIPE' || isCut) return
     isCut = true
+    // The last line may fail only after the command has ended.
+    process.exitCode ||= 1
     stderr.write(`The output could not be written: ${message}\n`)
   })
   // Without a listener, a broken pipe on standard error would end the server.

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { emptyDatabase, type FreshDatabase } from '../../test/fresh-database.ts'
 import { shell } from '../../test/helpers/shell.ts'
@@ -100,8 +101,32 @@ test('a user who may not make the schema is told who can', async () => {
     reason: 'migration_failed',
     message: expect.stringContaining('create schema cellkeep authorization'),
   })
-  await owner.query(`create schema cellkeep authorization ${role}`)
+  await owner.query('create schema cellkeep')
+  await expect(migrate(connection)).rejects.toMatchObject({
+    reason: 'migration_failed',
+    message: expect.stringContaining('grant create, usage on schema cellkeep to'),
+  })
+  await owner.query(`alter schema cellkeep owner to ${role}`)
   expect((await migrate(connection)).applied.length).toBeGreaterThan(10)
+})
+
+test('a user serves whose name has to be quoted', async () => {
+  const database = await empty()
+  const owner = await database.open()
+  const role = `First.Last "${process.pid}"`
+  const quoted = pg.escapeIdentifier(role)
+  await owner.query(`create role ${quoted} login`)
+  onTestFinished(async () => {
+    const client = await database.open()
+    await client.query(`drop owned by ${quoted}; drop role ${quoted}`)
+  })
+  await owner.query(`grant create on database ${database.connection.database} to ${quoted}`)
+  const test = await serviceOn(database, { database_url: toUrl({ ...database.connection, user: role }) })
+  expect(await (await fetch(`${test.url}/ready`)).json()).toEqual({ ready: true })
+  await owner.query(`alter role ${quoted} set default_transaction_read_only = on`)
+  await expect
+    .poll(async () => await (await fetch(`${test.url}/ready`)).json())
+    .toEqual({ error: 'db_read_only' })
 })
 
 test('two services in two schemas of one database are apart: accounts, cells, signals and locks', async () => {

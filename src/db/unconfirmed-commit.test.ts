@@ -1,8 +1,12 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import pg from 'pg'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { call, dataOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { shell } from '../../test/helpers/shell.ts'
 import { stoppedPair } from '../../test/helpers/stoppable-cluster.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from './db.ts'
@@ -12,6 +16,12 @@ const { primary, standby } = await stoppedPair()
 afterAll(() => Promise.all([standby.remove(), primary.remove()]))
 await primary.start()
 await standby.start()
+
+const admin = new pg.Client(primary.url)
+await admin.connect()
+afterAll(() => admin.end())
+// The warning has to arrive all the same.
+await admin.query('alter role current_user set client_min_messages = error')
 
 const act = mutation({
   doc: 'Writes by two statements, and warns.',
@@ -26,9 +36,6 @@ const act = mutation({
 })
 const test = await serviceForFile({ database_url: primary.url, actions: { act } })
 const ada = await test.account()
-const admin = new pg.Client(primary.url)
-await admin.connect()
-afterAll(() => admin.end())
 await admin.query(`
   create table note (n int);
   create function warns() returns trigger language plpgsql as $$ begin raise warning 'noted'; return null; end $$;
@@ -65,4 +72,19 @@ it('a commit that the standby has not confirmed is no success, whichever way it 
     select (select count(*) from cell)::int as cells, (select count(*) from note)::int as notes,
       (select count(*) from audit_entries() where outcome = 'failure')::int as failures`)
   expect(rows).toEqual([{ cells: 2, notes: 6, failures: 0 }])
+})
+
+it('a command says that its outcome is unknown, and a backup waits for no standby', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'ck-unconfirmed-'))
+  onTestFinished(() => rm(dir, { recursive: true }))
+  await standby.freeze()
+  onTestFinished(() => standby.thaw())
+  const cellkeep = shell({ CELLKEEP_DATABASE_URL: primary.url }, dir)
+  const creating = cellkeep(['account', 'create', '--username', 'grace'], 'correct horse battery')
+  await expect.poll(async () => (await admin.query(waiting)).rowCount).toBe(1)
+  await admin.query(`select pg_cancel_backend(pid) from (${waiting}) one`)
+  const { code, stderr } = await creating
+  expect([code, stderr]).toEqual([3, expect.stringContaining('Nobody can say whether it was done')])
+  expect(await cellkeep(['backup', 'all'])).toMatchObject({ code: 0 })
+  expect((await admin.query(waiting)).rowCount).toBe(0)
 })

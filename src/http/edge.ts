@@ -235,18 +235,18 @@ function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Ma
   const health = (handle: Surface['handle']) => ({ verbs: ['GET', 'HEAD'], exempt: true, handle })
   const alive = (): EdgeReply => jsonReply(200, '{"status":"ok"}')
   const live = health(async () => alive())
-  const unlessLeaving = (answer: (state: ReadyState) => EdgeReply) =>
+  const unlessLeaving = (ask: () => Promise<ReadyState>, answer: (state: ReadyState) => EdgeReply) =>
     health(async () => {
       if (node.phase !== 'serving') return refuse('shutting_down')
       if (node.isDrained) return refuse('draining')
-      return answer(await readiness.check())
+      return answer(await ask())
     })
-  const ready = unlessLeaving((state) => {
+  const ready = unlessLeaving(readiness.check, (state) => {
     if (!state.ready) return refuse(state.reason)
     const warnings = [...app.bootstrap.warnings(), ...logWarnings(), ...app.warnings]
     return jsonReply(200, JSON.stringify({ ready: true, ...(warnings.length > 0 && { warnings }) }))
   })
-  const serving = unlessLeaving((state) => {
+  const serving = unlessLeaving(readiness.recent, (state) => {
     if (state.ready) return alive()
     // A balancer that takes out every node because their database is away would cut all connections.
     const isOurs = state.reason !== 'schema_drift' && state.reason !== 'db_other_database'

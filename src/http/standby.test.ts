@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { call, rpc, send } from '../../test/helpers/http.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
 import { testService } from '../testing/index.ts'
@@ -57,4 +57,24 @@ it('a server that became a standby is unavailable for writes, says when to try a
   await expect.poll(async () => (await login()).status).toBe(200)
   expect((await rpc(test.url, call('cell_create', { data: {} }), signedIn)).status).toBe(200)
   await expect.poll(() => get('/health/ready')).toEqual([200, { ready: true }])
+})
+
+it('a server that hangs does not hold up what balancers ask', async () => {
+  const get = (path: string) => send(test.url, { path })
+  await expect.poll(async () => (await get('/health/ready')).status).toBe(200)
+  await cluster.freeze()
+  onTestFinished(() => cluster.thaw())
+  const asked = async () => {
+    let isReadyTold = false
+    const ready = get('/health/ready').then(() => {
+      isReadyTold = true
+    })
+    const { status } = await get('/health/serving')
+    // Readiness would have been told by now if both had waited for the same.
+    for (let n = 0; n < 5; n++) await get('/health/live')
+    const seen = [status, isReadyTold]
+    await ready
+    return seen
+  }
+  await expect.poll(asked).toEqual([200, false])
 })

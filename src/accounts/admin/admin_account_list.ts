@@ -53,7 +53,7 @@ export const listAccounts = operation({
   command: {
     name: 'account list',
     args: { include_deleted: '--deleted', query: '--query TEXT', role: '--role ROLE' },
-    table: { columns: accountColumns, none: 'There is no account yet.' },
+    table: { columns: accountColumns, none: 'No account was found.' },
   },
 })
 

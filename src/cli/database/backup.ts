@@ -4,6 +4,7 @@ import type { Writable } from 'node:stream'
 import { writeBackup } from '../../backup/backup.ts'
 import { restoreBackup } from '../../backup/restore.ts'
 import { type Config, envName } from '../../config/config.ts'
+import { parseDatabaseUrl } from '../../config/database-url.ts'
 import { loadConfig } from '../../config/file.ts'
 import { type Connection, replicasOf } from '../../db/servers/connection.ts'
 import { withTemporaryServer } from '../../embedded/temporary.ts'
@@ -76,6 +77,8 @@ export const restore = command({
   options: { verify: { type: 'boolean' }, into: { type: 'string' } },
   run: async ({ args: [name = ''], options: { verify = false, into }, out, io }) => {
     if (into !== undefined && !verify) throw new WrongUsage('--into belongs to --verify.')
+    const flaw = into !== undefined && parseDatabaseUrl(into)
+    if (typeof flaw === 'string') throw new WrongUsage(`--into ${flaw}.`)
     const file = resolve(io.cwd, name)
     // Before a database is made for it.
     await access(file, constants.R_OK).catch(({ code, message }) => {

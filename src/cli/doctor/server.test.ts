@@ -51,6 +51,11 @@ it('commits that wait for no standby, and those that wait for one that is away',
   await set('synchronous_commit', 'off')
   await eventually(['fsync_off', 'replication_asynchronous'])
   await set('synchronous_commit', 'on')
+  await run('alter role current_user set synchronous_commit = off')
+  await expect
+    .poll(async () => (await doctor(['doctor'])).stdout)
+    .toMatch(/synchronous_commit .* is off.*\n.*among the settings of role and database/)
+  await run('alter role current_user reset synchronous_commit')
   await eventually([])
   await standby.stop()
   await eventually(['no_synchronous_standby'])

@@ -69,7 +69,7 @@ function durability({ fsync, full_page_writes, synchronous_commit }: Server): Fi
     findings.push({
       finding: 'fsync_off',
       what: `${off.join(' and ')} of the database server ${off.length > 1 ? 'are' : 'is'} off: a crash loses what callers were told is stored${fsync === 'off' ? ', or the whole database' : ''}.`,
-      remedy: `Run \`${off.map((name) => `alter system set ${name} = on;`).join(' ')} select pg_reload_conf();\` as its administrator, and look for ${off.join(', ')} in its configuration and start-up options.`,
+      remedy: `Run \`${off.map((name) => `alter system set ${name} = on;`).join(' ')} select pg_reload_conf();\` as its administrator, and look for ${off.join(', ')} in its configuration and start-up options, and among the settings of role and database, which \`\\drds\` in psql shows.`,
     })
   if (full_page_writes === 'off')
     findings.push({

@@ -169,6 +169,11 @@ describe('call', () => {
     [['call', 'cell_get', 'id'], 2, /not a JSON object/],
     [['call'], 2, /Name a method/],
     [['call', 'cell_get', '--url', 'ftp://example.org'], 2, /not the URL/],
+    [
+      ['call', 'cell_get', '--url', 'http://ada:secret@127.0.0.1:1'],
+      2,
+      /^http:\/\/…@127.0.0.1:1 is not the URL/,
+    ],
     [['call', 'cell_get', '--url', 'http://127.0.0.1:1'], 3, /No server answers/],
   ])('%j is told what is wrong', async (args, code, message) => {
     expect(await cellkeep(args)).toEqual({ code, stdout: '', stderr: expect.stringMatching(message) })

@@ -16,10 +16,11 @@ export type Kept = { token: string; token_id: string; username: string; expires_
 export async function serverUrl(io: CommandIo, option: string | undefined): Promise<string> {
   const given = option ?? (io.env.CELLKEEP_URL || undefined)
   if (given !== undefined) {
-    if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+    // fetch takes no URL with a user or password.
+    if (!URL.canParse(given) || !/^https?:\/\/[^@?#]*$/i.test(given))
       throw new StartError(
         'invalid_url',
-        `${given} is not the URL of a server, such as https://example.org.`,
+        `${given.replace(/\/\/.*@/, '//…@')} is not the URL of a server, such as https://example.org.`,
         2,
       )
     return given.endsWith('/') ? given.slice(0, -1) : given

@@ -75,7 +75,11 @@ export function subcommand<const O extends Options = Record<never, never>>(
 
 function parsed<O extends Options>(args: readonly string[], options: O) {
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
+    const read = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
+    // An unset variable of a script must not widen what it asks for.
+    const empty = Object.entries(read.values).find(([, value]) => value === '')
+    if (empty) throw new WrongUsage(`--${empty[0]} is empty: give it a value, or leave it out.`)
+    return read
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (!code?.startsWith('ERR_PARSE_ARGS')) throw error

@@ -17,6 +17,7 @@ const meanings: Partial<Record<Reason, string>> = {
   role_grant_builtin_scoped: 'The roles keeper and admin are global: they take no scope.',
   internal_error: 'The service failed unexpectedly.',
   busy: 'The machine is overloaded; try again.',
+  service_unavailable: 'The database cannot be reached.',
   second_factor_required: 'The account has a second factor, whose code is asked for at a terminal.',
 }
 
@@ -46,10 +47,12 @@ type Facts = {
   required_roles?: string[]
   required_scope?: string
   retry_after?: number
+  outcome?: 'none' | 'unknown'
 }
 
 /** What a refused call would have needed. */
-function needsOf({ required_credential_types, required_roles, required_scope, retry_after }: Facts) {
+function needsOf(facts: Facts) {
+  const { required_credential_types, required_roles, required_scope, retry_after, outcome } = facts
   const types = required_credential_types?.map((type) => type.replaceAll('_', ' ')).join(' or ')
   const method = /^rpc:(.*)$/s.exec(required_scope ?? '')?.[1]
   return [
@@ -57,6 +60,7 @@ function needsOf({ required_credential_types, required_roles, required_scope, re
     required_roles && `It takes the role ${required_roles.join(' or ')}.`,
     method &&
       `It takes a token whose scope is full${isQuery(method) ? ', read_only' : ''} or names ${method}.`,
+    outcome === 'unknown' && 'Nobody can say whether it was done: look before you repeat it.',
     retry_after !== undefined && `Try again in ${retry_after} s.`,
   ].filter((need): need is string => !!need)
 }

@@ -177,12 +177,14 @@ test('time limits set for the database do not end a migration', async () => {
   const client = await database.open()
   const name = database.connection.database
   // Longer than anything takes on a busy machine: the first statement of a session is under them.
-  for (const limit of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'])
-    await client.query(`alter database ${name} set ${limit} = '77s'`)
+  const { rows: limits } = await client.query(
+    `select name from pg_settings where name ~ '^(statement|lock|transaction|idle.*session)_timeout$'`,
+  )
+  for (const { name: limit } of limits) await client.query(`alter database ${name} set ${limit} = '77s'`)
   await client.query(`alter database ${name} set default_transaction_isolation = 'serializable'`)
   const directory = withSteps({
     '9999_told': `create table told as select name, setting from pg_settings
-      where name ~ '(statement|lock|session)_timeout$' and setting = '77000' or name = 'transaction_isolation'`,
+      where name ~ '^(statement|lock|transaction|idle.*session)_timeout$' and setting = '77000' or name = 'transaction_isolation'`,
   })
   expect((await migrate(database.connection, { directory })).applied).toContain('9999_told')
   const told = await client.query('select * from told')

@@ -202,7 +202,8 @@ export async function connect(
 /** Limits set for the role or the database are meant for requests, not for work on a large table. */
 export const withoutLimits = (client: pg.Client, schema: string | undefined): Promise<unknown> =>
   client.query(
-    `set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0;
+    `select set_config(name, '0', false) from pg_settings
+       where name ~ '^(statement|lock|transaction|idle_session|idle_in_transaction_session)_timeout$';
      set timezone = 'UTC'${schema ? `; set search_path = ${pg.escapeIdentifier(schema)}` : ''}`,
   )
 

@@ -71,16 +71,25 @@ async function requireNodes(client: pg.Client, { name, needs }: Step): Promise<v
 }
 
 async function makeSchema(client: pg.Client, schema: string): Promise<void> {
-  const { rows } = await client.query('select to_regnamespace($1) is not null as found', [schema])
-  if (rows[0].found) return
-  await client.query(`create schema ${pg.escapeIdentifier(schema)}`).catch((error: pg.DatabaseError) => {
-    if (error.code !== '42501') throw error
-    throw refuse(
+  const refused = (what: string, remedy: string, error?: unknown) =>
+    refuse(
       'migration_failed',
-      `The database user may not create the schema ${schema}. Let an owner of the database run ` +
-        `\`create schema ${schema} authorization USER\`, or set CELLKEEP_DATABASE_SCHEMA to a schema of that user.`,
+      `The database user may not create ${what}. Let an owner of the database run \`${remedy}\`, or set ` +
+        'CELLKEEP_DATABASE_SCHEMA to a schema of that user.',
       error,
     )
+  const { rows } = await client.query<{ may: boolean | null }>(
+    `select has_schema_privilege(found, 'create') and has_schema_privilege(found, 'usage') as may
+     from to_regnamespace($1) found`,
+    [schema],
+  )
+  const may = rows[0]?.may
+  if (may) return
+  if (may === false)
+    throw refused(`tables in the schema ${schema}`, `grant create, usage on schema ${schema} to USER`)
+  await client.query(`create schema ${pg.escapeIdentifier(schema)}`).catch((error: pg.DatabaseError) => {
+    if (error.code !== '42501') throw error
+    throw refused(`the schema ${schema}`, `create schema ${schema} authorization USER`, error)
   })
 }
 

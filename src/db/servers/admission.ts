@@ -1,6 +1,6 @@
 import pg from 'pg'
 import type { Clock } from '../clock.ts'
-import { searchPath } from './connection.ts'
+import { relied, searchPath } from './connection.ts'
 import { Unfit } from './unfit.ts'
 
 export type Admission = {
@@ -16,7 +16,7 @@ export type Admission = {
 /** The settings that every connection must have, with their values. */
 export type Limits = { statementMs: number; idleMs: number; schema: string | undefined }
 
-export type InForce = { statement_s: number; idle_s: number; zone: string; path: string }
+export type InForce = { statement_s: number; idle_s: number; zone: string; path: string; relied: boolean[] }
 type Answer = InForce & {
   in_recovery: boolean
   timeline: string | null
@@ -88,7 +88,7 @@ export const readOnlyDefault = `coalesce(
   (select split_part(setting, '=', 2) from pg_db_role_setting, unnest(setconfig) setting
     where setting like 'default_transaction_read_only=%'
       and setdatabase in (0, (select oid from pg_database where datname = current_database()))
-      and setrole in (0, current_user::regrole::oid)
+      and setrole in (0, (select oid from pg_roles where rolname = session_user))
     order by setrole = 0, setdatabase = 0 limit 1),
   (select reset_val from pg_settings where name = 'default_transaction_read_only'))::boolean`
 
@@ -106,23 +106,27 @@ const question = (hasWal: boolean, hasCluster: boolean): string =>
 
 export const inForce = `${seconds('statement_timeout')} as statement_s,
   ${seconds('idle_in_transaction_session_timeout')} as idle_s,
-  current_setting('TimeZone') as zone, current_setting('search_path') as path`
+  current_setting('TimeZone') as zone, current_setting('search_path') as path,
+  array[${Object.entries(relied).map(([name, { holds }]) => `current_setting('${name}') ${holds}`)}] as relied`
 
 const wanted = ({ statementMs, idleMs, schema }: Limits): string[] => [
   `statement_timeout = '${statementMs}ms'`,
   `idle_in_transaction_session_timeout = '${idleMs}ms'`,
   `timezone = 'UTC'`,
+  ...Object.entries(relied).map(([name, { value }]) => `${name} = '${value}'`),
   ...(schema === undefined
     ? []
     : [`search_path = ${searchPath(schema).split(',').map(pg.escapeIdentifier)}`]),
 ]
 
-export function requireLimits({ statement_s, idle_s, zone, path }: InForce, limits: Limits): void {
+export function requireLimits(answer: InForce, limits: Limits): void {
+  const { statement_s, idle_s, zone, path, relied: holds } = answer
   const first = path.split(',')[0]?.replaceAll('"', '')
   const isRight = [
     Math.round(statement_s * 1000) === limits.statementMs,
     Math.round(idle_s * 1000) === limits.idleMs,
     zone === 'UTC',
+    ...holds,
     first === limits.schema,
   ]
   const wrong = wanted(limits).filter((_, index) => !isRight[index])

@@ -22,9 +22,28 @@ export const directOf = ({ direct, ...connection }: Connection): Connection =>
 export function clientConfig({ schema, direct: _, ...config }: Connection, options = ''): pg.ClientConfig {
   const path = schema && `-c search_path=${searchPath(schema)}`
   const { connectionString, given } = withoutOptions(config)
-  const all = [given, path, options].filter(Boolean).join(' ')
+  const all = [given, path, reliedOn, options].filter(Boolean).join(' ')
   return { ...config, ...(connectionString && { connectionString }), ...(all && { options: all }) }
 }
+
+/**
+ * What statements, and the reading of their results, rely on, whatever is set for the role, the database or the server.
+ * With each is the condition under which a connection has it.
+ */
+export const relied: Readonly<Record<string, { value: string; holds: string }>> = {
+  default_transaction_isolation: { value: 'read committed', holds: `= 'read committed'` },
+  datestyle: { value: 'ISO', holds: `like 'ISO,%'` },
+  intervalstyle: { value: 'postgres', holds: `= 'postgres'` },
+  extra_float_digits: { value: '1', holds: '::int > 0' },
+  standard_conforming_strings: { value: 'on', holds: `= 'on'` },
+  array_nulls: { value: 'on', holds: `= 'on'` },
+  // Without warnings nobody hears that a commit has not reached its standby.
+  client_min_messages: { value: 'notice', holds: `<> 'error'` },
+}
+
+const reliedOn = Object.entries(relied)
+  .map(([name, { value }]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
+  .join(' ')
 
 export const searchPath = (schema: string): string => (schema === 'public' ? schema : `${schema},public`)
 

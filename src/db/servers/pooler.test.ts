@@ -70,6 +70,8 @@ it.runIf(hasBouncer)(
     await client.end()
     expect(await found(past)).toBe('statement_names_lost')
     expect(await found({ ...past, CELLKEEP_DATABASE_STATEMENTS: 'unnamed' })).toBeUndefined()
+    await withRoleSettings(database, 'alter role "ROLE" set array_nulls = off')
+    await expect.poll(() => suits({ direct }).catch(({ message }) => message)).toMatch(/array_nulls = 'on'/)
   },
   180_000,
 )

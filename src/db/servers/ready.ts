@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Log } from '../../log/log.ts'
 import { type Database, type Sql, sql } from '../db.ts'
@@ -10,6 +11,8 @@ export type ReadyState = { ready: true } | { ready: false; reason: 'schema_drift
 
 export type Readiness = {
   check(): Promise<ReadyState>
+  /** The same, but the answer before it if the database does not answer soon: balancers do not wait. */
+  recent(): Promise<ReadyState>
   /** The newest answer; undefined before the first. */
   readonly latest: ReadyState | undefined
 }
@@ -29,6 +32,8 @@ export type ReadinessOptions = {
 /** All probes within this time share one check. */
 const intervalMs = 2_000
 const queryLimitMs = 2_000
+/** Less than any balancer of packaging/ waits. */
+const soonMs = 400
 
 /**
  * Checks that the database answers, takes writes and has every column and expanding migration of this version.
@@ -91,10 +96,18 @@ export function createReadiness(
     return latest
   }
 
+  const check = (): Promise<ReadyState> => {
+    if (last === undefined || now() - last.at >= intervalMs) last = { at: now(), answer: look() }
+    return last.answer
+  }
   return {
-    check: () => {
-      if (last === undefined || now() - last.at >= intervalMs) last = { at: now(), answer: look() }
-      return last.answer
+    check,
+    recent: async () => {
+      const before = latest
+      const asked = check()
+      return before === undefined
+        ? await asked
+        : await Promise.race([asked, delay(soonMs, before, { ref: false })])
     },
     get latest() {
       return latest

@@ -1,0 +1,33 @@
+import pg from 'pg'
+import { expect, onTestFinished, test } from 'vitest'
+import { emptyDatabase } from '../../../test/fresh-database.ts'
+import { toUrl } from '../../testing/cluster.ts'
+import { testService } from '../../testing/index.ts'
+
+test.each([
+  [`default_transaction_isolation = 'serializable'`],
+  [`datestyle = 'SQL, DMY'`],
+  ['extra_float_digits = -15'],
+  ['array_nulls = off'],
+  ['standard_conforming_strings = off'],
+])('calls go on as ever on a database with the default %s', async (setting) => {
+  const { connection, open, drop } = await emptyDatabase()
+  onTestFinished(drop)
+  const name = pg.escapeIdentifier(connection.database as string)
+  await (await open()).query(`alter database ${name} set ${setting}`)
+  const service = await testService({ database_url: toUrl(connection), limit_store: 'postgres' })
+  onTestFinished(() => service.close())
+  const { client } = await service.account({ roles: ['admin'] })
+  // Together they wait for the row of one limiter, and for the numbers of the audit log.
+  const made = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => client.cell_create({ data: { n, quoted: `\\ ' "` } })),
+  )
+  const changed = await Promise.all(
+    made.map(({ cell }) => client.cell_update({ cell_id: cell.id, data_patch: { n: null } })),
+  )
+  expect(changed.map(({ cell }) => cell.data)).toEqual(made.map(() => ({ quoted: `\\ ' "` })))
+  expect(Math.abs(Date.parse(made[0]?.cell.created_at ?? '') - Date.now())).toBeLessThan(60_000)
+  const { events } = await client.audit_log_list({ event_type: 'cell_update' })
+  expect(events).toHaveLength(20)
+  expect(await (await fetch(`${service.url}/ready`)).json()).toEqual({ ready: true })
+})
