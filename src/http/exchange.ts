@@ -61,6 +61,9 @@ export type StreamBody = {
   gone(): void
 }
 
+export const isStream = (body: EdgeReply['body']): body is StreamBody =>
+  typeof body === 'object' && body !== null && 'open' in body
+
 /** The destination of a streamed body. */
 export type Sink = {
   /** False: wait for `drained` before writing more. */
