@@ -143,6 +143,11 @@ describe('a server without our options, which hands over whatever offers an upgr
     expect(head).toMatch(/content-length: 15\r\n\r\n$/i)
   })
 
+  it('has a request that does not arrive in time ended', async () => {
+    const part = offered('POST /api/rpc', ada.cookie, '{"jsonrpc"').slice(0, -1)
+    expect(await exchange(await own(), part)).toBe('')
+  })
+
   it('gets a stream as it happens, and leaves none behind', async () => {
     const { cookie, client } = await test.account({ roles: ['admin'] })
     const follow = async () => {

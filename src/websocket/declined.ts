@@ -14,22 +14,29 @@ import { unsent } from '../http/unsent.ts'
 /** How long input is discarded behind the answer, so that the client can read it before the cut. */
 const lingerMs = 1_000
 
-/** The body behind the head; only a declared `content-length` is supported. */
+/** The body behind the head, if it arrives in time; only a declared `content-length` is supported. */
 export function bodyBehind(
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
+  timeoutMs: number,
 ): Pick<EdgeRequest, 'hasBody' | 'body'> {
   const length = Number(request.headers['content-length'] ?? 0)
   const rest = (): Promise<Uint8Array> =>
     new Promise((resolve, reject) => {
       const chunks: Buffer[] = []
       let size = 0
-      const gone = (): void => reject(refusal('invalid_json_body'))
+      // The HTTP server no longer watches over this connection.
+      const late = setTimeout(() => socket.destroy(), timeoutMs)
+      const gone = (): void => {
+        clearTimeout(late)
+        reject(refusal('invalid_json_body'))
+      }
       const take = (chunk: Buffer): void => {
         chunks.push(chunk)
         size += chunk.length
         if (size < length) return
+        clearTimeout(late)
         socket.off('data', take).off('close', gone).pause()
         resolve(Buffer.concat(chunks).subarray(0, length))
       }
