@@ -79,6 +79,32 @@ it('leaves upgrades on other paths to the application, if it has a listener for 
   await own.close()
 })
 
+it.each([true, false])(
+  'answers what merely offers an upgrade as if it had not; Node asks first: %s',
+  async (asks) => {
+    const server = createServer(test.service, {
+      request: ({ url, headers }, response) => response.end(JSON.stringify([url, headers['x-mine']])),
+    })
+    // As before Node 24.9.
+    if (!asks) Object.assign(server, { shouldUpgradeCallback: () => true })
+    const url = await urlOf(server)
+    const ask = (path: string) =>
+      exchange(
+        url,
+        `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nX-Mine: yes\r\n\r\n`,
+      )
+    for (const [path, body] of [
+      ['/mine?a=%20', '["/mine?a=%20","yes"]'],
+      ['/health', '{"status":"ok"}'],
+    ] as const) {
+      const received = await ask(path)
+      expect([statuses(received), received.split('\r\n\r\n')[1]]).toEqual([[200], body])
+    }
+    const socket = await openSocket(url, { cookie: ada.cookie })
+    await socket.close()
+  },
+)
+
 it('an application gets a body announced with 100-continue', async () => {
   const url = await listen({
     request: async (request, response) => {

@@ -7,8 +7,8 @@ import { type Body, bytesOf, pour } from '../http/send.ts'
 import { unsent } from '../http/unsent.ts'
 
 /**
- * Requests that merely offer an upgrade, as some clients do with every one. The HTTP server hands over their
- * connections, unless it can be told not to: Node before 24.9 cannot, nor can one without our options.
+ * Requests that merely offer an upgrade, as some clients do with every one. A server without our options hands over
+ * their connections.
  */
 
 /** How long input is discarded behind the answer, so that the client can read it before the cut. */
