@@ -5,8 +5,10 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { runBlocks, writeBlocks } from './doc-blocks.ts'
 import { environment, type Place, runEmbed, runStandalone, withServer } from './example-runs.ts'
@@ -122,5 +124,19 @@ async function useServer(place: Place): Promise<void> {
       env: { ...environment(place), URL: url },
     })
     assert.match(stdout, /^ada by socket$/m)
+    assert.match(await offerUpgrade(url), /"result":\{"cells":\[/)
   })
+}
+
+/** The answer to a call that offers an upgrade, as those of Java's client do; its body comes behind its head. */
+async function offerUpgrade(url: string): Promise<string> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'cell_list' })
+  socket.write(
+    `POST /api/rpc HTTP/1.1\r\nHost: ${hostname}\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+  )
+  setTimeout(() => socket.write(body), 50)
+  return await text(socket)
 }

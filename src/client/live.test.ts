@@ -142,6 +142,21 @@ describe('a live client', () => {
     expect(await event(liveOf({ url }), 'lost')).toMatchObject({ code: 1006 })
   })
 
+  it('tries again where its WebSocket tells of a failure by an error alone, as that of Node 22 does', async () => {
+    class Failing {
+      onerror: () => void = () => {}
+      constructor() {
+        setTimeout(() => this.onerror())
+      }
+      close() {
+        this.onerror()
+      }
+    }
+    const live = liveOf({ WebSocket: Failing as never })
+    expect(await event(live, 'lost')).toMatchObject({ code: 1006 })
+    expect(await event(live, 'lost')).toMatchObject({ code: 1006 })
+  })
+
   it('comes back after another credential of its account was revoked', async () => {
     const eve = await test.account()
     const token = await tokenOf(test, eve)

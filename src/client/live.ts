@@ -211,7 +211,10 @@ export function createLive<A = Actions, N = ConsumerNotifications>(
       emit('open', { again: wasOpen })
       wasOpen = true
     }
-    own.onerror = () => {}
+    // Of a connection that it could not make, the WebSocket of Node 22 says nothing else.
+    own.onerror = () => {
+      if (!isOpen) void lose(own, 1006)
+    }
     own.onclose = ({ code }: { code: number }) => lose(own, code)
   }
 

@@ -316,6 +316,21 @@ describe('the documents', () => {
 })
 
 describe('the OpenAPI document', () => {
+  it('names what every route refuses', async () => {
+    const key = { 'idempotency-key': 'x'.repeat(16), origin: 'http://localhost:5173' }
+    for (const headers of [key, { ...key, origin: 'https://evil.example', cookie: account.cookie }])
+      for (const [path, methods] of Object.entries(openApi.paths))
+        for (const [method, { responses }] of Object.entries(methods)) {
+          const { status, json } = await send(test.url, { method: method.toUpperCase(), path, headers })
+          const schema = responses[status]?.content?.['application/json'].schema ?? {}
+          expect([path, status, fits(openApi)(schema, json)]).toEqual([
+            path,
+            headers === key ? 400 : 403,
+            undefined,
+          ])
+        }
+  })
+
   it('is valid by the official schema', async () => {
     const validator = new Validator()
     expect(await validator.validate(openApi)).toEqual({ valid: true })

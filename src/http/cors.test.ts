@@ -5,7 +5,7 @@ import { serviceForFile } from '../../test/helpers/service.ts'
 
 const allowed = 'https://app.example'
 const foreign = 'https://evil.example'
-const test = await serviceForFile({ cors: true, allowed_origins: [allowed] })
+const test = await serviceForFile({ cors: true, allowed_origins: [allowed], pages: true })
 const ada = await test.account()
 
 const asked = (path: string, method: string, headers: OutgoingHttpHeaders) =>
@@ -71,4 +71,10 @@ it.each([
 ])('%s gets no CORS header, neither on an answer nor on a refusal', async (_what, origin) => {
   for (const headers of [{ origin }, { origin, cookie: ada.cookie }])
     expect(corsOf((await asked('/api/account/status', 'GET', headers)).headers)).toEqual({})
+})
+
+it('every answer tells caches that it depends on the origin, whoever asked', async () => {
+  for (const path of ['/', '/health', '/api/openrpc.json', '/nowhere'])
+    for (const headers of [{}, { origin: allowed }, { origin: foreign }])
+      expect((await asked(path, 'GET', headers)).headers.vary).toMatch(/\bOrigin\b/)
 })

@@ -138,7 +138,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
       reply.close = true
       reply.headers.connection = 'close'
     }
-    if (config.cors && sent.isAllowed) Object.assign(reply.headers, corsHeaders(sentOrigin as string))
+    if (config.cors) addCors(reply, sent)
     if (carriers.cookie.state === 'bad' && sent.surface && !sent.surface.exempt) clearSession(reply, app)
     if (discarded.length > 0 && config.env === 'development')
       reply.headers['x-svc-auth-debug'] = discarded.join(', ')
@@ -259,11 +259,15 @@ function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Ma
   return surfaces
 }
 
-const corsHeaders = (origin: string): Record<string, string> => ({
-  'access-control-allow-origin': origin,
-  'access-control-allow-credentials': 'true',
-  'access-control-expose-headers': 'Retry-After, X-Request-Id, Idempotency-Replayed',
-})
+function addCors({ headers }: EdgeReply, { origin, isAllowed }: Sent): void {
+  // Also without an origin: a cache must not give this answer to a page of one.
+  if (!/\borigin\b/i.test(String(headers.vary)))
+    headers.vary = [headers.vary ?? [], 'Origin'].flat().join(', ')
+  if (!isAllowed) return
+  headers['access-control-allow-origin'] = origin as string
+  headers['access-control-allow-credentials'] = 'true'
+  headers['access-control-expose-headers'] = 'Retry-After, X-Request-Id, Idempotency-Replayed'
+}
 
 const preflightHeaders = {
   vary: 'Origin',

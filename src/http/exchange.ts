@@ -61,6 +61,9 @@ export type StreamBody = {
   gone(): void
 }
 
+export const isStream = (body: EdgeReply['body']): body is StreamBody =>
+  typeof body === 'object' && body !== null && 'open' in body
+
 /** The destination of a streamed body. */
 export type Sink = {
   /** False: wait for `drained` before writing more. */
@@ -112,7 +115,8 @@ const onceOnly = new Set(['authorization', 'x-daemon-token'])
 export function isMalformed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return true
   const coding = headers['transfer-encoding']
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return true
+  // Before version 1.1 there were no codings, so an old proxy would take the chunks for the next request.
+  if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return true
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string

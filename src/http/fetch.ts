@@ -1,5 +1,12 @@
 import { refusal } from '../errors.ts'
-import { type EdgeReply, type EdgeRequest, type IsKnown, type StreamBody, smallBody } from './exchange.ts'
+import {
+  type EdgeReply,
+  type EdgeRequest,
+  type IsKnown,
+  isStream,
+  type StreamBody,
+  smallBody,
+} from './exchange.ts'
 
 /** What a fetch-style host knows besides the request. */
 export type FetchInfo = {
@@ -29,7 +36,7 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
         ? body
         : body instanceof Uint8Array
           ? new Uint8Array(body)
-          : 'open' in body
+          : isStream(body)
             ? readable(body, request.signal)
             : encoded(body)
     const lines = Object.entries(headers).flatMap(([name, value]) =>

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
-import type { Server } from 'node:http'
+import { createServer as httpServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, expect, test as it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test as it, onTestFinished } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
-import { createServer, type ServerOptions } from '../index.ts'
+import { createServer, nodeListener, type ServerOptions } from '../index.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 /** `createServer`: the service beside an application of the consumer, on one port. */
@@ -13,13 +13,16 @@ import { type TestAccount, type TestService, testService } from '../testing/inde
 let test: TestService
 let ada: TestAccount
 beforeAll(async () => {
-  test = await testService({ request_timeout_ms: 1000 })
-  ada = await test.account()
+  test = await testService({ request_timeout_ms: 1000, audit_stream: true })
+  ada = await test.account({ roles: ['admin'] })
 })
 afterAll(() => test.close())
 
 async function listen(options?: ServerOptions): Promise<string> {
-  const server: Server = createServer(test.service, options)
+  return await urlOf(createServer(test.service, options))
+}
+
+async function urlOf(server: Server): Promise<string> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => {
@@ -76,6 +79,32 @@ it('leaves upgrades on other paths to the application, if it has a listener for 
   await own.close()
 })
 
+it.each([true, false])(
+  'answers what merely offers an upgrade as if it had not; Node asks first: %s',
+  async (asks) => {
+    const server = createServer(test.service, {
+      request: ({ url, headers }, response) => response.end(JSON.stringify([url, headers['x-mine']])),
+    })
+    // As before Node 24.9.
+    if (!asks) Object.assign(server, { shouldUpgradeCallback: () => true })
+    const url = await urlOf(server)
+    const ask = (path: string) =>
+      exchange(
+        url,
+        `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nX-Mine: yes\r\n\r\n`,
+      )
+    for (const [path, body] of [
+      ['/mine?a=%20', '["/mine?a=%20","yes"]'],
+      ['/health', '{"status":"ok"}'],
+    ] as const) {
+      const received = await ask(path)
+      expect([statuses(received), received.split('\r\n\r\n')[1]]).toEqual([[200], body])
+    }
+    const socket = await openSocket(url, { cookie: ada.cookie })
+    await socket.close()
+  },
+)
+
 it('an application gets a body announced with 100-continue', async () => {
   const url = await listen({
     request: async (request, response) => {
@@ -100,4 +129,73 @@ it('ends a request that does not arrive within the time of the setting', async (
     'POST /api/rpc HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
   )
   expect(statuses(received)).toEqual([408])
+})
+
+describe('a server without our options, which hands over whatever offers an upgrade,', () => {
+  const offered = (line: string, cookie = ada.cookie, body = '') =>
+    `${line} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nCookie: ${cookie}\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const own = () => urlOf(httpServer(nodeListener(test.service.handle)).on('upgrade', test.service.upgrade))
+  const bodyOf = (received: string): string => {
+    const [head = '', body = ''] = received.split('\r\n\r\n')
+    expect(head.toLowerCase()).toContain(`content-length: ${body.length}`)
+    return body
+  }
+
+  it('gets each answer whole: of one text, of several, and of none', async () => {
+    const url = await own()
+    await ada.client.cell_create({ kind: 'page', data: { text: 'x'.repeat(100_000) } })
+    const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'cell_list' })
+    for (const body of [list, `[${list},${list}]`]) {
+      const answer = bodyOf(await exchange(url, offered('POST /api/rpc', ada.cookie, body)))
+      const alike = await send(url, {
+        method: 'POST',
+        path: '/api/rpc',
+        body,
+        headers: { cookie: ada.cookie },
+      })
+      expect(JSON.parse(answer)).toEqual(alike.json)
+    }
+    const slow = await open(url)
+    const received = untilClosed(slow)
+    const request = offered('POST /api/rpc', ada.cookie, list)
+    slow.write(request.slice(0, -9))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    slow.write(request.slice(-9))
+    expect(JSON.parse(bodyOf(await received))).toMatchObject({ id: 1 })
+    expect(bodyOf(await exchange(url, offered('GET /health')))).toBe('{"status":"ok"}')
+    expect(bodyOf(await exchange(url, offered('GET /api/account/verify')))).toBe('')
+    const head = await exchange(url, offered('HEAD /health'))
+    expect(head).toMatch(/content-length: 15\r\n\r\n$/i)
+  })
+
+  it('has a request that does not arrive in time ended', async () => {
+    const part = offered('POST /api/rpc', ada.cookie, '{"jsonrpc"').slice(0, -1)
+    expect(await exchange(await own(), part)).toBe('')
+  })
+
+  it('gets a stream as it happens, and leaves none behind', async () => {
+    const { cookie, client } = await test.account({ roles: ['admin'] })
+    const follow = async () => {
+      const socket = await open(url)
+      const received = untilClosed(socket)
+      socket.write(offered('GET /api/account/audit/stream', cookie))
+      expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+      return { socket, received }
+    }
+    const url = await own()
+    const streams = () => test.service.app.hub.count().streams
+    const [followed, left] = [await follow(), await follow()]
+    expect(streams()).toBe(2)
+    left.socket.destroy()
+    await expect.poll(streams, { timeout: 30_000 }).toBe(1)
+    await client.cell_create({ kind: 'page', data: {} })
+    await client.account_session_revoke_all()
+    const text = await followed.received
+    expect(text).toContain('\r\n\r\n: connected\n\n')
+    expect(text).toContain('"method":"cell_create"')
+    expect(text).toMatch(/event: close\ndata: {"reason":"revoked"}\n\n$/)
+    expect(text.toLowerCase()).not.toContain('content-length')
+    expect(streams()).toBe(0)
+  })
 })

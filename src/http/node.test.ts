@@ -63,6 +63,7 @@ describe('bytes that are no request', () => {
     ['HTTP/2 without a negotiation', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
     ['a TLS greeting', Buffer.from([22, 3, 1, 0, 5, 1, 0, 0, 1, 0]), 400],
     ['coded chunks', `${post('Transfer-Encoding: gzip, chunked')}${'5\r\n{"a":\r\n'}0\r\n\r\n`, 400],
+    ['chunks in HTTP/1.0', `${post('Transfer-Encoding: chunked').replace('/1.1', '/1.0')}0\r\n\r\n`, 400],
     ['no host', 'GET /health HTTP/1.1\r\n\r\n', 400],
     ['two hosts', get('/health', 'HOST: y'), 400],
     ['two hosts that are alike, in HTTP/1.0', 'GET /health HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n', 400],

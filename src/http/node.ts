@@ -86,12 +86,13 @@ export function createNodeServer(
     true,
     application.request && ((request) => (isOwn(request) ? undefined : application.request)),
   )
-  const isSocketPath = (request: IncomingMessage): boolean => pathOf(request) === config.ws_path
+  /** Other requests that offer an upgrade are answered as if they had not. */
+  const takesUpgrade = (request: IncomingMessage): boolean =>
+    pathOf(request) === config.ws_path ? config.ws : application.upgrade !== undefined && !isOwn(request)
   const server = createHttpServer(
     {
-      // On other paths the upgrade is ignored and the request answered as usual. Node before 24.9 has no such option.
-      shouldUpgradeCallback: (request) =>
-        isSocketPath(request) ? config.ws : application.upgrade !== undefined && !isOwn(request),
+      // Node before 24.9 has no such option.
+      shouldUpgradeCallback: takesUpgrade,
       requestTimeout: config.request_timeout_ms,
       headersTimeout: Math.min(10_000, config.request_timeout_ms),
       keepAliveTimeout: 65_000,
@@ -113,6 +114,7 @@ export function createNodeServer(
     if (connection.isEnding || !connection.isIdle || isMalformed(request))
       return void connection.endUnparsed(badRequest)
     connections.release(request.socket)
+    if (!takesUpgrade(request)) return parseAnew(server, request, socket, head)
     const mine = application.upgrade && !isOwn(request) ? application.upgrade : upgrade
     mine(request, socket, head)
   })
@@ -132,6 +134,18 @@ export function createNodeServer(
       connections.limits.answer_stall_ms = Math.min(stoppingStallMs, config.answer_stall_ms)
     },
   }
+}
+
+/** Gives a request that has left HTTP back to the server, without its offer; the connection ends behind the answer. */
+function parseAnew(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const { method, url, httpVersion, rawHeaders } = request
+  const lines = [`${method} ${url} HTTP/${httpVersion}`]
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (!/^(connection|upgrade)$/i.test(rawHeaders[i] as string))
+      lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`)
+  lines.push('Connection: close', '', '')
+  socket.unshift(Buffer.concat([Buffer.from(lines.join('\r\n'), 'latin1'), head]))
+  server.emit('connection', socket)
 }
 
 const badRequest = '400 Bad Request'

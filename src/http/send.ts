@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
 import { joined } from '../wire/json-text.ts'
 import { type Connection, lingerMs } from './connection.ts'
-import { type EdgeReply, type StreamBody, smallBody } from './exchange.ts'
+import { type EdgeReply, isStream, type StreamBody, smallBody } from './exchange.ts'
 import { smallAnswer } from './unsent.ts'
 
 /** Writes a reply. Bytes that the client does not take count against its connection. */
@@ -13,8 +14,7 @@ export function send(
   reply: EdgeReply,
 ): void {
   const { status, headers, body } = reply
-  if (typeof body === 'object' && body !== null && 'open' in body)
-    return void stream(connection, request, response, reply, body)
+  if (isStream(body)) return void stream(connection, request, response, reply, body)
   if (response.destroyed || reply.isCut) return void response.destroy()
   const length = bytesOf(body)
   if (status !== 204 && status !== 304) headers['content-length'] = String(length)
@@ -63,9 +63,9 @@ function swallow(connection: Connection, request: IncomingMessage, response: Ser
   request.resume()
 }
 
-type Body = Exclude<EdgeReply['body'], StreamBody>
+export type Body = Exclude<EdgeReply['body'], StreamBody>
 
-function bytesOf(body: Body): number {
+export function bytesOf(body: Body): number {
   if (typeof body === 'string' || body instanceof Uint8Array) return Buffer.byteLength(body)
   return body?.reduce((sum, text) => sum + Buffer.byteLength(text), 0) ?? 0
 }
@@ -86,16 +86,16 @@ function writePieces(response: ServerResponse, texts: readonly string[]): void {
 const pieceLength = 131_072
 
 /** Writes a large body piece by piece, so that no more of it is encoded than the client takes. */
-function pour(response: ServerResponse, texts: readonly string[]): void {
+export function pour(to: Writable, texts: readonly string[]): void {
   const pieces = piecesOf(texts)
   const goOn = (): void => {
-    while (!response.destroyed) {
+    while (!to.destroyed) {
       const { value, done } = pieces.next()
-      if (done) return void response.end()
-      if (!response.write(value)) return
+      if (done) return void to.end()
+      if (!to.write(value)) return
     }
   }
-  response.on('drain', goOn)
+  to.on('drain', goOn)
   goOn()
 }
 

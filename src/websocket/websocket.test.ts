@@ -198,4 +198,14 @@ describe('an upgrade', () => {
     await next.close()
     await full.close()
   })
+
+  it('that finds the last place taken while its credential was read is busy too', async () => {
+    const full = await testService({ max_connections: 1, database_url: test.databaseUrl })
+    const headers = { cookie: ada.cookie, 'x-request-id': 'mine' }
+    const both = await Promise.allSettled([openSocket(full.url, headers), openSocket(full.url, headers)])
+    const [refused] = both.flatMap((one) => (one.status === 'rejected' ? [one.reason.reply] : []))
+    expect([refused.status, refused.json]).toEqual([503, { error: 'busy', retry_after: 1 }])
+    expect(refused.headers).toMatchObject({ 'x-request-id': 'mine', 'retry-after': '1' })
+    await full.close()
+  })
 })

@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream'
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
-import { type EdgeReply, type EdgeRequest, flatReply, requestHead, smallBody } from '../http/exchange.ts'
-import { STATUS_CODES } from '../http/node-http.ts'
+import { type EdgeReply, type EdgeRequest, flatReply, requestHead } from '../http/exchange.ts'
 import type { Bound } from './bound.ts'
+import { bodyBehind, respond } from './declined.ts'
 import { Socket } from './socket.ts'
 
 export type Sockets = {
@@ -21,8 +21,6 @@ const unfinishedMax = 2 * messageMax
 const idlePerMs = 0.25
 const pingMs = 30_000
 const closeMs = 5_000
-/** How long input of a refused client is discarded, so that it can read the answer before the cut. */
-const lingerMs = 1_000
 
 /** The sockets of one service; `handle` is the HTTP edge, which checks an upgrade like any other request. */
 export function createSockets(app: App, handle: (request: EdgeRequest) => Promise<EdgeReply>): Sockets {
@@ -69,14 +67,15 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
       ...requestHead(request),
       // HTTP/1.0 has no upgrades.
       isUpgrade: request.httpVersion === '1.1',
-      ...bodyBehind(request, socket, head),
+      ...bodyBehind(request, socket, head, app.config.request_timeout_ms),
       isGone: () => socket.destroyed,
       hasEnded: () => socket.destroyed,
     })
-    if (!reply.opens) return respond(socket, request.method as string, reply)
-    if (app.hub.isFull()) return respond(socket, 'GET', busy())
-    extra.set(request, reply.headers)
-    const { opens } = reply
+    const { opens, headers } = reply
+    const { answer_stall_ms } = app.config
+    if (!opens) return respond(request, socket, reply, answer_stall_ms)
+    if (app.hub.isFull()) return respond(request, socket, busy(headers), answer_stall_ms)
+    extra.set(request, headers)
     server.handleUpgrade(request, socket, head, (ws) => {
       boundUnfinished(ws, socket)
       begin(ws, opens)
@@ -122,9 +121,11 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
   }
 }
 
-function busy(): EdgeReply {
+/** Takes the headers of the 101 that the edge has made. */
+function busy(headers: EdgeReply['headers']): EdgeReply {
   const { status, data } = refusal('busy', { retry_after: 1 })
-  return flatReply(status, data)
+  const reply = flatReply(status, data)
+  return { ...reply, headers: { ...reply.headers, ...headers } }
 }
 
 /** Cuts a client that goes on without completing a message: ws keeps all bytes that were read with each fragment. */
@@ -139,53 +140,4 @@ function boundUnfinished(ws: WebSocket, socket: Duplex): void {
     if (bytes > unfinishedMax && bytes > unfinishedMax + (performance.now() - since) * idlePerMs)
       ws.terminate()
   })
-}
-
-/**
- * The body of an ordinary request that merely offers an upgrade, as some clients do with every request. Node
- * before 24.9 cannot be told to parse it. Only a declared `content-length` is supported.
- */
-function bodyBehind(
-  { headers }: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-): Pick<EdgeRequest, 'hasBody' | 'body'> {
-  const length = Number(headers['content-length'] ?? 0)
-  const body: EdgeRequest['body'] = async (limit, isKnown) => {
-    // Nothing bounds how many of these arrive at once, so an anonymous one must be small.
-    if (length > limit || (length > smallBody && !(await isKnown()))) return null
-    return await rest()
-  }
-  const rest = (): Promise<Uint8Array> =>
-    new Promise((resolve, reject) => {
-      const chunks: Buffer[] = []
-      let size = 0
-      const gone = (): void => reject(refusal('invalid_json_body'))
-      const take = (chunk: Buffer): void => {
-        chunks.push(chunk)
-        size += chunk.length
-        if (size < length) return
-        socket.off('data', take).off('close', gone).pause()
-        resolve(Buffer.concat(chunks).subarray(0, length))
-      }
-      socket.on('data', take).once('close', gone)
-      take(head)
-    })
-  return { hasBody: length > 0, body }
-}
-
-/** Writes a reply to the raw connection, which the HTTP server has handed over, and closes it. */
-function respond(socket: Duplex, method: string, { status, headers, body }: EdgeReply): void {
-  if (!socket.writable) return void socket.destroy()
-  const text = typeof body === 'string' ? body : ''
-  const lines = { connection: 'close', ...headers, 'content-length': String(Buffer.byteLength(text)) }
-  const head = Object.entries(lines)
-    .flatMap(([name, value]) => [value].flat().map((one) => `${name}: ${one}\r\n`))
-    .join('')
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${method === 'HEAD' ? '' : text}`,
-  )
-  // An immediate cut would send a reset, and many clients would never see the answer.
-  const cut = setTimeout(() => socket.destroy(), lingerMs)
-  socket.resume().once('close', () => clearTimeout(cut))
 }

@@ -6,6 +6,12 @@ import { type TestAccount, type TestService, testService } from '../testing/inde
 
 /** What a refused input should have been is told in words, whichever way it came in. */
 
+const Node = z.strictObject({
+  name: z.string(),
+  get below() {
+    return z.array(Node)
+  },
+})
 const choice = query({
   doc: 'Takes either shape.',
   auth: { account: 'none', actor: 'none' },
@@ -13,6 +19,7 @@ const choice = query({
     either: z
       .union([z.strictObject({ at: z.int().max(9) }), z.strictObject({ name: z.string() })])
       .optional(),
+    tree: z.union([z.int(), Node, z.strictObject({ only: Node })]).optional(),
     list: z.array(z.int()).min(2).optional(),
     step: z.int().multipleOf(5).optional(),
     said: z.string({ error: ({ input }) => `got ${String(input)}` }).optional(),
@@ -64,6 +71,7 @@ describe('the message of an issue', () => {
     ['invite_create', { email: 'ada' }, 'An e-mail address is required, such as ada@example.org.'],
     ['invite_create', { email: `${'ä'.repeat(130)}@example.org` }, 'At most 254 bytes.'],
     ['choice', { either: 7 }, 'Accepted: { at: integer(..9) } | { name: string }.'],
+    ['choice', { tree: '' }, 'Accepted: integer | { name: string, below: …[] } | { only: … }.'],
     ['choice', { list: [1] }, 'At least 2 entries.'],
     ['choice', { step: 4 }, 'A multiple of 5 is required.'],
     ['choice', { most: 5 }, 'Less than 5.'],

@@ -3,6 +3,7 @@ import { z } from 'zod'
 /** The part of JSON Schema that our schemas use. */
 export type JsonSchema = {
   $ref?: string
+  $defs?: Record<string, JsonSchema>
   type?: string | string[]
   description?: string
   format?: string
@@ -26,14 +27,20 @@ export type JsonSchema = {
   default?: unknown
 }
 
-/** The shapes that a union accepts, as text. */
-export const unionText = (schema: z.core.$ZodType): string =>
-  typeText(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema)
+/** The shapes that a union accepts, as text. One that holds itself is `…` there: zod's name of it means nothing. */
+export function unionText(schema: z.core.$ZodType): string {
+  const made = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema
+  const spelled = (one: JsonSchema): JsonSchema => made.$defs?.[nameOf(one.$ref ?? '')] ?? one
+  const shape = spelled(made)
+  return (shape.anyOf ?? shape.oneOf ?? [shape]).map((one) => typeText(spelled(one))).join(' | ')
+}
+
+const nameOf = ($ref: string): string => $ref.slice($ref.lastIndexOf('/') + 1)
 
 /** A JSON schema as people write types: `{ kind: "ttl", days: integer(1..36500) }`. */
 export function typeText(schema: JsonSchema): string {
   const { $ref, type, anyOf, oneOf, items, properties, additionalProperties } = schema
-  if ($ref !== undefined) return $ref.slice($ref.lastIndexOf('/') + 1)
+  if ($ref !== undefined) return /^#$|\/__schema\d+$/.test($ref) ? '…' : nameOf($ref)
   if ('const' in schema) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
   const options = anyOf ?? oneOf
