@@ -91,6 +91,7 @@ describe('each command that changes something leaves exactly its row', () => {
     const made = (await run(['add', ada.username, '--name', 'At work'], 'actor_create')) as { id: string }
     await run(['rename', made.id, '--name', 'Elsewhere'], 'actor_rename')
     expect(await json(['actor', 'list', ada.id])).toMatchObject([{}, { name: 'Elsewhere', deleted_at: null }])
+    expect(await run(['rename', made.id, '--name', ''], 'actor_rename')).toMatchObject({ name: '' })
     await run(['remove', made.id], 'actor_delete')
     expect(await refused(['actor', 'remove', ada.actor_id])).toBe('last_actor')
   })

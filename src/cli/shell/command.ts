@@ -18,7 +18,7 @@ export type Command = {
   run(args: readonly string[], io: CommandIo): Promise<number>
 }
 
-type Options = NonNullable<ParseArgsConfig['options']>
+type Options = Record<string, NonNullable<ParseArgsConfig['options']>[string] & { mayBeEmpty?: boolean }>
 type ValuesOf<O extends Options> = ReturnType<
   typeof parseArgs<{ options: O; allowPositionals: true; strict: true }>
 >['values']
@@ -77,8 +77,9 @@ function parsed<O extends Options>(args: readonly string[], options: O) {
   try {
     const read = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
     // An unset variable of a script must not widen what it asks for.
-    const empty = Object.entries(read.values).find(([, value]) => value === '')
-    if (empty) throw new WrongUsage(`--${empty[0]} is empty: give it a value, or leave it out.`)
+    for (const [name, value] of Object.entries(read.values))
+      if (value === '' && !options[name]?.mayBeEmpty)
+        throw new WrongUsage(`--${name} is empty: give it a value, or leave it out.`)
     return read
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException

@@ -30,7 +30,7 @@ export function operationCommand(operation: Operation & { command: AnyCommand })
     summary: doc,
     details: [command.details, refusalsOf(errors)].filter(Boolean).join('\n\n'),
     options: {
-      ...optionsOf(given.flatMap(({ parts }) => parts)),
+      ...optionsOf(given),
       ...Object.fromEntries(asked.map((flag) => [flag, { type: 'boolean' as const }])),
       ...(command.lines && { out: { type: 'string' as const } }),
     },

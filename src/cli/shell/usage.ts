@@ -46,14 +46,20 @@ export function usageOf(given: readonly Argument[]): string {
   return [...texts.filter((text) => !isOption(text)), ...texts.filter(isOption)].join(' ')
 }
 
-export const optionsOf = (parts: readonly Part[]) =>
+/** A required value may be an empty text where the input takes one, such as a name; an optional one is left out instead. */
+export const optionsOf = (given: readonly Argument[]) =>
   Object.fromEntries(
-    parts
-      .filter(({ takes }) => takes !== 'place')
-      .map(({ name, takes }) => [
-        name.slice(2),
-        { type: takes === 'value' ? ('string' as const) : ('boolean' as const) },
-      ]),
+    given.flatMap(({ parts, isRequired, schema }) =>
+      parts
+        .filter(({ takes }) => takes !== 'place')
+        .map(({ name, takes }) => [
+          name.slice(2),
+          {
+            type: takes === 'value' ? ('string' as const) : ('boolean' as const),
+            mayBeEmpty: isRequired && schema.safeParse('').success,
+          },
+        ]),
+    ),
   )
 
 /** Arguments by name: options, and positional ones in their order. */
@@ -63,7 +69,8 @@ export function wordsOf(
   options: Readonly<Record<string, unknown>>,
 ): Words {
   const words: Record<string, string | true | undefined> = {}
-  for (const [name, value] of Object.entries(options)) if (value) words[`--${name}`] = value as string | true
+  for (const [name, value] of Object.entries(options))
+    if (value !== undefined) words[`--${name}`] = value as string | true
   const places = given.flatMap(({ parts, isRequired, segments }) =>
     parts
       .filter(({ takes }) => takes === 'place')
