@@ -108,6 +108,9 @@ async function insertCells(client: pg.Client, cells: number, accounts: number): 
       from generate_series(0, ${cells - 1}) i,
         lateral (select now() - interval '1 year' * ((${cells} - i + (i % 10 = 9)::int) / ${cells}::float8)) t (created_at)
     ) made`)
+  await client.query(`
+    insert into cell_usage (account_id, shard, cells, bytes)
+    select account_id, 0, count(*), sum(data_bytes) from cell join actor on actor.id = cell.created_by group by account_id`)
 }
 
 /** Half as many grants as cells, and those of the callers. */

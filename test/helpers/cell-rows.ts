@@ -35,6 +35,13 @@ export const cellRows = ({ service }: Test, count: number, columns: Record<strin
     insert into cell (data, data_bytes, ${sql.raw(Object.keys(columns).join(', '))})
     select '{}'::jsonb, 2, ${sql.join(Object.values(columns), ', ')} from generate_series(1, ${count}::int) i`)
 
+/** Counts the cells that were inserted as rows, as the methods do. */
+export const countedUsage = ({ service }: Test): Promise<number> =>
+  service.app.db.run(sql`
+    insert into cell_usage (account_id, shard, cells, bytes)
+    select account_id, 0, count(*), sum(data_bytes) from cell join actor on actor.id = cell.created_by group by account_id
+    on conflict (account_id, shard) do update set cells = excluded.cells, bytes = excluded.bytes`)
+
 export const fieldRow = ({ service }: Test, source_id: string, name: string, target_id: string) =>
   service.app.db.run(sql`
     insert into cell_field (source_id, name, target_id) values (${source_id}, ${name}, ${target_id})`)

@@ -1,10 +1,10 @@
 import { pageSize } from '../../core/page.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 import { tier } from '../access.ts'
-import { cellColumnsWith } from '../cells.ts'
 import { all, filters, isVisibility, type Visibility } from './filters.ts'
 import { merged } from './heads.ts'
 import { type After, grantOrdered, type Ordered, upTo } from './order.ts'
+import { columns, columnsWith, nobody, via, walk, walked, walkMax, walksFirst } from './walks.ts'
 
 /** The filters after parsing; `ids` sorted and distinct. */
 export type ListInput = {
@@ -42,7 +42,11 @@ export function branches(list: List): Sql[] {
   const isForeign = sql`c.created_by is distinct from ${actor_id}::uuid`
   if (ids) return [named(list, ids, shared_with ? [isForeign, tier.held] : [])]
   if (shared_with) return [granted(list, visibility ? [visibility] : ['public', 'private'], isForeign)]
-  const found = scopes(list).map((scope) => walk(list, inScope(list, scope)))
+  const found = scopes(list).map((scope) =>
+    list.order_by === 'path' && scope.visibility === 'public' && scope.created_by !== undefined
+      ? publicOf(list, scope.created_by)
+      : walk(list, inScope(list, scope)),
+  )
   if (isGranted(list) && list.way !== 'ungranted') found.push(granted(list, ['private'], isForeign))
   return found.length > 0
     ? found
@@ -96,8 +100,7 @@ function scopes({ actor_id, isAdmin, visibility, created_by, order_by }: List): 
  */
 function inScope({ kind, path_prefix, order_by }: List, { visibility, created_by }: Scope): Sql[] {
   if (order_by !== 'path') return filters({ visibility, created_by, kind })
-  if (visibility === 'public')
-    return [hasPath, isFor('public'), ...filters({ created_by, kind, path_prefix })]
+  if (visibility === 'public') return [hasPath, isFor('public'), ...filters({ kind, path_prefix })]
   if (created_by !== undefined) return [hasPath, isFor(created_by), ...filters({ kind, path_prefix })]
   return [hasPath, sql`c.path <> ''`, ...filters({ visibility, kind, path_prefix })]
 }
@@ -156,74 +159,58 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
     ) one)`
 }
 
-/** How many cells a walk examines before it gives up: in a third of the time in which as many grants are looked up. */
-export const walkMax = 8_000
 /** So many grants are read before a walk. If there are more, and few principals have them, each cell is probed instead. */
 export const readMax = 20_000
 const probesMax = 4
 
 /**
- * For callers with very many granted cells. Looking up each of them is slow, while a walk in the order of the list
- * probably meets some soon, so a walk comes first. It examines fewer cells than are granted, so that hidden cells
- * are never most of the work. If it doesn't fill the page, all granted cells are looked up after all.
+ * For callers with very many granted cells. A walk examines fewer cells than are granted, so that hidden cells are never
+ * most of the work.
  */
 function byEither(list: List, visibilities: readonly Visibility[], conditions: Sql[]): Sql {
   const { created_by, kind, order_by } = list
-  const max = sql.raw(walkMax)
   const isPrivate = visibilities.every((one) => one === 'private')
-  const isMany = sql`(select count > ${max} from mine_count)`
   const isProbed = sql`(select count > ${sql.raw(readMax)} from mine_count) and cardinality(me.principals) <= ${sql.raw(probesMax)}`
   // `is true` makes it a hash lookup; as a plain condition the planner might turn it into a join.
   const isMine = sql`(c.id in (select id from mine)) is true`
   const isHeld = sql`case when ${isProbed} then ${tier.held} else ${isMine} end`
-  const rest = [isMany, ...conditions, ...filters({ created_by, kind }), isHeld]
-  const starts =
-    order_by === 'path'
-      ? // No index has paths by kind: as a filter inside the walk, it would make the walk examine more cells.
-        [inScope({ ...list, kind: undefined }, isPrivate ? { created_by } : {})]
-      : visibilities.map((visibility) => inScope(list, { visibility, created_by }))
-  const walks = starts.map((indexed, at) => {
-    const name = sql.raw(`walk_${at}`)
-    return {
-      name,
-      found: sql`${name} as materialized (
-        select c.* from (${walked(list, indexed)} limit ${max}) c, me
-        where ${all(rest)} ${list.limited})`,
-      // The page is full, or the walk reached the end of the index.
-      isDone: sql`((select count(*) from ${name}) >= ${sql.raw(pageSize(list.limit))}
-        or not exists (${walked(list, indexed)} limit 1 offset ${max}))`,
-    }
-  })
-  const isFew = sql`not (select is_done from walks_end)`
   const grants = sql`
     from me cross join unnest(me.principals) as p (principal) join cell_grant h on h.principal = p.principal`
-  return sql`(
-    with mine as materialized (select h.cell_id as id ${grants}),
-    mine_count as materialized (select count(*) from (select ${grants} limit ${sql.raw(readMax + 1)}) h),
-    ${sql.join(
-      walks.map(({ found }) => found),
-      ', ',
-    )},
-    walks_end as materialized (select ${all([isMany, ...walks.map(({ isDone }) => isDone)])} as is_done)
-    ${sql.join(
-      walks.map(({ name }) => sql`select * from ${name} where not ${isFew}`),
-      ' union all ',
-    )}
-    union all ${byPrincipal(list, [isFew, ...conditions])})`
+  return walksFirst(list, {
+    first: [
+      sql`mine as materialized (select h.cell_id as id ${grants})`,
+      sql`mine_count as materialized (select count(*) from (select ${grants} limit ${sql.raw(readMax + 1)}) h)`,
+    ],
+    isMany: sql`(select count > ${sql.raw(walkMax)} from mine_count)`,
+    starts:
+      order_by === 'path'
+        ? // No index has paths by kind: as a filter inside the walk, it would make the walk examine more cells.
+          [inScope({ ...list, kind: undefined }, isPrivate ? { created_by } : {})]
+        : visibilities.map((visibility) => inScope(list, { visibility, created_by })),
+    rest: [...conditions, ...filters({ created_by, kind }), isHeld],
+    otherwise: (isNeeded) => byPrincipal(list, [isNeeded, ...conditions]),
+  })
 }
 
-const via = ({ hasManyRoles }: List, principal: Sql): Sql =>
-  hasManyRoles ? sql`, ${principal} as via` : sql.empty
-/** Of cells that no grant led to. */
-const nobody = sql`null::text`
+/** From so many cells of an account on, its public ones are looked for along the paths before all of them are looked at. */
+export const ownMax = 1_000
 
-/** One page of live cells in the order of the list, from the index that starts with these conditions. */
-const walk = (list: List, indexed: Sql[]): Sql => sql`(${walked(list, indexed)} ${list.limited})`
-
-const walked = (list: List, indexed: Sql[]): Sql => sql`
-  select ${columns}, ${list.key} as key${via(list, nobody)}
-  from cell c where ${all([tier.live, ...indexed, list.beyond])} ${list.inOrder}`
-
-/** What the wire form, the filters and the merge need. A large `data` is only a pointer until it is written out. */
-const columnsWith = (id: Sql): Sql => sql`${cellColumnsWith(id)}, c.data_bytes, c.changed_at, c.deleted_at`
-const columns = columnsWith(sql`c.id`)
+/** The public cells of one owner by path, which no index has. How many they may be is known from the usage of its account. */
+function publicOf(list: List, created_by: string): Sql {
+  const { kind, path_prefix } = list
+  const own = all([tier.live, ...filters({ visibility: 'public', created_by })])
+  return walksFirst(list, {
+    first: [
+      sql`usage as materialized (
+        select coalesce(sum(cells), 0) > ${sql.raw(ownMax)} as is_many from cell_usage
+        where account_id = (select account_id from actor where id = ${created_by}::uuid))`,
+    ],
+    isMany: sql`(select is_many from usage)`,
+    starts: [inScope({ ...list, kind: undefined }, { visibility: 'public' })],
+    rest: filters({ created_by, kind }),
+    otherwise: (isNeeded) => sql`(
+      select ${columns}, ${list.key} as key${via(list, nobody)}
+      from (select ${columns} from cell c where ${own} and ${isNeeded} offset 0) c
+      where ${all([hasPath, ...filters({ kind, path_prefix }), list.beyond])} ${list.inOrder} ${list.limited})`,
+  })
+}

@@ -3,7 +3,8 @@ import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
 import { sql } from '../../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
-import { readMax, walkMax } from './branches.ts'
+import { readMax } from './branches.ts'
+import { walkMax } from './walks.ts'
 
 /**
  * Callers with so many granted cells that a list first walks in its own order and checks which cells are granted.

@@ -1,15 +1,22 @@
 import { describe, expect, test as it } from 'vitest'
-import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
+import { cellRow, cellRows, countedUsage } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 import { afterPrefix } from '../../db/prefix.ts'
 import type { TestAccount } from '../../testing/index.ts'
+import { ownMax } from './branches.ts'
+import { walkMax } from './walks.ts'
 
 const test = await serviceForFile()
 const [ada, root] = await Promise.all([test.account(), test.account({ roles: ['admin'] })])
 
 type Input = Parameters<TestAccount['client']['cell_list']>[0]
+
+const emptied = async () => {
+  for (const table of ['cell', 'cell_usage'])
+    await test.service.app.db.run(sql`delete from ${sql.raw(table)}`)
+}
 
 /** The paths of all pages. */
 async function walked({ client }: TestAccount, input: Input, start: string | null = null) {
@@ -68,7 +75,7 @@ describe('path_prefix', () => {
     expect(await walked(ada, { ...descending, created_by: ada.actor_id })).toEqual(
       paths.filter((_, at) => at % 2 === 1).reverse(),
     )
-    await test.service.app.db.run(sql`delete from cell`)
+    await emptied()
   })
 
   it.each(['created_at', 'updated_at'] as const)('refuses order_by %s with it', async (order_by) => {
@@ -98,7 +105,7 @@ describe('path_prefix', () => {
       await test.service.app.db.run(sql`delete from cell where id = ${cells[2]?.id as string}::uuid`)
       expect(await walked(ada, list, next_cursor)).toEqual(all.filter((path) => path !== cells[2]?.path))
       expect((await ada.client.cell_list({ path_prefix: '\u0001', limit: 1 })).cells).toHaveLength(1)
-      await test.service.app.db.run(sql`delete from cell`)
+      await emptied()
     },
   )
 
@@ -114,7 +121,7 @@ describe('path_prefix', () => {
     expect(await found()).toEqual([[], ['new/1']])
     await root.client.cell_update({ cell_id, path: null })
     expect(await found()).toEqual([[], []])
-    await test.service.app.db.run(sql`delete from cell`)
+    await emptied()
   })
 
   it.each<[string, 'public' | 'private']>([
@@ -132,6 +139,7 @@ describe('path_prefix', () => {
       visibility: sql`${visibility}`,
       path: sql`case when i % 3 = 0 then 'near/' || i end`,
     })
+    await countedUsage(test)
     await test.service.app.db.run(sql`vacuum analyze cell`)
     for (const creator of [{}, { created_by: root.actor_id }]) {
       const list = { ...creator, path_prefix: 'far/', limit: 20 }
@@ -149,7 +157,7 @@ describe('path_prefix', () => {
         [1, 1001, 2001, 3001, 4001, 5001].map((n) => `far/${n}`),
       )
     }
-    await test.service.app.db.run(sql`delete from cell`)
+    await emptied()
   })
 
   it('examines no hidden cell under it if nearly all cells are public', async () => {
@@ -163,6 +171,7 @@ describe('path_prefix', () => {
     await rows(20_000, 'public', 'open/')
     await rows(1500, 'private', 'mixed/')
     await rows(5, 'public', 'mixed/')
+    await countedUsage(test)
     await test.service.app.db.run(sql`vacuum analyze cell`)
     for (const creator of [{}, { created_by: root.actor_id }]) {
       const list = { path_prefix: 'mixed/', ...creator }
@@ -170,7 +179,38 @@ describe('path_prefix', () => {
       const { rows } = await workOf(test.databaseUrl, () => ada.client.cell_list(list))
       expect(rows.cell).toBeLessThan(50)
     }
-    await test.service.app.db.run(sql`delete from cell`)
+    await emptied()
+  })
+
+  it('finds the public cells of one creator, whether few or many, near or far along the paths', async () => {
+    const visibility = sql`'public'`
+    const created_by = (one: TestAccount) => sql`${one.actor_id}::uuid`
+    const nobody = await test.account()
+    await cellRows(test, walkMax + 500, { visibility, path: sql`'wide/' || i` })
+    await cellRows(test, 2 * ownMax, {
+      ...{ visibility, created_by: created_by(ada) },
+      kind: sql`case when i % 2 = 0 then 'k' end`,
+      path: sql`case when i <= 30 then 'wide/z' || i when i <= 60 then 'wide/0' || i end`,
+    })
+    await cellRows(test, 30, { visibility, created_by: created_by(root), path: sql`'wide/y' || i` })
+    await countedUsage(test)
+    await test.service.app.db.run(sql`vacuum analyze cell`)
+    const paths = (prefix: string, from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, at) => `${prefix}${from + at}`).sort()
+    const near = paths('wide/0', 31, 60)
+    const far = paths('wide/z', 1, 30)
+    for (const caller of [ada, root, nobody]) {
+      const list = { path_prefix: 'wide/', created_by: ada.actor_id, limit: 11 }
+      expect(await walked(caller, list)).toEqual([...near, ...far])
+      expect(await walked(caller, { ...list, order_direction: 'desc' })).toEqual([...near, ...far].reverse())
+      expect(await walked(caller, { ...list, kind: 'k' })).toEqual(
+        [...near, ...far].filter((path) => Number(path.slice(6)) % 2 === 0),
+      )
+      expect(await walked(caller, { ...list, created_by: root.actor_id })).toEqual(paths('wide/y', 1, 30))
+      const { rows } = await workOf(test.databaseUrl, () => caller.client.cell_list({ ...list, limit: 5 }))
+      expect(rows.cell).toBeLessThan(walkMax + 3 * ownMax)
+    }
+    await emptied()
   })
 })
 

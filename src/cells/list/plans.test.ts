@@ -1,5 +1,5 @@
 import { describe, expect, test as it } from 'vitest'
-import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
+import { cellRow, cellRows, countedUsage } from '../../../test/helpers/cell-rows.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
@@ -49,6 +49,7 @@ await db.run(sql`
   insert into role_grant (actor_id, role)
   select ${stranger.actor_id}::uuid, 'other ' || i from generate_series(1, 1000) i`)
 await db.run(sql`update role_grant set revoked_at = now() where role like 'other %'`)
+await countedUsage(test)
 for (const table of ['cell', 'cell_grant', 'role_grant']) await db.run(sql`analyze ${sql.raw(table)}`)
 
 type Input = NonNullable<Parameters<TestAccount['client']['cell_list']>[0]>

@@ -1,0 +1,69 @@
+import { pageSize } from '../../core/page.ts'
+import { type Sql, sql } from '../../db/sql.ts'
+import { tier } from '../access.ts'
+import { cellColumnsWith } from '../cells.ts'
+import { all } from './filters.ts'
+import type { Ordered } from './order.ts'
+
+/** Pages of live cells from an index on cells that has the order of the list. */
+
+type List = Ordered & { limit: number; hasManyRoles: boolean }
+
+/** What the wire form, the filters and the merge need. A large `data` is only a pointer until it is written out. */
+export const columnsWith = (id: Sql): Sql =>
+  sql`${cellColumnsWith(id)}, c.data_bytes, c.changed_at, c.deleted_at`
+export const columns = columnsWith(sql`c.id`)
+
+export const via = ({ hasManyRoles }: List, principal: Sql): Sql =>
+  hasManyRoles ? sql`, ${principal} as via` : sql.empty
+/** Of cells that no grant led to. */
+export const nobody = sql`null::text`
+
+/** One page, from the index that starts with these conditions. */
+export const walk = (list: List, indexed: Sql[]): Sql => sql`(${walked(list, indexed)} ${list.limited})`
+
+export const walked = (list: List, indexed: Sql[]): Sql => sql`
+  select ${columns}, ${list.key} as key${via(list, nobody)}
+  from cell c where ${all([tier.live, ...indexed, list.beyond])} ${list.inOrder}`
+
+/** How many cells a walk examines before it gives up: in a third of the time in which as many grants are looked up. */
+export const walkMax = 8_000
+
+type Walks = {
+  /** Common table expressions that the conditions read. */
+  first: Sql[]
+  /** Whether there are so many cells to look up that a walk may be shorter. */
+  isMany: Sql
+  /** The conditions of the indexes to walk. */
+  starts: Sql[][]
+  /** The other conditions. */
+  rest: Sql[]
+  /** Looks up all cells; under the condition that the walks didn't run, or gave up. */
+  otherwise(isNeeded: Sql): Sql
+}
+
+/** Where looking up all cells is slow, a walk in the order of the list probably meets a page of them soon, so it comes first. */
+export function walksFirst(list: List, { first, isMany, starts, rest, otherwise }: Walks): Sql {
+  const max = sql.raw(walkMax)
+  const walks = starts.map((indexed, at) => {
+    const name = sql.raw(`walk_${at}`)
+    return {
+      name,
+      found: sql`${name} as materialized (
+        select c.* from (${walked(list, indexed)} limit ${max}) c, me
+        where ${all([isMany, ...rest])} ${list.limited})`,
+      // The page is full, or the walk reached the end of the index.
+      isDone: sql`((select count(*) from ${name}) >= ${sql.raw(pageSize(list.limit))}
+        or not exists (${walked(list, indexed)} limit 1 offset ${max}))`,
+    }
+  })
+  const isNeeded = sql`not (select is_done from walks_end)`
+  const isDone = all([isMany, ...walks.map((one) => one.isDone)])
+  const ctes = [
+    ...first,
+    ...walks.map(({ found }) => found),
+    sql`walks_end as materialized (select ${isDone} as is_done)`,
+  ]
+  const pages = walks.map(({ name }) => sql`select * from ${name} where not ${isNeeded}`)
+  return sql`(with ${sql.join(ctes, ', ')} ${sql.join([...pages, otherwise(isNeeded)], ' union all ')})`
+}
