@@ -103,6 +103,18 @@ describe('audit_log_list', () => {
       expect(await list({ since_seq })).toEqual({ events: [], next_cursor: null })
   })
 
+  it('goes on from a cursor whether or not the caller says again which actor acts', async () => {
+    await plant(5)
+    const acting = admin.actor_id
+    for (const [first, then] of [
+      [{ acting }, {}],
+      [{}, { acting }],
+    ]) {
+      const { next_cursor } = await list({ limit: 2, ...first })
+      expect(shown(await list({ limit: 2, cursor: next_cursor, ...then }))).toEqual([3, 2])
+    }
+  })
+
   it('an exactly full last page has no next one', async () => {
     await plant(40)
     const first = await list({ limit: 20 })

@@ -64,8 +64,9 @@ export function lastHead(cells: string): CellHead {
 
 export const Visibility = z.enum(['private', 'public'])
 
-/** 1 to 256 characters, no grammar; only admins may set it. */
-export const Path = Characters(1, 256)
+export const pathMax = 256
+/** Any characters; only admins may set it. */
+export const Path = Characters(1, pathMax)
 /** Up to 128 characters. The methods refuse the empty kind themselves, with its own reason. */
 export const Kind = Characters(0, 128)
 export const RoleName = Characters(1, 128)

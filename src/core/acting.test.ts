@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { type Who, who } from '../../test/helpers/who.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
+import { query } from './action.ts'
 
 const actions = {
   grain: who({ account: 'required', actor: 'none' }),
@@ -14,6 +15,14 @@ const actions = {
   acts: who({ account: 'required', actor: 'required' }),
   may_act: who({ account: 'optional', actor: 'optional' }),
   acts_if: who({ account: 'required', actor: 'optional' }),
+  hears: query({
+    doc: 'Answers the input that it gets.',
+    auth: { account: 'required', actor: 'required' },
+    input: z.strictObject({ n: z.int() }),
+    output: z.array(z.unknown()),
+    refine: (input) => [input],
+    handler: async (refined) => refined,
+  }),
 }
 
 const test = await serviceForFile({ actions })
@@ -34,6 +43,11 @@ describe('the acting actor', () => {
       expect(result(await ask(method, params, one))?.actor).toBe(one.actor_id)
     for (const acting of [two.actor_id, sibling, sibling.toUpperCase()])
       expect(result(await ask(method, { acting }, two))?.actor).toBe(acting.toLowerCase())
+  })
+
+  it('is no part of the input of the method', async () => {
+    const { json } = await ask('hears', { n: 1, acting: one.actor_id }, one)
+    expect((json as { result: unknown }).result).toEqual([{ n: 1 }])
   })
 
   it.each(axes)('%s with several and none named lists the choice, oldest first', async (method) => {

@@ -166,8 +166,10 @@ function parse(action: WiredMethod, call: Call, context: ReturnType<typeof conte
   if (bad) throw issues([issue(bad, 'invalid_format')])
   const parsed = action.params.safeParse(call.params ?? {}, withRules)
   if (!parsed.success) throw issues(toIssues(parsed.error))
-  if (action.isScoped) guardScope(action.auth, context.role_grants, parsed.data, action.method)
-  return parsed.data
+  // The actor is in the context: a handler may record all of its input, and a cursor be bound to it.
+  const { acting: _, ...input } = parsed.data as Record<string, unknown>
+  if (action.isScoped) guardScope(action.auth, context.role_grants, input, action.method)
+  return input
 }
 
 /** Charges the IP first. A limit per IP on a method with an optional credential applies to anonymous callers only. */

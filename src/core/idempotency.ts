@@ -91,8 +91,7 @@ const sha256 = (text: string): Buffer => createHash('sha256').update(text).diges
 
 /** The key is part of what is hashed for the request: without it nobody can try inputs against the stored hash. */
 function rowOf({ key, action, subject, input }: Keyed): Row {
-  const { acting: _, ...params } = input as Record<string, unknown>
-  const request = JSON.stringify([key, action.method, subject.actor_id, params], inOrder)
+  const request = JSON.stringify([key, action.method, subject.actor_id, input], inOrder)
   return { account_id: subject.account_id as string, key_hash: sha256(key), request_hash: sha256(request) }
 }
 

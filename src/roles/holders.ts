@@ -27,10 +27,10 @@ const placeColumns = sql.raw(
   ['at_scope', 'at_kind', 'at_time', 'at_id'].map((name, nth) => `${columns[nth]} as ${name}`).join(', '),
 )
 
-/** Grants at exactly this scope, whatever its kind unless that is given too. */
+/** Grants at exactly this scope, whatever its kind unless that is given too. Those that count everywhere have an empty kind. */
 export const atScope = (scope_id: Sql, scope_kind: string | null = null): Sql =>
-  sql`${sql.raw(columns[0] as string)} = ${scope_id} and ${
-    scope_kind === null ? sql`true` : sql`${sql.raw(columns[1] as string)} = ${scope_kind}`
+  sql`${sql.raw(columns[0] as string)} = ${scope_id} and ${sql.raw(columns[1] as string)} ${
+    scope_kind === null ? sql`> ''` : sql`= ${scope_kind}`
   }`
 
 /** Those of the grants that `grantsOfRole` gave that are active and of live actors, each with its actor and account. */
@@ -43,7 +43,7 @@ export const liveHolders = (entries: Sql): Sql => sql`(${entries}) entry
   ) judged`
 
 /** The scope of grants that count everywhere. */
-export const everywhere = atScope(sql`'00000000-0000-0000-0000-000000000000'`)
+export const everywhere = atScope(sql`'00000000-0000-0000-0000-000000000000'`, '')
 
 /** How many of the next grants of a role are of live actors, counted to 1000. */
 export const holderCount = (role: string, scope?: Sql): Sql =>

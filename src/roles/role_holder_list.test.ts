@@ -86,6 +86,23 @@ describe('role_holder_list', () => {
     expect(await reasonOf(list({ scope_kind: 'room' }))).toBe('invalid_params')
   })
 
+  it('takes the id of zeros for a scope like any other', async () => {
+    const zeros = '00000000-0000-0000-0000-000000000000'
+    const [ada, bob] = [await test.account(), await test.account()]
+    const grants = [await give(ada, 'room', zeros), await give(bob), await give(ada, 'house', zeros)]
+    const order = [1, 2, 0].map((nth) => grants[nth])
+    expect(shown(await list())).toEqual(order)
+    const there = await list({ scope_id: zeros })
+    expect([shown(there), there.count]).toEqual([order.slice(1), 2])
+    expect(shown(await list({ scope_id: zeros, scope_kind: 'room' }))).toEqual(order.slice(2))
+    const { cell } = await admin.client.cell_create({ data: {} })
+    await test.cellGrant(cell.id, 'viewer', { role: 'teacher', scope_id: zeros })
+    await test.cellGrant(cell.id, 'viewer', { role: 'teacher', scope_id: null })
+    const { everyone } = await admin.client.cell_access_explain({ cell_id: cell.id })
+    expect(everyone?.grants.map(({ holders }) => holders)).toEqual([1, 2])
+    expect(everyone?.admins).toBe(1)
+  })
+
   it('leaves out what has ended, and removed actors and deleted accounts until they return', async () => {
     const ada = await test.account()
     const removed = await test.actor(ada.id, 'removed')

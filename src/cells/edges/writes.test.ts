@@ -72,6 +72,13 @@ describe.each([fields, items])('$add and $remove', (kind) => {
     expect(row.cell_ids.toSorted()).toEqual([near, far].toSorted())
   })
 
+  it('its audit rows have the same keys for a caller that says which actor acts', async () => {
+    const acting = { acting: ada.actor_id }
+    await scenario(test, () => put({ ...input(near, 'by', far), ...acting }), audited(kind.add, 'by'))
+    const gone = () => send(kind.remove, { ...input(near, 'by'), ...acting }) as Promise<Deleted>
+    await scenario(test, gone, audited(kind.remove, 'by'))
+  })
+
   it('leaves both cells unchanged, version and updated_at included', async () => {
     const before = await ada.client.cell_list({ ids: [near, far] })
     await add('untouched')

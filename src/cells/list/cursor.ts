@@ -1,20 +1,25 @@
+import { sha256Hex } from '../../auth/secrets.ts'
 import { type CursorKey, keyBytesMax } from '../../core/cursor.ts'
-import { afterPrefix } from '../../db/prefix.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 import { unplanned } from '../../db/unplanned.ts'
+import { pathMax } from '../cells.ts'
 import type { ListInput } from './branches.ts'
 
 /**
  * Where a page by path ended: the path after the prefix, to which the cursor is bound anyway. If that is too long
- * for a cursor, the key holds as much as fits and the id of the cell, whose row has the rest.
+ * for a cursor, the key holds as much as fits, the id of the cell, whose row has the rest, and a digest that tells
+ * whether it still has.
  */
 export function pathKey(prefix: string, path: string, id: string): CursorKey {
   const rest = path.slice(prefix.length)
   if (fits([rest])) return [rest]
+  const digest = sha256Hex(path).slice(0, digestLength)
   const points = [...rest]
-  while (!fits([points.join(''), id])) points.pop()
-  return [points.join(''), id]
+  while (!fits([points.join(''), id, digest])) points.pop()
+  return [points.join(''), id, digest]
 }
+
+const digestLength = 16
 
 const fits = (key: CursorKey): boolean => Buffer.byteLength(JSON.stringify(key)) <= keyBytesMax
 
@@ -31,16 +36,18 @@ export function behind(
 }
 
 /**
- * The path after which the next page begins. If the cell has lost its path meanwhile, the page begins with all
+ * The path after which the next page begins. If the cell has another path meanwhile, or none, the page begins with all
  * paths that share what the cursor holds: it may repeat a cell, but never skips one.
  */
-function behindPath(prefix: string, direction: 'asc' | 'desc', [rest, id]: CursorKey): [Sql] {
+function behindPath(prefix: string, direction: 'asc' | 'desc', [rest, id, digest]: CursorKey): [Sql] {
   const path = `${prefix}${rest}`
   if (id === undefined) return [unplanned(path)]
-  const end = afterPrefix(path)
+  // Above all paths that begin so, since none is longer than that.
+  const end = `${path}${'\u{10ffff}'.repeat(pathMax)}`
   return [
     sql`coalesce((
-      select path from cell where id = ${id}::uuid and path >= ${path} ${end === undefined ? sql.empty : sql`and path < ${end}`}
-    ), ${unplanned(direction === 'asc' ? path : `${path}\u{10ffff}`)})`,
+      select path from cell where id = ${id}::uuid
+        and left(encode(sha256(convert_to(path, 'UTF8')), 'hex'), ${sql.raw(digestLength)}) = ${digest ?? ''}
+    ), ${unplanned(direction === 'asc' ? path : end)})`,
   ]
 }

@@ -87,23 +87,35 @@ describe('path_prefix', () => {
       })
   })
 
-  it.each(['asc', 'desc'] as const)(
-    'goes on %s behind a path that is longer than a cursor, though its cell is gone',
-    async (order_direction) => {
-      // 256 characters of three bytes each, which differ only at the end.
-      const paths = Array.from({ length: 7 }, (_, at) => `long/${'語'.repeat(249)}/${at}`)
+  it.each([
+    ['asc', '語'],
+    ['desc', '語'],
+    ['asc', '\u{10ffff}'],
+    ['desc', '\u{10ffff}'],
+  ] as const)(
+    'goes on %s behind a path of many %j, which is longer than a cursor, though its cell moves or is gone',
+    async (order_direction, letter) => {
+      const stem = `long/${letter.repeat(249)}/`
+      // 256 characters, which differ only at the end.
+      const paths = Array.from({ length: 7 }, (_, at) => `${stem}${at}`)
       for (const path of [...paths, '\u0001'.repeat(256)]) await cellRow(test, { path, visibility: 'public' })
       const list = { path_prefix: 'long/', limit: 1, order_direction } as const
       const all = order_direction === 'asc' ? paths : [...paths].reverse()
       expect(await walked(ada, list)).toEqual(all)
-      expect(await walked(ada, { ...list, limit: 3, path_prefix: `long/${'語'.repeat(200)}` })).toEqual(all)
+      expect(await walked(ada, { ...list, limit: 3, path_prefix: `long/${letter.repeat(200)}` })).toEqual(all)
       const { cells, next_cursor } = await ada.client.cell_list({ ...list, limit: 3 })
       expect((next_cursor as string).length).toBeLessThanOrEqual(512)
-      await root.client.cell_delete({ cell_id: cells[2]?.id as string })
-      expect(await walked(ada, list, next_cursor)).toEqual(all.slice(3))
+      const [cell_id, path] = [cells[2]?.id as string, cells[2]?.path as string]
+      const others = all.filter((one) => one !== path)
       // If the row no longer has the part that the cursor could not hold, no cell is skipped.
-      await test.service.app.db.run(sql`delete from cell where id = ${cells[2]?.id as string}::uuid`)
-      expect(await walked(ada, list, next_cursor)).toEqual(all.filter((path) => path !== cells[2]?.path))
+      const last = `${stem}${order_direction === 'asc' ? '9' : '!'}`
+      await root.client.cell_update({ cell_id, path: last })
+      expect(await walked(ada, list, next_cursor)).toEqual([...others, last])
+      await root.client.cell_update({ cell_id, path })
+      await root.client.cell_delete({ cell_id })
+      expect(await walked(ada, list, next_cursor)).toEqual(all.slice(3))
+      await test.service.app.db.run(sql`delete from cell where id = ${cell_id}::uuid`)
+      expect(await walked(ada, list, next_cursor)).toEqual(others)
       expect((await ada.client.cell_list({ path_prefix: '\u0001', limit: 1 })).cells).toHaveLength(1)
       await emptied()
     },
