@@ -35,6 +35,18 @@ it('asks for passwords as long as this server wants them', async () => {
   await page.getByText('Use 16 or more characters.').waitFor()
 })
 
+it('takes an e-mail as it is typed, so that it can be signed in with', async () => {
+  await test.service.operations.setSettings({ open_signup: true }, { via: 'cli' })
+  const page = await person(test)
+  await page.goto('/sign-up')
+  await page.getByLabel('Username').fill('ada')
+  await page.getByLabel('E-mail').pressSequentially(' ada@bücher.example ')
+  await page.getByLabel('Password', { exact: true }).fill(long)
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page.waitForURL('**/admin')
+  await test.client().account.login({ username: 'ada@bücher.example', password: long })
+})
+
 it('says what is missing from a form that has one field', async () => {
   const ada = await guarded(test, { username: 'ada' })
   const page = await person(test)
