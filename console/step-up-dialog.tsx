@@ -4,6 +4,7 @@ import { useRun } from './api/run.ts'
 import { words } from './copy/common.ts'
 import { entry } from './copy/entry.ts'
 import { explain } from './copy/errors.ts'
+import { useChecked } from './entry/entry-card.tsx'
 import { OtherWays } from './entry/other-ways.tsx'
 import { SecondStep, secondStepOf } from './entry/second-step.tsx'
 import { Button } from './ui/button.tsx'
@@ -14,6 +15,7 @@ import { PasswordField } from './ui/field.tsx'
 /** Over whatever page made the call; the call is repeated afterwards. */
 export function StepUpDialog({ methods, settle }: { methods: readonly string[]; settle(is: boolean): void }) {
   const [password, setPassword] = useState('')
+  const { faults, check } = useChecked({ password: password ? null : entry.password_missing })
   const prove = useRun(() => client.account.reauthenticate({ password }))
   const hasPassword = methods.includes('password')
   const second = secondStepOf(prove.error)
@@ -28,7 +30,7 @@ export function StepUpDialog({ methods, settle }: { methods: readonly string[]; 
       title={entry.prove_title}
       onClose={() => settle(false)}
       onSubmit={async () => {
-        if (password && (await prove.send(undefined))) settle(true)
+        if (check() && (await prove.send(undefined))) settle(true)
       }}
       foot={
         <>
@@ -49,6 +51,7 @@ export function StepUpDialog({ methods, settle }: { methods: readonly string[]; 
           value={password}
           onInput={setPassword}
           autocomplete="current-password"
+          fault={faults.password}
           autofocus
         />
       )}

@@ -1,6 +1,8 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
+import { explain } from '../copy/errors.ts'
+import { toast } from '../ui/toast.tsx'
 import type { Refusal } from './client.ts'
 
 /** A change under way: what a form needs to show its button and its error. Never sent twice by itself. */
@@ -53,3 +55,9 @@ export function useRun<I, O>(
     },
   }
 }
+
+/** Says why a change was refused where there is no place for it, as in a row of a list. */
+export const useTold = (error: Refusal | null): void =>
+  useEffect(() => {
+    if (error) toast(explain(error))
+  }, [error])

@@ -3,6 +3,9 @@ export type Server = {
   version: string
   paths: { rpc: string; account: string; ws: string; audit_stream: string }
   home: string
+  password_min: number
+  /** What a signup by invite needs: the names alone, or the link; `verified_email`: the one that was mailed. */
+  invite_claim: 'match' | 'code' | 'verified_email'
   features: Record<
     | 'console'
     | 'pages'
@@ -33,6 +36,8 @@ const inDevelopment: Server = {
     audit_stream: '/api/account/audit/stream',
   },
   home: '/admin',
+  password_min: 12,
+  invite_claim: 'match',
   features: {
     console: isOn,
     pages: isOn,

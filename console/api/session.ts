@@ -1,8 +1,10 @@
 import { computed, signal } from '@preact/signals'
 import type { z } from 'zod'
-import type { CellkeepError } from '../../src/client/client.ts'
+import { CellkeepError } from '../../src/client/client.ts'
 import type { RoleGrantSummary as GrantSchema } from '../../src/roles/grants.ts'
+import { explain } from '../copy/errors.ts'
 import { remembered } from '../lib/remembered.ts'
+import { toast } from '../ui/toast.tsx'
 import { client, getAccount, type Output } from './client.ts'
 
 export type RoleGrant = z.output<typeof GrantSchema>
@@ -53,8 +55,8 @@ export async function loadSession(wanted = actorKept.value): Promise<void> {
     return
   }
   if (status !== 200) {
-    const tried = await client.try.account_verify()
-    unreachable.value = tried.ok ? null : tried.error
+    const { error = 'transport_failed', ...data } = (reply ?? {}) as { error?: string }
+    unreachable.value = new CellkeepError('GET /status', error, status, data)
     return
   }
   unreachable.value = null
@@ -92,7 +94,12 @@ export function sessionEnded(): void {
 }
 
 export async function signOut(): Promise<void> {
-  await client.account.logout()
+  try {
+    await client.account.logout()
+  } catch (error) {
+    if (!(error instanceof CellkeepError)) throw error
+    if (error.status !== 401) return toast(explain(error))
+  }
   tellTabs('signed_out')
   session.value = { account: null, isNew: false }
 }

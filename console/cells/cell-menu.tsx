@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { useTold } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
 import { isAdmin } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
@@ -22,6 +23,7 @@ const spoils = ['cell_get', 'cell_list', 'cell_audit_list'] as const
 export function CellMenu({ got }: PartProps) {
   const [open, setOpen] = useState<Open>(null)
   const update = useSend('cell_update', { spoils })
+  useTold(update.error)
   const { cell, can_edit, can_grant } = got
   const isPublic = cell.visibility === 'public'
   const hide = async (): Promise<void> => {
@@ -71,6 +73,7 @@ function MakePublic({ got: { cell }, onClose }: DialogOf) {
       onConfirm={() => void confirm()}
       onClose={onClose}
       isBusy={update.isBusy}
+      wait={update.wait}
       fault={update.error && explain(update.error)}
     >
       <p>{cells.public_about}</p>
@@ -94,7 +97,7 @@ function SetPath({ got: { cell }, onClose }: DialogOf) {
       foot={
         <>
           <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={update.isBusy}>
+          <Button type="submit" kind="primary" isBusy={update.isBusy} wait={update.wait}>
             {words.save}
           </Button>
         </>

@@ -73,6 +73,7 @@ function AddItem({
         <Button
           type="submit"
           isBusy={add.isBusy}
+          wait={add.wait}
           disabled={last === undefined ? words.more_rows : !child_id && cells.cell_missing}
         >
           {cells.add_item}

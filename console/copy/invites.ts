@@ -1,10 +1,15 @@
 /** Invites: who may sign up while sign-up is closed. */
 export const invites = {
   title: 'Invites',
-  about: 'Whoever signs up with exactly this name and e-mail may, even while sign-up is closed.',
+  about: {
+    match: 'Whoever signs up with exactly this name and e-mail may, even while sign-up is closed.',
+    code: 'Whoever has the link of an invite may sign up with its name and e-mail, even while sign-up is closed.',
+    verified_email:
+      'Whoever opens the link that was mailed may sign up with the e-mail of the invite, even while sign-up is closed.',
+  },
   invite: 'Invite',
   none: 'No invites',
-  none_about: 'Invite somebody by name, e-mail or both. No message is sent.',
+  none_about: 'Invite somebody by name, e-mail or both.',
   for: 'For',
   state: 'State',
   by: 'By',
@@ -16,6 +21,10 @@ export const invites = {
   delete: 'Delete',
   deleted: 'The invite is deleted.',
   copy_link: 'Copy link',
+  send_again: 'Send again',
+  new_link: 'Make a new link',
+  link_ready: 'The link of the invite is ready',
+  sent: (email: string) => `A link goes to ${email}.`,
   new_title: 'Invite a person',
   email: 'E-mail',
   username: 'Username',

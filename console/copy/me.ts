@@ -35,6 +35,7 @@ export const me = {
   password_title: 'Password',
   password_about: 'All sessions and tokens of the account end. You sign in again.',
   change_password: 'Change password',
+  set_password: 'Set a password',
   current_password: 'Current password',
   new_password: 'New password',
   password_changed: 'The password is changed. Sign in with the new one.',

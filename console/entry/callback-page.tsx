@@ -28,7 +28,7 @@ export default function CallbackPage({ params: { provider = '' } }: PageProps) {
     else location.replace(href)
   }, [])
   const second = secondStepOf(finish.error)
-  if (second) return <SecondStepCard {...second} onDone={done} />
+  if (second) return <SecondStepCard {...second} onDone={done} onAgain={() => location.replace(href)} />
   return (
     <EntryFrame title={finish.error ? entry.callback_refused : entry.callback_title}>
       {finish.error ? (

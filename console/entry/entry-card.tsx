@@ -75,13 +75,14 @@ export function EntryFrame({
   )
 }
 
-/** Shows what is wrong only once the form was sent. */
+/** Shows what is wrong only once the form was sent; `reset`: another form takes its place. */
 export function useChecked<F extends Record<string, string | null>>(
   faults: F,
-): { faults: Partial<F>; check(): boolean } {
+): { faults: Partial<F>; check(): boolean; reset(): void } {
   const [isSent, send] = useState(false)
   return {
     faults: isSent ? faults : {},
+    reset: () => send(false),
     check: () => {
       send(true)
       const isRight = Object.values(faults).every((one) => one === null)
@@ -94,4 +95,3 @@ export function useChecked<F extends Record<string, string | null>>(
 
 const username = /^[A-Za-z][A-Za-z0-9_-]{1,37}[A-Za-z0-9]$/
 export const isUsername = (text: string): boolean => username.test(text)
-export const isLongEnough = (password: string): boolean => [...password].length >= 12

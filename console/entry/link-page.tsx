@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
-import { CellkeepError } from '../../src/client/client.ts'
 import { client } from '../api/client.ts'
+import { passwordFault, passwordHint } from '../api/new-password.ts'
 import { useRun } from '../api/run.ts'
 import { loadSession } from '../api/session.ts'
+import { words } from '../copy/common.ts'
 import { entry } from '../copy/entry.ts'
 import { explain } from '../copy/errors.ts'
 import { fragment } from '../lib/fragment.ts'
@@ -11,8 +12,9 @@ import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { PasswordField } from '../ui/field.tsx'
 import { Form } from '../ui/form.tsx'
+import { Note } from '../ui/note.tsx'
 import { Skeleton } from '../ui/resource.tsx'
-import { EntryFrame, isLongEnough, useChecked } from './entry-card.tsx'
+import { EntryFrame, useChecked } from './entry-card.tsx'
 import { SignUp } from './sign-up.tsx'
 
 type Ticket = Awaited<ReturnType<typeof client.account.ticket>>
@@ -21,12 +23,10 @@ type Ticket = Awaited<ReturnType<typeof client.account.ticket>>
 export default function LinkPage() {
   const token = fragment.ticket ?? ''
   const [found, setFound] = useState<Ticket | null>(null)
-  const [fault, setFault] = useState<string | null>(null)
+  const look = useRun(async () => setFound(await client.account.ticket({ token })))
   useEffect(() => {
-    client.account.ticket({ token }).then(setFound, (error) => {
-      setFault(error instanceof CellkeepError ? explain(error) : String(error))
-    })
-  }, [token])
+    if (token) void look.send(undefined)
+  }, [])
   const signIn = (): void => {
     go(to('/'), { replace: true })
     void loadSession()
@@ -34,7 +34,20 @@ export default function LinkPage() {
   if (!found)
     return (
       <EntryFrame title={entry.link_title}>
-        {fault ? <Fault text={fault} /> : <Skeleton lines={2} />}
+        {!token ? (
+          <Note kind="warn">{entry.link_gone}</Note>
+        ) : look.error ? (
+          <>
+            <Fault text={explain(look.error)} />
+            {look.error.reason !== 'ticket_not_found' && (
+              <Button wide wait={look.wait} onClick={() => void look.send(undefined)}>
+                {words.try_again}
+              </Button>
+            )}
+          </>
+        ) : (
+          <Skeleton lines={2} />
+        )}
       </EntryFrame>
     )
   const { purpose, username } = found
@@ -47,7 +60,7 @@ type Props = { token: string; name: string; onDone(): void }
 
 function Reset({ token, name, onDone }: Props) {
   const [password, setPassword] = useState('')
-  const { faults, check } = useChecked({ password: isLongEnough(password) ? null : entry.password_short })
+  const { faults, check } = useChecked({ password: passwordFault(password) })
   const reset = useRun(() => client.account.reset({ token, password }))
   return (
     <EntryFrame title={entry.reset_title} about={entry.reset_about(name)}>
@@ -59,7 +72,7 @@ function Reset({ token, name, onDone }: Props) {
         <Fault text={reset.error && explain(reset.error)} />
         <PasswordField
           label={entry.new_password}
-          hint={entry.password_hint}
+          hint={passwordHint}
           value={password}
           onInput={setPassword}
           autocomplete="new-password"

@@ -8,12 +8,13 @@ import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
 import { Form } from '../ui/form.tsx'
 import { Note } from '../ui/note.tsx'
-import { EntryFrame, type StepProps } from './entry-card.tsx'
+import { EntryFrame, type StepProps, useChecked } from './entry-card.tsx'
 
 /** Asks for a link; the answer is the same whether there is such an account or not. */
 export function Recover({ onStep }: StepProps) {
   const [identifier, setIdentifier] = useState('')
   const [isSent, setSent] = useState(false)
+  const { faults, check } = useChecked({ identifier: identifier.trim() ? null : entry.username_missing })
   const recover = useRun(() => client.account.recover({ identifier }))
   return (
     <EntryFrame
@@ -30,7 +31,7 @@ export function Recover({ onStep }: StepProps) {
       ) : (
         <Form
           onSubmit={async () => {
-            if (identifier && (await recover.send(undefined))) setSent(true)
+            if (check() && (await recover.send(undefined))) setSent(true)
           }}
         >
           <Fault text={recover.error && explain(recover.error)} />
@@ -39,6 +40,7 @@ export function Recover({ onStep }: StepProps) {
             value={identifier}
             onInput={setIdentifier}
             autocomplete="username"
+            fault={faults.identifier}
             autofocus
           />
           <Button type="submit" kind="primary" wide isBusy={recover.isBusy} wait={recover.wait}>

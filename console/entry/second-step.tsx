@@ -8,18 +8,28 @@ import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
 import { Form } from '../ui/form.tsx'
-import { EntryFrame } from './entry-card.tsx'
+import { EntryFrame, useChecked } from './entry-card.tsx'
 
 type Way = 'totp' | 'recovery_code' | 'passkey'
 type Second = { methods: Way[]; passkey_options?: PasskeyOptions }
 type Props = Second & { onDone(): void }
+type CardProps = Props & { onAgain(): void }
 
 /** What a refusal asks for besides the first step, if it does. */
 export const secondStepOf = (error: Refusal | null): Second | null =>
   error?.reason === 'second_factor_required' ? (error.data as Second) : null
 
-export const SecondStepCard = (props: Props) => (
-  <EntryFrame title={entry.second_title} about={entry.second_about}>
+/** It ends after some minutes or wrong codes; whoever was too slow, or is somebody else, goes back to the first step. */
+export const SecondStepCard = ({ onAgain, ...props }: CardProps) => (
+  <EntryFrame
+    title={entry.second_title}
+    about={entry.second_about}
+    links={
+      <button type="button" class="button is-quiet" onClick={onAgain}>
+        {entry.begin_again}
+      </button>
+    }
+  >
     <SecondStep {...props} />
   </EntryFrame>
 )
@@ -29,6 +39,7 @@ export function SecondStep({ methods, passkey_options, onDone }: Props) {
   const [way, setWay] = useState<Way>(methods[0] ?? 'totp')
   const [code, setCode] = useState('')
   const isPasskey = way === 'passkey' && passkey_options
+  const { faults, check, reset } = useChecked({ code: isPasskey || code.trim() ? null : entry.code_missing })
   const prove = useRun(async () => {
     if (!isPasskey) return await client.account.second_factor({ [way]: code.trim() })
     const passkey = await askPasskey(passkey_options)
@@ -37,7 +48,7 @@ export function SecondStep({ methods, passkey_options, onDone }: Props) {
   return (
     <Form
       onSubmit={async () => {
-        if ((isPasskey || code.trim()) && (await prove.send(undefined))) onDone()
+        if (check() && (await prove.send(undefined))) onDone()
       }}
     >
       <Fault text={prove.error && explain(prove.error)} />
@@ -48,6 +59,7 @@ export function SecondStep({ methods, passkey_options, onDone }: Props) {
           hint={entry.way_hints[way]}
           value={code}
           onInput={setCode}
+          fault={faults.code}
           autocomplete="one-time-code"
           autofocus
           mono
@@ -66,6 +78,8 @@ export function SecondStep({ methods, passkey_options, onDone }: Props) {
             onClick={() => {
               setWay(other)
               setCode('')
+              prove.reset()
+              reset()
             }}
           >
             {entry.use_way[other]}

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
+import { passwordFault, passwordHint } from '../api/new-password.ts'
 import { useRun } from '../api/run.ts'
 import { tellTabs } from '../api/session.ts'
 import { entry } from '../copy/entry.ts'
@@ -9,7 +10,7 @@ import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
 import { Form } from '../ui/form.tsx'
-import { EntryFrame, isLongEnough, isUsername, type StepProps, useChecked } from './entry-card.tsx'
+import { EntryFrame, isUsername, type StepProps, useChecked } from './entry-card.tsx'
 
 /** The first account of a server, for whoever can read its token file. */
 export function Setup({ onDone, onStep }: StepProps) {
@@ -19,7 +20,7 @@ export function Setup({ onDone, onStep }: StepProps) {
   const { faults, check } = useChecked({
     token: !token ? entry.token_missing : token === token.trim() ? null : entry.token_space,
     username: isUsername(username) ? null : entry.username_wrong,
-    password: isLongEnough(password) ? null : entry.password_short,
+    password: passwordFault(password),
   })
   const bootstrap = useRun(() => client.account.bootstrap({ token, username, password }))
   const submit = async (): Promise<void> => {
@@ -62,7 +63,7 @@ export function Setup({ onDone, onStep }: StepProps) {
         />
         <PasswordField
           label={entry.password}
-          hint={entry.password_hint}
+          hint={passwordHint}
           value={password}
           onInput={setPassword}
           autocomplete="new-password"

@@ -29,7 +29,11 @@ export function SignIn({ onDone, onStep }: StepProps) {
     if (check() && (await login.send(undefined))) done()
   }
   const second = secondStepOf(login.error)
-  if (second) return <SecondStepCard {...second} onDone={done} />
+  const again = (): void => {
+    setPassword('')
+    login.reset()
+  }
+  if (second) return <SecondStepCard {...second} onDone={done} onAgain={again} />
   return (
     <EntryFrame
       title={entry.sign_in_title}

@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
+import { passwordFault, passwordHint } from '../api/new-password.ts'
 import { useRun } from '../api/run.ts'
+import { server } from '../api/server.ts'
 import { tellTabs } from '../api/session.ts'
 import { entry } from '../copy/entry.ts'
 import { explain, faultOf } from '../copy/errors.ts'
@@ -9,7 +11,7 @@ import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
 import { Form } from '../ui/form.tsx'
-import { EntryFrame, isLongEnough, isUsername, type StepProps, useChecked } from './entry-card.tsx'
+import { EntryFrame, isUsername, type StepProps, useChecked } from './entry-card.tsx'
 import { OtherWays } from './other-ways.tsx'
 
 type Invite = { token: string; username: string | null; email: string | null }
@@ -20,9 +22,10 @@ export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite
   const [email, setEmail] = useState(invite?.email ?? fragment.e ?? '')
   const [password, setPassword] = useState('')
   const isInvited = Boolean(invite || fragment.u || fragment.e)
+  const about = server.invite_claim === 'match' || invite ? entry.sign_up_about : entry.sign_up_by_link
   const { faults, check } = useChecked({
     username: isUsername(username) ? null : entry.username_wrong,
-    password: isLongEnough(password) ? null : entry.password_short,
+    password: passwordFault(password),
   })
   const invite_token = invite?.token
   const signup = useRun(() =>
@@ -36,7 +39,7 @@ export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite
   return (
     <EntryFrame
       title={isInvited ? entry.invite_title : entry.sign_up_title}
-      about={isInvited ? entry.invite_about : entry.sign_up_about}
+      about={isInvited && about !== entry.sign_up_by_link ? entry.invite_about : about}
       links={
         <button type="button" class="button is-quiet" onClick={() => onStep('sign_in')}>
           {entry.has_account}
@@ -65,7 +68,7 @@ export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite
         />
         <PasswordField
           label={entry.password}
-          hint={entry.password_hint}
+          hint={passwordHint}
           value={password}
           onInput={setPassword}
           autocomplete="new-password"

@@ -2,6 +2,7 @@ import { ActorName } from '../api/actor-name.tsx'
 import type { Output } from '../api/client.ts'
 import { OfferState } from '../api/offer-state.tsx'
 import { usePages } from '../api/query.ts'
+import { useTold } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
 import { isAdmin, type Session, signedIn } from '../api/session.ts'
 import { words } from '../copy/common.ts'
@@ -73,10 +74,12 @@ function Recipient({ offer: { to_account_id, to_actor_id }, own }: { offer: Offe
 
 function TakeBack({ offer: { offer_id, role } }: { offer: Offer }) {
   const retract = useSend('role_grant_offer_retract', { spoils: ['role_grant_offer_history'] })
+  useTold(retract.error)
   return (
     <Button
       small
       isBusy={retract.isBusy}
+      wait={retract.wait}
       onClick={async () => {
         if (await retract.send({ offer_id })) toast(inbox.taken_back(role))
       }}

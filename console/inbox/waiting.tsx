@@ -80,7 +80,7 @@ function One({ offer }: { offer: Offer }) {
             <span class="hidden-text">{offer.role}</span>
           </Button>
           {taker && (
-            <Button kind="primary" isBusy={accept.isBusy} onClick={() => void take()}>
+            <Button kind="primary" isBusy={accept.isBusy} wait={accept.wait} onClick={() => void take()}>
               {actors.length > 1 ? <Text>{inbox.accept_as(taker.name)}</Text> : inbox.accept}
               <span class="hidden-text">{offer.role}</span>
             </Button>
@@ -112,6 +112,7 @@ function Decline({ offer, onClose }: { offer: Offer; onClose(): void }) {
       onConfirm={() => void confirm()}
       onClose={onClose}
       isBusy={decline.isBusy}
+      wait={decline.wait}
       fault={decline.error && explain(decline.error)}
     >
       <TextArea label={inbox.reason} value={reason} onInput={setReason} maxlength={500} rows={2} />

@@ -12,6 +12,8 @@ import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
 import { copyText } from '../ui/id.tsx'
 import { Note } from '../ui/note.tsx'
+import { Secret } from '../ui/secret.tsx'
+import { toast } from '../ui/toast.tsx'
 
 /** It only fills the form of the page; it proves nothing. */
 export function linkOf({ email, username }: { email: string | null; username: string | null }): string {
@@ -26,7 +28,7 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
   const [username, setUsername] = useState('')
   const [end, setEnd] = useState(endIn('30'))
   const [isSent, setSent] = useState(false)
-  const [made, setMade] = useState<Output<'invite_create'>['invite'] | null>(null)
+  const [made, setMade] = useState<Output<'invite_create'> | null>(null)
   const create = useSend('invite_create', { spoils: ['invite_list'] })
   const isEmpty = !email.trim() && !username.trim()
   const submit = async (): Promise<void> => {
@@ -38,8 +40,13 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
       username: username.trim() || null,
       expires_at,
     })
-    if (result) setMade(result.invite)
+    if (!result) return
+    const isMailed = server.features.mail && result.link === null && result.invite.email
+    if (isMailed) toast(invites.sent(isMailed))
+    if (result.link !== null || server.invite_claim === 'match') setMade(result)
+    else onClose()
   }
+  if (made?.link) return <Secret title={invites.link_ready} secret={made.link} onClose={onClose} />
   if (made)
     return (
       <Dialog
@@ -51,12 +58,12 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
           </Button>
         }
       >
-        <code>{linkOf(made)}</code>
+        <code>{linkOf(made.invite)}</code>
         <div class="row">
-          <Button icon="copy" onClick={() => void copyText(linkOf(made))}>
+          <Button icon="copy" onClick={() => void copyText(linkOf(made.invite))}>
             {invites.copy_link}
           </Button>
-          <Button icon="copy" onClick={() => void copyText(invites.message_text(linkOf(made)))}>
+          <Button icon="copy" onClick={() => void copyText(invites.message_text(linkOf(made.invite)))}>
             {invites.message}
           </Button>
         </div>

@@ -1,6 +1,9 @@
+import { useState } from 'preact/hooks'
 import type { Output } from '../api/client.ts'
 import { usePages } from '../api/query.ts'
+import { useTold } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
+import { server } from '../api/server.ts'
 import { words } from '../copy/common.ts'
 import { invites } from '../copy/invites.ts'
 import { place, setQuery } from '../lib/router.ts'
@@ -11,6 +14,7 @@ import { Menu } from '../ui/menu.tsx'
 import { Badge } from '../ui/note.tsx'
 import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
+import { Secret } from '../ui/secret.tsx'
 import { Text } from '../ui/text.tsx'
 import { Until } from '../ui/time.tsx'
 import { toast } from '../ui/toast.tsx'
@@ -26,7 +30,7 @@ export default function InvitesPage() {
     </Button>
   )
   return (
-    <Page title={invites.title} about={invites.about} actions={create}>
+    <Page title={invites.title} about={invites.about[server.invite_claim]} actions={create}>
       <Resource
         of={list}
         empty={
@@ -87,12 +91,29 @@ function Actions({ invite }: { invite: Invite }) {
   const spoils = ['invite_list'] as const
   const remove = useSend('invite_delete', { spoils })
   const again = useSend('invite_create', { spoils })
-  const { email, username, expires_at } = invite
+  const send = useSend('invite_send')
+  const [link, setLink] = useState<string | null>(null)
+  const { email, username, expires_at, id: invite_id } = invite
+  useTold(remove.error ?? again.error ?? send.error)
+  const sendAgain = async (reveal: boolean): Promise<void> => {
+    const made = await send.send({ invite_id, reveal })
+    if (made?.link) setLink(made.link)
+    else if (made && email) toast(invites.sent(email))
+  }
+  const byLink = {
+    match: { label: invites.copy_link, onClick: () => void copyText(linkOf(invite)) },
+    code: { label: invites.new_link, onClick: () => void sendAgain(true) },
+    verified_email: null,
+  }[server.invite_claim]
+  if (link) return <Secret title={invites.link_ready} secret={link} onClose={() => setLink(null)} />
   return (
     <Menu
       label={words.more_actions}
       items={[
-        { label: invites.copy_link, onClick: () => void copyText(linkOf(invite)) },
+        ...(byLink ? [byLink] : []),
+        ...(server.features.mail && email
+          ? [{ label: invites.send_again, onClick: () => void sendAgain(false) }]
+          : []),
         {
           label: invites.delete,
           danger: true,

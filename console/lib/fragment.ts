@@ -12,3 +12,6 @@ export const returned = location.pathname.startsWith('/admin/callback/') ? locat
 
 if (returned || location.hash.includes('='))
   history.replaceState(history.state, '', location.pathname + (returned ? '' : location.search))
+
+// Another link, opened where this page is: the browser keeps the page, which has read the first one only.
+addEventListener('hashchange', () => location.hash.includes('=') && location.reload())

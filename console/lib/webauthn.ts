@@ -26,7 +26,7 @@ export async function createPasskey(options: PasskeyOptions) {
     user: { ...user, id: bytesOf(user.id) },
     excludeCredentials: listed(options.excludeCredentials),
   } as unknown as PublicKeyCredentialCreationOptions
-  const made = await unlessClosed(navigator.credentials.create({ publicKey }))
+  const made = await unlessClosed(() => navigator.credentials.create({ publicKey }))
   if (!made) return undefined
   const { attestationObject, clientDataJSON, getTransports } =
     made.response as AuthenticatorAttestationResponse
@@ -44,7 +44,7 @@ export async function askPasskey(options: PasskeyOptions) {
     challenge: bytesOf(options.challenge),
     allowCredentials: listed(options.allowCredentials),
   } as unknown as PublicKeyCredentialRequestOptions
-  const found = await unlessClosed(navigator.credentials.get({ publicKey }))
+  const found = await unlessClosed(() => navigator.credentials.get({ publicKey }))
   if (!found) return undefined
   const { authenticatorData, clientDataJSON, signature, userHandle } =
     found.response as AuthenticatorAssertionResponse
@@ -65,13 +65,19 @@ const jsonOf = <R>(of: PublicKeyCredential, response: R) => ({
   response,
 })
 
-/** Whatever stopped it, the browser has told the person, save that the page is not of the domain of the passkeys. */
-async function unlessClosed(asked: Promise<Credential | null>): Promise<PublicKeyCredential | undefined> {
+const elsewhere = () => new CellkeepError('passkey', 'passkey_elsewhere', 0, {})
+
+/**
+ * Whatever stopped it, the browser has told the person, save that the page is not of the domain of the passkeys, or came
+ * over plain http, where browsers have none.
+ */
+async function unlessClosed(ask: () => Promise<Credential | null>): Promise<PublicKeyCredential | undefined> {
+  if (!('credentials' in navigator)) throw elsewhere()
   try {
-    return (await asked) as PublicKeyCredential
+    return (await ask()) as PublicKeyCredential
   } catch (error) {
     if (!(error instanceof DOMException)) throw error
-    if (error.name === 'SecurityError') throw new CellkeepError('passkey', 'passkey_elsewhere', 0, {})
+    if (error.name === 'SecurityError') throw elsewhere()
     return undefined
   }
 }

@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
+import { passwordFault, passwordHint } from '../api/new-password.ts'
 import { useRun } from '../api/run.ts'
+import { freshly } from '../api/send.ts'
 import { session, tellTabs } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { entry } from '../copy/entry.ts'
@@ -12,15 +14,18 @@ import { Fault } from '../ui/fault.tsx'
 import { PasswordField } from '../ui/field.tsx'
 import { toast } from '../ui/toast.tsx'
 
-export function ChangePassword({ onClose }: { onClose(): void }) {
+/** `isFirst`: the account has none, and a fresh session stands in for it. */
+export function ChangePassword({ isFirst, onClose }: { isFirst: boolean; onClose(): void }) {
   const [current, setCurrent] = useState('')
   const [next, setNext] = useState('')
-  const isShort = [...next].length < 12
+  const fault = passwordFault(next)
+  const title = isFirst ? me.set_password : me.change_password
   const [isSent, setSent] = useState(false)
-  const change = useRun(() => client.account.password({ current_password: current, new_password: next }))
+  const proof = isFirst ? {} : { current_password: current }
+  const change = useRun(() => freshly(() => client.account.password({ ...proof, new_password: next })))
   const submit = async (): Promise<void> => {
     setSent(true)
-    if (!current || isShort || !(await change.send(undefined))) return
+    if ((!isFirst && !current) || fault || !(await change.send(undefined))) return
     onClose()
     toast(me.password_changed)
     tellTabs('signed_out')
@@ -28,35 +33,38 @@ export function ChangePassword({ onClose }: { onClose(): void }) {
   }
   return (
     <Dialog
-      title={me.change_password}
+      title={title}
       onClose={onClose}
       onSubmit={() => void submit()}
       foot={
         <>
           <Button onClick={onClose}>{words.cancel}</Button>
           <Button type="submit" kind="primary" isBusy={change.isBusy} wait={change.wait}>
-            {me.change_password}
+            {title}
           </Button>
         </>
       }
     >
       <p>{me.password_about}</p>
       <Fault text={change.error && explain(change.error)} />
-      <PasswordField
-        label={me.current_password}
-        value={current}
-        onInput={setCurrent}
-        autocomplete="current-password"
-        fault={isSent && !current ? entry.password_missing : null}
-        autofocus
-      />
+      {!isFirst && (
+        <PasswordField
+          label={me.current_password}
+          value={current}
+          onInput={setCurrent}
+          autocomplete="current-password"
+          fault={isSent && !current ? entry.password_missing : null}
+          autofocus
+        />
+      )}
       <PasswordField
         label={me.new_password}
-        hint={entry.password_hint}
+        hint={passwordHint}
         value={next}
         onInput={setNext}
         autocomplete="new-password"
-        fault={isSent && isShort ? entry.password_short : null}
+        fault={isSent ? fault : null}
+        autofocus={isFirst}
       />
     </Dialog>
   )

@@ -27,6 +27,7 @@ export function DeleteAccount({ onClose }: { onClose(): void }) {
       onConfirm={() => void confirm()}
       onClose={onClose}
       isBusy={remove.isBusy}
+      wait={remove.wait}
       disabled={why ?? (!counts && words.counting)}
       fault={error && explain(error)}
     >

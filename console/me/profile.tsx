@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { server } from '../api/server.ts'
 import { type Session, signedIn } from '../api/session.ts'
@@ -23,6 +24,7 @@ export function Profile() {
   const { features } = server
   const verify = useSend('account_email_verify_send')
   const { account, actor } = signedIn.value as Session
+  const hasNone = useCall('account_sign_in_get', {}).data?.password === false
   const [open, setOpen] = useState<Open>(null)
   const close = (): void => setOpen(null)
   const sendLink = async (): Promise<void> => {
@@ -67,7 +69,9 @@ export function Profile() {
         <h2>{me.password_title}</h2>
         <p class="soft">{me.password_about}</p>
         <div>
-          <Button onClick={() => setOpen('password')}>{me.change_password}</Button>
+          <Button onClick={() => setOpen('password')}>
+            {hasNone ? me.set_password : me.change_password}
+          </Button>
         </div>
       </section>
       <section class="section">
@@ -82,7 +86,7 @@ export function Profile() {
       {open === 'username' && <ChangeUsername onClose={close} />}
       {open === 'name' && <ChangeActorName onClose={close} />}
       {open === 'email' && <ChangeEmail onClose={close} />}
-      {open === 'password' && <ChangePassword onClose={close} />}
+      {open === 'password' && <ChangePassword isFirst={hasNone} onClose={close} />}
       {open === 'delete' && <DeleteAccount onClose={close} />}
     </>
   )

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api/client.ts'
 import { spoil, useCall } from '../api/query.ts'
-import { useRun } from '../api/run.ts'
+import { useRun, useTold } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
 import { session, tellTabs } from '../api/session.ts'
 import { explain } from '../copy/errors.ts'
@@ -76,6 +76,7 @@ export function Sessions() {
           onConfirm={() => void signOutEverywhere()}
           onClose={() => ask(false)}
           isBusy={endAll.isBusy}
+          wait={endAll.wait}
           fault={endAll.error && explain(endAll.error)}
         >
           <p>{me.sign_out_consequences(all.length)}</p>
@@ -93,10 +94,12 @@ function EndOthers({ sessions }: { sessions: readonly Session[] }) {
     spoil('account_session_list')
     return true
   })
+  useTold(end.error)
   if (others.length === 0) return null
   return (
     <Button
       isBusy={end.isBusy}
+      wait={end.wait}
       onClick={async () => {
         if (await end.send(undefined)) toast(me.others_ended)
       }}
@@ -108,10 +111,12 @@ function EndOthers({ sessions }: { sessions: readonly Session[] }) {
 
 function End({ session: { id } }: { session: Session }) {
   const end = useSend('account_session_revoke', { spoils: ['account_session_list'] })
+  useTold(end.error)
   return (
     <Button
       small
       isBusy={end.isBusy}
+      wait={end.wait}
       onClick={async () => {
         if (await end.send({ session_id: id })) toast(me.session_ended)
       }}

@@ -109,6 +109,7 @@ function Revoke({ token, onClose }: { token: Token; onClose(): void }) {
       onConfirm={() => void confirm()}
       onClose={onClose}
       isBusy={revoke.isBusy}
+      wait={revoke.wait}
       fault={revoke.error && explain(revoke.error)}
     >
       <p>{last_used_at ? me.revoke_used(distance(last_used_at), last_used_ip) : me.revoke_unused}</p>

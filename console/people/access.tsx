@@ -159,6 +159,7 @@ function EndRole({ grant, name, onClose }: { grant: RoleGrant; name: string; onC
       onConfirm={() => void confirm()}
       onClose={onClose}
       isBusy={revoke.isBusy}
+      wait={revoke.wait}
       fault={revoke.error && explain(revoke.error)}
     >
       <p>{people.end_about(grant.role, name)}</p>

@@ -68,6 +68,7 @@ export function PersonSessions({ person: { account } }: PartProps) {
           onConfirm={() => void confirm(ending)}
           onClose={() => setEnding(null)}
           isBusy={end.isBusy}
+          wait={end.wait}
           fault={end.error && explain(end.error)}
         >
           <p>{people.end_session_about}</p>
@@ -140,6 +141,7 @@ function Revoke({ token, onClose }: { token: Token; onClose(): void }) {
       onConfirm={() => void confirm()}
       onClose={onClose}
       isBusy={revoke.isBusy}
+      wait={revoke.wait}
       fault={revoke.error && explain(revoke.error)}
     >
       <p>{last_used_at ? people.revoke_used(distance(last_used_at), last_used_ip) : people.revoke_unused}</p>

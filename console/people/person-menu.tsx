@@ -58,6 +58,7 @@ function SignOut({ person: { account, counts }, onClose }: Props) {
       onConfirm={() => void confirm()}
       onClose={onClose}
       isBusy={end.isBusy}
+      wait={end.wait}
       fault={end.error && explain(end.error)}
     >
       <p>{people.sign_out_about(counts.sessions)}</p>
@@ -79,6 +80,7 @@ function RevokeTokens({ person: { account, counts }, onClose }: Props) {
       onConfirm={() => void confirm()}
       onClose={onClose}
       isBusy={end.isBusy}
+      wait={end.wait}
       fault={end.error && explain(end.error)}
     >
       <p>{people.revoke_tokens_about(counts.tokens)}</p>
@@ -106,6 +108,7 @@ function Delete({ person: { account }, onClose }: Props) {
       onConfirm={() => void confirm()}
       onClose={onClose}
       isBusy={remove.isBusy}
+      wait={remove.wait}
       disabled={why ?? (!counts && words.counting)}
       fault={error && explain(error)}
     >

@@ -55,6 +55,7 @@ export default function SettingsPage() {
           onConfirm={() => void set(true)}
           onClose={() => ask(false)}
           isBusy={update.isBusy}
+          wait={update.wait}
           fault={update.error && explain(update.error)}
         >
           <p>{settings.open_about}</p>

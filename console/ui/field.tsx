@@ -54,23 +54,28 @@ export const Field = ({
   autofocus,
   mono,
   ...rest
-}: FieldProps) => (
-  <Framed label={label} hint={hint} fault={fault}>
-    {(ids) => (
-      <input
-        class={mono ? 'input is-mono' : 'input'}
-        spellcheck={false}
-        autocapitalize="none"
-        {...rest}
-        type={type as 'text'}
-        {...ids}
-        value={value}
-        data-autofocus={autofocus || undefined}
-        onInput={(event) => onInput(event.currentTarget.value)}
-      />
-    )}
-  </Framed>
-)
+}: FieldProps) => {
+  // Chromium writes the domain of an address in ASCII, which is another address to the server.
+  const isEmail = type === 'email'
+  return (
+    <Framed label={label} hint={hint} fault={fault}>
+      {(ids) => (
+        <input
+          class={mono ? 'input is-mono' : 'input'}
+          spellcheck={false}
+          autocapitalize="none"
+          {...rest}
+          type={(isEmail ? 'text' : type) as 'text'}
+          inputMode={isEmail ? 'email' : undefined}
+          {...ids}
+          value={value}
+          data-autofocus={autofocus || undefined}
+          onInput={({ currentTarget: { value } }) => onInput(isEmail ? value.trim() : value)}
+        />
+      )}
+    </Framed>
+  )
+}
 
 export const TextArea = ({
   label,

@@ -90,7 +90,7 @@ it('own texts may begin with the byte order mark that some editors write', async
 
 it('everything that is wrong with own texts is said at once', async () => {
   const failed = texts({
-    'password_reset.txt': 'Subject: x\n\nno link',
+    'password_reset.txt': 'Subject: x {{link}}\n\nno link',
     'email_verify.txt': 'no subject {{link}}',
     'invite.txt': 'Subject: x\n{{link}} {{username}} {{token}}',
     'test.html': '<p>x</p>',

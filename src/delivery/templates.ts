@@ -106,13 +106,17 @@ async function readOwn(directory: string): Promise<Map<string, Template>> {
   return own
 }
 
+const usedIn = (content: string): string[] =>
+  [...content.matchAll(placeholder)].map(([, word = '']) => word.trim())
+
 function flaws(name: string, content: string, isText: boolean): string[] {
-  const used = [...content.matchAll(placeholder)].map(([, word = '']) => word.trim())
-  const unknown = used.filter((word) => !placeholders(name).includes(word))
+  const unknown = usedIn(content).filter((word) => !placeholders(name).includes(word))
+  // Nobody can press a link in the subject.
+  const body = content.replace(/^Subject:.*/, '')
   return [
     ...(isText && !/^Subject: *\S/.test(content) ? ['must begin with a line like "Subject: Welcome"'] : []),
     ...unknown.map((word) => `has {{${word}}}, which is not one of ${placeholders(name).join(', ')}`),
-    ...(isLink(name) && !used.includes('link') ? ['lacks {{link}}'] : []),
+    ...(isLink(name) && !usedIn(body).includes('link') ? ['lacks {{link}}'] : []),
   ]
 }
 

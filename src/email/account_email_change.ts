@@ -29,7 +29,8 @@ export const account_email_change = mutation({
         ...{ purpose: 'email_change', account_id: own.id, delivery: 'mailed', email, email_key },
         ...{ created_by: null, detail: { credential_type: credential.type } },
       })
-      await notify(app, work, own.id, 'email_change_requested')
+      if (own.email === null || fold(own.email) !== email_key)
+        await notify(app, work, own.id, 'email_change_requested')
     } else if (own.email !== null) {
       await writeEmail(app, work, own.id, { email: null, verified: false, by: null }, () =>
         fail('account_vanished'),

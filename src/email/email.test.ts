@@ -94,6 +94,16 @@ describe('account_email_change', () => {
     ])
   })
 
+  it('tells of no other address where it stays the same', async () => {
+    await verify(ada)
+    const admin = await test.account({ roles: ['admin'] })
+    await change('Ada@x.io')
+    expect(await confirmed(await tokenTo(ada))).toEqual(ok)
+    await admin.client.admin_account_email_set({ account_id: ada.id, email: 'Ada@x.io', verified: false })
+    expect(await emailOf(ada)).toEqual(['Ada@x.io', false])
+    expect((await messagesTo(test, ada)).map(({ what }) => what)).toEqual(['email_change'])
+  })
+
   it('tells nobody at an address that was never verified', async () => {
     await change('ada@new.io')
     await confirm(await tokenTo(ada))

@@ -26,7 +26,9 @@ export async function writeEmail(
   { email, verified, by }: NewEmail,
   fail: Fail<'email_taken'>,
 ): Promise<void> {
-  await notify(app, work, account_id, 'email_changed')
+  const old = await work.db.one<{ email: string | null }>(sql`
+    select email from account where id = ${account_id}::uuid`)
+  if (keyOf(old.email) !== keyOf(email)) await notify(app, work, account_id, 'email_changed')
   const set = sql`
     update account set email = ${email}, email_key = ${keyOf(email)},
       email_verified = ${verified}, updated_at = now(), updated_by = ${by}::uuid

@@ -111,7 +111,14 @@ describe('the console', () => {
     const { text } = await get('/admin', {}, site({ home_url: '/app?a="<&' }))
     const content = /content="([^"]*)"/.exec(text)?.[1] ?? ''
     const meta = JSON.parse(content.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code)))
-    expect(Object.keys(meta)).toEqual(['version', 'paths', 'home', 'features'])
+    expect(Object.keys(meta)).toEqual([
+      'version',
+      'paths',
+      'home',
+      'password_min',
+      'invite_claim',
+      'features',
+    ])
     expect(meta).toMatchObject({ home: '/app?a="<&', features: { console: true, signup: true, ws: true } })
   })
 

@@ -103,6 +103,8 @@ function metaOf(config: App['config']): string {
     version,
     paths: { rpc: rpc_path, account: account_path, ws: ws_path, audit_stream: audit_stream_path },
     home: config.home_url ?? (config.console === 'on' ? '/admin' : '/'),
+    password_min: config.password_min,
+    invite_claim: config.invite_claim,
     features: {
       console: config.console === 'on',
       pages: config.pages,

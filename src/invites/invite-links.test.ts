@@ -56,6 +56,14 @@ it('an invite is mailed, and its token makes an account whose address is verifie
   expect(await openTickets()).toEqual([])
 })
 
+it('the link of an invite tells the username that it asks for', async () => {
+  const { link } = await clientOf(test).invite_create({ username: 'hopper' })
+  const token = tokenOf(link as string)
+  expect((await send(test, 'POST /ticket', { body: { token } })).json).toMatchObject({
+    ...{ purpose: 'invite', username: 'hopper', email: null },
+  })
+})
+
 describe('everything that does not fit is refused in the same bytes', () => {
   it('when invites are claimed by code', async () => {
     const unknown = await signup({ username: 'grace', email: 'nobody@x.io' })

@@ -22,7 +22,7 @@ export type Found = {
   email_key: string | null
   expires_at: string
 }
-/** With what is known of its account; null for an invite. */
+/** With the name of its account, or that its invite asks for, and the e-mail of its account. */
 export type FoundWithNames = Found & { username: string | null; account_email: string | null }
 
 const foundColumns = sql`t.id, t.purpose, t.account_id, t.invite_id, t.delivery, t.email, t.email_key, t.expires_at`
@@ -37,7 +37,7 @@ export async function findTicket(
   purposes: readonly TicketPurpose[],
 ): Promise<FoundWithNames> {
   const found = await db.readOnly.first<FoundWithNames>(sql`
-    select ${foundColumns}, account.username, account.email as account_email from account_ticket t
+    select ${foundColumns}, coalesce(account.username, invite.username) as username, account.email as account_email from account_ticket t
       left join account on account.id = t.account_id left join invite on invite.id = t.invite_id
     where t.token_hash = ${sha256Hex(token)} and t.purpose = any(${[...purposes]}::text[]) and ${isOpen}
       and case when t.invite_id is null then account.deleted_at is null and ${isAddressed}

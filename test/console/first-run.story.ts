@@ -43,7 +43,7 @@ it('a new server: from / to the first account, signed in, with the list of what 
   await writeFile(join(data_dir, 'bootstrap_token'), `${token}\n`, { mode: 0o600 })
 
   await page.goto(`/setup#token=${token}`)
-  await page.reload()
+  await expect.poll(() => page.getByLabel('Setup token').inputValue()).toBe(token)
   await page.goto('about:blank')
   const sent: string[] = []
   page.on('request', (request) => sent.push(request.url()))
