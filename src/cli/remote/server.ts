@@ -9,6 +9,12 @@ import type { Reason } from '../../reasons.ts'
 import { meant } from '../../wire/closest.ts'
 import type { CommandIo } from '../shell/output.ts'
 
+/** Passwords stay out of messages. */
+const withoutUser = (url: string): string => {
+  const end = url.lastIndexOf('@')
+  return end < 0 ? url : `${/^https?:\/\//i.exec(url)?.[0] ?? ''}…${url.slice(end)}`
+}
+
 /** A token that `cellkeep login` keeps, by the URL of its server. */
 export type Kept = { token: string; token_id: string; username: string; expires_at: string | null }
 
@@ -20,7 +26,7 @@ export async function serverUrl(io: CommandIo, option: string | undefined): Prom
     if (!URL.canParse(given) || !/^https?:\/\/[^@?#]*$/i.test(given))
       throw new StartError(
         'invalid_url',
-        `${given.replace(/\/\/.*@/, '//…@')} is not the URL of a server, such as https://example.org.`,
+        `${withoutUser(given)} is not the URL of a server, such as https://example.org.`,
         2,
       )
     return given.endsWith('/') ? given.slice(0, -1) : given
