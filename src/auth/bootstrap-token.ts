@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
-import { rm, unlink } from 'node:fs/promises'
+import { unlink } from 'node:fs/promises'
 import type { Config } from '../config/config.ts'
 import { type Database, sql } from '../db/db.ts'
 import { StartError } from '../errors.ts'
-import { createPrivateFile, readPrivateFile } from '../files/private-file.ts'
+import { createPrivateFile, readPrivateFile, replacePrivateFile } from '../files/private-file.ts'
 import type { Log } from '../log/log.ts'
 import { equalText, randomToken, sha256Hex } from './secrets.ts'
 
@@ -21,7 +21,7 @@ export type Bootstrap = {
   /** Deletes the file after the commit; if that fails, readiness warns until it is gone. */
   discard(): Promise<void>
   warnings(): string[]
-  /** Replaces the token with a new one. Hold the lock row, so that nobody bootstraps meanwhile. */
+  /** Replaces the token with a new one; if that fails, it stays. Hold the lock row, so that nobody bootstraps meanwhile. */
   renew(): Promise<void>
   /** At start: makes the token file if there are no accounts, removes it if bootstrap has happened. */
   prepare(): Promise<void>
@@ -77,11 +77,7 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
       return equalText(sha256Hex(token), sha256Hex(kept)) ? 'equal' : 'different'
     },
     discard,
-    renew: async () => {
-      await rm(path, { force: true })
-      if (!(await createPrivateFile(path, `${randomToken()}\n`)))
-        throw new Error(`Another process made ${path} at the same time; try again.`)
-    },
+    renew: () => replacePrivateFile(path, `${randomToken()}\n`),
     // Checks again, so that the warning ends when the operator deletes the file.
     warnings: () => (leftOver && existsSync(path) ? ['bootstrap_token_file_left'] : []),
     prepare: async () => {

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeEach, expect, it } from 'vitest'
+import { send } from '../../test/helpers/account-routes.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestService, testService } from '../testing/index.ts'
 
@@ -84,6 +85,25 @@ it('resetBootstrapToken writes a fresh token over any file, and the server takes
   await bootstrap('ada', await readFile(path, 'utf8'))
   await scenario(test, () => ops().resetBootstrapToken(), { reason: 'already_bootstrapped' })
   expect(existsSync(path)).toBe(false)
+})
+
+it('resetBootstrapToken that cannot write leaves the present token', async () => {
+  const kept = await readFile(path, 'utf8')
+  await chmod(dirname(path), 0o777)
+  const reset = ops().resetBootstrapToken()
+  await expect(reset).rejects.toMatchObject({ reason: 'token_file_unwritable' })
+  await chmod(dirname(path), 0o700)
+  await bootstrap('ada', kept)
+})
+
+it('resetBootstrapToken never leaves the server without a token', async () => {
+  let isResetting = true
+  const resets = (async () => {
+    for (let i = 0; i < 20; i++) await ops().resetBootstrapToken()
+    isResetting = false
+  })()
+  while (isResetting) expect((await send(test, 'GET /status')).json?.bootstrap_available).toBe(true)
+  await resets
 })
 
 it('resetBootstrapToken says when the bootstrap is switched off', async () => {
