@@ -3,7 +3,7 @@ import type { Fail } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/servers/failure.ts'
 import { Uuid } from '../wire/types.ts'
-import { fold, foldName } from './formats.ts'
+import { emailKey, foldName } from './formats.ts'
 import { refuseReserved, refuseTakenUsername } from './usernames.ts'
 
 /** Wire form of an account, as its owner sees it. */
@@ -52,7 +52,7 @@ export async function insertAccount(
     .one<{ account_id: string; actor_id: string }>(sql`
       with made as (
         insert into account (username, email, email_key, email_verified, password_hash, created_by)
-        values (${username}, ${email}, ${email === null ? null : fold(email)}, ${email_verified}, ${password_hash},
+        values (${username}, ${email}, ${emailKey(email)}, ${email_verified}, ${password_hash},
           ${created_by})
         returning id
       )

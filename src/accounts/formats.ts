@@ -60,6 +60,9 @@ export const ActorName = z.string().regex(noControls, { abort: true }).trim().ma
  */
 export const fold = (text: string): string => folded(text, 'NFC')
 
+/** The stored key of an e-mail, if there is one. */
+export const emailKey = (email: string | null): string | null => (email === null ? null : fold(email))
+
 /**
  * The form in which names are searched: like `fold`, but it also ignores compatibility variants such as full
  * width and ligatures. Apart from composition it maps each code point alone, so prefixes stay prefixes.

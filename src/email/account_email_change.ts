@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Email, fold } from '../accounts/formats.ts'
+import { Email, emailKey } from '../accounts/formats.ts'
 import { lockWithFreshSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { sql } from '../db/db.ts'
@@ -19,7 +19,7 @@ export const account_email_change = mutation({
   errors: ['account_vanished', 'authentication_required'],
   async handler({ email }, { app, account, credential, fail, ...work }) {
     const own = await lockWithFreshSession(app, work.db, { account, credential })
-    const email_key = email === null ? null : fold(email)
+    const email_key = emailKey(email)
     // Whoever mistyped an address corrects it so, before a stranger there confirms it.
     await work.db.run(sql`
       ${voidTickets(own.id, ['email_change'])} and t.email_key is distinct from ${email_key}`)
@@ -29,10 +29,9 @@ export const account_email_change = mutation({
         ...{ purpose: 'email_change', account_id: own.id, delivery: 'mailed', email, email_key },
         ...{ created_by: null, detail: { credential_type: credential.type } },
       })
-      if (own.email === null || fold(own.email) !== email_key)
-        await notify(app, work, own.id, 'email_change_requested')
+      if (emailKey(own.email) !== email_key) await notify(app, work, own.id, 'email_change_requested')
     } else if (own.email !== null) {
-      await writeEmail(app, work, own.id, { email: null, verified: false, by: null }, () =>
+      await writeEmail(app, work, own, { email: null, verified: false, by: null }, () =>
         fail('account_vanished'),
       )
       work.audit('account_update', { change: 'email_cleared' }, { target_account_id: own.id })

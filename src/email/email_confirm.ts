@@ -27,10 +27,10 @@ export const email_confirm = route({
       const account_id = ticket.account_id as string
       const subject = { ...callerSubject({ account: { id: account_id } }, ip), target_account_id: account_id }
       await mutate(app, 'account_update', { subject }, async ({ audit, ...work }) => {
-        await lockLiveAccount(work.db, account_id, () => refusal('ticket_not_found'))
+        const own = await lockLiveAccount(work.db, account_id, () => refusal('ticket_not_found'))
         await useTicket(work.db, ticket)
         if (purpose === 'email_change')
-          await writeEmail(app, work, account_id, { email, verified: true, by: null }, refusal)
+          await writeEmail(app, work, own, { email, verified: true, by: null }, refusal)
         else
           await work.db.run(sql`
             update account set email_verified = true, updated_at = now(), updated_by = null

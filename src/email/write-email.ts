@@ -1,5 +1,5 @@
 import { refuseTakenEmail } from '../accounts/accounts.ts'
-import { fold } from '../accounts/formats.ts'
+import { emailKey } from '../accounts/formats.ts'
 import type { LockedAccount } from '../accounts/locks.ts'
 import type { App } from '../core/app.ts'
 import type { Fail, Work } from '../core/mutate.ts'
@@ -22,22 +22,18 @@ export type NewEmail = {
 export async function writeEmail(
   app: App,
   work: Pick<Work, 'db' | 'afterCommit'>,
-  account_id: string,
+  { id: account_id, email: old }: Pick<LockedAccount, 'id' | 'email'>,
   { email, verified, by }: NewEmail,
   fail: Fail<'email_taken'>,
 ): Promise<void> {
-  const old = await work.db.one<{ email: string | null }>(sql`
-    select email from account where id = ${account_id}::uuid`)
-  if (keyOf(old.email) !== keyOf(email)) await notify(app, work, account_id, 'email_changed')
+  if (emailKey(old) !== emailKey(email)) await notify(app, work, account_id, 'email_changed')
   const set = sql`
-    update account set email = ${email}, email_key = ${keyOf(email)},
+    update account set email = ${email}, email_key = ${emailKey(email)},
       email_verified = ${verified}, updated_at = now(), updated_by = ${by}::uuid
     where id = ${account_id}::uuid`
   await work.db.run(set).catch(refuseTakenEmail(fail))
   await work.db.run(voidTickets(account_id, ['password_reset', 'email_verify', 'email_change']))
 }
-
-const keyOf = (email: string | null): string | null => (email === null ? null : fold(email))
 
 /** Gives a locked account the e-mail that an admin or operator says, with an audit row; false if it has that already. */
 export async function assignEmail(
@@ -48,9 +44,9 @@ export async function assignEmail(
   fail: Fail<'email_taken'>,
 ): Promise<boolean> {
   const { email, verified } = set
-  const isSame = email === account.email && keyOf(email) === account.email_key
+  const isSame = email === account.email && emailKey(email) === account.email_key
   if (isSame && verified === account.email_verified) return false
-  await writeEmail(app, work, account.id, set, fail)
+  await writeEmail(app, work, account, set, fail)
   const change =
     email === null ? 'email_cleared' : email === account.email && verified ? 'email_verified' : 'email'
   work.audit('account_update', { change, ...(via && { via }) }, { target_account_id: account.id })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ActorName, Email, fold, foldName, Username } from '../accounts/formats.ts'
+import { ActorName, Email, emailKey, foldName, Username } from '../accounts/formats.ts'
 import { noPassword } from '../auth/password.ts'
 import { badText } from '../wire/issues.ts'
 import { Timestamp } from '../wire/types.ts'
@@ -61,7 +61,7 @@ export function readLine(value: unknown, line: number, { firebase, now }: Readin
     external_id: external_id ?? username,
     username,
     email,
-    email_key: email === null ? null : fold(email),
+    email_key: emailKey(email),
     email_verified: email !== null && email_verified === true,
     password_hash: hash.stored,
     created_at,

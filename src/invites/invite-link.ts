@@ -1,4 +1,4 @@
-import { fold } from '../accounts/formats.ts'
+import { emailKey, fold } from '../accounts/formats.ts'
 import type { Config } from '../config/config.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
@@ -43,7 +43,7 @@ export async function makeInviteLink(
   }
   if (!reveal && app.config.invite_claim !== 'code') return null
   const { link } = await makeTicket(app, work, {
-    ...{ ...own, delivery: 'revealed', email, email_key: email === null ? null : fold(email) },
+    ...{ ...own, delivery: 'revealed', email, email_key: emailKey(email) },
   })
   return link
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Email, fold, Username } from '../accounts/formats.ts'
+import { Email, emailKey, Username } from '../accounts/formats.ts'
 import { isReserved } from '../accounts/usernames.ts'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
@@ -69,7 +69,7 @@ async function insertInvite(
   via: Via = {},
 ): Promise<Invite> {
   await requireAhead(db, 'expires_at', expires_at, daysMax)
-  const email_key = email === null ? null : fold(email)
+  const email_key = emailKey(email)
   // Lock by ascending id, so that two calls that replace the same pair of invites do not deadlock.
   await db.run(sql`
     delete from invite where id in (

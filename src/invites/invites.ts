@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fold } from '../accounts/formats.ts'
+import { emailKey } from '../accounts/formats.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import { type Queryable, sql } from '../db/db.ts'
@@ -35,7 +35,7 @@ const lockMatchingInvite = (
   db: Queryable,
   { username, email }: Applicant,
 ): Promise<Pick<Invite, 'id' | 'created_by'> | undefined> => {
-  const email_key = email === null ? null : fold(email)
+  const email_key = emailKey(email)
   // The first `or` lets the two unique indexes find candidates; the conditions below it decide.
   return db.first(sql`
     select id, created_by from invite
@@ -75,7 +75,7 @@ async function lockInviteOf(
   mailedOnly: boolean,
 ): Promise<Claimable | undefined> {
   const token_hash = sha256Hex(token)
-  const email_key = email === null ? null : fold(email)
+  const email_key = emailKey(email)
   const invite = await db.first<Pick<Invite, 'id' | 'created_by'>>(sql`
     select id, created_by from invite
     where id = (select invite_id from account_ticket where token_hash = ${token_hash}) and claimed_at is null

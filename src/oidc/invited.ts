@@ -1,4 +1,4 @@
-import { fold } from '../accounts/formats.ts'
+import { emailKey } from '../accounts/formats.ts'
 import type { Config } from '../config/config.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import type { Flow } from '../sign-in/flow.ts'
@@ -27,7 +27,7 @@ export async function lockInvite(
   }: Pick<Flow, 'invite_id' | 'challenge'> & { email: string | null },
 ): Promise<Invited | undefined> {
   if (invite_id === null && (email === null || invite_claim === 'code')) return undefined
-  const email_key = email === null ? null : fold(email)
+  const email_key = emailKey(email)
   const chosen =
     invite_id === null
       ? sql`i.email_key = ${email_key}`

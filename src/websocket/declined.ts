@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { refusal } from '../errors.ts'
+import { lingerMs } from '../http/connection.ts'
 import { type EdgeReply, type EdgeRequest, isStream, type StreamBody, smallBody } from '../http/exchange.ts'
 import { STATUS_CODES } from '../http/node-http.ts'
 import { type Body, bytesOf, pour } from '../http/send.ts'
@@ -10,9 +11,6 @@ import { unsent } from '../http/unsent.ts'
  * Requests that merely offer an upgrade, as some clients do with every one. A server without our options hands over
  * their connections.
  */
-
-/** How long input is discarded behind the answer, so that the client can read it before the cut. */
-const lingerMs = 1_000
 
 /** The body behind the head, if it arrives in time; only a declared `content-length` is supported. */
 export function bodyBehind(
