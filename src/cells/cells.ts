@@ -23,11 +23,6 @@ export const Cell = z.object({
 })
 export type Cell = z.output<typeof Cell>
 
-/** The columns of `cell c` that make up its wire form, with its id or another expression for it. */
-export const cellColumnsWith = (id: Sql): Sql => sql`${id}, c.kind, c.visibility, c.path, c.data, c.version,
-  c.created_by, c.updated_by, c.created_at, c.updated_at`
-export const cellColumns = cellColumnsWith(sql`c.id`)
-
 const cellJson: JsonColumns = {
   id: 'word',
   kind: 'text?',
@@ -41,6 +36,10 @@ const cellJson: JsonColumns = {
   // Last, so that what stands before it can be found without reading it.
   data: 'plain',
 }
+/** The names of the columns of `cell` that make up its wire form. */
+export const cellNames = Object.keys(cellJson)
+/** These columns of `cell c`. */
+export const cellColumns = sql.raw(cellNames.map((name) => `c.${name}`).join(', '))
 /** The wire form of the cell with this alias, as JSON text. */
 export const cellText = (alias: string): Sql => jsonObject(alias, cellJson)
 

@@ -10,22 +10,35 @@ type Form = 'word' | 'text' | 'time' | 'plain'
 /** A `?` marks a column that may be null. Without it a null would make the whole text null. */
 export type JsonColumns = Readonly<Record<string, Form | `${Form}?`>>
 
-const forms: Record<Form, (column: string) => string> = {
-  word: (column) => `'"' || ${column} || '"'`,
-  text: (column) => `to_json(${column})::text`,
-  // With a microsecond more, which no moment has, the fraction always has six digits, of which three stay.
-  time: (column) => `left(to_json(${column} at time zone interval '0' + interval '1us')::text, 24) || 'Z"'`,
-  plain: (column) => `${column}::text`,
+const forms: Record<Form, { before?: string; value(column: string): string; behind?: string }> = {
+  word: { before: '"', value: (column) => column, behind: '"' },
+  text: { value: (column) => `to_json(${column})::text` },
+  time: {
+    // With a microsecond more, which no moment has, the fraction always has six digits, of which three stay.
+    value: (column) => `to_json(${column} at time zone interval '0' + interval '1us')::text::varchar(24)`,
+    behind: 'Z"',
+  },
+  plain: { value: (column) => `${column}::text` },
 }
 
-/** The row with this alias as the text of an object. */
+/** The row with this alias as the text of an object, by as few `||` as can be: they take most of the time. */
 export function jsonObject(alias: string, columns: JsonColumns): Sql {
-  const parts = Object.entries(columns).map(([name, form]) => {
-    const value = forms[form.replace('?', '') as Form](`${alias}.${name}`)
-    return `"${name}":' || ${form.endsWith('?') ? `coalesce(${value}, 'null')` : value}`
-  })
-  // Literals that meet become one.
-  return sql.raw(`'{${parts.join(` || ',`)} || '}'`.replaceAll(`' || '`, ''))
+  const parts: string[] = []
+  let literal = '{'
+  for (const [name, form] of Object.entries(columns)) {
+    const { before = '', value, behind = '' } = forms[form.replace('?', '') as Form]
+    const column = value(`${alias}.${name}`)
+    literal += `${parts.length > 0 ? ',' : ''}"${name}":`
+    if (form.endsWith('?')) {
+      const end = behind && ` || '${behind}'`
+      parts.push(`coalesce('${literal}${before}' || ${column}${end}, '${literal}null')`)
+      literal = ''
+    } else {
+      parts.push(`'${literal}${before}'`, column)
+      literal = behind
+    }
+  }
+  return sql.raw([...parts, `'${literal}}'`].join(' || '))
 }
 
 /** An aggregate: the texts as the text of an array, empty if there is none. */

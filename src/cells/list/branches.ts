@@ -3,8 +3,8 @@ import { type Sql, sql } from '../../db/sql.ts'
 import { tier } from '../access.ts'
 import { all, filters, isVisibility, type Visibility } from './filters.ts'
 import { merged } from './heads.ts'
-import { type After, grantOrdered, type Ordered, upTo } from './order.ts'
-import { columns, columnsWith, nobody, via, walk, walked, walkMax, walksFirst } from './walks.ts'
+import { type After, grantOrdered, keyNames, type Ordered, upTo } from './order.ts'
+import { columns, nobody, via, walk, walked, walkMax, walksFirst } from './walks.ts'
 
 /** The filters after parsing; `ids` sorted and distinct. */
 export type ListInput = {
@@ -50,7 +50,7 @@ export function branches(list: List): Sql[] {
   if (isGranted(list) && list.way !== 'ungranted') found.push(granted(list, ['private'], isForeign))
   return found.length > 0
     ? found
-    : [sql`(select ${columns}, ${list.key} as key${via(list, nobody)} from cell c where false)`]
+    : [sql`(select ${columns(list)}${via(list, nobody)} from cell c where false)`]
 }
 
 /** Whether grants can make cells visible that nothing else does. */
@@ -114,8 +114,8 @@ const isFor = (audience: string): Sql =>
 
 /** Cells by id: looks them up, then applies everything else as a filter. */
 const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
-  select ${columns}, ${list.key} as key${via(list, nobody)}
-  from (select ${columns} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
+  select ${columns(list)}${via(list, nobody)}
+  from (select ${columns(list)} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
   where ${all([tier.view, ...more, ...filters(list), list.beyond])} ${list.inOrder})`
 
 /** Cells of these visibilities that grants give the caller. */
@@ -130,8 +130,8 @@ function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql
 
 /** The merged heads, looked up until a page is full. */
 const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
-  select ${columnsWith(sql`h.cell_id as id`)}, h.key${via(list, sql`h.principal`)}
-  from ${merged(list)} h cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
+  select ${columns(list, { id: sql`h.cell_id`, [keyNames[list.order_by]]: sql`h.key` })}${via(list, sql`h.principal`)}
+  from ${merged(list)} h cross join lateral (select ${columns(list)} from cell c where c.id = h.cell_id offset 0) c
   where ${all([tier.live, ...conditions, ...filters(list)])}
   order by h.key ${sql.raw(list.order_direction)}, h.cell_id ${sql.raw(list.order_direction)} ${list.limited})`
 
@@ -139,7 +139,7 @@ const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
 export function inGrants(list: List): Ordered {
   const inOrder = grantOrdered(list)
   if (list.shared_with || list.visibility || list.kind || !isByGrant(list)) return inOrder
-  const lastPublic = sql`select key from (
+  const lastPublic = sql`select ${sql.raw(keyNames[list.order_by])} from (
     ${walked(list, inScope(list, { visibility: 'public' }))} limit 1 offset ${sql.raw(pageSize(list.limit) - 1)}
   ) c`
   return { ...inOrder, beyond: all([inOrder.beyond, upTo(list, sql`(${lastPublic})`)]) }
@@ -151,9 +151,9 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
   return sql`(
     select one.*
     from me cross join unnest(me.principals) as p (principal) cross join lateral (
-      select ${columns}, ${key} as key${via(list, sql`p.principal`)}
+      select ${columns(list, { [keyNames[list.order_by]]: key })}${via(list, sql`p.principal`)}
       from cell_grant h
-        cross join lateral (select ${columns} from cell c where c.id = h.cell_id offset 0) c
+        cross join lateral (select ${columns(list)} from cell c where c.id = h.cell_id offset 0) c
       where ${all([sql`h.principal = p.principal`, tier.live, ...conditions, ...filters(list), beyond])}
       ${inOrder} ${limited}
     ) one)`
@@ -209,8 +209,8 @@ function publicOf(list: List, created_by: string): Sql {
     starts: [inScope({ ...list, kind: undefined }, { visibility: 'public' })],
     rest: filters({ created_by, kind }),
     otherwise: (isNeeded) => sql`(
-      select ${columns}, ${list.key} as key${via(list, nobody)}
-      from (select ${columns} from cell c where ${own} and ${isNeeded} offset 0) c
+      select ${columns(list)}${via(list, nobody)}
+      from (select ${columns(list)} from cell c where ${own} and ${isNeeded} offset 0) c
       where ${all([hasPath, ...filters({ kind, path_prefix }), list.beyond])} ${list.inOrder} ${list.limited})`,
   })
 }

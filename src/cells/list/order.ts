@@ -14,6 +14,9 @@ export const orders = {
   path: { 'c.path': 'text' },
 } as const satisfies Record<string, Order>
 
+/** The first column of each, which only `path` needs no other beside. */
+export const keyNames = { created_at: 'created_at', updated_at: 'changed_at', path: 'path' } as const
+
 export type Ordered = ReturnType<typeof keyset> & { key: Sql }
 
 export function ordered(list: Page, order: Order): Ordered {

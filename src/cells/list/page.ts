@@ -16,7 +16,7 @@ import {
 } from './branches.ts'
 import { all } from './filters.ts'
 import { heads, isShort } from './heads.ts'
-import { type After, grantOrdered, ordered, orders, upTo } from './order.ts'
+import { type After, grantOrdered, keyNames, ordered, orders, upTo } from './order.ts'
 
 /**
  * The statement of `cell_list`. Each way in which cells become visible is a branch: it walks an index in the order
@@ -49,16 +49,14 @@ export type ListPage = {
 /** The branches carry whole rows, so that nothing is read twice; `data` is written out for the returned cells only. */
 export function listStatement(input: ListInput, after: After, caller: Caller, way: Way): Sql {
   const list = { ...input, ...caller, after, way, ...ordered({ ...input, after }, orders[input.order_by]) }
-  const keys = list.order_by === 'path' ? ['key'] : ['key', 'id']
+  const keys = list.order_by === 'path' ? ['path'] : [keyNames[list.order_by], 'id']
   const inOrder = sql.raw(`order by ${keys.map((key) => `${key} ${list.order_direction}`).join(', ')}`)
   const hasHeads = isByHeads(list)
   const distinct = isTwiceFound(list) ? sql`distinct on (${sql.raw(keys.join(', '))})` : sql.empty
   // `offset 0` keeps the access rule above the branches: its estimate would hide what their indexes cost.
   const found = sql`
     select ${distinct} * from (${sql.join(branches(list), ' union all ')}) found ${inOrder} offset 0`
-  const page = sql`
-    select * from (select f.* from (${found}) f, me where ${rule(list)} ${inOrder} ${list.limited}) page
-    limit ${list.limit + 1}::int`
+  const page = sql`select f.* from (${found}) f, me where ${rule(list)} ${inOrder} limit ${list.limit + 1}::int`
   const ctes = sql`with ${me(list.actor_id, 'inline')} ${hasHeads ? sql`, ${heads(list, inGrants(list))}` : sql.empty}`
   const grants = list.shared_with ? grantsOfCell : undefined
   if (way === 'cut')
@@ -86,7 +84,10 @@ function rule({ actor_id, visibility, created_by, hasManyRoles, way }: List): Sq
 /** An aggregate over the rows `c` of a page: whether a grant of the caller leads to a place before its end. */
 function grantLeadsToPage(list: List): Sql {
   const last = sql.raw(list.order_direction === 'asc' ? 'max' : 'min')
-  const isNear = upTo(list, sql`case when count(c.id) > ${list.limit} then ${last}(c.key) end`)
+  const isNear = upTo(
+    list,
+    sql`case when count(c.id) > ${list.limit} then ${last}(c.${sql.raw(keyNames[list.order_by])}) end`,
+  )
   return sql`exists (
     select from me cross join unnest(me.principals) as p (principal) cross join lateral (
       select from cell_grant h where ${all([sql`h.principal = p.principal`, grantOrdered(list).beyond, isNear])} limit 1

@@ -1,18 +1,26 @@
 import { pageSize } from '../../core/page.ts'
 import { type Sql, sql } from '../../db/sql.ts'
 import { tier } from '../access.ts'
-import { cellColumnsWith } from '../cells.ts'
+import { cellNames } from '../cells.ts'
 import { all } from './filters.ts'
-import type { Ordered } from './order.ts'
+import { keyNames, type Ordered } from './order.ts'
 
 /** Pages of live cells from an index on cells that has the order of the list. */
 
-type List = Ordered & { limit: number; hasManyRoles: boolean }
+type List = Ordered & { order_by: keyof typeof keyNames; limit: number; hasManyRoles: boolean }
 
-/** What the wire form, the filters and the merge need. A large `data` is only a pointer until it is written out. */
-export const columnsWith = (id: Sql): Sql =>
-  sql`${cellColumnsWith(id)}, c.data_bytes, c.changed_at, c.deleted_at`
-export const columns = columnsWith(sql`c.id`)
+/**
+ * What the wire form, the access rule and the merge need of `cell c`, and no more: each step copies every column. A large
+ * `data` is only a pointer until it is written out. `instead`: expressions for some of them.
+ */
+export const columns = ({ order_by }: List, instead: Readonly<Record<string, Sql>> = {}): Sql =>
+  sql.join(
+    [...new Set([...cellNames, 'data_bytes', 'deleted_at', keyNames[order_by]])].map((name) => {
+      const given = instead[name]
+      return given ? sql`${given} as ${sql.raw(name)}` : sql.raw(`c.${name}`)
+    }),
+    ', ',
+  )
 
 export const via = ({ hasManyRoles }: List, principal: Sql): Sql =>
   hasManyRoles ? sql`, ${principal} as via` : sql.empty
@@ -23,7 +31,7 @@ export const nobody = sql`null::text`
 export const walk = (list: List, indexed: Sql[]): Sql => sql`(${walked(list, indexed)} ${list.limited})`
 
 export const walked = (list: List, indexed: Sql[]): Sql => sql`
-  select ${columns}, ${list.key} as key${via(list, nobody)}
+  select ${columns(list)}${via(list, nobody)}
   from cell c where ${all([tier.live, ...indexed, list.beyond])} ${list.inOrder}`
 
 /** How many cells a walk examines before it gives up: in a third of the time in which as many grants are looked up. */
