@@ -59,6 +59,9 @@ type ReaderOptions = {
   observer: Observer
 }
 
+/** A place for a connection, with how many reads on it wait for their answers. */
+type Shared = { opened: Promise<pg.Client> | undefined; reads: number }
+
 /** Enough for short reads: a pipelined connection sends the next one without waiting for an answer. */
 const connections = 2
 
@@ -75,14 +78,13 @@ const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode
  */
 export function pipelinedReader(primary: Primary, options: ReaderOptions) {
   const { onError, onStatement, noteLostName, isPooled, hasNames, observer } = options
-  const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: connections })
-  let next = 0
+  const slots = Array.from({ length: connections }, (): Shared => ({ opened: undefined, reads: 0 }))
   let closed = false
   let underWay = 0
 
-  const open = (slot: number): Promise<pg.Client> => {
+  const open = (slot: Shared): Promise<pg.Client> => {
     const drop = () => {
-      if (slots[slot] === opened) slots[slot] = undefined
+      if (slot.opened === opened) slot.opened = undefined
     }
     const opened: Promise<pg.Client> = primary.connect().then(
       (client) => {
@@ -100,28 +102,26 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
         throw error
       },
     )
-    slots[slot] = opened
+    slot.opened = opened
     return opened
   }
 
   /** Takes a connection out of use. */
-  const retire = (client: pg.Client, opened: Promise<pg.Client>): void => {
-    const slot = slots.indexOf(opened)
-    if (slot < 0) return
-    slots[slot] = undefined
+  const retire = (client: pg.Client, slot: Shared, opened: Promise<pg.Client>): void => {
+    if (slot.opened !== opened) return
+    slot.opened = undefined
     // Deferred, so that reads which awaited this connection can still send; end() waits for their answers.
     setImmediate(() => client.end().catch(() => {}))
   }
 
-  const connected = async (): Promise<pg.Client> => {
+  const connected = async (slot: Shared): Promise<pg.Client> => {
     for (;;) {
       if (closed) throw new Error('client was closed')
-      const slot = next++ % connections
-      const opened = slots[slot] ?? open(slot)
+      const opened = slot.opened ?? open(slot)
       const client = await opened
-      if (isWornOut(client)) retire(client, opened)
+      if (isWornOut(client)) retire(client, slot, opened)
       if (primary.isCertain(client)) return client
-      retire(client, opened)
+      retire(client, slot, opened)
     }
   }
 
@@ -129,24 +129,30 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
     const statement = isNamed ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     const end = beginStatement(observer, shared)
-    const client = await connected().catch((error) => {
-      end()
-      throw unavailable(error)
-    })
-    if (underWay === 0) primary.alive()
-    underWay += 1
+    // The least busy one: where there is little to do, the first plans each statement, and no other is opened.
+    const slot = slots.reduce((best, one) => (one.reads < best.reads ? one : best))
+    slot.reads += 1
     try {
-      const begun = isPooled && client.query('begin read only')
-      const sent = answered(client, statement)
-      if (!begun) return (await sent).rows as T[]
-      return (await Promise.all([sent, begun, client.query('commit')]))[0].rows as T[]
-    } catch (error) {
-      noteLostName(error)
-      throw refused(error)
+      const client = await connected(slot).catch((error) => {
+        throw unavailable(error)
+      })
+      if (underWay === 0) primary.alive()
+      underWay += 1
+      try {
+        const begun = isPooled && client.query('begin read only')
+        const sent = answered(client, statement)
+        if (!begun) return (await sent).rows as T[]
+        return (await Promise.all([sent, begun, client.query('commit')]))[0].rows as T[]
+      } catch (error) {
+        noteLostName(error)
+        throw refused(error)
+      } finally {
+        underWay -= 1
+        primary.alive()
+      }
     } finally {
+      slot.reads -= 1
       end()
-      underWay -= 1
-      primary.alive()
     }
   }
 
@@ -164,7 +170,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
     },
     close: async (): Promise<void> => {
       closed = true
-      await Promise.all(slots.map(async (slot) => (await slot?.catch(() => undefined))?.end()))
+      await Promise.all(slots.map(async ({ opened }) => (await opened?.catch(() => undefined))?.end()))
     },
   }
 }

@@ -29,13 +29,22 @@ it.each(['rows', 'point'] as const)('%s: columns are described once on each conn
   const query = (n: number): Sql => sql`
     select ${n}::int as n, null::text as nothing, '[1]'::jsonb as list, ${way} as way, to_timestamp(0) as time`
   const row = { nothing: null, list: [1], way, time: '1970-01-01T00:00:00.000Z' }
-  // Both connections of `point`.
-  for (const n of [1, 2]) expect(await db[way](query(n))).toEqual([{ n, ...row }])
+  // At once, so that `point` uses both of its connections.
+  const first = await Promise.all([1, 2].map((n) => db[way](query(n))))
+  expect(first).toEqual([[{ n: 1, ...row }], [{ n: 2, ...row }]])
   described = 0
   const many = [3, 4, 5, 6]
   const answers = await Promise.all(many.map((n) => db[way](query(n))))
   expect(answers).toEqual(many.map((n) => [{ n, ...row }]))
   expect(described).toBe(0)
+})
+
+it('reads one after the other use one connection, reads at once two', async () => {
+  const pid = async () => (await db.point<{ pid: number }>(sql`select pg_backend_pid() as pid`))[0]?.pid
+  const inTurn = [await pid(), await pid(), await pid()]
+  expect(new Set(inTurn).size).toBe(1)
+  expect(new Set(await Promise.all([pid(), pid(), pid(), pid()])).size).toBe(2)
+  expect(await pid()).toBe(inTurn[0])
 })
 
 it('statements that fail, and those without columns or rows, are answered the same the second time', async () => {
