@@ -34,7 +34,10 @@ export function EditUsername({ person: { account }, onClose }: Props) {
 }
 
 export function EditEmail({ person: { account }, onClose }: Props) {
-  const [verified, setVerified] = useState(account.email_verified)
+  // What is known of the present address says nothing of another one.
+  const [isPresent, setPresent] = useState(true)
+  const [chosen, setChosen] = useState<boolean>()
+  const verified = chosen ?? (isPresent && account.email_verified)
   const change = useSend('admin_account_email_set', { spoils })
   const submit = async (email: string): Promise<void> => {
     if (!(await change.send({ account_id: account.id, email: email || null, verified }))) return
@@ -53,9 +56,10 @@ export function EditEmail({ person: { account }, onClose }: Props) {
       wait={change.wait}
       fault={change.error && explain(change.error)}
       onSubmit={(text) => void submit(text)}
+      onChange={(text) => setPresent(text.trim() === (account.email ?? ''))}
       onClose={onClose}
     >
-      <Checkbox label={people.email_verified} checked={verified} onChange={setVerified} />
+      <Checkbox label={people.email_verified} checked={verified} onChange={setChosen} />
     </AskText>
   )
 }

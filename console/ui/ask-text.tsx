@@ -16,6 +16,7 @@ export function AskText({
   wait,
   fault,
   onSubmit,
+  onChange,
   onClose,
   children,
   ...field
@@ -28,10 +29,15 @@ export function AskText({
   wait: number
   fault: string | null
   onSubmit(text: string): void
+  onChange?(text: string): void
   onClose(): void
   children?: ComponentChildren
 }) {
   const [text, setText] = useState(initial)
+  const change = (to: string): void => {
+    setText(to)
+    onChange?.(to)
+  }
   return (
     <Dialog
       title={title}
@@ -48,7 +54,7 @@ export function AskText({
     >
       {about && <p>{about}</p>}
       <Fault text={fault} />
-      <Field autocomplete="off" {...field} value={text} onInput={setText} autofocus />
+      <Field autocomplete="off" {...field} value={text} onInput={change} autofocus />
       {children}
     </Dialog>
   )

@@ -178,7 +178,7 @@ async function startMessage({ app }: Service, { url }: Serving, { sources }: Par
       '',
       ...(config.pages ? [`    ${site}/setup${await tokenFragment(bootstrap.path)}`, '', '  or', ''] : []),
       `    curl ${url}${config.account_path}/bootstrap -c cookies.txt -H 'Content-Type: application/json' \\`,
-      `      -d "{\\"token\\": \\"$(cat '${bootstrap.path}')\\", \\"username\\": \\"ada\\", \\"password\\": \\"choose a long one\\"}"`,
+      `      -d "{\\"token\\": \\"$(cat '${bootstrap.path.replaceAll("'", `'\\''`)}')\\", \\"username\\": \\"ada\\", \\"password\\": \\"choose a long one\\"}"`,
     )
   }
   if (config.cookie_secure && isLoopbackHost(config.host))

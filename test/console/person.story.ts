@@ -60,6 +60,13 @@ it('a person: where a role is from, its history, other names, and what signs in,
     email: 'grace@example.com',
     email_verified: true,
   })
+  await page.getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Change e-mail' }).click()
+  const known = page.getByLabel('It is known to be theirs')
+  expect(await known.isChecked()).toBe(true)
+  await page.getByRole('textbox', { name: 'E-mail' }).fill('grace@example.org')
+  await expect.poll(() => known.isChecked()).toBe(false)
+  await page.keyboard.press('Escape')
 
   await page.getByRole('link', { name: /^Tokens/ }).click()
   await page.getByRole('button', { name: 'Revoke deploy-bot' }).click()

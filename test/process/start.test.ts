@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emptyDatabase } from '../fresh-database.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
@@ -156,6 +158,16 @@ test('a public URL is where the start message sends people', async () => {
   await expect.poll(server.stderr).toContain('console: https://id.example/admin\n')
   expect(server.stderr()).toContain(' https://id.example/setup\n')
   expect(server.stderr()).toContain(`curl ${server.url}/api/account/bootstrap`)
+  await server.end('SIGKILL')
+})
+
+test('the command of the start message reads the token from whatever directory', async () => {
+  const cwd = await space.make(`it's "here"`)
+  const server = await startServer(cwd, (await ownPostgres()).env)
+  await expect.poll(server.stderr).toContain('choose a long one')
+  const [, reading] = /\$\((cat .*?)\)\\"/.exec(server.stderr()) ?? []
+  const { stdout } = await promisify(execFile)('sh', ['-c', reading as string])
+  expect(stdout).toBe(await readFile(join(cwd, '.cellkeep', 'bootstrap_token'), 'utf8'))
   await server.end('SIGKILL')
 })
 
