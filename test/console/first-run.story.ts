@@ -80,6 +80,8 @@ it('signing in: what is wrong is said, a password manager finds both fields, and
   await page.getByLabel('Password', { exact: true }).fill('not this one')
   await page.keyboard.press('Enter')
   await page.getByText('Name or password is wrong.').waitFor()
+  await page.reload()
+  await page.getByLabel('Username or e-mail').fill('ada')
   await page.getByLabel('Password', { exact: true }).fill(ada.password)
   await page.keyboard.press('Enter')
   await page.waitForURL('**/admin/me')
