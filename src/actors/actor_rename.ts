@@ -20,16 +20,16 @@ export const actor_rename = mutation({
   errors: ['account_vanished'],
   async handler({ name }, { actor, db, audit, fail }) {
     const account_id = await lockLiveActor(db, actor.id, () => fail('account_vanished'))
-    const changed = await db.run(sql`${setName(actor.id, name, actor.id)} and name <> ${name}`)
+    const changed = await db.run(sql`${setName(actor.id, name, actor.id)}`)
     if (changed > 0) audit('actor_rename', null, targetOf({ id: actor.id, account_id }))
     return { ok: true as const, changed: changed > 0 }
   },
 })
 
-/** The name is the only part of an actor that can change. */
+/** The name is the only part of an actor that can change. The present one changes nothing. */
 const setName = (id: string, name: string, by: string | null): Sql => sql`
   update actor set name = ${name}, name_key = ${foldName(name)}, updated_at = now(), updated_by = ${by}::uuid
-  where id = ${id}::uuid`
+  where id = ${id}::uuid and name <> ${name}`
 
 export const renameActor = operation({
   doc: 'Give an actor another name.',
@@ -38,9 +38,9 @@ export const renameActor = operation({
   errors: ['actor_not_found'],
   async handler({ actor_id, name }, { db, audit, detail, by, fail }) {
     await lockLiveActor(db, actor_id, fail)
-    const renamed = await db.one<ActorEntry>(sql`${setName(actor_id, name, by)} returning ${actorColumns}`)
-    audit('actor_rename', actorMetadata(detail), targetOf(renamed))
-    return renamed
+    const renamed = await db.first<ActorEntry>(sql`${setName(actor_id, name, by)} returning ${actorColumns}`)
+    if (renamed) audit('actor_rename', actorMetadata(detail), targetOf(renamed))
+    return renamed ?? db.one<ActorEntry>(sql`select ${actorColumns} from actor where id = ${actor_id}::uuid`)
   },
   command: {
     name: 'actor rename',

@@ -76,6 +76,16 @@ describe('renameActor', () => {
     expect(stored).toEqual({ name: 'Ötzi', name_key: 'ötzi', updated_by: ada.actor_id, dated: true })
   })
 
+  it('writes nothing if the name is the present one', async () => {
+    const ada = await test.account()
+    const renamed = await scenario(
+      test,
+      () => ops().renameActor({ actor_id: ada.actor_id, name: ` ${ada.username} ` }, by),
+      {},
+    )
+    expect(renamed).toMatchObject({ id: ada.actor_id, name: ada.username, updated_at: null })
+  })
+
   it('refuses an actor that is unknown, removed, or of a deleted account', async () => {
     const ada = await test.account()
     const removed = await test.actor(ada.id, 'second')

@@ -106,6 +106,31 @@ describe('audit_log_list', () => {
     }
   })
 
+  it('by from and to shows the rows of that time, also after the clock has jumped', async () => {
+    // A day ahead for five rows, then a day behind for five.
+    const jump = (i: number) => (i >= 100 && i < 105 ? 86_400 : i >= 105 && i < 110 ? -86_400 : 0)
+    await plant(150, {
+      created_at: sql`'2026-01-01T00:00:00Z'::timestamptz + (i + case when i between 100 and 104 then 86400
+        when i between 105 and 109 then -86400 else 0 end) * interval '1 s'`,
+    })
+    const time = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000).toISOString()
+    const all = Array.from({ length: 150 }, (_, i) => 150 - i)
+    expect(await shown({ limit: 200 })).toEqual(all) // They have their numbers from here on.
+    for (const [from, to] of [
+      [50, 140],
+      [120, 300],
+      [-3600, 3600],
+      [-3600, 100_000],
+      [-100_000, 10],
+    ] as const) {
+      const expected = all.filter((i) => i + jump(i) >= from && i + jump(i) < to)
+      expect(await shown({ from: time(from), to: time(to), limit: 200 })).toEqual(expected)
+      expect(await shown({ from: time(from), to: time(to), since_seq: 0, limit: 200 })).toEqual(
+        expected.reverse(),
+      )
+    }
+  })
+
   it.each<[string, Input]>([
     ['both event_type and event_types', { event_type: 'a', event_types: ['a'] }],
     ['no type', { event_types: [] }],

@@ -41,8 +41,14 @@ export function refuseEmpty({ from, to }: Period): void {
     })
 }
 
-/** Longer than any transaction of the service: of two rows so far apart, the later has the higher number. */
+/**
+ * Longer than any transaction of the service: of two rows so far apart, the later has the higher number, unless the
+ * clock has jumped.
+ */
 const slack = sql`interval '1 minute'`
+
+/** How many rows just inside a bound are asked whether its number can be right. */
+const judges = 10
 
 /** Narrows a stretch to the numbers that rows of a period can have, and a selection to its rows. */
 export async function within(
@@ -51,11 +57,19 @@ export async function within(
   { stretch, selected }: { stretch: Stretch; selected: Selection },
 ): Promise<{ stretch: Stretch; selected: Selection }> {
   if (from === null && to === null) return { stretch, selected }
-  const nearest = (bound: Sql, order: 'asc' | 'desc'): Sql => sql`(
-    select seq from audit_log where ${bound} order by created_at ${sql.raw(order)} limit 1)`
-  const found = await db.one<{ before: number | null; after: number | null }>(sql`
-    select ${nearest(sql`created_at < ${from}::timestamptz - ${slack}`, 'desc')} as before,
-      ${nearest(sql`created_at > ${to}::timestamptz + ${slack}`, 'asc')} as after`)
+  const nearest = (bound: Sql, order: 'asc' | 'desc', count: number): Sql => sql`(
+    select seq from audit_log where ${bound} order by created_at ${sql.raw(order)} limit ${sql.raw(count)})`
+  const outermost = (which: 'min' | 'max', rows: Sql): Sql =>
+    sql`(select ${sql.raw(which)}(seq) from ${rows} near)`
+  type Found = { before: number | null; first: number | null; last: number | null; after: number | null }
+  const { before, first, last, after } = await db.one<Found>(sql`
+    select ${nearest(sql`created_at < ${from}::timestamptz - ${slack}`, 'desc', 1)} as before,
+      ${outermost('min', nearest(sql`created_at >= ${from}::timestamptz`, 'asc', judges))} as first,
+      ${outermost('max', nearest(sql`created_at < ${to}::timestamptz`, 'desc', judges))} as last,
+      ${nearest(sql`created_at > ${to}::timestamptz + ${slack}`, 'asc', 1)} as after`)
+  // The row next to a bound may be one of a jump of the clock; then rows of the period lie beyond its number.
+  const lowest = before !== null && (first === null || before < first) ? before : 0
+  const highest = after !== null && (last === null || after > last) ? after : seqEnd
   // An expression, so that no plan reads the whole period by the index on the time and sorts it.
   const time = sql`(created_at + interval '0')`
   const bounds = [
@@ -65,8 +79,8 @@ export async function within(
   return {
     stretch: {
       ...stretch,
-      from: Math.max(stretch.from, found.before ?? 0),
-      to: Math.min(stretch.to, found.after ?? seqEnd),
+      from: Math.max(stretch.from, lowest),
+      to: Math.min(stretch.to, highest),
     },
     selected: { ...selected, filters: [...selected.filters, ...bounds] },
   }

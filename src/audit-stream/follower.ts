@@ -119,9 +119,13 @@ export class Follower {
   }
 
   #take({ blocks, end, removed_seq }: Page): void {
-    if (removed_seq > this.#position) this.#skip(this.#position, removed_seq)
-    if (blocks.count > 0) this.#put(blocks)
-    this.#position = Math.max(this.#position, end)
+    if (removed_seq > this.#position) {
+      // The rows behind the gap are read next: this page may begin with lower numbers that retention has left.
+      this.#skip(this.#position, removed_seq)
+    } else {
+      if (blocks.count > 0) this.#put(blocks)
+      this.#position = end
+    }
     this.#settle()
   }
 

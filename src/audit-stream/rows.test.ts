@@ -165,6 +165,19 @@ describe('gaps', () => {
     expect(ids(await stream.take(5))).toEqual(range(last - 4, last))
   })
 
+  it('goes on behind the gap also where retention left rows of lower numbers', async () => {
+    const { test, admin } = await started()
+    await writeRows(test, 20)
+    const last = await newest(test)
+    await test.service.app.db.run(sql`
+      with gone as (delete from audit_log where seq = ${last - 5} returning seq)
+      update audit_position set removed_seq = (select seq from gone)`)
+    const stream = await openStream(test, { cookie: admin.cookie }, '?after=3')
+    const [gap, ...rows] = await stream.take(6)
+    expect(gap).toMatchObject({ event: 'gap', data: { after: 3, resumed_after: last - 5 } })
+    expect(ids(rows)).toEqual(range(last - 4, last))
+  })
+
   it('a position at or behind the highest removed row has no gap', async () => {
     const { test, admin } = await started()
     await writeRows(test, 20)
