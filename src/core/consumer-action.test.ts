@@ -91,6 +91,7 @@ const unsayable: [what: string, value: unknown][] = [
   ['a cycle', cyclic],
   ['a function', () => 1],
   ['a symbol', Symbol('x')],
+  ['an object that says it is nothing', { toJSON: () => undefined }],
   [
     'a failing toJSON',
     {

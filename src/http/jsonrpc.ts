@@ -179,9 +179,9 @@ function notFoundMessage({ actions, config }: App, method: string): string | und
 function toText(id: Id, result: unknown): Text {
   if (result instanceof JsonText)
     return result.within(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, '}')
-  if (result === undefined || typeof result === 'function' || typeof result === 'symbol')
-    throw new Error('the handler returned a value that JSON cannot represent')
-  return JSON.stringify({ jsonrpc: '2.0', id, result })
+  const json = JSON.stringify(result)
+  if (json === undefined) throw new Error('the handler returned a value that JSON cannot represent')
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${json}}`
 }
 
 /** Checks a call: object, `jsonrpc`, `id`, `method`, `params`, in that order. A valid id is echoed. */
