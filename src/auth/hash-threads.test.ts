@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { constants, getPriority } from 'node:os'
+import { promisify } from 'node:util'
 import { hash, verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
 import { runHash } from './hash-threads.ts'
@@ -42,4 +44,19 @@ describe('hashing threads', () => {
     expect(below.length).toBeGreaterThan(0)
     expect(getPriority()).toBeLessThan(constants.priority.PRIORITY_BELOW_NORMAL)
   })
+
+  test.runIf(process.platform === 'linux')(
+    'say once that they may not, and compute all the same',
+    async () => {
+      const program = `
+      const { onPriorityKept, runHash } = await import(${JSON.stringify(new URL('./hash-threads.ts', import.meta.url))})
+      onPriorityKept(console.log)
+      const hash = () => runHash('hash', 'x', ${JSON.stringify(cheap)})
+      await Promise.all([hash(), hash()])`
+      // From 19 on every other priority is a higher one, which takes a right that this process does not have.
+      const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-sys_nice'] : []
+      const command = ['-n', '19', ...unprivileged, process.execPath, '--input-type=module', '-e', program]
+      expect((await promisify(execFile)('nice', command)).stdout).toMatch(/^[^\n]*setpriority[^\n]*\n$/)
+    },
+  )
 })
