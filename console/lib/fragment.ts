@@ -1,4 +1,4 @@
-/** What a link has put behind `#`. It is dropped from the address before anything is requested, unless it only says where to go. */
+/** What a link has put behind `#`. It is dropped from the address before anything is requested. */
 export const fragment: {
   token?: string
   u?: string
@@ -10,8 +10,7 @@ export const fragment: {
 /** What a provider has put into the query of the address it led back to; it is dropped as well. */
 export const returned = location.pathname.startsWith('/admin/callback/') ? location.search.slice(1) : ''
 
-const isPrivate = Object.keys(fragment).some((key) => key !== 'to') && location.hash.includes('=')
-if (returned || isPrivate)
+if (returned || location.hash.includes('='))
   history.replaceState(history.state, '', location.pathname + (returned ? '' : location.search))
 
 // Another link, opened where this page is: the browser keeps the page, which has read the first one only.
