@@ -12,11 +12,25 @@ if (major < 22 || (major === 22 && minor < 18)) {
   console.error(`Cellkeep needs Node.js 22.18 or newer; this is ${process.versions.node}. ${help}`)
   process.exitCode = 1
 } else {
+  heedSignals()
   treatObjectsAsYoung()
   const main = await import(
     existsSync(source) ? source.href : new URL('../dist/cli/main.js', import.meta.url).href
   )
   await main.run(process.argv.slice(2))
+}
+
+/**
+ * Linux keeps signals that nobody handles from a process of number 1, which this is in a container: a stop while the
+ * program loads would be lost. They end it until a command has handlers of its own.
+ */
+function heedSignals() {
+  if (process.pid !== 1) return
+  for (const [signal, code] of [
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ])
+    process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(code))
 }
 
 /**

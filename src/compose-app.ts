@@ -8,6 +8,7 @@ import { createCallerReader } from './auth/caller.ts'
 import { createKeyRing, createSessionCookie } from './auth/cookie.ts'
 import { createDaemonTokens, type DaemonTokenState } from './auth/daemon-token.ts'
 import { createFlowCookie } from './auth/flow-cookie.ts'
+import { onPriorityKept } from './auth/hash-threads.ts'
 import { createLastUsed } from './auth/last-used.ts'
 import { createPasswords } from './auth/password.ts'
 import { ConfigError, type ParsedConfig } from './config/config.ts'
@@ -104,6 +105,7 @@ export async function composeApp(
   const keyRing = createKeyRing(deps.cookieKeys)
   const cookieOptions = { secure: config.cookie_secure, hostPrefix: config.cookie_host_prefix }
   const lastUsed = createLastUsed(db, log)
+  onPriorityKept((reason) => log.info({ err: reason }, 'hashing threads keep the priority of the process'))
   const node = randomBytes(8).toString('hex')
   const bus = createBus({ connection, session: db.primary.session, log, node, observer, warnings })
   const daemon = createDaemonTokens({ state: deps.daemonToken, path: config.daemon_token_file }, log)

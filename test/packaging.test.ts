@@ -5,6 +5,7 @@ import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { commands } from '../src/cli/shell/groups.ts'
 import { envName } from '../src/config/config.ts'
+import { loadConfig } from '../src/config/file.ts'
 import { type Key, keys, settings } from '../src/config/table.ts'
 import { serviceForFile } from './helpers/service.ts'
 
@@ -87,6 +88,24 @@ it('the migration has the settings of the nodes that are not in the manifests', 
     parse(textOf(`packaging/kubernetes/${file}`)).spec.template.spec.containers[0].envFrom
   expect(sourcesOf('job.yaml')).toEqual(sourcesOf('deployment.yaml'))
   expect(sourcesOf('job.yaml')).toHaveLength(1)
+})
+
+it.each(['deployment.yaml', 'job.yaml'])('%s takes a setting that depends on others', async (file) => {
+  const [{ env }] = parse(textOf(`packaging/kubernetes/${file}`)).spec.template.spec.containers
+  const given = env.filter(
+    ({ name, value }: { name: string; value?: string }) => value && !name.endsWith('_FILE'),
+  )
+  const image = { CELLKEEP_HOST: '0.0.0.0', CELLKEEP_DATABASE_URL: 'postgres://db/cellkeep' }
+  const settings = Object.fromEntries(given.map(({ name, value }: Record<string, string>) => [name, value]))
+  const own = { CELLKEEP_PASSKEYS: 'true', CELLKEEP_COOKIE_KEYS: 'k'.repeat(43) }
+  const { config } = await loadConfig({ env: { ...image, ...settings, ...own }, cwd: root, mode: 'command' })
+  expect(config.passkeys).toBe(true)
+})
+
+it('a database that is still being made does not count as healthy', () => {
+  const { services } = parse(textOf('packaging/compose.yml'), { merge: true })
+  // It listens on its socket alone meanwhile.
+  expect(services.database.healthcheck.test).toContain('127.0.0.1')
 })
 
 it('the compose file is complete: each secret, volume and dependency it names is declared', () => {

@@ -1,11 +1,19 @@
+import { execFile, spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { constants, getPriority } from 'node:os'
+import { promisify } from 'node:util'
 import { hash, verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
 import { runHash } from './hash-threads.ts'
 
 const cheap = { memoryCost: 64, timeCost: 1, parallelism: 1 }
 const dear = { memoryCost: 65_536, timeCost: 4, parallelism: 1 }
+
+/** Arguments of `nice`. From 19 on every other priority is a higher one, which takes a right that the process lacks. */
+const unprivileged = [
+  ...['-n', '19'],
+  ...(process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-sys_nice'] : []),
+]
 
 describe('hashing threads', () => {
   test('compute what the library computes', async () => {
@@ -42,4 +50,17 @@ describe('hashing threads', () => {
     expect(below.length).toBeGreaterThan(0)
     expect(getPriority()).toBeLessThan(constants.priority.PRIORITY_BELOW_NORMAL)
   })
+
+  test.runIf(spawnSync('nice', [...unprivileged, 'true']).status === 0)(
+    'say once that they may not, and compute all the same',
+    async () => {
+      const program = `
+      const { onPriorityKept, runHash } = await import(${JSON.stringify(new URL('./hash-threads.ts', import.meta.url))})
+      onPriorityKept(console.log)
+      const hash = () => runHash('hash', 'x', ${JSON.stringify(cheap)})
+      await Promise.all([hash(), hash()])`
+      const command = [...unprivileged, process.execPath, '--input-type=module', '-e', program]
+      expect((await promisify(execFile)('nice', command)).stdout).toMatch(/^[^\n]*setpriority[^\n]*\n$/)
+    },
+  )
 })

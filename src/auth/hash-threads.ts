@@ -1,6 +1,6 @@
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { HashAnswer, HashFunctions, HashJob } from './hash-worker.ts'
+import type { HashAnswer, HashFunctions, HashJob, PriorityKept } from './hash-worker.ts'
 
 /** Calls a function that hashes or verifies on another thread. */
 export type RunHash = <K extends keyof HashFunctions>(
@@ -18,6 +18,13 @@ type Thread = {
   /** Ends the job in hand. */
   settle?: ((answer: HashAnswer) => void) | undefined
   idle?: NodeJS.Timeout
+}
+
+let tellPriorityKept: ((reason: string) => void) | undefined
+
+/** Calls back, once in a process, if hashing threads cannot have a lower priority here. The first one to ask is told. */
+export function onPriorityKept(tell: (reason: string) => void): void {
+  tellPriorityKept ??= tell
 }
 
 /** Idle threads, the latest last; shared by all services of the process. */
@@ -49,7 +56,12 @@ function start(): Thread {
     forget(thread)
     thread.settle?.({ error })
   }
-  worker.on('message', (answer: HashAnswer) => {
+  worker.on('message', (answer: HashAnswer | PriorityKept) => {
+    if ('priorityKept' in answer) {
+      tellPriorityKept?.(answer.priorityKept)
+      tellPriorityKept = () => {}
+      return
+    }
     rest(thread)
     thread.settle?.(answer)
   })

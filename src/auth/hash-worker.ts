@@ -11,9 +11,11 @@ const functions = { hash: hashSync, verify: verifySync, verifyForeign }
 export type HashFunctions = typeof functions
 export type HashJob = { name: keyof HashFunctions; args: unknown[] }
 export type HashAnswer = { value: unknown } | { error: unknown }
+/** What a thread says before its first answer if it cannot have a lower priority. */
+export type PriorityKept = { priorityKept: string }
 
-yieldToOthers()
 const port = parentPort as MessagePort
+yieldToOthers()
 port.on('message', (job: HashJob) => port.postMessage(answer(job)))
 
 function answer({ name, args }: HashJob): HashAnswer {
@@ -29,7 +31,8 @@ function yieldToOthers(): void {
   if (process.platform !== 'linux') return
   try {
     setPriority(Number(basename(readlinkSync('/proc/thread-self'))), constants.priority.PRIORITY_BELOW_NORMAL)
-  } catch {
-    // No /proc: hashes compete like everything else.
+  } catch (error) {
+    // A sandbox that forbids it, or no /proc: hashes compete like everything else.
+    port.postMessage({ priorityKept: String(error) } satisfies PriorityKept)
   }
 }

@@ -95,6 +95,7 @@ describe('account import', () => {
 
   it.each([
     [['missing.jsonl'], 1, /missing\.jsonl cannot be read: ENOENT/],
+    [['.'], 1, /cannot be read: EISDIR/],
     [[], 2, /An argument is missing/],
     [['a.jsonl', '--on-conflict', 'merge'], 2, /--on-conflict is skip or fail/],
     [['a.jsonl', '--firebase-params', 'a.jsonl'], 2, /must be a JSON object with base64_signer_key/],

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, type ReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { StartError } from '../errors.ts'
@@ -78,7 +78,18 @@ async function open({ cwd, stdin }: CommandIo, name: string): Promise<Input> {
   const file = resolve(cwd, name)
   const { size } = await stat(file).catch((error) => Promise.reject(unreadable(file, error)))
   const stream = createReadStream(file)
-  return { chunks: stream, linesAbout: (lines) => Math.round((lines * size) / stream.bytesRead) }
+  return {
+    chunks: chunksOf(stream, file),
+    linesAbout: (lines) => Math.round((lines * size) / stream.bytesRead),
+  }
+}
+
+async function* chunksOf(stream: ReadStream, file: string): AsyncGenerator<Buffer> {
+  try {
+    yield* stream
+  } catch (error) {
+    throw unreadable(file, error as NodeJS.ErrnoException)
+  }
 }
 
 async function firebaseParams(

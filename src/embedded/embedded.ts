@@ -185,9 +185,12 @@ function isPassing(error: unknown): boolean {
 function startError(error: unknown, { dataDir, logFile }: Place): StartError {
   if (error instanceof StartError) return error
   const why = (error as Error).message
+  const remedy = why.includes('could not look up effective user ID')
+    ? '\nThis user needs a name: a line in /etc/passwd, or with DynamicUser of systemd the package libnss-systemd.'
+    : ''
   return new StartError(
     'database_start_failed',
-    `The embedded database in ${dataDir} does not start; its log is ${logFile}:\n${why}`,
+    `The embedded database in ${dataDir} does not start; its log is ${logFile}:\n${why}${remedy}`,
     3,
     { cause: error },
   )

@@ -1,7 +1,8 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emptyDatabase } from '../fresh-database.ts'
@@ -199,3 +200,13 @@ async function closedPort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve))
   return port
 }
+
+const unnamed = ['--user', '--map-user=54321']
+const isUnnamedPossible = spawnSync('unshare', [...unnamed, 'true']).status === 0
+
+test.runIf(isUnnamedPossible)('a user without a name is told that PostgreSQL needs one', async () => {
+  const cwd = await space.make('unnamed')
+  const program = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
+  const { status, stderr } = spawnSync('unshare', [...unnamed, process.execPath, program, 'start'], { cwd })
+  expect([status, String(stderr)]).toEqual([3, expect.stringContaining('a line in /etc/passwd')])
+})

@@ -1,6 +1,10 @@
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
 import { Agent, get } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { gatedConfig } from '../helpers/gate.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
@@ -48,6 +52,29 @@ test('at SIGTERM a running mutation is answered and kept with its audit row; lat
     select c.id from cell c join audit_entries() a on a.metadata->>'cell_id' = c.id::text and a.outcome = 'success'`)
   expect(rows).toEqual([{ id: (created as { cell: { id: string } }).cell.id }])
 })
+
+const namespace = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child']
+const isFirstPossible = spawnSync('unshare', [...namespace, 'true']).status === 0
+
+test.runIf(isFirstPossible)(
+  'the first process of a container heeds SIGTERM while it still loads',
+  async () => {
+    const cwd = await space.make('first')
+    await writeFile(
+      join(cwd, 'cellkeep.config.mjs'),
+      `console.log('loading')\nawait new Promise((resolve) => setTimeout(resolve, 1e6))`,
+    )
+    const program = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
+    const container = spawn('unshare', [...namespace, process.execPath, program, 'start'], { cwd })
+    onTestFinished(() => void container.kill('SIGKILL'))
+    await once(container.stdout, 'data')
+    const [first] = (await readFile(`/proc/${container.pid}/task/${container.pid}/children`, 'utf8')).split(
+      ' ',
+    )
+    process.kill(Number(first), 'SIGTERM')
+    expect(await once(container, 'exit')).toEqual([143, null])
+  },
+)
 
 test('connections on which no request runs do not hold up a stop', async () => {
   const { env } = await ownPostgres()
