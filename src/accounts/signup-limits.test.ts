@@ -201,6 +201,18 @@ describe('the failure floor', () => {
     expect(await timed('taken')).toEqual([409, true])
   })
 
+  it('begins after the same statements with an invite link and without', async () => {
+    let statements: string[] = []
+    const test = await service({ onStatement: (text) => void statements.push(text) })
+    const reads = async (more: object) => {
+      statements = []
+      const body = { username: 'nobody', password: 'a long password', ...more }
+      expect(await statusOf(test, 'nobody', { body, ip: freshIp() })).toBe(403)
+      return statements.filter((text) => text.includes('from app_settings')).length
+    }
+    expect(await reads({ invite_token: 'secret_svc_ticket_none' })).toBe(await reads({}))
+  })
+
   it('delays no success, no 400, no 429 and no charge', async () => {
     const test = await service({ login_fail_floor_ms: 10_000, limit_signup_ip: '1/900' })
     await invite(test, 'invited')

@@ -59,8 +59,8 @@ export const signup = route({
       const made = await context.attempt(charged, async (hold) => {
         await hold.ip()
         await hold.account(identifierKey(username))
-        // A signup by an invite link does not count as an open one.
-        const wasOpen = invite_token === null && (await isSignupOpen(app.db))
+        // A signup by an invite link does not count as an open one. Read all the same: its refusal takes as long.
+        const wasOpen = (await isSignupOpen(app.db)) && invite_token === null
         if (wasOpen) await hold.also('signup_open_ip', () => isMadeOpenly)
         floor = failureFloor(app.config)
         // Hash before the outcome is known, so that all refusals take the same time.

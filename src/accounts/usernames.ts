@@ -9,7 +9,7 @@ import type { LockedAccount } from './locks.ts'
 const reserved = sql`username_reservation r where (r.until is null or r.until > statement_timestamp())`
 
 /** Whether the name is reserved to any account. */
-export const isReserved = (username: string | null): Sql =>
+export const isReserved = (username: string | Sql | null): Sql =>
   sql`exists (select from ${reserved} and r.username = ${username})`
 
 /**

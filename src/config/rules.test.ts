@@ -50,6 +50,11 @@ describe('several settings', () => {
       { CELLKEEP_ARGON2: '8,1,1', CELLKEEP_ENV: 'development' },
     ],
     ['weak hash: passes', { CELLKEEP_ARGON2: '65536,1,1' }, { CELLKEEP_ARGON2: '19456,2,1' }],
+    [
+      'texts of messages in no directory',
+      { CELLKEEP_MAIL_TEMPLATES: '/nonexistent' },
+      { CELLKEEP_MAIL_TEMPLATES: '/' },
+    ],
     ['rpc = ws', { CELLKEEP_RPC_PATH: '/api/ws' }, { CELLKEEP_RPC_PATH: '/api/ws2' }],
     ['account = rpc', { CELLKEEP_ACCOUNT_PATH: '/api/rpc' }, { CELLKEEP_ACCOUNT_PATH: '/api' }],
     ['stream = ws', { CELLKEEP_AUDIT_STREAM_PATH: '/api/ws' }, { CELLKEEP_AUDIT_STREAM_PATH: '/api/events' }],

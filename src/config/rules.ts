@@ -43,8 +43,12 @@ export function brokenRules(config: Config, context: RuleContext): string[] {
   if (config.postgres_bin !== null && !holdsPostgres(config.postgres_bin)) {
     problems.push(`${label('postgres_bin')} must be ${settings.postgres_bin.kind.rule}`)
   }
-  if (!isReadable(config.password_blocklist)) {
+  const { password_blocklist: blocklist } = config
+  if (blocklist !== null && blocklist !== 'builtin' && !isReadable(blocklist, 'file')) {
     problems.push(`${label('password_blocklist')} must be ${settings.password_blocklist.kind.rule}`)
+  }
+  if (config.mail_templates !== null && !isReadable(config.mail_templates, 'directory')) {
+    problems.push(`${label('mail_templates')} must be ${settings.mail_templates.kind.rule}`)
   }
   return [
     ...problems,
@@ -129,11 +133,11 @@ function isWeakerHash({ argon2 }: Config): boolean {
 const holdsPostgres = (directory: string): boolean =>
   ['postgres', 'initdb'].every((name) => existsSync(join(directory, name)))
 
-function isReadable(file: string | null): boolean {
-  if (file === null || file === 'builtin') return true
+function isReadable(path: string, kind: 'file' | 'directory'): boolean {
   try {
-    accessSync(file, constants.R_OK)
-    return statSync(file).isFile()
+    accessSync(path, constants.R_OK)
+    const found = statSync(path)
+    return kind === 'file' ? found.isFile() : found.isDirectory()
   } catch {
     return false
   }

@@ -104,7 +104,7 @@ export const messages = {
     shown: '`hook` with the option `deliver`, `smtp` with a mail server, else `off`',
     doc: 'How messages are delivered. `file` writes them to `<data dir>/mail`, in development or on a loopback host.',
   }),
-  mail_templates: setting(orUnset(path()), {
+  mail_templates: setting(orUnset(path('a readable directory')), {
     default: null,
     shown: 'unset',
     doc: 'A directory with your own texts of messages: `<purpose or notice>[.<locale>].txt` and `.html`.',

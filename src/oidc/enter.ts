@@ -1,6 +1,7 @@
 import { insertAccount } from '../accounts/accounts.ts'
 import { fold } from '../accounts/formats.ts'
 import { lockIfLive } from '../accounts/locks.ts'
+import { isReserved } from '../accounts/usernames.ts'
 import { noPassword } from '../auth/password.ts'
 import { callerSubject, mutate, type Work } from '../core/mutate.ts'
 import type { RouteHold } from '../core/route.ts'
@@ -165,7 +166,7 @@ async function freeUsername(db: Queryable, wanted: string): Promise<string> {
   const { username } = await db.one<{ username: string }>(sql`
     select username from unnest(${usernameCandidates(wanted)}::text[]) with ordinality as wanted (username, place)
     where not exists (select from account where account.username = wanted.username)
-      and not exists (select from username_reservation r where r.username = wanted.username)
+      and not ${isReserved(sql`wanted.username`)}
     order by place limit 1`)
   return username
 }

@@ -15,7 +15,7 @@ export type Invited = { id: string; username: string | null; created_by: string 
 
 /**
  * Locks the open invite that admits the owner of a verified address: the one that a token has named, while that very link
- * is open, or unless tokens are needed the oldest one for the address.
+ * is open, or unless tokens are needed the oldest one for the address. The link is used up with the transaction.
  */
 export async function lockInvite(
   db: Queryable,
@@ -39,8 +39,9 @@ export async function lockInvite(
   if (!invite || invite_id === null) return invite
   // Links end under the lock of their invite, so what is read after it holds.
   const link = await db.first(sql`
-    select from account_ticket t
+    update account_ticket t set used_at = now()
     where t.id = ${ticket_id}::uuid and t.invite_id = ${invite_id}::uuid and t.purpose = 'invite' and ${isOpen}
-      and (t.delivery = 'mailed' or ${invite_claim !== 'verified_email'})`)
+      and (t.delivery = 'mailed' or ${invite_claim !== 'verified_email'})
+    returning true`)
   return link ? invite : undefined
 }

@@ -112,6 +112,11 @@ describe('a person whom the service does not know', () => {
       const reply = await enter({ ...person(), preferred_username: 'Admin' })
       expect(await accountOf(reply.cookie)).toMatchObject({ username })
     }
+    await test.service.app.db.run(
+      sql`update username_reservation set until = date_trunc('milliseconds', now())`,
+    )
+    const reply = await enter({ ...person(), preferred_username: 'Admin' })
+    expect(await accountOf(reply.cookie)).toMatchObject({ username: 'admin-2' })
   })
 
   it('and has a name that no actor may have gets the username as its name', async () => {

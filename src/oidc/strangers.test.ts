@@ -122,6 +122,12 @@ describe('with on_unknown invite_only', () => {
       delivery: 'revealed',
     })
     expect(await me(test, ada, { invite_token })).toMatchObject({ username: 'lovelace', email: ada.email })
+    const { tickets } = await test.service.operations.listTickets()
+    const ends = tickets.map(({ used_at, voided_at }) => [used_at !== null, voided_at !== null])
+    expect(ends).toEqual([
+      [true, false],
+      [false, true],
+    ])
   })
 
   it('a link that an admin ends meanwhile admits nobody, not by the one that was made in its place either', async () => {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { lockWithFreshSession } from '../accounts/locks.ts'
 import { mutation } from '../core/action.ts'
 import { notify } from '../delivery/notify.ts'
+import { endFlows } from '../sign-in/flow.ts'
 import { addCodes, stateOf } from './factors.ts'
 
 export const account_recovery_codes_create = mutation({
@@ -16,6 +17,7 @@ export const account_recovery_codes_create = mutation({
   async handler(_input, { app, account, credential, fail, ...work }) {
     await lockWithFreshSession(app, work.db, { account, credential })
     if (!(await stateOf(app, work.db, account.id)).active) throw fail('second_factor_missing')
+    await endFlows(work.db, account.id)
     const recovery_codes = await addCodes(work, account.id, { credential_type: credential.type })
     await notify(app, work, account.id, 'recovery_codes_replaced')
     return { ok: true as const, recovery_codes }

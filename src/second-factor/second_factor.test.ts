@@ -159,6 +159,7 @@ describe('a flow', () => {
   it('ends with a change of the password and with one of the factors', async () => {
     const ada = await guarded(test)
     for (const change of [
+      () => ada.client.account_recovery_codes_create(),
       () =>
         ada.client
           .account_totp_enrol()
