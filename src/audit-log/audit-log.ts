@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { AuditEvent, auditColumns } from '../audit/entry.ts'
+import { AuditEvent, auditColumns, auditJson } from '../audit/entry.ts'
 import { numberRows, partsOf, readApart, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
 import type { App } from '../core/app.ts'
 import { closePage, openPage, type Page, pageInput, pageSize } from '../core/page.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
+import { jsonObject } from '../db/json.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Int } from '../wire/types.ts'
@@ -14,8 +15,9 @@ const NamedEvent = AuditEvent.extend({
   username: z.string().nullable(),
   target_username: z.string().nullable(),
 })
-type NamedEvent = z.output<typeof NamedEvent>
+const namedText = jsonObject('e', { ...auditJson, username: 'text?', target_username: 'text?' })
 
+/** For methods with `json_text`. */
 export const auditPage = z.object({ events: z.array(NamedEvent), next_cursor: z.string().nullable() })
 
 const offsetMax = 10_000
@@ -57,40 +59,45 @@ export function openAuditPage(
   }
 }
 
+type Row = { seq: number; event: string }
+
 /**
- * One page of a selection. The rows are read last, with the username of the actor's account or, without an actor,
- * of the account.
+ * One page of a selection, as pieces of its JSON text. The rows are read last, with the username of the actor's account
+ * or, without an actor, of the account.
  */
 export async function readAuditPage(
   app: App,
   db: Pick<Database, 'rows'>,
   { page, offset, ...stretch }: AuditPage,
   selected: Selection,
-): Promise<z.output<typeof auditPage>> {
+): Promise<string[]> {
   const position = await numberRows(app.db)
   const size = pageSize(page.limit)
-  const rows: NamedEvent[] = []
+  const rows: Row[] = []
   const parts = partsOf(stretch, position)
   // What is skipped counts over all parts.
   for (const part of offset > 0 ? [{ ...stretch, isWide: parts.length > 1 }] : parts) {
     const numbers = numbersOf(selected, part, size, { skipped: offset, skippedMax: offsetMax })
     rows.push(
       ...(part.isWide
-        ? await readApart<NamedEvent>(db, numbers, part, named)
-        : await db.rows<NamedEvent>(named(numbers, part))),
+        ? await readApart<Row>(db, numbers, part, named)
+        : await db.rows<Row>(named(numbers, part))),
     )
     if (rows.length >= size) break
   }
-  const { rows: events, next_cursor } = closePage(app, page, rows, ({ seq }) => [seq, stretch.direction])
-  return { events, next_cursor }
+  const { rows: kept, next_cursor } = closePage(app, page, rows, ({ seq }) => [seq, stretch.direction])
+  const events = kept.map(({ event }) => event).join(',')
+  return ['{"events":[', events, `],"next_cursor":${JSON.stringify(next_cursor)}}`]
 }
 
 const named = (numbers: Sql, part: Stretch): Sql => sql`
     with page as (${numbers})
-    select ${auditColumns}, ${username(sql`l.actor_id`, sql`l.account_id`)} as username,
-      ${username(sql`l.target_actor_id`, sql`l.target_account_id`)} as target_username
-    from page cross join lateral (${rowOf(sql`page.seq`, part)}) l
-    order by l.seq ${sql.raw(part.direction)}`
+    select e.seq, ${namedText} as event from (
+      select ${auditColumns}, ${username(sql`l.actor_id`, sql`l.account_id`)} as username,
+        ${username(sql`l.target_actor_id`, sql`l.target_account_id`)} as target_username
+      from page cross join lateral (${rowOf(sql`page.seq`, part)}) l
+    ) e
+    order by e.seq ${sql.raw(part.direction)}`
 
 /** As subqueries, which are probes for each row of the page whatever the planner expects. */
 const username = (actor_id: Sql, account_id: Sql): Sql => sql`(

@@ -22,6 +22,7 @@ export const audit_log_list = query({
   rate_limit_group: 'admin_read',
   input: Input,
   output: auditPage,
+  json_text: true,
   refine({ limit, cursor, offset, since_seq, from = null, to = null, ...input }, { app, actor }) {
     const [filter, period] = [filterOf(input), { from, to }]
     refuseEmpty(period)

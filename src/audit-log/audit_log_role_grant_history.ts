@@ -13,6 +13,7 @@ export const audit_log_role_grant_history = query({
   rate_limit_group: 'admin_read',
   input: z.strictObject(auditPageInput),
   output: auditPage,
+  json_text: true,
   refine: (input, { app, actor }) =>
     openAuditPage(app, 'audit_log_role_grant_history', { actor: actor.id }, input),
   handler: (from, { app, db }) => readAuditPage(app, db, from, roleGrants),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { sql } from '../db/db.ts'
+import type { JsonColumns } from '../db/json.ts'
 import { worded } from '../wire/rules.ts'
 import { Uuid } from '../wire/types.ts'
 
@@ -22,6 +23,21 @@ export type AuditEvent = z.output<typeof AuditEvent>
 /** The same columns of `audit_log l`. */
 export const auditColumns = sql`l.id, l.seq, l.event_type, l.outcome, l.actor_id, l.account_id,
   l.target_account_id, l.target_actor_id, l.ip, l.created_at, l.metadata`
+
+/** How these columns become JSON text. */
+export const auditJson = {
+  id: 'word',
+  seq: 'plain',
+  event_type: 'text',
+  outcome: 'word',
+  actor_id: 'word?',
+  account_id: 'word?',
+  target_account_id: 'word?',
+  target_actor_id: 'word?',
+  ip: 'text?',
+  created_at: 'time',
+  metadata: 'plain?',
+} as const satisfies JsonColumns
 
 /** An event type as a filter; an unregistered one matches nothing. */
 export const EventType = z

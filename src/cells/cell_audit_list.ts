@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import { auditJson } from '../audit/entry.ts'
 import { inside, numberRows, partsOf, readApart, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
 import { query } from '../core/action.ts'
 import { type Sql, sql } from '../db/db.ts'
+import { jsonObject } from '../db/json.ts'
 import { Uuid } from '../wire/types.ts'
 import { me, tier } from './access.ts'
 
@@ -17,7 +19,6 @@ const CellAuditEvent = z.object({
   actor_id: Uuid.nullable(),
   created_at: z.string(),
 })
-type CellAuditEvent = z.output<typeof CellAuditEvent>
 
 export const cell_audit_list = query({
   doc: 'The newest 50 audit events that name a cell. Needs the manage tier; for a deleted cell, the admin role.',
@@ -25,6 +26,7 @@ export const cell_audit_list = query({
   replica: true,
   input: z.strictObject({ cell_id: Uuid }),
   output: z.object({ events: z.array(CellAuditEvent) }),
+  json_text: true,
   errors: ['cell_not_found'],
   async handler({ cell_id }, { app, account, actor, db, fail }) {
     // Number rows first so that callers see their own writes.
@@ -35,22 +37,24 @@ export const cell_audit_list = query({
       with ${me(actor.id)}, anchor as (
         select c.id from cell c, me where c.id = ${cell_id}::uuid and (${tier.manage} or me.is_admin)
       )`
-    const rows = await db.rows<Partial<CellAuditEvent>>(sql`
+    const rows = await db.rows<{ event: string | null }>(sql`
       ${anchor} select e.* from anchor left join lateral (
         ${rowsOf(newest(part), part)}
       ) e on true
       order by e.seq desc`)
     if (rows.length === 0) throw fail('cell_not_found')
-    const events = rows.filter((row): row is CellAuditEvent => row.id !== null)
+    const events = rows.flatMap(({ event }) => event ?? [])
     if (older && events.length < CELL_AUDIT_LIST_DEFAULT_LIMIT) {
       const numbers = sql`${anchor} select m.seq from anchor cross join lateral (${newest(older)}) m`
-      events.push(...(await readApart<CellAuditEvent>(db, numbers, older, rowsOf)))
+      const more = await readApart<{ event: string }>(db, numbers, older, rowsOf)
+      events.push(...more.map(({ event }) => event))
     }
-    return { events: events.slice(0, CELL_AUDIT_LIST_DEFAULT_LIMIT) }
+    return ['{"events":[', events.slice(0, CELL_AUDIT_LIST_DEFAULT_LIMIT).join(','), ']}']
   },
 })
 
-const columns = sql`l.id, l.seq, l.event_type, l.outcome, l.actor_id, l.created_at`
+const { id, seq, event_type, outcome, actor_id, created_at } = auditJson
+const text = jsonObject('l', { id, seq, event_type, outcome, actor_id, created_at })
 
 /** The newest numbers of the timeline of `anchor`. */
 const newest = (part: Stretch): Sql => sql`
@@ -59,4 +63,4 @@ const newest = (part: Stretch): Sql => sql`
   order by m.seq desc limit ${sql.raw(CELL_AUDIT_LIST_DEFAULT_LIMIT)}`
 
 const rowsOf = (numbers: Sql, part: Stretch): Sql => sql`
-  select ${columns} from (${numbers}) m cross join lateral (${rowOf(sql`m.seq`, part)}) l order by l.seq desc`
+  select l.seq, ${text} as event from (${numbers}) m cross join lateral (${rowOf(sql`m.seq`, part)}) l order by l.seq desc`
