@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { sql } from '../db/db.ts'
-import type { JsonColumns } from '../db/json.ts'
+import { columnsOf, type JsonColumns } from '../db/json.ts'
 import { worded } from '../wire/rules.ts'
 import { Uuid } from '../wire/types.ts'
 
@@ -20,11 +19,7 @@ export const AuditEvent = z.object({
 })
 export type AuditEvent = z.output<typeof AuditEvent>
 
-/** The same columns of `audit_log l`. */
-export const auditColumns = sql`l.id, l.seq, l.event_type, l.outcome, l.actor_id, l.account_id,
-  l.target_account_id, l.target_actor_id, l.ip, l.created_at, l.metadata`
-
-/** How these columns become JSON text. */
+/** How its columns become JSON text. */
 export const auditJson = {
   id: 'word',
   seq: 'plain',
@@ -38,6 +33,8 @@ export const auditJson = {
   created_at: 'time',
   metadata: 'plain?',
 } as const satisfies JsonColumns
+/** These columns of `audit_log l`. */
+export const auditColumns = columnsOf('l', auditJson)
 
 /** An event type as a filter; an unregistered one matches nothing. */
 export const EventType = z

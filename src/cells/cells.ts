@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { type JsonColumns, jsonObject } from '../db/json.ts'
+import { columnsOf, type JsonColumns, jsonObject } from '../db/json.ts'
 import { brokenConstraint } from '../db/servers/failure.ts'
-import { type Sql, sql } from '../db/sql.ts'
+import type { Sql } from '../db/sql.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import type { CellData } from '../registry/hooks.ts'
 import { issue } from '../wire/issues.ts'
@@ -39,7 +39,7 @@ const cellJson: JsonColumns = {
 /** The names of the columns of `cell` that make up its wire form. */
 export const cellNames = Object.keys(cellJson)
 /** These columns of `cell c`. */
-export const cellColumns = sql.raw(cellNames.map((name) => `c.${name}`).join(', '))
+export const cellColumns = columnsOf('c', cellJson)
 /** The wire form of the cell with this alias, as JSON text. */
 export const cellText = (alias: string): Sql => jsonObject(alias, cellJson)
 

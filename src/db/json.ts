@@ -41,6 +41,14 @@ export function jsonObject(alias: string, columns: JsonColumns): Sql {
   return sql.raw([...parts, `'${literal}}'`].join(' || '))
 }
 
+/** The same columns by themselves. */
+export const columnsOf = (alias: string, columns: JsonColumns): Sql =>
+  sql.raw(
+    Object.keys(columns)
+      .map((name) => `${alias}.${name}`)
+      .join(', '),
+  )
+
 /** An aggregate: the texts as the text of an array, empty if there is none. */
 export const jsonArray = (text: Sql, order = sql.empty): Sql =>
   sql`'[' || coalesce(string_agg(${text}, ',' ${order}), '') || ']'`

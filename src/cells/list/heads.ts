@@ -1,6 +1,5 @@
 import { pageSize } from '../../core/page.ts'
 import { type Sql, sql } from '../../db/sql.ts'
-import { keyNames } from './order.ts'
 
 /**
  * The grants that a page needs, merged in the order of the list from the first ones of each principal of the caller.
@@ -47,8 +46,8 @@ export const merged = ({ order_direction, hasManyRoles }: List): Sql => {
 
 /** An aggregate over the rows `c` of a page: whether it may lack cells that come behind the frontier. */
 export const isShort = ({
-  order_by,
+  key,
   order_direction,
   limit,
-}: List & { order_by: keyof typeof keyNames }): Sql => sql`exists (select from frontier) and (
-  count(*) <= ${limit} or bool_or((c.${sql.raw(keyNames[order_by])}, c.id) ${sql.raw(order_direction === 'asc' ? '>' : '<')} (select key, cell_id from frontier)))`
+}: List & { key: Sql }): Sql => sql`exists (select from frontier) and (
+  count(*) <= ${limit} or bool_or((${key}, c.id) ${sql.raw(order_direction === 'asc' ? '>' : '<')} (select key, cell_id from frontier)))`

@@ -84,10 +84,7 @@ function rule({ actor_id, visibility, created_by, hasManyRoles, way }: List): Sq
 /** An aggregate over the rows `c` of a page: whether a grant of the caller leads to a place before its end. */
 function grantLeadsToPage(list: List): Sql {
   const last = sql.raw(list.order_direction === 'asc' ? 'max' : 'min')
-  const isNear = upTo(
-    list,
-    sql`case when count(c.id) > ${list.limit} then ${last}(c.${sql.raw(keyNames[list.order_by])}) end`,
-  )
+  const isNear = upTo(list, sql`case when count(c.id) > ${list.limit} then ${last}(${list.key}) end`)
   return sql`exists (
     select from me cross join unnest(me.principals) as p (principal) cross join lateral (
       select from cell_grant h where ${all([sql`h.principal = p.principal`, grantOrdered(list).beyond, isNear])} limit 1
