@@ -1,8 +1,11 @@
 import { z } from 'zod'
+import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/action.ts'
-import { sql } from '../db/db.ts'
+import type { SharedStatement } from '../core/single.ts'
+import { briefly, type Sql, type Stored, sql } from '../db/db.ts'
+import { unplanned } from '../db/unplanned.ts'
 import { Uuid } from '../wire/types.ts'
-import { me, tier } from './access.ts'
+import { isUntouched, me, tier } from './access.ts'
 
 export const cell_delete = mutation({
   doc: 'Delete a cell permanently. Its path is free at once; its edges and grants are no longer reachable.',
@@ -13,17 +16,49 @@ export const cell_delete = mutation({
   input: z.strictObject({ cell_id: Uuid }),
   output: z.object({ ok: z.literal(true), deleted: z.literal(true) }),
   errors: ['cell_not_found'],
-  async handler({ cell_id }, { actor, db, audit, fail }) {
+  async handler({ cell_id }, { actor, db, single, audit, fail }) {
+    const answer = { ok: true as const, deleted: true as const }
+    const key = { cell_id, actor_id: actor.id }
+    const record = (write: Audit) => write('cell_delete', { cell_id })
+    if (await single<Stored, Key>(deleted([key]), 'stored', record, { write: deletes, key })) return answer
+
     const locked = await db.first(sql`
       with ${me(actor.id)}
       select c.id from cell c, me where c.id = ${cell_id}::uuid and ${tier.edit} for no key update of c`)
     if (!locked) throw fail('cell_not_found')
-    const deleted = await db.run(sql`
+    const done = await db.run(sql`
       with ${me(actor.id)}
-      update cell c set deleted_at = greatest(statement_timestamp(), c.created_at)
-      from me where c.id = ${cell_id}::uuid and ${tier.edit}`)
-    if (deleted === 0) throw fail('cell_not_found')
-    audit('cell_delete', { cell_id })
-    return { ok: true as const, deleted: true as const }
+      update cell c set ${deletion} from me where c.id = ${cell_id}::uuid and ${tier.edit}`)
+    if (done === 0) throw fail('cell_not_found')
+    record(audit)
+    return answer
   },
 })
+
+const deletion = sql`deleted_at = greatest(statement_timestamp(), c.created_at)`
+
+type Key = { cell_id: string; actor_id: string }
+
+const deletes: SharedStatement<Key> = {
+  max: 16,
+  isFinal: true,
+  statement: (keys) => deleted(keys, sql`, ${briefly}`),
+}
+
+/**
+ * Deletes cells. It locks them without waiting: whoever is waited for may take a right away that this statement has
+ * checked before.
+ */
+function deleted(keys: readonly Key[], joined: Sql = sql.empty): Sql {
+  const cell_ids = keys.map(({ cell_id }) => cell_id)
+  return sql`asked as (
+      select asked.* from unnest(${unplanned(cell_ids, 'uuid[]')}, ${keys.map(({ actor_id }) => actor_id)}::uuid[])
+        with ordinality as asked (cell_id, actor_id, nth)${joined}
+    ), free as (
+      select asked.nth, one.id from asked cross join lateral (
+        with ${me(sql`asked.actor_id`)}
+        select c.id from cell c, me where c.id = asked.cell_id and ${tier.edit} and ${isUntouched}
+        for no key update of c skip locked
+      ) one
+    ), stored as (update cell c set ${deletion} from free where c.id = free.id returning free.nth)`
+}

@@ -139,13 +139,13 @@ it.each<[string, () => Step[] | Promise<Step[]>]>([
     },
   ],
   [
-    'cell_delete is lock, write and audit rows',
+    'cell_delete is one with its audit rows; where that writes nothing, the lock besides, which decides',
     async () => {
       const cell_id = await made()
       return [
-        ['cell_not_found cs', () => bob.cell_delete({ cell_id })],
-        ['ok cssA', () => ada.cell_delete({ cell_id })],
-        ...all([cell_id, missing], 'cell_not_found cs', (id) => ada.cell_delete({ cell_id: id })),
+        ['cell_not_found cAs', () => bob.cell_delete({ cell_id })],
+        ['ok cA', () => ada.cell_delete({ cell_id })],
+        ...all([cell_id, missing], 'cell_not_found cAs', (id) => ada.cell_delete({ cell_id: id })),
       ]
     },
   ],
@@ -182,16 +182,16 @@ it.each<[string, () => Step[] | Promise<Step[]>]>([
     },
   ],
   [
-    'cell_field_set is lock, write and audit rows; the lock alone where that decides',
+    'cell_field_set is one with its audit rows; where that writes nothing, the lock besides, which decides',
     () => {
       const set = (source_id: string, name: string, target_id: string) =>
         ada.cell_field_set({ source_id, name, target_id })
       return [
-        ['ok cssA!', () => set(own, 'b', open)],
-        ['ok cssA', () => set(own, 'b', own)],
-        ['ok cs', () => set(own, 'b', own)],
-        ...all(foreign, 'cell_not_found cs', (id) => set(own, 'a', id)),
-        ...all([...foreign, open], 'cell_not_found cs', (id) => set(id, 'a', open)),
+        ['ok cA', () => set(own, 'b', open)],
+        ['ok cA', () => set(own, 'b', own)],
+        ['ok cAs', () => set(own, 'b', own)],
+        ...all(foreign, 'cell_not_found cAs', (id) => set(own, 'a', id)),
+        ...all([...foreign, open], 'cell_not_found cAs', (id) => set(id, 'a', open)),
       ]
     },
   ],
@@ -201,15 +201,15 @@ it.each<[string, () => Step[] | Promise<Step[]>]>([
       const insert = (parent_id: string, position: string, child_id: string) =>
         ada.cell_item_insert({ parent_id, position, child_id })
       return [
-        ['ok cssA!', () => insert(own, 'n', open)],
-        ['cell_item_position_taken css', () => insert(own, 'n', own)],
-        ...all(foreign, 'cell_not_found cs', (id) => insert(own, 'c', id)),
-        ...all([...foreign, open], 'cell_not_found cs', (id) => insert(id, 'c', open)),
+        ['ok cA', () => insert(own, 'n', open)],
+        ['cell_item_position_taken cAss', () => insert(own, 'n', own)],
+        ...all(foreign, 'cell_not_found cAs', (id) => insert(own, 'c', id)),
+        ...all([...foreign, open], 'cell_not_found cAs', (id) => insert(id, 'c', open)),
       ]
     },
   ],
   [
-    'cell_item_move likewise',
+    'cell_item_move is lock, write and audit rows; the lock alone where that decides',
     () => {
       const move = (parent_id: string, position: string, new_position: string) =>
         ada.cell_item_move({ parent_id, position, new_position })

@@ -29,10 +29,10 @@ export type Single = <T, K = unknown>(
 
 /**
  * The statement of several calls: common table expressions, of which `stored` has the rows that are returned, with
- * `nth`, from 1, for the key. Keys that it leaves out go alone. `max` keys at most, and small ones, so that no caller
- * waits for much of another's; `from` includes `briefly`.
+ * `nth`, from 1, for the key. Keys that it leaves out go alone, unless `isFinal`: alone they would be left out too.
+ * `max` keys at most, and small ones, so that no caller waits for much of another's; `from` includes `briefly`.
  */
-export type SharedStatement<K> = { statement(keys: readonly K[]): Sql; max: number }
+export type SharedStatement<K> = { statement(keys: readonly K[]): Sql; max: number; isFinal?: boolean }
 
 /** `single` as an ordinary statement, for work within a transaction that goes on. */
 export const singleWithin =
@@ -71,6 +71,7 @@ export function singleOf(app: App, tx: Transaction, { rows, caller, recordIn }: 
         const { nth, audit_report, ...own } = row
         return own as T
       }
+      if (write.isFinal) return undefined
     }
     // Without a row in `result`, the function is never called; with many, once.
     const query = sql`with ${statement} select *, ${app.audit.expression(all, caller)} as audit_report

@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import type { Audit } from '../../audit/audit.ts'
 import { mutation } from '../../core/action.ts'
 import { type Queryable, sql } from '../../db/db.ts'
 import { Uuid } from '../../wire/types.ts'
-import { me } from '../access.ts'
-import { edgeColumns, Field, FieldName, fieldEdges, linkable } from './edges.ts'
+import { edgeColumns, Field, FieldName, fieldEdges } from './edges.ts'
 import { isNearlyFull, makeRoom } from './room.ts'
-import { edgeWriteError } from './write.ts'
+import { addAtOnce, edgeWriteError, endsOf, type Link, lockAnchor } from './write.ts'
 
 export const cell_field_set = mutation({
   doc: 'Point a named field of a cell to a cell that the caller may view. If it already leads there, nothing is written.',
@@ -16,54 +16,56 @@ export const cell_field_set = mutation({
   input: z.strictObject({ source_id: Uuid, name: FieldName, target_id: Uuid }),
   output: z.object({ field: Field }),
   errors: ['cell_not_found', 'cell_edges_full'],
-  async handler(link, { app, actor, db, audit, fail }) {
+  async handler(input, { app, actor, db, single, audit, fail }) {
     app.disk.admit()
     const max = app.config.max_cell_edges
-    const locked = await lockSource(db, actor.id, link, max)
+    const { source_id, name, target_id } = input
+    const link = { actor_id: actor.id, anchor_id: source_id, far_id: target_id, key: name, max }
+    const record = (write: Audit) => write('cell_field_set', input)
+    const set = await setAtOnce(single, link, record)
+    if (set) return { field: set }
+
+    const locked = await lockSource(db, link)
     if (!locked) throw fail('cell_not_found')
     if (locked.field) return { field: locked.field }
-    if (locked.is_nearly_full && max !== null)
-      await makeRoom(db, fieldEdges, { anchor_id: link.source_id, key: link.name, max })
-    const field = await write(db, actor.id, link).catch((error) => {
-      throw edgeWriteError(error)
-    })
+    if (locked.is_nearly_full) await makeRoom(db, fieldEdges, link)
+    const field = await db
+      .first<Field>(sql`with ${endsOf(link)}, ${setting} select * from added`)
+      .catch((error) => {
+        throw edgeWriteError(error)
+      })
     if (field) {
-      audit('cell_field_set', link)
+      record(audit)
       return { field }
     }
     // The caller lost a right, or another call set the same target: respond as the lock would now.
-    const now = await lockSource(db, actor.id, link, max)
+    const now = await lockSource(db, link)
     if (!now?.field) throw fail('cell_not_found')
     return { field: now.field }
   },
 })
 
-type Link = { source_id: string; name: string; target_id: string }
+/** Sets fields but of those that already lead there. */
+const setting = sql`added as (
+  insert into cell_field as f (source_id, name, target_id) select anchor_id, key, far_id from ends
+  on conflict (source_id, name) do update set target_id = excluded.target_id, created_at = excluded.created_at
+    where f.target_id <> excluded.target_id
+  returning ${edgeColumns(fieldEdges, 'f')}
+)`
+
+const setAtOnce = addAtOnce<Field>(fieldEdges, setting)
+
 type Locked = { is_nearly_full: boolean; field: Field | null }
 
 /** Locks the source if the caller may set the field; `field` is the stored one if it already leads to this target. */
-async function lockSource(
-  db: Queryable,
-  actor_id: string,
-  { source_id, name, target_id }: Link,
-  max: number | null,
-): Promise<Locked | undefined> {
-  const row = await db.first<{ is_nearly_full: boolean } & (Field | { [K in keyof Field]: null })>(sql`
-    with ${me(actor_id)}
-    select ${edgeColumns(fieldEdges, 'f')}, ${isNearlyFull(fieldEdges, max)} as is_nearly_full
-    from cell c left join cell_field f
-      on f.source_id = c.id and f.name = ${name} and f.target_id = ${target_id}::uuid, cell far, me
-    where ${linkable(source_id, target_id)} for share of c`)
+async function lockSource(db: Queryable, link: Link): Promise<Locked | undefined> {
+  const row = await lockAnchor<{ is_nearly_full: boolean } & (Field | { [K in keyof Field]: null })>(
+    db,
+    link,
+    sql`${edgeColumns(fieldEdges, 'f')}, ${isNearlyFull(fieldEdges, link.max)} as is_nearly_full`,
+    sql`left join cell_field f on f.source_id = c.id and f.name = ${link.key} and f.target_id = ${link.far_id}::uuid`,
+  )
   if (!row) return undefined
   const { is_nearly_full, ...field } = row
   return { is_nearly_full, field: field.source_id === null ? null : field }
 }
-
-const write = (db: Queryable, actor_id: string, { source_id, name, target_id }: Link) =>
-  db.first<Field>(sql`
-    with ${me(actor_id)}
-    insert into cell_field as f (source_id, name, target_id)
-    select c.id, ${name}, far.id from cell c, cell far, me where ${linkable(source_id, target_id)}
-    on conflict (source_id, name) do update set target_id = excluded.target_id, created_at = excluded.created_at
-      where f.target_id <> excluded.target_id
-    returning ${edgeColumns(fieldEdges, 'f')}`)

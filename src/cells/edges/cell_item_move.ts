@@ -4,7 +4,7 @@ import { sql } from '../../db/db.ts'
 import { Uuid } from '../../wire/types.ts'
 import { me, tier, tiers } from '../access.ts'
 import { edgeColumns, Item, itemEdges, Position } from './edges.ts'
-import { placeItem } from './write.ts'
+import { placeItem, placing } from './write.ts'
 
 export const cell_item_move = mutation({
   doc: 'Move an item to a free position in the same cell.',
@@ -24,7 +24,14 @@ export const cell_item_move = mutation({
     const stored = await db.first<Item>(sql`with ${me(actor.id)} ${movable} for no key update of c`)
     if (!stored) throw fail('cell_not_found')
     if (new_position === position) return { item: stored }
-    const item = await placeItem(db, actor.id, { item: movable, position: new_position, leaves: position })
+    const item = await placeItem(
+      db,
+      sql`${me(actor.id)}, movable as (${movable}), item as (
+        select parent_id, ${new_position} as position, child_id, created_at from movable
+      ), ${placing}, removed as (
+        delete from cell_item old using added where old.parent_id = added.parent_id and old.position = ${position}
+      )`,
+    )
     audit('cell_item_move', {
       parent_id,
       child_id: item.child_id,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Sql, sql } from '../../db/sql.ts'
 import { worded } from '../../wire/rules.ts'
 import { Uuid } from '../../wire/types.ts'
-import { tier, tiers } from '../access.ts'
+import { tiers } from '../access.ts'
 
 /** Wire form of a field: a named edge of its source. */
 export const Field = z.object({ source_id: Uuid, name: z.string(), target_id: Uuid, created_at: z.string() })
@@ -36,10 +36,6 @@ export const itemEdges: Edges = { table: 'cell_item', from: 'parent_id', key: 'p
 /** The wire form of an edge with this alias, as columns. */
 export const edgeColumns = ({ from, key, to }: Edges, alias: string): Sql =>
   sql.raw([from, key, to, 'created_at'].map((name) => `${alias}.${name}`).join(', '))
-
-/** A condition on `cell c, cell far, me`: the caller may link these two cells. */
-export const linkable = (anchor_id: string, far_id: string): Sql =>
-  sql`c.id = ${anchor_id}::uuid and ${tier.edit} and far.id = ${far_id}::uuid and ${tiers('far').view}`
 
 /**
  * A condition on an edge with this alias, whose anchor is live: its far cell is live too. It is a scalar subquery

@@ -24,8 +24,9 @@ export function isNearlyFull({ table, from }: Edges, max: number | null): Sql {
 export async function makeRoom(
   db: Queryable,
   edges: Edges,
-  { anchor_id, key, max }: { anchor_id: string; key: string; max: number },
+  { anchor_id, key, max }: { anchor_id: string; key: string; max: number | null },
 ): Promise<void> {
+  if (max === null) return
   const [table, from, name] = [edges.table, edges.from, edges.key].map((one) => sql.raw(one)) as [
     Sql,
     Sql,

@@ -1,8 +1,85 @@
-import { type Queryable, type Sql, sql } from '../../db/db.ts'
+import type { Audit } from '../../audit/audit.ts'
+import type { SharedStatement, Single } from '../../core/single.ts'
+import { briefly, type Queryable, type Sql, sql } from '../../db/db.ts'
 import { brokenConstraint } from '../../db/servers/failure.ts'
+import { unplanned } from '../../db/unplanned.ts'
 import { refusal, type ServiceError } from '../../errors.ts'
-import { me, tier } from '../access.ts'
+import { isUntouched, me, tier, tiers } from '../access.ts'
 import { type Edges, edgeColumns, type Item, isLive, itemEdges } from './edges.ts'
+import { isNearlyFull } from './room.ts'
+
+/** A call that adds an edge: who links which cells by which name or position, and how many edges the anchor may have. */
+export type Link = { actor_id: string; anchor_id: string; far_id: string; key: string; max: number | null }
+
+/** A condition on `cell c, cell far, me`: the caller may link the cells with these ids. */
+const linkable = (anchor_id: Sql, far_id: Sql): Sql =>
+  sql`c.id = ${anchor_id} and ${tier.edit} and far.id = ${far_id} and ${tiers('far').view}`
+const isLinkable = ({ anchor_id, far_id }: Link): Sql =>
+  linkable(sql`${anchor_id}::uuid`, sql`${far_id}::uuid`)
+
+/**
+ * Locks the anchor if the caller may link the cells, and resolves to the columns that `what` selects from `cell c`,
+ * which may be joined with more.
+ */
+export const lockAnchor = <T>(
+  db: Queryable,
+  link: Link,
+  what: Sql,
+  joins: Sql = sql.empty,
+): Promise<T | undefined> =>
+  db.first<T>(sql`
+    with ${me(link.actor_id)}
+    select ${what} from cell c ${joins}, cell far, me where ${isLinkable(link)} for share of c`)
+
+/** `ends (anchor_id, far_id, key)` as common table expressions: a row if the caller, who holds the lock of the anchor, may link the cells. */
+export const endsOf = (link: Link): Sql => sql`${me(link.actor_id)}, ends as (
+  select c.id as anchor_id, far.id as far_id, ${link.key} as key from cell c, cell far, me where ${isLinkable(link)}
+)`
+
+/** Adds an edge in a statement that is all of its call, or that it shares with its neighbours. */
+export type AddAtOnce<T> = (
+  single: Single,
+  link: Link,
+  record: (audit: Audit) => void,
+) => Promise<T | undefined>
+
+/**
+ * `adding` is a common table expression `added` that inserts edges of the `ends`. They are those of callers who may link
+ * the cells, of anchors with room. Anchors are locked without waiting: whoever is waited for may take a right away that
+ * the statement has checked before. Undefined, and nothing done, where it adds none.
+ */
+export function addAtOnce<T>(edges: Edges, adding: Sql): AddAtOnce<T> {
+  const { from, key } = edges
+  const each = (links: readonly Link[], name: 'anchor_id' | 'far_id' | 'key' | 'actor_id') =>
+    links.map((link) => link[name])
+  const statement = (links: readonly Link[], joined: Sql = sql.empty) => sql`asked as (
+      select distinct on (anchor_id, key) asked.* from unnest(${unplanned(each(links, 'anchor_id'), 'uuid[]')},
+        ${each(links, 'far_id')}::uuid[], ${each(links, 'key')}::text[], ${each(links, 'actor_id')}::uuid[]
+      ) with ordinality as asked (anchor_id, far_id, key, actor_id, nth)${joined}
+      order by anchor_id, key, nth
+    ), ends as (
+      select asked.key, one.* from asked cross join lateral (
+        with ${me(sql`asked.actor_id`)}
+        select c.id as anchor_id, far.id as far_id from cell c, cell far, me
+        where ${linkable(sql`asked.anchor_id`, sql`asked.far_id`)} and ${isUntouched}
+          and not ${isNearlyFull(edges, links[0]?.max ?? null)}
+        for share of c skip locked
+      ) one
+    ), ${adding}, stored as (
+      select asked.nth, added.* from added join asked
+      on asked.anchor_id = added.${sql.raw(from)} and asked.key = added.${sql.raw(key)}
+    )`
+  const write: SharedStatement<Link> = {
+    max: 16,
+    isFinal: true,
+    statement: (links) => statement(links, sql`, ${briefly}`),
+  }
+  const own = sql`own as (select ${edgeColumns(edges, 'stored')} from stored)`
+  return (single, link, record) =>
+    single<T, Link>(sql`${statement([link])}, ${own}`, 'own', record, { write, key: link }).catch((error) => {
+      throw edgeWriteError(error)
+    })
+}
 
 /**
  * Deletes the live edge at a key and resolves to its far cell, or null if there is none. Refuses if the caller may
@@ -34,30 +111,23 @@ export async function removeEdge(
 }
 
 /**
- * Puts an item at a position that is free or held by an item whose child is deleted; a moved item gives up its
- * old position (`leaves`). `item` selects `parent_id`, `child_id` and `created_at` if the caller has the right, and
- * may use `me`.
+ * `added` as a common table expression: puts each `item` of another one, of `parent_id`, `position`, `child_id` and
+ * `created_at`, at its position if that is free or held by an item whose child is deleted.
  */
-export async function placeItem(
-  db: Queryable,
-  actor_id: string,
-  { item, position, leaves }: { item: Sql; position: string; leaves?: string },
-): Promise<Item> {
-  const left = sql`, removed as (
-    delete from cell_item old using placed
-    where old.parent_id = placed.parent_id and old.position = ${leaves}
-  )`
+export const placing = sql`added as (
+  insert into cell_item as held (parent_id, position, child_id, created_at)
+  select parent_id, position, child_id, created_at from item
+  on conflict (parent_id, position) do update
+    set child_id = excluded.child_id, created_at = excluded.created_at
+    where not ${isLive(itemEdges, 'held')}
+  returning ${edgeColumns(itemEdges, 'held')}
+)`
+
+/** Runs common table expressions that end in `placing`; without an `item`, the caller lacks the right. */
+export async function placeItem(db: Queryable, expressions: Sql): Promise<Item> {
   const placed = await db
     .first<Item | { [K in keyof Item]: null }>(sql`
-      with ${me(actor_id)}, item as (${item}), placed as (
-        insert into cell_item as held (parent_id, position, child_id, created_at)
-        select parent_id, ${position}, child_id, created_at from item
-        on conflict (parent_id, position) do update
-          set child_id = excluded.child_id, created_at = excluded.created_at
-          where not ${isLive(itemEdges, 'held')}
-        returning ${edgeColumns(itemEdges, 'held')}
-      )${leaves === undefined ? sql.empty : left}
-      select placed.* from item left join placed on true`)
+      with ${expressions} select added.* from item left join added on true`)
     .catch((error) => {
       throw edgeWriteError(error)
     })

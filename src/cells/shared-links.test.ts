@@ -1,0 +1,113 @@
+import { describe, expect, test as it } from 'vitest'
+import { cellRow } from '../../test/helpers/cell-rows.ts'
+import { serviceForFile } from '../../test/helpers/service.ts'
+import { sql } from '../db/db.ts'
+import type { TestAccount } from '../testing/index.ts'
+
+/** Edges added and cells deleted in one moment, which share a statement and its commit. */
+
+const test = await serviceForFile()
+const { db } = test.service.app
+const [ada, bob] = await Promise.all([test.account(), test.account()])
+const missing = '11111111-1111-4111-8111-111111111111'
+const made = (owner: TestAccount, row: Parameters<typeof cellRow>[1] = {}) =>
+  cellRow(test, { created_by: owner.actor_id, ...row })
+const far = await made(ada, { visibility: 'public' })
+
+type Method = 'cell_field_set' | 'cell_item_insert' | 'cell_delete'
+const call = (method: Method, { cookie }: TestAccount, input: object) =>
+  test.service.call(method, input as never, { headers: { cookie } }).then(
+    () => 'ok',
+    (error: { data: { reason: string } }) => error.data.reason,
+  )
+const entries = (method: Method, cell_id: string) =>
+  db.rows(sql`
+    select outcome, actor_id from audit_entries()
+    where event_type = ${method} and ${cell_id} in (metadata ->> 'cell_id', metadata ->> 'source_id', metadata ->> 'parent_id')`)
+
+describe.each([
+  {
+    method: 'cell_field_set' as const,
+    input: (source_id: string, name: string, target_id: string) => ({ source_id, name, target_id }),
+    edges: sql`select source_id as anchor_id, name as key, target_id as far_id, xmin::text as commit from cell_field`,
+    again: 'ok',
+  },
+  {
+    method: 'cell_item_insert' as const,
+    input: (parent_id: string, position: string, child_id: string) => ({ parent_id, position, child_id }),
+    edges: sql`select parent_id as anchor_id, position as key, child_id as far_id, xmin::text as commit from cell_item`,
+    again: 'cell_item_position_taken',
+  },
+])('$method', ({ method, input, edges, again }) => {
+  const stored = (anchor_ids: readonly string[]) =>
+    db.rows<{ anchor_id: string; key: string; far_id: string; commit: string }>(sql`
+      select * from (${edges}) e where anchor_id = any(${anchor_ids}::uuid[]) order by anchor_id, key`)
+
+  it('each of several callers and cells is answered and recorded as it is alone', async () => {
+    const owners = await Promise.all(Array.from({ length: 12 }, () => test.account()))
+    const anchors = await Promise.all(owners.map((owner) => made(owner)))
+    const linked = (owner: TestAccount, index: number, key: string) =>
+      call(method, owner, input(anchors[index] as string, key, far))
+    const answers = await Promise.all(
+      owners.flatMap((owner, index) => [linked(owner, index, 'a'), linked(owner, index, 'b')]),
+    )
+    expect(new Set(answers)).toEqual(new Set(['ok']))
+    const found = await stored(anchors)
+    expect(found.map(({ commit: _, ...edge }) => edge)).toEqual(
+      [...anchors].sort().flatMap((anchor_id) => ['a', 'b'].map((key) => ({ anchor_id, key, far_id: far }))),
+    )
+    expect(new Set(found.map(({ commit }) => commit)).size).toBeLessThan(found.length / 2)
+    const recorded = await Promise.all(anchors.map((id) => entries(method, id)))
+    expect(recorded).toEqual(
+      owners.map(({ actor_id }) => [1, 2].map(() => ({ outcome: 'success', actor_id }))),
+    )
+  })
+
+  it('one that may not link its cells, or is second, leaves its neighbours alone', async () => {
+    const [own, foreign, hidden] = await Promise.all([made(ada), made(bob), made(bob)])
+    const answers = await Promise.all([
+      call(method, ada, input(own, 'a', far)),
+      call(method, ada, input(own, 'a', far)),
+      call(method, bob, input(own, 'b', far)),
+      call(method, ada, input(foreign, 'a', far)),
+      call(method, ada, input(own, 'c', hidden)),
+      call(method, ada, input(own, 'd', missing)),
+      call(method, bob, input(foreign, 'a', hidden)),
+    ])
+    const [first, second, ...others] = answers
+    expect([first, second].sort()).toEqual([again, 'ok'].sort())
+    expect(others).toEqual([...Array.from({ length: 4 }, () => 'cell_not_found'), 'ok'])
+    expect((await stored([own, foreign])).map(({ anchor_id, key }) => [anchor_id, key])).toEqual(
+      [
+        [own, 'a'],
+        [foreign, 'a'],
+      ].sort(),
+    )
+    expect(await entries(method, own)).toEqual([{ outcome: 'success', actor_id: ada.actor_id }])
+    expect(await entries(method, foreign)).toEqual([{ outcome: 'success', actor_id: bob.actor_id }])
+  })
+})
+
+it('cell_delete: each is recorded as it is alone, and one cell is deleted once', async () => {
+  const own = await Promise.all(Array.from({ length: 20 }, () => made(ada)))
+  const [foreign, twice] = await Promise.all([made(bob), made(bob)])
+  const answers = await Promise.all([
+    ...own.map((cell_id) => call('cell_delete', ada, { cell_id })),
+    call('cell_delete', ada, { cell_id: foreign }),
+    call('cell_delete', ada, { cell_id: missing }),
+    ...[1, 2].map(() => call('cell_delete', bob, { cell_id: twice })),
+  ])
+  expect(answers.slice(0, 22)).toEqual([...own.map(() => 'ok'), 'cell_not_found', 'cell_not_found'])
+  expect(answers.slice(22).sort()).toEqual(['cell_not_found', 'ok'])
+  const gone = await db.rows<{ id: string; commit: string }>(sql`
+    select id, xmin::text as commit from cell
+    where id = any(${[...own, foreign, twice]}::uuid[]) and deleted_at is not null`)
+  expect(gone.map(({ id }) => id).sort()).toEqual([...own, twice].sort())
+  expect(new Set(gone.map(({ commit }) => commit)).size).toBeLessThan(10)
+  const recorded = await Promise.all([...own, twice, foreign].map((id) => entries('cell_delete', id)))
+  expect(recorded).toEqual([
+    ...own.map(() => [{ outcome: 'success', actor_id: ada.actor_id }]),
+    [{ outcome: 'success', actor_id: bob.actor_id }],
+    [],
+  ])
+})
