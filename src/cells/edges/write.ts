@@ -46,7 +46,8 @@ export type AddAtOnce<T> = (
 /**
  * `adding` is a common table expression `added` that inserts edges of the `ends`. They are those of callers who may link
  * the cells, of anchors with room. Anchors are locked without waiting: whoever is waited for may take a right away that
- * the statement has checked before. Undefined, and nothing done, where it adds none.
+ * the statement has checked before. Room is looked for apart, since the walk through many edges of a cell would tell
+ * those of it who may not view it. Undefined, and nothing done, where it adds none.
  */
 export function addAtOnce<T>(edges: Edges, adding: Sql): AddAtOnce<T> {
   const { from, key } = edges
@@ -57,15 +58,15 @@ export function addAtOnce<T>(edges: Edges, adding: Sql): AddAtOnce<T> {
         ${each(links, 'far_id')}::uuid[], ${each(links, 'key')}::text[], ${each(links, 'actor_id')}::uuid[]
       ) with ordinality as asked (anchor_id, far_id, key, actor_id, nth)${joined}
       order by anchor_id, key, nth
-    ), ends as (
+    ), locked as materialized (
       select asked.key, one.* from asked cross join lateral (
         with ${me(sql`asked.actor_id`)}
-        select c.id as anchor_id, far.id as far_id from cell c, cell far, me
+        select c.id as anchor_id, far.id as far_id, ${isNearlyFull(edges, links[0]?.max ?? null)} as is_nearly_full
+        from cell c, cell far, me
         where ${linkable(sql`asked.anchor_id`, sql`asked.far_id`)} and ${isUntouched}
-          and not ${isNearlyFull(edges, links[0]?.max ?? null)}
         for share of c skip locked
       ) one
-    ), ${adding}, stored as (
+    ), ends as (select * from locked where not is_nearly_full), ${adding}, stored as (
       select asked.nth, added.* from added join asked
       on asked.anchor_id = added.${sql.raw(from)} and asked.key = added.${sql.raw(key)}
     )`
