@@ -1,3 +1,4 @@
+import { registerHooks } from 'node:module'
 import { networkInterfaces } from 'node:os'
 import { afterEach, expect, it, vi } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
@@ -178,8 +179,11 @@ it.each([
 })
 
 it('the start fails if the package is missing, and names it', async () => {
-  vi.doMock('nodemailer', () => {
-    throw new Error('not found')
+  const hooks = registerHooks({
+    resolve(specifier, context, next) {
+      if (specifier.includes('nodemailer')) throw new Error('not found')
+      return next(specifier, context)
+    },
   })
   try {
     await expect(serviceOn('smtp://127.0.0.1:25')).rejects.toMatchObject({
@@ -187,6 +191,6 @@ it('the start fails if the package is missing, and names it', async () => {
       message: expect.stringContaining('nodemailer'),
     })
   } finally {
-    vi.doUnmock('nodemailer')
+    hooks.deregister()
   }
 })

@@ -262,10 +262,10 @@ describe('who may ask', () => {
   it('is who manages the cell; others get cell_not_found, whether it exists or not', async () => {
     const id = await ownCell()
     await share(id, 'editor', { actor_id: ada.actor_id })
-    for (const of of [undefined, null, owner.actor_id, crypto.randomUUID()]) {
-      expect(await reasonOf(explain(id, of, ada))).toBe('cell_not_found')
-      expect(await reasonOf(explain(crypto.randomUUID(), of, owner))).toBe('cell_not_found')
-      expect(await reasonOf(explain(id, of, admin))).toBe('ok')
+    for (const who of [undefined, null, owner.actor_id, crypto.randomUUID()]) {
+      expect(await reasonOf(explain(id, who, ada))).toBe('cell_not_found')
+      expect(await reasonOf(explain(crypto.randomUUID(), who, owner))).toBe('cell_not_found')
+      expect(await reasonOf(explain(id, who, admin))).toBe('ok')
     }
     const input = { cell_id: id, actor_id: null }
     expect(await reasonOf(test.client().cell_access_explain(input))).toBe('authentication_required')
