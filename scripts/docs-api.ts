@@ -220,7 +220,8 @@ left out. \`acting\` names the actor that acts; with one actor it may be left ou
 not encoded, of at most 1 MiB (\`CELLKEEP_BODY_LIMIT\`) and 100 levels.
 
 A method without side effects is also reached by GET: \`/api/rpc?method=cell_list&id=1&params={"limit":10}\`,
-URL-encoded.
+URL-encoded. Answers have \`Cache-Control: no-store\`, since they depend on who calls: to cache public content is for a server
+of yours before this one.
 
 An array of 1 to 50 calls is a batch. Its calls are carried out one after the other, each by itself, and answered with
 status 200 by an array in their order; calls behind 16 MiB of answers are refused with \`batch_answer_too_large\`.

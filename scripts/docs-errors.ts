@@ -39,7 +39,8 @@ const introduction = `<!-- Generated from src/reasons.ts by scripts/docs.ts; edi
 
 A refused JSON-RPC call answers with the HTTP status below and
 \`{"jsonrpc": "2.0", "id": 1, "error": {"code": …, "message": "…", "data": {"reason": "…"}}}\`; a refused REST
-request with \`{"error": "<reason>", …}\`. What the meaning names in code font (\`issues\`, \`retry_after\`,
+request with \`{"error": "<reason>", …}\`, and so does, at every path, what is refused before the call is read, such as
+\`forbidden_origin\`, \`unsupported_media_type\` and \`payload_too_large\`. What the meaning names in code font (\`issues\`, \`retry_after\`,
 \`current_version\`) stands beside the reason. The text of an unexpected failure is never sent: look up the
 \`X-Request-Id\` of the answer in the log.
 `

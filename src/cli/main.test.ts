@@ -143,6 +143,12 @@ describe('exit code 3', () => {
     expect((await at(['migrate', '--to', '0018'])).stdout).toBe(
       '0018_nodes and all before it are done already.\n',
     )
+    expect(await at(['migrate', '--to', '9999'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(
+        `migrate plan\` lists those that are pending, and ${steps.at(-1)} is the last`,
+      ),
+    })
     expect(await at(['migrate', '--check'])).toMatchObject({ code: 0, stdout: 'The schema is current.\n' })
     await old.close()
   })

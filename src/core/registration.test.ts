@@ -113,6 +113,11 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
     declared({ rate_limits: 'account' }),
     /"rate_limits" is unknown; did you mean rate_limit\?/,
   ],
+  [
+    'a key of the declaration, given after it was made',
+    declared({ errors: ['cell_not_found'] }),
+    /"errors" was added to what query\(\) or mutation\(\) had made/,
+  ],
   ['a misspelled handler', declared({ handler: undefined, handlr: 1 }), /did you mean handler\?/],
   ['no output', declared({ output: undefined }), /output must be a zod schema/],
   ['an output that is no schema', declared({ output: { ok: true } }), /output must be a zod schema/],

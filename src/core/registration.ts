@@ -111,9 +111,12 @@ const added = ['kind', 'initiator', 'async', 'side_effects']
 function checkKeys(action: Method, refuse: (rule: string) => never): void {
   const names = [...Object.keys(declared), ...Object.keys(optional)]
   const known = [...Object.values(declared), ...Object.values(optional)].map(([key]) => key)
-  for (const key of Object.keys(action))
-    if (!known.includes(key as keyof Method) && !added.includes(key))
-      refuse(`"${key}" is unknown${meant(key, names, '.')} A declaration may have ${names.join(', ')}.`)
+  for (const key of Object.keys(action)) {
+    if (known.includes(key as keyof Method) || added.includes(key)) continue
+    if (names.includes(key))
+      refuse(`"${key}" was added to what query() or mutation() had made; give it in their argument.`)
+    refuse(`"${key}" is unknown${meant(key, names, '.')} A declaration may have ${names.join(', ')}.`)
+  }
 }
 
 function checkValues(action: Method, refuse: (rule: string) => never): void {

@@ -115,5 +115,6 @@ it('everything that is wrong with own texts is said at once', async () => {
     'password_reset.txt lacks {{link}}',
     'test.html needs a .txt of the same name, which has the subject',
     'welcome.txt is not the text of any message',
+    expect.stringMatching(/^A file has the name of a message: password_reset, .*, link_removed$/),
   ])
 })

@@ -75,6 +75,8 @@ const isLink = (name: string): boolean => builtinTexts[name as TextName][1].incl
 
 const fileName = /^([a-z_]+)(\.[A-Za-z0-9-]+)?\.(txt|html)$/
 
+const unknownText = 'is not the text of any message'
+
 async function readOwn(directory: string): Promise<Map<string, Template>> {
   const problems: string[] = []
   // Drops the byte order mark that some editors begin a file with.
@@ -89,7 +91,7 @@ async function readOwn(directory: string): Promise<Map<string, Template>> {
   const own = new Map<string, Template>()
   for (const [file, content] of files) {
     const [, name = '', locale = '', kind] = fileName.exec(file) ?? []
-    if (!Object.hasOwn(builtinTexts, name)) problems.push(`${file} is not the text of any message`)
+    if (!Object.hasOwn(builtinTexts, name)) problems.push(`${file} ${unknownText}`)
     else problems.push(...flaws(name, content, kind === 'txt').map((flaw) => `${file} ${flaw}`))
     if (kind === 'html' && !files.has(file.replace(/html$/, 'txt')))
       problems.push(`${file} needs a .txt of the same name, which has the subject`)
@@ -102,6 +104,8 @@ async function readOwn(directory: string): Promise<Map<string, Template>> {
       ...(html !== undefined && { html }),
     })
   }
+  if (problems.some((problem) => problem.endsWith(unknownText)))
+    problems.push(`A file has the name of a message: ${Object.keys(builtinTexts).join(', ')}`)
   if (problems.length > 0) throw broken(problems)
   return own
 }

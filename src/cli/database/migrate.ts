@@ -47,7 +47,10 @@ const run = subcommand('migrate', {
 function upTo(step: string): string[] {
   const names = migrationNames()
   const at = names.findIndex((name) => name === step || name.startsWith(`${step}_`))
-  if (at < 0) throw new WrongUsage(`There is no step ${step}; \`cellkeep migrate status\` lists them.`)
+  if (at < 0)
+    throw new WrongUsage(
+      `There is no step ${step}; \`cellkeep migrate plan\` lists those that are pending, and ${names.at(-1)} is the last.`,
+    )
   return names.slice(0, at + 1)
 }
 
