@@ -19,8 +19,10 @@ export default defineConfig({
     globalSetup: ['test/global-setup.ts'],
     pool: 'forks',
     // A worker loads the sources once for all its files: loading them anew for each cost a third of the run.
-    // A file that mocks a module, or changes anything else that others see, has to put it right itself.
+    // A file that changes anything that others see has to put it right itself.
     isolate: false,
+    // Node runs the sources as they are, as it does for users: nothing is compiled, and modules can't be mocked.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: { sequencer: LongFirst },
     // One more than the two cores there are at least: many tests wait for processes, timers and disks.
     maxWorkers: 3,
