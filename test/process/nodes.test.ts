@@ -210,7 +210,8 @@ test('a node that stands still in the middle of its periodic work leaves it to a
   const frozen = await start({ ...own.env, CELLKEEP_CLEANUP_INTERVAL_S: '10' }, 'frozen')
   await db.query('begin; lock table auth_session in access exclusive mode')
   const waiting = async () =>
-    (await db.query(`select from pg_locks where relation = 'auth_session'::regclass and not granted`)).rowCount
+    (await db.query(`select from pg_locks where relation = 'auth_session'::regclass and not granted`))
+      .rowCount
   await expect.poll(waiting).toBe(1)
   frozen.signal('SIGSTOP')
   await db.query('commit')
