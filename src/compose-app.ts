@@ -155,7 +155,7 @@ export async function composeApp(
     documents: new Map(),
     authorizeOffer: declarations.authorize_offer,
     deliver: declarations.deliver,
-    oidc: createRelyingParty(config.oidc_redirect_url ?? '', log),
+    oidc: createRelyingParty(config.oidc_redirect_url ?? '', log, db.clock),
     outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {

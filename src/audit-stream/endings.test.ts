@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { type OpenStream, openStream, type StreamBlock } from '../../test/helpers/audit-streams.ts'
 import { clientWith, daemonHeaders, tokenOf } from '../../test/helpers/callers.ts'
@@ -252,6 +252,23 @@ describe('a stream whose end no signal told', () => {
     await hub.check()
     expect(await endOf(streams.token)).toMatchObject({ reason: 'revoked' })
     expect(await endOf(streams.first)).toMatchObject({ reason: 'role_lost' })
+  })
+})
+
+describe('a stream whose authority ended while its node stood still', () => {
+  it('sends nothing more', async () => {
+    const { account, streams } = await world()
+    const other = await follow(test, { cookie: watcher.cookie })
+    const { db } = test.service.app
+    await db.run(sql`delete from api_token where account_id = ${account.id}::uuid`)
+    await db.run(sql`
+      update role_grant set revoked_at = now() where actor_id = ${account.actor_id}::uuid and role = 'admin'`)
+    const now = performance.now.bind(performance)
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 60_000)
+    onTestFinished(() => clock.mockRestore())
+    await isOpen(other)
+    expect(await endOf(streams.token)).toEqual({ reason: 'revoked', rows: [] })
+    expect(await endOf(streams.first)).toEqual({ reason: 'role_lost', rows: [] })
   })
 })
 

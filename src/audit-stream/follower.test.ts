@@ -29,6 +29,7 @@ function stream({ fresh = async () => {}, log = [] as Page[] } = {}) {
     fresh,
     after: async () => log.shift() ?? next.promise,
     position: log.length * 100,
+    pauses: () => 0,
     end: async () => {},
   }
   const ends: string[] = []

@@ -42,6 +42,8 @@ export class Follower {
   /** The stream ends with this reason once it has sent everything up to `lastSeq`. */
   #ending: { reason: StreamEnd; lastSeq: number } | undefined
   #stalls = 0
+  /** Of the tail, when the authority was read last. */
+  #pauses: number
   #disarm = (): void => {}
   #lastRow: NodeJS.Timeout | undefined
 
@@ -53,6 +55,7 @@ export class Follower {
     this.body = this.#outbox.body
     this.#quiet = setTimeout(() => this.#onQuiet(), keepAliveMs).unref()
     this.#leaveTail = tail.join()
+    this.#pauses = tail.pauses()
     this.#outbox.push(opening)
     this.connection = {
       kind: 'stream',
@@ -108,14 +111,22 @@ export class Follower {
     const { tail } = this.#options
     while (!this.#isEnded) {
       const page = await tail.after(this.#position).catch(() => undefined)
+      const isAllowed = await this.#isAllowed()
       if (this.#isEnded) return
-      if (!page) await delay(retryMs, undefined, { ref: false })
+      if (!page || !isAllowed) await delay(retryMs, undefined, { ref: false })
       else this.#take(page)
       if (this.#isLive) continue
       await this.#outbox.emptied()
       this.#stalls = 0
       this.#isLive = this.#position >= tail.position
     }
+  }
+
+  /** After a pause the authority is read again before anything is sent: this node may not have heard that it ended. */
+  async #isAllowed(): Promise<boolean> {
+    const pauses = this.#options.tail.pauses()
+    if (pauses > this.#pauses) await this.#judge()
+    return this.#pauses >= pauses
   }
 
   #take({ blocks, end, removed_seq }: Page): void {
@@ -151,6 +162,7 @@ export class Follower {
   /** The change that took the authority wrote a committed row; ends the stream once that row has been sent. */
   async #lose(reason: StreamEnd): Promise<void> {
     if (this.#ending || this.#isEnded) return
+    if (this.#options.tail.pauses() > this.#pauses) return this.close(reason)
     const ending = { reason, lastSeq: Number.POSITIVE_INFINITY }
     this.#ending = ending
     this.#lastRow = setTimeout(() => this.close(reason), lastRowMs).unref()
@@ -161,8 +173,10 @@ export class Follower {
   }
 
   async #judge(): Promise<void> {
+    const pauses = this.#options.tail.pauses()
     try {
       this.#held = await this.#options.authoriseAgain(this.#held)
+      this.#pauses = pauses
       this.#arm()
     } catch (error) {
       const reason = lossOf(error, this.#held, this.#options.clock)

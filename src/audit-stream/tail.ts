@@ -27,6 +27,11 @@ export type Tail = {
   after(position: number): Promise<Page>
   /** The highest number that streams can read up to. */
   readonly position: number
+  /**
+   * How often nothing was read for long, as the process, its event loop or the database stood still. Rows from such a
+   * time may be behind a revocation that this node has not heard of.
+   */
+  pauses(): number
   /** Stops reading; resolves when nothing is running. */
   end(): Promise<void>
 }
@@ -35,6 +40,9 @@ const batch = 200
 
 /** Signals may get lost, and rows written outside mutations send none. */
 const pollMs = 1_000
+
+/** The time within which a stream must be closed. */
+const pauseMs = 2_000
 
 /** How many numbers a page of the past looks through, so that it opens few partitions of the log. */
 const reach = 10_000_000
@@ -55,6 +63,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
   let running: Promise<void> | undefined
   /** When the next reading may start. */
   let next = 0
+  let [pauses, readAt] = [0, performance.now()]
   let isFailing = false
   let isOver = false
   let stop = (): void => {}
@@ -62,6 +71,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
   function start(): void {
     // Skip rows written while no stream was open.
     position = undefined
+    readAt = performance.now()
     pages.clear()
     const poll = setInterval(wake, pollMs).unref()
     const unlisten = hub.listen(({ wroteAudit }) => wroteAudit && wake())
@@ -109,6 +119,14 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     asked = undefined
   }
 
+  function countPauses(): number {
+    if (performance.now() - readAt > pauseMs) {
+      pauses++
+      readAt = performance.now()
+    }
+    return pauses
+  }
+
   async function advance(): Promise<void> {
     await numberRows(db)
     // A statement sees rows that are numbered while it is planned, but not a partition that is made for them. So it
@@ -121,6 +139,8 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
       if (page.age !== null) observer.observe('stream_lag_seconds', page.age)
       at = page.end
       isMore = page.blocks.count === batch
+      countPauses()
+      readAt = performance.now()
       position = at
       // Also if there was nothing new, so that streams that have ended stop waiting.
       moved.resolve()
@@ -158,6 +178,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     get position() {
       return position ?? 0
     },
+    pauses: countPauses,
     end: async () => {
       isOver = true
       stop()

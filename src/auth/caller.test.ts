@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
@@ -50,6 +50,17 @@ describe('a session cookie', () => {
       expect([route, status, set]).toEqual([route, 401, 'svc_session='])
     }
     expect((await rpc(ada.cookie)).json.result?.id).toBe(ada.id)
+  })
+
+  it('outlives a clock of this machine that jumps', async () => {
+    const { now } = Date
+    const clock = vi.spyOn(Date, 'now')
+    onTestFinished(() => clock.mockRestore())
+    await using own = await testService()
+    const { cookie, id } = await own.account()
+    clock.mockImplementation(() => now() + 40 * 86_400_000)
+    const { status, set, json } = await rpc(cookie, own)
+    expect([status, set, json.result?.id]).toEqual([200, [], id])
   })
 
   it('whose session or account is gone is not a valid credential, but is not cleared', async () => {

@@ -1,29 +1,31 @@
 /**
- * The clock of the database, as far as this process knows it: its own, corrected by the skew measured last. What is
- * valid or over is decided by the database itself; this is for what must be judged without asking it.
+ * The clock of the database, as far as this process knows it: a steady clock, set by the time measured last, as that of
+ * the machine may jump. What is valid or over is decided by the database itself; this is for what must be judged without
+ * asking it.
  */
 export type Clock = {
   /** Milliseconds since 1970. */
   now(): number
-  /** How far the clock of this process is ahead. */
+  /** How far the clock of this machine is ahead. */
   readonly skewMs: number
-  /** Takes the time that the database has just answered to a statement sent at `sentAt` by this process's clock. */
+  /** Takes the time that the database has just answered to a statement sent at `sentAt` of `performance.now()`. */
   measured(databaseMs: number, sentAt: number): void
 }
 
-/** A slower answer is too imprecise to measure the skew. */
+/** A slower answer is too imprecise to measure the time. */
 const longestMs = 2_000
 
-export function createClock(own: () => number = Date.now): Clock {
-  let skewMs = 0
+export function createClock(): Clock {
+  let zeroMs = Date.now() - performance.now()
+  const now = (): number => Math.round(zeroMs + performance.now())
   return {
-    now: () => own() - skewMs,
+    now,
     get skewMs() {
-      return skewMs
+      return Date.now() - now()
     },
     measured: (databaseMs, sentAt) => {
-      const tookMs = own() - sentAt
-      if (tookMs >= 0 && tookMs < longestMs) skewMs = Math.round(sentAt + tookMs / 2 - databaseMs)
+      const tookMs = performance.now() - sentAt
+      if (tookMs < longestMs) zeroMs = databaseMs - sentAt - tookMs / 2
     },
   }
 }

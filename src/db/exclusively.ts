@@ -6,6 +6,8 @@ import type { Primary } from './servers/primary.ts'
 /** How often the connection that holds the lock is asked whether it still does. */
 const askMs = 5_000
 const answerMs = 5_000
+/** Without a question for so long the server ends the connection, as a process or machine that stands still cannot. */
+const standstillMs = 15_000
 /** How long to wait for a connection that does not close. */
 const farewellMs = 2_000
 
@@ -21,7 +23,8 @@ export async function exclusively<T>(
   work: (lost: AbortSignal) => Promise<T>,
 ): Promise<T | undefined> {
   const lost = new AbortController()
-  const settings = { application_name: name, query_timeout: answerMs }
+  const options = `-c idle_session_timeout=${standstillMs}`
+  const settings = { application_name: name, query_timeout: answerMs, options }
   const client = await session(settings).catch((error) => {
     throw unavailable(error)
   })

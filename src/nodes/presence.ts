@@ -87,7 +87,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
     if (row || isOver) return
     clearTimeout(timer)
     try {
-      const sentAt = Date.now()
+      const sentAt = performance.now()
       const { salt, clock_ms } = await app.db.readOnly.one<{ salt: string; clock_ms: number }>(sql`
         select salt, ${clockMs} as clock_ms from cluster`)
       app.db.clock.measured(clock_ms, sentAt)
@@ -145,7 +145,7 @@ function createRow(app: App, settings: Digests): Row {
       const rate = ((tally.requests - last.requests) * 1000) / Math.max(1, at - last.at)
       last = { at, requests: tally.requests }
       const info = { ...measured(app, rate, loop), reason: ready.ready ? null : ready.reason, settings }
-      const sentAt = Date.now()
+      const sentAt = performance.now()
       const told = await db.one<{ wanted: string; clock_ms: number; behind: boolean }>(sql`
         insert into node (id, name, version, known_step, pid, started_at, seen_at, state, info)
         values (${node.id}, ${node.name}, ${version}, ${known_step}, ${process.pid}, now(), now(),

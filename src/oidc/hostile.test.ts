@@ -1,4 +1,4 @@
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { clientSecret, finish, signIn, start, type Tampering, testProvider } from '../../test/helpers/oidc.ts'
@@ -267,6 +267,20 @@ it('a provider that has just changed its key is asked for it, but not for every 
   expect([await enter(), await enter(), readings()]).toEqual([401, 401, 2])
   await turning.close()
 })
+
+it.each([1, -1])(
+  'an ID token is judged by the clock of the database, %d h from that of the machine',
+  async (hours) => {
+    const times = (seconds: number) => ({ iat: now + seconds - 60, exp: now + seconds })
+    const machine = vi.spyOn(Date, 'now')
+    onTestFinished(() => machine.mockRestore())
+    machine.mockImplementation(() => performance.timeOrigin + performance.now() + hours * 3_600_000)
+    corp.tampering = { claims: times(60) }
+    expect((await signIn(test, corp, ada)).status).toBe(200)
+    corp.tampering = { claims: times(-60) }
+    expect((await signIn(test, corp, ada)).status).toBe(401)
+  },
+)
 
 it('secrets of a sign-in are in no log line and no audit row, the subject only in its link', async () => {
   const { url, flow } = await start(test)

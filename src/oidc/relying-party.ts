@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Configuration, CustomFetch } from 'openid-client'
 import type { OidcProvider } from '../config/oidc.ts'
+import type { Clock } from '../db/clock.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
 
@@ -31,15 +32,23 @@ const metadataMs = 3_600_000
 const renewMs = 10_000
 const timeoutSeconds = 5
 const toleranceSeconds = 30
+/** The library keeps the skew with the metadata, which are read again when the clock of this machine was changed. */
+const skewChangeMs = 2_000
 const bodyMax = 1_048_576
 
-export function createRelyingParty(redirectUrl: string, log: Log): RelyingParty {
-  const known = new Map<string, { configuration: Promise<Configuration>; at: number }>()
+export function createRelyingParty(
+  redirectUrl: string,
+  log: Log,
+  clock: Pick<Clock, 'skewMs'>,
+): RelyingParty {
+  const known = new Map<string, { configuration: Promise<Configuration>; at: number; skewMs: number }>()
 
   const configurationOf = (library: Library, provider: OidcProvider): Promise<Configuration> => {
     const found = known.get(provider.id)
-    if (found && Date.now() - found.at < metadataMs) return found.configuration
-    const made = { configuration: discover(library, provider), at: Date.now() }
+    const { skewMs } = clock
+    const isRight = found && Math.abs(found.skewMs - skewMs) < skewChangeMs
+    if (isRight && performance.now() - found.at < metadataMs) return found.configuration
+    const made = { configuration: discover(library, provider, skewMs), at: performance.now(), skewMs }
     known.set(provider.id, made)
     // The next sign-in tries again.
     made.configuration.catch(() => known.get(provider.id) === made && known.delete(provider.id))
@@ -133,12 +142,12 @@ function claimsOf({ claims }: OidcProvider, idToken: Claims, userinfo: Claims): 
   return { ...userinfo, ...idToken, [email_verified]: verified }
 }
 
-async function discover(library: Library, provider: OidcProvider): Promise<Configuration> {
+async function discover(library: Library, provider: OidcProvider, skewMs: number): Promise<Configuration> {
   const { issuer, client_id } = provider
   const configuration = await library.discovery(
     new URL(issuer),
     client_id,
-    { [library.clockTolerance]: toleranceSeconds },
+    { [library.clockTolerance]: toleranceSeconds, [library.clockSkew]: Math.round(-skewMs / 1000) },
     clientAuth(library, provider),
     {
       timeout: timeoutSeconds,

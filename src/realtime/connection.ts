@@ -37,8 +37,9 @@ export function at(time: string, { now }: Pick<Clock, 'now'>, act: () => void): 
   const due = Date.parse(time)
   let timer: NodeJS.Timeout
   const wait = (): void => {
+    // Asked again when the timer fires: the clock of the database may have been set back meanwhile.
     const left = due - now()
-    timer = setTimeout(() => (left > longest ? wait() : act()), Math.min(Math.max(left, 0), longest)).unref()
+    timer = setTimeout(() => (due > now() ? wait() : act()), Math.min(Math.max(left, 0), longest)).unref()
   }
   wait()
   return () => clearTimeout(timer)

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
+import type { Notification } from '../notifications.ts'
 import type { TestAccount } from '../testing/index.ts'
 import type { Committed } from './committed.ts'
 import type { Connection } from './connection.ts'
@@ -142,6 +143,34 @@ describe('what another node says of all credentials of a kind', () => {
     ])
     expect(other?.heard.map((one) => one.closings)).toEqual([[closings[0]]])
     expect(daemons.map(({ lost }) => lost)).toEqual([[], ['revoked']])
+  })
+})
+
+describe('a connection whose credential another node may have ended', () => {
+  it('hears nothing more before that is known', async () => {
+    const { db, hub } = test.service.app
+    const [bob, eve] = [await test.account(), await test.account()]
+    const [ended, spared] = await Promise.all(
+      [bob, eve].map(async (one) => add({ account_id: one.id, credential: await sessionOf(one) })),
+    )
+    await db.run(sql`update account set deleted_at = now() where id = ${bob.id}::uuid`)
+    const closings = [bob, eve].map(({ id }) => ({ kind: 'account' as const, account_id: id }))
+    const told = [bob, eve].map(
+      ({ id: account_id }): Notification => ({
+        account_id,
+        method: 'role_grant_revoke',
+        params: { role_grant_id: account_id, role: 'admin', scope_id: null },
+      }),
+    )
+    const later = { notifications: told, closings: [], wroteAudit: false }
+    hub.receive({ notifications: [], closings, wroteAudit: false })
+    for (let n = 0; n < 2; n++) hub.receive(later)
+    expect([ended?.heard, spared?.heard]).toEqual([[], []])
+    ended?.remove()
+    await expect.poll(() => spared?.heard.map((one) => one.notifications)).toEqual([[told[1]], [told[1]]])
+    expect(ended?.heard).toEqual([])
+    hub.receive(later)
+    expect(spared?.heard).toHaveLength(3)
   })
 })
 

@@ -4,6 +4,7 @@ import type { Notification } from '../notifications.ts'
 import { noObserver, type Observer } from '../observe/observer.ts'
 import { type Closing, type Committed, type Signal, verdictOf } from './committed.ts'
 import { at, type Connection, hasExpired } from './connection.ts'
+import { createDoubts } from './doubts.ts'
 import { findLost } from './recheck.ts'
 
 /** Registers the connections of this node and tells them what any node committed. */
@@ -58,6 +59,7 @@ export function createHub(options: HubOptions): Hub {
   const { observer = noObserver } = options
   const listeners = new Set<(committed: Committed) => void>()
   const connections = new Set<Connection>()
+  const doubts = createDoubts()
   const byAccount = new Map<string, Set<Connection>>()
 
   /** An error in one connection must affect neither the others nor the mutation. */
@@ -77,20 +79,28 @@ export function createHub(options: HubOptions): Hub {
       const notifications = connection.kind === 'socket' ? notificationsOf(connection.account_id) : []
       const all = committed.closings.filter((closing) => concerns(closing, connection))
       const { closings, ifSpared } = isLate ? parted(all, connection) : { closings: all }
-      if (ifSpared) doubtful.set(connection, ifSpared)
+      if (ifSpared) {
+        doubtful.set(connection, ifSpared)
+        doubts.begin(connection)
+      }
       if (committed.at !== undefined && verdictOf(closings, connection) === 'own')
         observer.observe('revocation_close_seconds', Math.max(0, db.clock.now() - committed.at) / 1000)
-      if (notifications.length > 0 || closings.length > 0)
-        safely(() => connection.hear({ ...committed, notifications, closings }))
+      const isHeld =
+        notifications.length > 0 && doubts.holds(connection, { ...committed, notifications, closings: [] })
+      const heard = { ...committed, notifications: isHeld ? [] : notifications, closings }
+      if (heard.notifications.length > 0 || closings.length > 0) safely(() => connection.hear(heard))
     }
     if (doubtful.size > 0) void settle(committed, doubtful)
   }
   /** Ends those whose credential is gone; the others hear the rest. */
   const settle = async (committed: Committed, doubtful: Map<Connection, Closing[]>): Promise<void> => {
     await check([...doubtful.keys()])
-    for (const [connection, closings] of doubtful)
+    for (const [connection, closings] of doubtful) {
       if (closings.length > 0 && connections.has(connection))
         safely(() => connection.hear({ ...committed, notifications: [], closings }))
+      for (const unheard of doubts.end(connection))
+        if (connections.has(connection)) safely(() => connection.hear(unheard))
+    }
   }
   /** A copy, since connections may remove themselves while hearing. Most commits concern none and cost nothing here. */
   const concerned = ({ notifications, closings }: Committed): Connection[] => {

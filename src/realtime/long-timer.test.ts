@@ -16,6 +16,17 @@ it('acts at its time also beyond the 24.8 days that one timer holds, and not bef
   expect(act).toHaveBeenCalledOnce()
 })
 
+it('waits on where the clock of the database was set back meanwhile', () => {
+  const act = vi.fn()
+  let backMs = 0
+  at(inDays(1), { now: () => Date.now() - backMs }, act)
+  backMs = day
+  vi.advanceTimersByTime(2 * day - 1)
+  expect(act).not.toHaveBeenCalled()
+  vi.advanceTimersByTime(1)
+  expect(act).toHaveBeenCalledOnce()
+})
+
 it('acts soon where the time has passed, never once it is cancelled', () => {
   const [past, cancelled] = [vi.fn(), vi.fn()]
   at(inDays(-1), Date, past)

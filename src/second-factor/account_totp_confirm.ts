@@ -6,7 +6,7 @@ import { sql } from '../db/db.ts'
 import { strengthen } from '../sessions/sessions.ts'
 import { factorAdded } from './factors.ts'
 import { pendingFor } from './pending.ts'
-import { type StoredTotp, storedStepOf, TotpCode } from './totp.ts'
+import { type StoredTotp, storedStepOf, storedTotp, TotpCode } from './totp.ts'
 
 export const account_totp_confirm = mutation({
   doc: 'Confirm the TOTP that this session has begun, by one of its codes. The answer has recovery codes if there were none.',
@@ -23,7 +23,7 @@ export const account_totp_confirm = mutation({
   async handler({ code }, { app, account, credential, db, audit, afterCommit, fail }) {
     await lockWithSession(db, account.id, credential.id)
     const pending = await db.first<StoredTotp>(sql`
-      select id, secret_sealed from account_totp
+      select ${storedTotp} from account_totp
       where account_id = ${account.id}::uuid and confirmed_at is null and session_id = ${credential.id}
         and created_at > now() - ${pendingFor}`)
     if (!pending) throw fail('flow_expired')

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { clearedCookie, freshIp, type Reply, send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
@@ -43,6 +43,17 @@ describe('the second step', () => {
       strong: true,
       methods: ['password', 'totp'],
     })
+  })
+
+  it('judges a code by the clock of the database, whatever this process takes it for', async () => {
+    const clocks = [Date, performance].map((one) => ({ now: one.now.bind(one), spy: vi.spyOn(one, 'now') }))
+    onTestFinished(() => clocks.forEach(({ spy }) => void spy.mockRestore()))
+    await using own = await testService()
+    const ada = await guarded(own)
+    const flow = (await firstStep(own, ada)).cookie
+    const totp = codeOf(ada.secret, 0, own.service.app.db.clock.now())
+    for (const { now, spy } of clocks) spy.mockImplementation(() => now() + 3_600_000)
+    expect(answer(await secondStep(own, flow, { totp }))).toEqual([200, { ok: true }])
   })
 
   it('ends the session that the browser had, of this account or another', async () => {

@@ -55,23 +55,26 @@ export const sealSecret = ({ sealing }: App, secret: Buffer, id: string, account
   return sealing.seal(secret.toString('base64url'), placeOf(id, account_id))
 }
 
-export type StoredTotp = { id: string; secret_sealed: string }
+/** With the time by which the code is judged. */
+export type StoredTotp = { id: string; secret_sealed: string; now_ms: number }
+export const storedTotp = sql`id, secret_sealed, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms`
 
 /** The step whose code this is; undefined also when no key of the ring opens the secret, which is logged. */
-export function storedStepOf(app: App, { id, secret_sealed }: StoredTotp, account_id: string, code: string) {
+export function storedStepOf(app: App, totp: StoredTotp, account_id: string, code: string) {
+  const { id, secret_sealed, now_ms } = totp
   const secret = app.sealing?.open(secret_sealed, placeOf(id, account_id))
   if (secret === undefined)
     app.log.error(
       { event: 'sealed_lost', account_id },
       'no secret key opens a TOTP secret; recovery codes and passkeys still work',
     )
-  return secret === undefined ? undefined : stepOf(Buffer.from(secret, 'base64url'), code, app.db.clock.now())
+  return secret === undefined ? undefined : stepOf(Buffer.from(secret, 'base64url'), code, now_ms)
 }
 
 /** Uses a code up: no step is accepted twice, nor one before it. The caller holds the account lock. */
 export async function useTotp(app: App, db: Queryable, account_id: string, code: string): Promise<boolean> {
   const totp = await db.first<StoredTotp>(sql`
-    select id, secret_sealed from account_totp where account_id = ${account_id}::uuid and confirmed_at is not null`)
+    select ${storedTotp} from account_totp where account_id = ${account_id}::uuid and confirmed_at is not null`)
   const step = totp && storedStepOf(app, totp, account_id, code)
   if (step === undefined) return false
   const used = await db.run(sql`

@@ -204,6 +204,25 @@ test('with clocks ten minutes wrong both ways, what is valid and what is over is
   ])
 })
 
+test('a node that stands still in the middle of its periodic work leaves it to another', async () => {
+  const own = await ownPostgres()
+  const db = await own.open()
+  const frozen = await start({ ...own.env, CELLKEEP_CLEANUP_INTERVAL_S: '10' }, 'frozen')
+  await db.query('begin; lock table auth_session in access exclusive mode')
+  const waiting = async () =>
+    (await db.query(`select from pg_locks where relation = 'auth_session'::regclass and not granted`))
+      .rowCount
+  await expect.poll(waiting).toBe(1)
+  frozen.signal('SIGSTOP')
+  await db.query('commit')
+  const cellkeep = shell(own.env, frozen.cwd)
+  const cleaned = async () => JSON.parse((await cellkeep(['cleanup', '--json'])).stdout).ran
+  expect(await cleaned()).toBe(false)
+  await expect.poll(cleaned).toBe(true)
+  frozen.signal('SIGCONT')
+  expect((await frozen.end('SIGTERM')).code).toBe(0)
+})
+
 test('a stop ends in time while the database is silent or away, and a second signal ends it at once', async () => {
   const own = await ownPostgres()
   for (const how of ['silent', 'away', 'silent, twice'] as const) {

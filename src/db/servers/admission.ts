@@ -47,7 +47,7 @@ export function createAdmission(
   }
 
   const judge = async (client: pg.Client, hasLimits: boolean): Promise<void> => {
-    const sentAt = Date.now()
+    const sentAt = performance.now()
     const answer = await ask(client)
     const timeline = answer.timeline === null ? null : Number.parseInt(answer.timeline, 16)
     if (answer.in_recovery) throw new Unfit('read_only', 'the server is a standby')

@@ -1,0 +1,28 @@
+import type { Committed } from './committed.ts'
+import type { Connection } from './connection.ts'
+
+type Doubt = { checks: number; unheard: Committed[] }
+
+/** Connections whose credential is read again: what is meant for them waits, as they may have no right to it any more. */
+export function createDoubts() {
+  const doubts = new Map<Connection, Doubt>()
+  return {
+    begin: (connection: Connection): void => {
+      const { checks, unheard } = doubts.get(connection) ?? { checks: 0, unheard: [] }
+      doubts.set(connection, { checks: checks + 1, unheard })
+    },
+    /** True if the connection is in doubt, and hears this later. */
+    holds: (connection: Connection, committed: Committed): boolean => {
+      const doubt = doubts.get(connection)
+      doubt?.unheard.push(committed)
+      return doubt !== undefined
+    },
+    /** One check is over; after the last one this is what waited. */
+    end: (connection: Connection): Committed[] => {
+      const doubt = doubts.get(connection)
+      if (!doubt || --doubt.checks > 0) return []
+      doubts.delete(connection)
+      return doubt.unheard
+    },
+  }
+}
