@@ -4,6 +4,7 @@ import { useCall } from './api/query.ts'
 import { useRefresh } from './api/refresh.ts'
 import {
   acting,
+  forgetSession,
   isAdmin,
   isEnded,
   loadSession,
@@ -163,7 +164,7 @@ function Ended() {
           kind="primary"
           onClick={() => {
             isEnded.value = false
-            session.value = { account: null, isNew: false }
+            forgetSession()
             go(location.href, { replace: true })
           }}
         >
