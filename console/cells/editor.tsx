@@ -58,16 +58,17 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
     onClose()
   }
 
-  const readTheirs = async (): Promise<void> => {
-    setTheirs(baseOf(await call('cell_get', { id: cell_id }, acting.peek())))
-  }
+  const readTheirs = useRun(
+    async () => setTheirs(baseOf(await call('cell_get', { id: cell_id }, acting.peek()))),
+    { refused: noticeEnd },
+  )
   const save = useRun(
     (next: JsonObject) =>
       call('cell_update', { cell_id, data: next, expected_version: base.version }, acting.peek()),
     {
       refused: (error: Refusal) => {
         noticeEnd(error)
-        if (error.reason === 'cell_version_conflict') void readTheirs()
+        if (error.reason === 'cell_version_conflict') void readTheirs.send(undefined)
         const marks = marksOf(error, text)
         if (marks.length === 0) return
         setRefused({ text, marks })
@@ -136,7 +137,8 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
         }}
       >
         {save.error && save.error.reason !== 'cell_version_conflict' && <Fault text={explain(save.error)} />}
-        <Fault text={gone && explain(gone)} />
+        <Fault text={readTheirs.error && explain(readTheirs.error)} />
+        <Fault text={gone ? explain(gone) : got.can_edit ? null : cells.edit_ended} />
         {kept && (
           <Note
             action={
@@ -153,7 +155,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
             <Note
               kind="warn"
               action={
-                <Button small onClick={() => void readTheirs()}>
+                <Button small isBusy={readTheirs.isBusy} onClick={() => void readTheirs.send(undefined)}>
                   {cells.compare}
                 </Button>
               }
