@@ -67,7 +67,8 @@ export default function CellPage({ params: { id = '', tab = '' } }: PageProps) {
             : undefined,
       isCurrent: key === tab,
     }))
-  const { Part } = parts[tab] ?? { Part: Data }
+  const part = parts[tab]
+  const Part = part && (!part.needs || got[part.needs]) ? part.Part : Data
   const label = cellLabel(cell)
   if (isEditing && (can_edit || draftOf(id)))
     return <Editor got={got} gone={gone} onClose={() => setQuery({ edit: null })} />
