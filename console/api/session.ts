@@ -48,13 +48,13 @@ type Status = { account: Session['account']; actor: Actor | null; role_grants: R
 let asked = 0
 let latest = Promise.resolve()
 
-/** Asks the server who is signed in, and as which actor. */
-export function loadSession(wanted = actorKept.value): Promise<void> {
-  latest = ask(wanted, ++asked)
+/** Asks the server who is signed in, and as which actor. `mayStay`: what is on screen, where the server cannot say. */
+export function loadSession(wanted = actorKept.value, mayStay = true): Promise<void> {
+  latest = ask(wanted, mayStay, ++asked)
   return latest
 }
 
-async function ask(wanted: string, own: number): Promise<void> {
+async function ask(wanted: string, mayStay: boolean, own: number): Promise<void> {
   let { status, reply } = await getAccount(`/status${wanted ? `?acting=${encodeURIComponent(wanted)}` : ''}`)
   if (status === 200 && wanted && !(reply as Status).actor) ({ status, reply } = await getAccount('/status'))
   if (own !== asked) return latest
@@ -68,10 +68,12 @@ async function ask(wanted: string, own: number): Promise<void> {
   if (status !== 200) {
     const { error = 'transport_failed', ...data } = (reply ?? {}) as { error?: string }
     const failure = new CellkeepError('GET /status', error, status, data)
-    // What is on screen stays: it may hold what somebody is writing.
     if (!signedIn.peek()) unreachable.value = failure
-    else toast(explain(failure))
-    if (signedIn.peek() && isOutage(failure)) void afterOutage(reload)
+    else if (!mayStay) sessionEnded()
+    else {
+      toast(explain(failure))
+      if (isOutage(failure)) void afterOutage(reload)
+    }
     return
   }
   unreachable.value = null
@@ -79,7 +81,7 @@ async function ask(wanted: string, own: number): Promise<void> {
   const actors = await actorsOf(actor)
   if (own !== asked) return latest
   const first = actors[0]
-  if (!actor && first) return loadSession(first.id)
+  if (!actor && first) return loadSession(first.id, mayStay)
   isEnded.value = false
   session.value = { account, actor, actors, role_grants }
 }
@@ -101,7 +103,7 @@ export async function actAs(id: string): Promise<void> {
 /** Tabs tell each other that somebody has signed out. */
 const tabs = new BroadcastChannel('cellkeep')
 tabs.onmessage = ({ data }) => {
-  if (data === 'signed_out') void loadSession()
+  if (data === 'signed_out') void loadSession(undefined, false)
   if (data === 'signed_in' && !signedIn.value) void loadSession()
 }
 export const tellTabs = (what: 'signed_in' | 'signed_out'): void => tabs.postMessage(what)

@@ -172,6 +172,11 @@ it('what is on screen stays where the server cannot say again who is signed in',
   // It is asked again once something answers.
   await page.locator('nav > a[title=People]').waitFor({ state: 'detached' })
   expect(await page.getByLabel('New password', { exact: true }).inputValue()).toBe(long)
+  // Whoever has signed out in another tab leaves nothing on screen.
+  await page.route('**/api/account/status**', (route) => route.abort())
+  await page.evaluate(() => new BroadcastChannel('cellkeep').postMessage('signed_out'))
+  await page.getByRole('heading', { name: 'You were signed out' }).waitFor()
+  expect(await page.getByLabel('New password', { exact: true }).count()).toBe(0)
 })
 
 it('an answer that comes after signing out signs nobody in', async () => {
