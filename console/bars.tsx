@@ -3,7 +3,7 @@ import { mustEnrol } from './api/session.ts'
 import { shell } from './copy/common.ts'
 import { security } from './copy/security.ts'
 import { to } from './lib/router.ts'
-import { Button, ButtonLink } from './ui/button.tsx'
+import { Button, ButtonLink, offline } from './ui/button.tsx'
 import { Note } from './ui/note.tsx'
 
 /** What concerns every page: no connection, one window too many, or a second factor to add. */
@@ -24,7 +24,7 @@ export function Bars() {
         </Note>
       </div>
     )
-  if (state === 'lost')
+  if (state === 'lost' && offline.value)
     return (
       <div class="top-bar" role="status">
         <Note

@@ -84,6 +84,13 @@ function submitDialog(): void {
   else dialog?.querySelector<HTMLElement>('.dialog-foot .button:last-child')?.click()
 }
 
+const save = clicks('Control+S Meta+S')
+const withControl: Readonly<Record<string, () => unknown>> = {
+  Enter: submitDialog,
+  k: () => (isPaletteOpen.value = true),
+  s: () => document.querySelector('dialog[open]') === null && save(),
+}
+
 let isAfterG = false
 
 export function startKeys(): void {
@@ -91,10 +98,8 @@ export function startKeys(): void {
     if (event.defaultPrevented || event.altKey || !signedIn.value) return
     const { key } = event
     if (event.ctrlKey || event.metaKey) {
-      if (key === 'Enter') submitDialog()
-      else if (key === 'k') isPaletteOpen.value = true
-      else return
-      event.preventDefault()
+      const run = withControl[key]
+      if (run && run() !== false) event.preventDefault()
       return
     }
     if (isTyping(event) || document.querySelector('dialog[open], [popover=auto]:popover-open')) return

@@ -4,6 +4,7 @@ import { useCall } from './api/query.ts'
 import { useRefresh } from './api/refresh.ts'
 import {
   acting,
+  forgetSession,
   isAdmin,
   isEnded,
   loadSession,
@@ -23,7 +24,7 @@ import { Rail } from './rail.tsx'
 import { type PageProps, type Route, routes } from './routes.ts'
 import { Shortcuts } from './shortcuts.tsx'
 import { StepUpDialog } from './step-up-dialog.tsx'
-import { Button, ButtonLink } from './ui/button.tsx'
+import { Button, ButtonLink, offline } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Page } from './ui/page.tsx'
 import { Empty, ErrorNote, Skeleton } from './ui/resource.tsx'
@@ -122,26 +123,29 @@ function PageFor({ found, own }: { found: Found | undefined; own: Session }) {
   return <Loading {...found} />
 }
 
+const noAnswer = { reason: 'not_connected', data: {}, status: 0 }
 const loadedPages = new Map<Route['load'], ComponentType<PageProps>>()
 
-/** Loads a page's code; a chunk that is gone means that the server has another version now. */
-function Loading({ route, params }: Found) {
+/** Loads a page's code; a chunk that is gone means that the server has another version now, if there is a connection. */
+function Loading({ route: { load }, params }: Found) {
   const [, draw] = useState(0)
-  const [isStale, markStale] = useState(false)
-  const Loaded = loadedPages.get(route.load)
+  const [failed, fail] = useState<{ load: Route['load']; isOffline: boolean } | null>(null)
+  const Loaded = loadedPages.get(load)
   useEffect(() => {
-    if (Loaded) return
-    route.load().then(
+    if (Loaded || failed?.load === load) return
+    load().then(
       (module) => {
-        loadedPages.set(route.load, module.default)
+        loadedPages.set(load, module.default)
         draw((count) => count + 1)
       },
-      () => markStale(true),
+      () => fail({ load, isOffline: !navigator.onLine || Boolean(offline.peek()) }),
     )
-  }, [route.load])
-  if (Loaded) return <Loaded params={params} key={route.load.toString() + (params.id ?? params.name ?? '')} />
-  if (isStale)
-    return (
+  }, [load, failed])
+  if (Loaded) return <Loaded params={params} key={load.toString() + (params.id ?? params.name ?? '')} />
+  if (failed?.load === load)
+    return failed.isOffline ? (
+      <ErrorNote error={noAnswer} onRetry={() => fail(null)} />
+    ) : (
       <Empty
         icon="refresh-cw"
         title={shell.new_version}
@@ -163,7 +167,7 @@ function Ended() {
           kind="primary"
           onClick={() => {
             isEnded.value = false
-            session.value = { account: null, isNew: false }
+            forgetSession()
             go(location.href, { replace: true })
           }}
         >

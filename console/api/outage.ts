@@ -4,12 +4,12 @@ import { client, type Refusal } from './client.ts'
 const outages = ['transport_failed', 'service_unavailable', 'shutting_down', 'db_unreachable']
 export const isOutage = (error: unknown): boolean => outages.includes((error as Refusal | null)?.reason ?? '')
 
-let isWaiting = false
+const waiting = new Set<() => void>()
 
 /** Asks every few seconds, while the page is seen, whether the outage is over, and does this once then. */
 export async function afterOutage(then: () => void): Promise<void> {
-  if (isWaiting) return
-  isWaiting = true
+  waiting.add(then)
+  if (waiting.size > 1) return
   for (let isOver = false; !isOver; ) {
     // Not all pages at the same moment.
     await new Promise((done) => setTimeout(done, 3_000 + Math.random() * 2_000))
@@ -17,6 +17,7 @@ export async function afterOutage(then: () => void): Promise<void> {
     const tried = await client.try.account_verify()
     isOver = tried.ok || !isOutage(tried.error)
   }
-  isWaiting = false
-  then()
+  const due = [...waiting]
+  waiting.clear()
+  for (const one of due) one()
 }

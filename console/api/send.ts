@@ -1,4 +1,6 @@
 import { CellkeepError } from '../../src/client/client.ts'
+import { explain } from '../copy/errors.ts'
+import { toast } from '../ui/toast.tsx'
 import { call, type Input, type Name, type Output } from './client.ts'
 import { noticeEnd, spoil } from './query.ts'
 import { useRun } from './run.ts'
@@ -13,6 +15,17 @@ export async function freshly<T>(make: () => Promise<T>): Promise<T> {
     const isStale = error instanceof CellkeepError && error.reason === 'fresh_authentication_required'
     if (isStale && (await proveAgain(error.data.methods as string[]))) return await make()
     throw error
+  }
+}
+
+/** Takes back what was done, from a toast: what it was done in may be gone, so a refusal is said in another one. */
+export async function undo(make: () => Promise<unknown>): Promise<void> {
+  try {
+    await freshly(make)
+  } catch (error) {
+    if (!(error instanceof CellkeepError)) throw error
+    noticeEnd(error)
+    toast(explain(error))
   }
 }
 

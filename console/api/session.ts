@@ -6,6 +6,7 @@ import { explain } from '../copy/errors.ts'
 import { remembered } from '../lib/remembered.ts'
 import { toast } from '../ui/toast.tsx'
 import { client, getAccount, type Output } from './client.ts'
+import { afterOutage, isOutage } from './outage.ts'
 
 export type RoleGrant = z.output<typeof GrantSchema>
 export type Actor = { id: string; name: string }
@@ -43,10 +44,20 @@ export const acting = computed(() => {
 
 type Status = { account: Session['account']; actor: Actor | null; role_grants: RoleGrant[] }
 
-/** Asks the server who is signed in, and as which actor. */
-export async function loadSession(wanted = actorKept.value): Promise<void> {
+/** Counts the questions who is signed in: only the answer to the last one counts, and the others wait for it. */
+let asked = 0
+let latest = Promise.resolve()
+
+/** Asks the server who is signed in, and as which actor. `mayStay`: what is on screen, where the server cannot say. */
+export function loadSession(wanted = actorKept.value, mayStay = true): Promise<void> {
+  latest = ask(wanted, mayStay, ++asked)
+  return latest
+}
+
+async function ask(wanted: string, mayStay: boolean, own: number): Promise<void> {
   let { status, reply } = await getAccount(`/status${wanted ? `?acting=${encodeURIComponent(wanted)}` : ''}`)
   if (status === 200 && wanted && !(reply as Status).actor) ({ status, reply } = await getAccount('/status'))
+  if (own !== asked) return latest
   if (status === 401) {
     session.value = {
       account: null,
@@ -56,17 +67,26 @@ export async function loadSession(wanted = actorKept.value): Promise<void> {
   }
   if (status !== 200) {
     const { error = 'transport_failed', ...data } = (reply ?? {}) as { error?: string }
-    unreachable.value = new CellkeepError('GET /status', error, status, data)
+    const failure = new CellkeepError('GET /status', error, status, data)
+    if (!signedIn.peek()) unreachable.value = failure
+    else if (!mayStay) sessionEnded()
+    else {
+      toast(explain(failure))
+      if (isOutage(failure)) void afterOutage(reload)
+    }
     return
   }
   unreachable.value = null
   const { account, actor, role_grants } = reply as Status
   const actors = await actorsOf(actor)
+  if (own !== asked) return latest
   const first = actors[0]
-  if (!actor && first) return loadSession(first.id)
+  if (!actor && first) return loadSession(first.id, mayStay)
   isEnded.value = false
   session.value = { account, actor, actors, role_grants }
 }
+
+const reload = (): void => void loadSession()
 
 /** A call that names no actor is refused with the list of them, if there are several. */
 async function actorsOf(actor: Actor | null): Promise<Actor[]> {
@@ -83,7 +103,7 @@ export async function actAs(id: string): Promise<void> {
 /** Tabs tell each other that somebody has signed out. */
 const tabs = new BroadcastChannel('cellkeep')
 tabs.onmessage = ({ data }) => {
-  if (data === 'signed_out') void loadSession()
+  if (data === 'signed_out') void loadSession(undefined, false)
   if (data === 'signed_in' && !signedIn.value) void loadSession()
 }
 export const tellTabs = (what: 'signed_in' | 'signed_out'): void => tabs.postMessage(what)
@@ -91,6 +111,13 @@ export const tellTabs = (what: 'signed_in' | 'signed_out'): void => tabs.postMes
 /** The session ended from elsewhere: the page says so in place. */
 export function sessionEnded(): void {
   if (signedIn.value) isEnded.value = true
+}
+
+/** Nobody is signed in any more, whatever a question that is under way is answered. */
+export function forgetSession(): void {
+  asked++
+  latest = Promise.resolve()
+  session.value = { account: null, isNew: false }
 }
 
 export async function signOut(): Promise<void> {
@@ -101,5 +128,5 @@ export async function signOut(): Promise<void> {
     if (error.status !== 401) return toast(explain(error))
   }
   tellTabs('signed_out')
-  session.value = { account: null, isNew: false }
+  forgetSession()
 }

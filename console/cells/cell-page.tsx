@@ -16,6 +16,7 @@ import { Text } from '../ui/text.tsx'
 import { Time } from '../ui/time.tsx'
 import { Tree } from '../ui/tree.tsx'
 import { CellMenu } from './cell-menu.tsx'
+import { draftOf } from './draft.ts'
 import { Editor } from './editor.tsx'
 import { Items } from './items.tsx'
 import { Relations } from './relations.tsx'
@@ -66,9 +67,11 @@ export default function CellPage({ params: { id = '', tab = '' } }: PageProps) {
             : undefined,
       isCurrent: key === tab,
     }))
-  const { Part } = parts[tab] ?? { Part: Data }
+  const part = parts[tab]
+  const Part = part && (!part.needs || got[part.needs]) ? part.Part : Data
   const label = cellLabel(cell)
-  if (isEditing && can_edit) return <Editor got={got} gone={gone} onClose={() => setQuery({ edit: null })} />
+  if (isEditing && (can_edit || draftOf(id)))
+    return <Editor got={got} gone={gone} onClose={() => setQuery({ edit: null })} />
   return (
     <Page
       title={label}
@@ -101,6 +104,7 @@ export default function CellPage({ params: { id = '', tab = '' } }: PageProps) {
       }
       tabs={<Tabs label={cells.parts} tabs={tabs} />}
     >
+      {found.error && <ErrorNote error={found.error} isBusy={found.isFetching} onRetry={found.retry} />}
       <Part got={got} />
     </Page>
   )

@@ -1,4 +1,3 @@
-import { useEffect, useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
 import { usePages } from '../api/query.ts'
 import { type Session, signedIn } from '../api/session.ts'
@@ -13,6 +12,7 @@ import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { Time } from '../ui/time.tsx'
+import { useTypedFilter } from '../ui/typed-filter.ts'
 import { NewCell } from './new-cell.tsx'
 
 type View = '' | 'mine' | 'shared' | 'public'
@@ -116,15 +116,8 @@ export default function CellsPage() {
 
 function Filters() {
   const { query } = place.value
-  const [kind, setKind] = useState(query.get('kind') ?? '')
-  const [path, setPath] = useState(query.get('path') ?? '')
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      if (kind !== (query.get('kind') ?? '') || path !== (query.get('path') ?? ''))
-        setQuery({ kind: kind || null, path: path || null })
-    }, 250)
-    return () => clearTimeout(timer)
-  }, [kind, path])
+  const [kind, setKind] = useTypedFilter('kind')
+  const [path, setPath] = useTypedFilter('path')
   return (
     <div class="bar">
       <Field label={cells.kind} type="search" value={kind} onInput={setKind} maxlength={128} />

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
 import { call, type Refusal } from '../api/client.ts'
 import { noticeEnd, spoil } from '../api/query.ts'
@@ -52,22 +52,28 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
   const isDirty = !data || changes.length > 0
   useLeaveGuard(isDirty)
   useEffect(() => (isDirty ? keepDraft(cell_id, base, text) : dropDraft()), [isDirty, base, text])
+  useLayoutEffect(() => {
+    // The editor, which had the focus, is hidden while one reviews.
+    if (isReviewing && document.activeElement?.closest('[hidden]'))
+      document.querySelector<HTMLElement>('h1')?.focus()
+  }, [isReviewing])
   const close = (): void => {
     leaveGuard.ask = undefined
     dropDraft()
     onClose()
   }
 
-  const readTheirs = async (): Promise<void> => {
-    setTheirs(baseOf(await call('cell_get', { id: cell_id }, acting.peek())))
-  }
+  const readTheirs = useRun(
+    async () => setTheirs(baseOf(await call('cell_get', { id: cell_id }, acting.peek()))),
+    { refused: noticeEnd },
+  )
   const save = useRun(
     (next: JsonObject) =>
       call('cell_update', { cell_id, data: next, expected_version: base.version }, acting.peek()),
     {
       refused: (error: Refusal) => {
         noticeEnd(error)
-        if (error.reason === 'cell_version_conflict') void readTheirs()
+        if (error.reason === 'cell_version_conflict') void readTheirs.send(undefined)
         const marks = marksOf(error, text)
         if (marks.length === 0) return
         setRefused({ text, marks })
@@ -117,6 +123,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
           </Button>
           <Button
             kind="primary"
+            shortcut="Control+S Meta+S"
             onClick={next}
             isBusy={save.isBusy}
             wait={save.wait}
@@ -127,16 +134,10 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
         </>
       }
     >
-      <div
-        class="stack"
-        onKeyDown={(event) => {
-          if (!(event.ctrlKey || event.metaKey) || event.key !== 's') return
-          event.preventDefault()
-          next()
-        }}
-      >
+      <div class="stack">
         {save.error && save.error.reason !== 'cell_version_conflict' && <Fault text={explain(save.error)} />}
-        <Fault text={gone && explain(gone)} />
+        <Fault text={readTheirs.error && explain(readTheirs.error)} />
+        <Fault text={gone ? explain(gone) : got.can_edit ? null : cells.edit_ended} />
         {kept && (
           <Note
             action={
@@ -153,7 +154,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
             <Note
               kind="warn"
               action={
-                <Button small onClick={() => void readTheirs()}>
+                <Button small isBusy={readTheirs.isBusy} onClick={() => void readTheirs.send(undefined)}>
                   {cells.compare}
                 </Button>
               }

@@ -5,7 +5,7 @@ import { CellPicker } from '../api/cell-picker.tsx'
 import { call } from '../api/client.ts'
 import { editRows, type Pages, spoil, usePages } from '../api/query.ts'
 import { useRun } from '../api/run.ts'
-import { useSend } from '../api/send.ts'
+import { undo, useSend } from '../api/send.ts'
 import { acting } from '../api/session.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
@@ -141,7 +141,7 @@ function useRemove(source_id: string) {
     )
     return change(async () => {
       await call('cell_field_delete', { source_id, name: end.name }, acting.peek())
-      toast(cells.relation_removed, { label: words.undo, run: () => void again(end) })
+      toast(cells.relation_removed, { label: words.undo, run: () => void undo(() => again(end)) })
     })
   })
 }

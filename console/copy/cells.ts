@@ -93,6 +93,7 @@ export const cells = {
   more_faults: (n: number) => `${count(n, 'more mistake')}.`,
   saved_meanwhile: (version: number) => `saved version ${version} meanwhile.`,
   compare: 'Compare',
+  edit_ended: 'You may not change this cell any more. What you typed is still here.',
   draft_kept: 'This is the text that you had not saved.',
   start_over: 'Start over',
   unsafe_number: (text: string) => `${text} is a number that JavaScript cannot hold exactly.`,

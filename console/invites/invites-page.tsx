@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
-import type { Output } from '../api/client.ts'
-import { usePages } from '../api/query.ts'
+import { call, type Output } from '../api/client.ts'
+import { spoil, usePages } from '../api/query.ts'
 import { useTold } from '../api/run.ts'
-import { useSend } from '../api/send.ts'
+import { undo, useSend } from '../api/send.ts'
 import { server } from '../api/server.ts'
+import { acting } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { invites } from '../copy/invites.ts'
 import { place, setQuery } from '../lib/router.ts'
@@ -90,11 +91,14 @@ function State({ invite: { claimed_at, claimed_by_username, expires_at } }: { in
 function Actions({ invite }: { invite: Invite }) {
   const spoils = ['invite_list'] as const
   const remove = useSend('invite_delete', { spoils })
-  const again = useSend('invite_create', { spoils })
   const send = useSend('invite_send')
   const [link, setLink] = useState<string | null>(null)
   const { email, username, expires_at, id: invite_id } = invite
-  useTold(remove.error ?? again.error ?? send.error)
+  useTold(remove.error ?? send.error)
+  const makeAgain = async (): Promise<void> => {
+    await call('invite_create', { email, username, expires_at }, acting.peek())
+    spoil(...spoils)
+  }
   const sendAgain = async (reveal: boolean): Promise<void> => {
     const made = await send.send({ invite_id, reveal })
     if (made?.link) setLink(made.link)
@@ -119,10 +123,7 @@ function Actions({ invite }: { invite: Invite }) {
           danger: true,
           onClick: async () => {
             if (!(await remove.send({ invite_id: invite.id }))) return
-            toast(invites.deleted, {
-              label: words.undo,
-              run: () => void again.send({ email, username, expires_at }),
-            })
+            toast(invites.deleted, { label: words.undo, run: () => void undo(makeAgain) })
           },
         },
       ]}

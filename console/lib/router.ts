@@ -87,9 +87,10 @@ export function match(pattern: string, path: string): Record<string, string> | u
 export function safeTarget(sent: string | null, home: string): string {
   if (!sent) return home
   try {
-    const url = new URL(sent, location.origin)
-    return url.origin === location.origin && /^https?:$/.test(url.protocol)
-      ? url.pathname + url.search + url.hash
+    const { origin, protocol, pathname, search, hash } = new URL(sent, location.origin)
+    // A path that begins with two slashes would name another host.
+    return origin === location.origin && /^https?:$/.test(protocol) && !pathname.startsWith('//')
+      ? pathname + search + hash
       : home
   } catch {
     return home

@@ -3,7 +3,7 @@ import { client } from '../api/client.ts'
 import { passwordFault, passwordHint } from '../api/new-password.ts'
 import { useRun } from '../api/run.ts'
 import { freshly } from '../api/send.ts'
-import { session, tellTabs } from '../api/session.ts'
+import { forgetSession, tellTabs } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { entry } from '../copy/entry.ts'
 import { explain } from '../copy/errors.ts'
@@ -29,7 +29,7 @@ export function ChangePassword({ isFirst, onClose }: { isFirst: boolean; onClose
     onClose()
     toast(me.password_changed)
     tellTabs('signed_out')
-    session.value = { account: null, isNew: false }
+    forgetSession()
   }
   return (
     <Dialog

@@ -1,6 +1,6 @@
 import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
-import { type Session, session, signedIn, tellTabs } from '../api/session.ts'
+import { forgetSession, type Session, signedIn, tellTabs } from '../api/session.ts'
 import { deletion, words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
@@ -17,7 +17,7 @@ export function DeleteAccount({ onClose }: { onClose(): void }) {
   const confirm = async (): Promise<void> => {
     if (!(await remove.send({}))) return
     tellTabs('signed_out')
-    session.value = { account: null, isNew: false }
+    forgetSession()
   }
   return (
     <Confirm

@@ -1,4 +1,3 @@
-import { useEffect, useState } from 'preact/hooks'
 import type { Output } from '../api/client.ts'
 import { useCall, usePages } from '../api/query.ts'
 import { words } from '../copy/common.ts'
@@ -13,6 +12,7 @@ import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { Time } from '../ui/time.tsx'
+import { useTypedFilter } from '../ui/typed-filter.ts'
 
 type Entry = Output<'admin_account_list'>['accounts'][number]
 
@@ -98,17 +98,10 @@ const Name = ({ entry: { account } }: { entry: Entry }) => (
   </RowLink>
 )
 
-/** They apply a moment after the last key, and are in the address. */
 function Filters() {
   const { query } = place.value
-  const [text, setText] = useState(query.get('q') ?? '')
+  const [text, setText] = useTypedFilter('q')
   const roles = useCall('registry_list', {}).data?.roles ?? []
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      if (text !== (query.get('q') ?? '')) setQuery({ q: text || null })
-    }, 250)
-    return () => clearTimeout(timer)
-  }, [text])
   return (
     <div class="bar">
       <Field

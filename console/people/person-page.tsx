@@ -96,6 +96,7 @@ export default function PersonPage({ params: { id = '', tab = '' } }: PageProps)
       }
       tabs={<Tabs label={people.parts} tabs={tabs} />}
     >
+      {person.error && <ErrorNote error={person.error} isBusy={person.isFetching} onRetry={person.retry} />}
       {!isLive && <Deleted person={data} />}
       <Part person={data} />
       {isLive && place.value.query.get('dialog') === 'give' && (

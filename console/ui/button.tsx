@@ -31,10 +31,10 @@ export type ButtonProps = Look & {
   autofocus?: boolean
   pressed?: boolean
   popovertarget?: string
-  /** Clicked by this key alone; `keys.ts` lists them. */
+  /** Clicked by this key; `keys.ts` lists them. */
   shortcut?: Shortcut
 }
-export type Shortcut = 'n' | 'e' | 's' | 'r' | 'p'
+export type Shortcut = 'n' | 'e' | 's' | 'r' | 'p' | 'Control+S Meta+S'
 
 /** Stays in the tab order when disabled, so that its reason can be found. */
 export function Button({

@@ -67,6 +67,12 @@ export function Dialog({
         event.preventDefault()
         onClose()
       }}
+      onClose={({ currentTarget }) => {
+        // At an Escape after another one the browser closes it without asking.
+        if (!currentTarget.isConnected || currentTarget.open) return
+        currentTarget.showModal()
+        onClose()
+      }}
     >
       {onSubmit ? <Form onSubmit={onSubmit}>{inner}</Form> : <div class="dialog-body">{inner}</div>}
     </dialog>

@@ -47,8 +47,9 @@ it('a token: its secret is shown once, and is nowhere afterwards', async () => {
   const done = page.getByRole('button', { name: 'Done' })
   await done.click({ force: true })
   expect(await page.locator('dialog').count()).toBe(1)
-  await page.keyboard.press('Escape')
+  for (let times = 0; times < 5; times++) await page.keyboard.press('Escape')
   await page.getByText('Close without storing it?').waitFor()
+  await expect.poll(() => page.locator('dialog[open]').count()).toBe(1)
   await check(page, 'secret not stored')
   await page.getByRole('button', { name: 'Go back' }).click()
   await page.goBack()
@@ -115,6 +116,9 @@ it('a session that is ended alone shows so in its tab, whose rows are gone', asy
   await other.getByRole('heading', { name: 'You were signed out' }).waitFor()
   await expect.poll(() => other.locator('main .row-link').count()).toBe(0)
   expect(await other.content()).not.toContain('Handbook')
+  // Chromium closes a dialog by itself at an Escape that nothing was done before.
+  for (let times = 0; times < 4; times++) await other.keyboard.press('Escape')
+  await expect.poll(() => other.locator('dialog[open]').count()).toBe(1)
   expect(await page.getByRole('row').count()).toBe(2)
 })
 

@@ -34,10 +34,11 @@ it('by keyboard alone: signing in, a cell, sharing, a role offered and accepted,
   await keyboard.press('Enter')
   await hasFocus(title('Plan'))
   await press(button('Edit'), 'Space')
-  await page.getByRole('textbox', { name: 'JSON of the cell' }).waitFor()
-  await expect
-    .poll(() => page.evaluate(() => document.activeElement?.shadowRoot?.activeElement != null))
-    .toBe(true)
+  const inEditor = () =>
+    expect
+      .poll(() => page.evaluate(() => document.activeElement?.shadowRoot?.activeElement != null))
+      .toBe(true)
+  await inEditor()
   await keyboard.press('Control+a')
   await keyboard.insertText('{"label": "Guide"}')
   await keyboard.press('Escape')
@@ -45,6 +46,14 @@ it('by keyboard alone: signing in, a cell, sharing, a role offered and accepted,
   await press(button('Save changes'))
   await title('Guide').waitFor()
   await isSomewhere(page)
+  await press(button('Edit'))
+  await inEditor()
+  await keyboard.press('Control+a')
+  await keyboard.insertText('{"label": "Guide", "pages": 12}')
+  await keyboard.press('Control+s')
+  await hasFocus(title('Guide'))
+  await keyboard.press('Control+s')
+  await page.getByText('version 3').waitFor()
 
   await press(button('More actions'))
   await hasFocus(page.getByRole('menuitem').first())

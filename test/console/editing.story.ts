@@ -148,6 +148,36 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
   expect(await editor.innerText()).not.toContain('unsaved words')
 })
 
+it('says why nothing was saved, and keeps what was typed by whoever may not save it any more', async () => {
+  const root = await test.account({ username: 'root', roles: ['admin'] })
+  const hopper = await test.account({ username: 'hopper', roles: ['admin'] })
+  const id = await make({ label: 'Plan' })
+  await ada.client.cell_grant_create({
+    cell_id: id,
+    level: 'viewer',
+    principal: { actor_id: hopper.actor_id },
+  })
+  const page = await person(test, hopper.cookie)
+  const editor = await edit(page, id)
+  await paste(page, editor, '{"label": "unsaved words"}')
+  await ada.client.cell_update({ cell_id: id, data: { label: 'Theirs' } })
+  await press(page, 'Review changes')
+  await page.route('**/api/rpc', (route) =>
+    route.request().postDataJSON().method === 'cell_get' ? route.abort() : route.continue(),
+  )
+  await press(page, 'Save changes')
+  await page.getByRole('alert').getByText('The server did not answer').first().waitFor()
+  await page.unroute('**/api/rpc')
+  await press(page, 'Back')
+  const { actors } = await root.client.admin_account_get({ account_id: hopper.id })
+  await root.client.role_grant_revoke({
+    actor_id: hopper.actor_id,
+    role_grant_id: actors[0]?.role_grants[0]?.id ?? '',
+  })
+  await page.getByText('You may not change this cell any more.').waitFor()
+  expect(await editor.innerText()).toContain('unsaved words')
+})
+
 it('keys that objects have anyway survive view, review, merge and save; the largest cell opens and takes a key', async () => {
   ada = await test.account({ username: 'lovelace' })
   const id = await make(JSON.parse('{"label": "Odd", "__proto__": {"x": 1}, "constructor": 2}'))

@@ -138,7 +138,9 @@ it('a sign-up that an admin opens meanwhile is taken from the page that was open
 it('a return address of another origin leads home', async () => {
   await using test = await consoleService()
   const { cookie } = await test.account()
-  for (const to of ['//evil.example', '/\\evil.example', 'javascript:alert(1)', 'https://evil.example/']) {
+  const hidden = ['/.//evil.example', '/admin/..//evil.example', `${test.url}//evil.example`]
+  const plain = ['//evil.example', '/\\evil.example', 'javascript:alert(1)', 'https://evil.example/']
+  for (const to of [...plain, ...hidden]) {
     const page = await person(test, cookie)
     await page.goto(`/sign-in#to=${encodeURIComponent(to)}`)
     await page.waitForURL(`${test.url}/admin`)

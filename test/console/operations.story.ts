@@ -87,3 +87,52 @@ it('by keyboard alone: shortcuts, rows, menus; focus is never lost', async () =>
   await page.goBack()
   await page.getByRole('heading', { name: 'People' }).waitFor()
 })
+
+it('says where it cannot reach what it needs, and nothing where it can', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  const page = await person(test, ada.cookie, { expects: /dynamically imported module/ })
+  await page.goto('/admin')
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
+  await page.context().setOffline(true)
+  await page.getByRole('link', { name: 'Roles' }).click()
+  await page.getByRole('main').getByText('There is no connection to the server.').waitFor()
+  await page.context().setOffline(false)
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('heading', { name: 'Roles' }).waitFor()
+
+  // A record on screen that cannot be read again stays, and says so.
+  await page.goto(`/admin/people/${grace.id}`)
+  await page.getByRole('heading', { name: 'grace', exact: true }).waitFor()
+  await expect.poll(() => test.service.app.hub.count().streams).toBe(1)
+  await page.route('**/api/rpc', (route) => {
+    const { id, method } = route.request().postDataJSON()
+    const error = { code: -32603, message: 'no', data: { reason: 'internal_error' } }
+    if (method !== 'admin_account_get') return route.continue()
+    return route.fulfill({ status: 500, json: { jsonrpc: '2.0', id, error } })
+  })
+  await test.sessions.create(grace.id)
+  await grace.client.account_token_create({
+    name: 'x',
+    scope: { kind: 'full' },
+    lifetime: { kind: 'eternal' },
+  })
+  await page.getByRole('alert').getByText('The server failed.').waitFor()
+  await page.getByRole('heading', { name: 'grace', exact: true }).waitFor()
+
+  // Behind a proxy that lets no socket through, calls work.
+  const hers = await person(test, grace.cookie)
+  const { cell } = await ada.client.cell_create({ data: { label: 'Open' }, visibility: 'public' })
+  const tried = Promise.withResolvers<void>()
+  await hers.routeWebSocket(/\/api\/ws/, async (socket) => {
+    await socket.close({ code: 1011 })
+    tried.resolve()
+  })
+  // What she may not see of it is not asked for.
+  await hers.goto(`/admin/cells/${cell.id}/timeline`)
+  await tried.promise
+  await hers.getByRole('tree').waitFor()
+  expect(await hers.getByRole('alert').count()).toBe(0)
+  expect(await hers.getByText('No connection').count()).toBe(0)
+})

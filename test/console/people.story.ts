@@ -129,6 +129,15 @@ it('finds people by the beginning of a name, whatever signs it has, and keeps th
     await page.getByText('Nobody matches these filters.').waitFor()
   }
   await look(page, 'people-none')
+  await page.getByRole('button', { name: 'Clear filters' }).click()
+  await page.getByRole('link', { name: 'bob' }).waitFor()
+  await expect.poll(() => page.getByLabel('Name or e-mail').inputValue()).toBe('')
+
+  await page.goto('/admin/cells?kind=none&path=/none')
+  await page.getByRole('button', { name: 'Clear filters' }).click()
+  for (const name of ['Kind', 'Path starts with'])
+    await expect.poll(() => page.getByLabel(name).inputValue()).toBe('')
+  expect(page.url()).toBe(`${test.url}/admin/cells`)
 })
 
 it('shows who is no admin no pages of admins, and says why', async () => {
@@ -166,6 +175,13 @@ it('invites, deletes with a way back, and switches sign-up', async () => {
   await page.getByRole('menuitem', { name: 'Delete' }).click()
   await page.getByRole('button', { name: 'Undo' }).click()
   await page.getByText('grace@example.com').waitFor()
+  await page.getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  await page.getByText('No invites').waitFor()
+  await page.route('**/api/rpc', (route) => route.abort())
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await page.getByRole('status').getByText('The server did not answer').waitFor()
+  await page.unroute('**/api/rpc')
 
   await page.goto('/admin/settings')
   await look(page, 'settings')

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { sql } from '../../src/db/db.ts'
@@ -146,6 +147,62 @@ it('no secret gets into an address, a title, storage, the console, a Referer or 
   expect(Object.values(hidden).every((secret) => secret.length > 10)).toBe(true)
   const found = Object.entries(hidden).filter(([, secret]) => told.some((line) => line.includes(secret)))
   expect(found).toEqual([])
+})
+
+it('what is on screen stays where the server cannot say again who is signed in', async () => {
+  await using test = await consoleService()
+  const long = 'a long enough password'
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const bob = await test.account({ username: 'bob', roles: ['admin'] })
+  const page = await person(test, bob.cookie)
+  await page.goto('/admin/me')
+  await page.getByRole('button', { name: 'Change password' }).click()
+  await page.getByLabel('New password', { exact: true }).fill(long)
+  let asked = 0
+  await page.route('**/api/account/status**', (route) =>
+    asked++ === 0
+      ? route.fulfill({ status: 503, json: { error: 'service_unavailable', request_id: randomUUID() } })
+      : route.continue(),
+  )
+  const { actors } = await ada.client.admin_account_get({ account_id: bob.id })
+  const [grant] = actors[0]?.role_grants ?? []
+  await ada.client.role_grant_revoke({ actor_id: bob.actor_id, role_grant_id: grant?.id ?? '' })
+  await page.getByText('The database cannot be reached right now').waitFor()
+  expect(await page.getByLabel('New password', { exact: true }).inputValue()).toBe(long)
+  // It is asked again once something answers.
+  await page.locator('nav > a[title=People]').waitFor({ state: 'detached' })
+  expect(await page.getByLabel('New password', { exact: true }).inputValue()).toBe(long)
+  // Whoever has signed out in another tab leaves nothing on screen.
+  await page.route('**/api/account/status**', (route) => route.abort())
+  await page.evaluate(() => new BroadcastChannel('cellkeep').postMessage('signed_out'))
+  await page.getByRole('heading', { name: 'You were signed out' }).waitFor()
+  expect(await page.getByLabel('New password', { exact: true }).count()).toBe(0)
+})
+
+it('an answer that comes after signing out signs nobody in', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/me')
+  await page.getByRole('heading', { name: 'My account' }).waitFor()
+  const late = Promise.withResolvers<void>()
+  let asked = 0
+  await page.route('**/api/account/status**', async (route) => {
+    if (asked++ > 0) return route.continue()
+    const response = await route.fetch()
+    await late.promise
+    await route.fulfill({ response })
+  })
+  await page.evaluate(() => new BroadcastChannel('cellkeep').postMessage('signed_out'))
+  await expect.poll(() => asked).toBe(1)
+  await page.getByRole('button', { name: 'Account and theme' }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  const answered = page.waitForResponse('**/api/account/status**')
+  late.resolve()
+  await (await answered).finished()
+  await page.evaluate(() => new Promise((done) => setTimeout(done, 200)))
+  expect(await page.getByRole('heading').allInnerTexts()).toEqual(['Sign in'])
 })
 
 it('says that the browser has kept no session, as over plain http, on the pages and on the console', async () => {
