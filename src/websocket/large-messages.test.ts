@@ -62,3 +62,20 @@ it('a socket that ends takes its unread messages out of the account', async () =
   socket.ws.terminate()
   await expect.poll(() => unsent.bytes).toBe(0)
 })
+
+it('small messages behind a backlog count too, and their socket is cut to make room', async () => {
+  const sockets = await Promise.all(Array.from({ length: 5 }, open))
+  for (const { ws } of sockets) ws.pause()
+  // Together too much, but none of them more than a socket may have waiting.
+  const full = 24 * mebibyte
+  await expect
+    .poll(() => {
+      if (unsent.bytes <= full)
+        for (const socket of sockets) for (let n = 0; n < 10; n++) void socket.call('big', { size: 0.06 })
+      return unsent.bytes
+    })
+    .toBeGreaterThan(full)
+  await expect.poll(() => unsent.bytes).toBeLessThan(full)
+  for (const { ws } of sockets) ws.terminate()
+  await expect.poll(() => unsent.bytes).toBe(0)
+})

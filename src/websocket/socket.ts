@@ -203,8 +203,9 @@ export class Socket {
 
   #send(text: string | Uint8Array): void {
     if (this.#isOver) return
-    if (this.#ws.bufferedAmount > bufferMax) return void this.#end(1013)
-    if (text.length > smallAnswer) return void this.#large.send(text)
+    const waiting = this.#ws.bufferedAmount
+    if (waiting > bufferMax) return void this.#end(1013)
+    if (waiting > smallAnswer || text.length > smallAnswer) return void this.#large.send(text)
     this.#ws.send(text, { binary: false }, ignore)
   }
 
