@@ -158,6 +158,10 @@ const reasons = {
   role_grant_offer_terminal: { code: -32004, doc: 'The offer was answered, retracted or superseded.' },
   role_grant_offer_expired: { code: -32004, doc: 'The offer has expired.' },
   role_grant_offer_actor_mismatch: { code: -32002, doc: 'The offer is for another actor of the account.' },
+  role_grant_offer_limit: {
+    code: -32004,
+    doc: 'The actor has `max` of its `limit`: pending `offers` that it made, or active `grants`; end some first.',
+  },
   role_grant_offer_role_not_grantable: { code: -32002, doc: 'The role lacks the grant path `admin`.' },
   role_grant_offer_not_authorized: { code: -32002, doc: 'The acting actor may not offer this role there.' },
   role_grant_offer_self_target: { code: -32602, doc: 'An account cannot make an offer to itself.' },

@@ -137,6 +137,10 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
   role_grant_offer_terminal: 'This offer has ended.',
   role_grant_offer_expired: 'The time to answer this offer has run out.',
   role_grant_offer_actor_mismatch: 'This offer is for another of your actors.',
+  role_grant_offer_limit: (data) =>
+    data.limit === 'offers'
+      ? `Too many offers of yours wait for an answer. ${full(data)}`
+      : `You have as many roles as you may. ${full(data)}`,
   role_grant_offer_role_not_grantable: 'This role can only be given on the server itself.',
   role_grant_offer_not_authorized: 'Only a holder of this role can offer it.',
   role_grant_offer_self_target: 'You cannot offer yourself a role.',

@@ -16,6 +16,14 @@ export const accounts = {
     doc: 'Max API tokens per account; a new one revokes the oldest.',
   }),
   max_actors: setting(perAccount(), { default: 50, doc: 'Max actors per account.' }),
+  max_role_grants: setting(orOff(whole(1, 1_000_000)), {
+    default: 1000,
+    doc: 'Max active role grants of an actor beyond which it cannot accept offers of more.',
+  }),
+  max_pending_offers: setting(orOff(whole(1, 1_000_000)), {
+    default: 1000,
+    doc: 'Max pending offers of roles that an actor has made.',
+  }),
   username_change: setting(oneOf('off', 'admin', 'self'), {
     default: 'admin',
     doc: 'Who may change usernames: nobody, admins and operators, or everybody their own too.',

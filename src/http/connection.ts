@@ -73,6 +73,7 @@ export class Connections {
 export class Connection implements Holder {
   unsent = 0
   readonly isPatient = false
+  readonly graceMs = 1_000
   /** True: it ends with an answer already given; anything else that arrives on it is ignored. */
   isEnding = false
   /** True: its answer is a stream, which has a rule of its own for clients that do not read. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -21,6 +22,15 @@ const actions = {
     handler: async () => {
       turns.set(turn, (turns.get(turn) ?? 0) + 1)
       for (const end = performance.now() + 2; performance.now() < end; );
+      return null
+    },
+  }),
+  counted: query({
+    doc: 'Counts how many calls came in the same turn of the event loop.',
+    auth,
+    output: z.null(),
+    handler: async () => {
+      turns.set(turn, (turns.get(turn) ?? 0) + 1)
       return null
     },
   }),
@@ -293,6 +303,26 @@ describe('a body', () => {
     for (const { socket } of unfinished) socket.write(' ')
     const answers = (await ends).map((received) => [statuses(received)[0], received.includes('"busy"')])
     expect(answers.sort()).toEqual([...Array(3).fill([400, false]), [503, true]])
+  })
+
+  it('that is large is looked at in a turn of its own, so that others are answered between several', async () => {
+    turns = new Map()
+    let isOver = false
+    const counting = countTurns(() => isOver)
+    const text = JSON.stringify(call('counted')).padEnd(2 * limit)
+    const sockets = await Promise.all(Array.from({ length: 4 }, () => open(test.url)))
+    const head = `POST /api/rpc HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`
+    for (const socket of sockets) socket.write(head + text.slice(0, -1))
+    // By then all but the last byte has been read.
+    const begun = turn
+    await expect.poll(() => turn - begun).toBeGreaterThan(200)
+    const answered = sockets.map((socket) => once(socket, 'data'))
+    for (const socket of sockets) socket.write(' ')
+    await Promise.all(answered)
+    isOver = true
+    await counting
+    for (const socket of sockets) socket.destroy()
+    expect([...turns.values()]).toEqual([1, 1, 1, 1])
   })
 
   it('that is still arriving gives way to younger ones, when together they are too many', async () => {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { setImmediate as turn } from 'node:timers/promises'
 import { refusal, type ServiceError } from '../errors.ts'
 import { createFairQueue } from '../limits/fair-queue.ts'
 import { type IsKnown, smallBody } from './exchange.ts'
@@ -17,6 +18,7 @@ export class RequestBodies {
   readonly #max: number
   readonly #arriving = new Set<Arriving>()
   readonly #large = createFairQueue(largeAtOnce, largeAtOnce + largeWaiting)
+  readonly #arrived = createFairQueue(1, Number.POSITIVE_INFINITY)
   #held = 0
   #isDraining = false
 
@@ -53,10 +55,21 @@ export class RequestBodies {
     }
   }
 
+  /**
+   * Hands a large body over that has arrived, one in a turn of the event loop: parsing each may take tenths of a second,
+   * and the requests of others come between.
+   */
+  handOver(body: Arriving): void {
+    void this.#arrived.run(body.address, async () => {
+      await turn()
+      body.finish()
+    })
+  }
+
   /** Refuses the bodies that are still arriving, and all later ones that have not fully arrived. */
   drain(): void {
     this.#isDraining = true
-    for (const body of this.#arriving) body.refuse(refusal('shutting_down'))
+    for (const body of this.#arriving) if (!body.hasArrived) body.refuse(refusal('shutting_down'))
   }
 
   grown(bytes: number): void {
@@ -81,6 +94,7 @@ class Arriving {
   /** Bytes of memory that it uses. */
   held = 0
   isAdmitted = false
+  hasArrived = false
   readonly isKnown: IsKnown
   readonly #all: RequestBodies
   readonly #request: IncomingMessage
@@ -111,9 +125,14 @@ class Arriving {
     this.#resolve = resolve
     this.#reject = reject
     this.#ready = ready
-    request.on('end', () => this.#finish())
+    request.on('end', () => {
+      this.hasArrived = true
+      this.#endTurn()
+      if (this.#size > smallBody) all.handOver(this)
+      else this.finish()
+    })
     // Every request emits close; creating an error with its stack each time would cost a fifth of the work.
-    request.on('close', () => this.#isOver || this.refuse(refusal('invalid_json_body')))
+    request.on('close', () => this.#isOver || this.hasArrived || this.refuse(refusal('invalid_json_body')))
   }
 
   get address(): string {
@@ -147,7 +166,7 @@ class Arriving {
     this.#reject(error)
   }
 
-  #finish(): void {
+  finish(): void {
     const [bytes, size] = [this.#bytes, this.#size]
     if (this.#end()) this.#resolve(bytes.length === size ? bytes : bytes.subarray(0, size))
   }
@@ -157,8 +176,14 @@ class Arriving {
     this.#isOver = true
     this.#all.ended(this)
     this.#bytes = empty
-    this.#onEnd?.()
+    this.#endTurn()
     return true
+  }
+
+  /** Lets the next large body flow. */
+  #endTurn(): void {
+    this.#onEnd?.()
+    this.#onEnd = undefined
   }
 
   #take(chunk: Buffer): void {

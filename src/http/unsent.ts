@@ -19,6 +19,8 @@ export type Holder = {
   stuckMs(now: number): number
   /** True: it has its own stall timeout and is cut here only to make room. */
   readonly isPatient: boolean
+  /** How long it may take nothing before it is cut to make room. */
+  readonly graceMs: number
   /** Ends the connection at once. */
   cut(): void
 }
@@ -27,12 +29,8 @@ export type Holder = {
 export const smallAnswer = 65_536
 
 const sweepMs = 250
-/** Cut in one sweep: ending a connection costs time for each of its requests. */
+/** Cut in one sweep, unless there is too much: ending a connection costs time for each of its requests. */
 const cutsMax = 4
-/** A client stalled for this long may be cut to make room; longer where a whole message is written at once. */
-const graceMs = 1_000
-const patientGraceMs = 5_000
-
 class Unsent {
   bytes = 0
   readonly #holders = new Set<Holder>()
@@ -62,12 +60,13 @@ class Unsent {
       const ms = holder.stuckMs(now)
       if (!holder.isPatient && ms >= holder.limits.answer_stall_ms) {
         if (cuts++ < cutsMax) holder.cut()
-      } else if (ms >= (holder.isPatient ? patientGraceMs : graceMs)) stuck.push(holder)
+      } else if (ms >= holder.graceMs) stuck.push(holder)
     }
     let left = this.bytes
     for (const holder of stuck.sort((a, b) => b.unsent - a.unsent)) {
+      const { unsent_max } = holder.limits
       // Keep a quarter free, so that the next answers need not wait for a sweep.
-      if (left <= holder.limits.unsent_max * 0.75 || cuts++ >= cutsMax) return
+      if (left <= unsent_max * 0.75 || (cuts++ >= cutsMax && left <= unsent_max)) return
       left -= holder.unsent
       holder.cut()
     }

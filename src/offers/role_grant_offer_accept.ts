@@ -44,6 +44,7 @@ export const role_grant_offer_accept = mutation({
     'role_grant_offer_terminal',
     'role_grant_offer_expired',
     'role_grant_offer_actor_mismatch',
+    'role_grant_offer_limit',
   ],
   async handler({ offer_id }, { app, account, actor, db, audit, notify, fail }) {
     const asked = await readWithScopeLock(db, offer_id, account.id)
@@ -63,6 +64,11 @@ export const role_grant_offer_accept = mutation({
       await supersedeUnauthorised({ db, audit, notify }, stored)
       throw committed(fail('role_grant_offer_terminal'))
     }
+
+    const max = app.config.max_role_grants
+    const { role_grants } = live.get(actor.id) as Grantor
+    if (max !== null && role_grants.length >= max && !role_grants.some((held) => isOf(stored, held)))
+      throw fail('role_grant_offer_limit', { limit: 'grants', max })
 
     const grant = {
       actor_id: actor.id,
@@ -93,6 +99,12 @@ export const role_grant_offer_accept = mutation({
     return { role_grant_id, offer: accepted, superseded_offer_ids: siblings, created }
   },
 })
+
+/** Whether a grant is of the same role and scope as an offer, which can then only extend it. */
+const isOf = (
+  { role, scope_kind, scope_id }: Offer,
+  held: Pick<Offer, 'role' | 'scope_kind' | 'scope_id'>,
+): boolean => held.role === role && held.scope_kind === scope_kind && held.scope_id === scope_id
 
 /** Reads an offer to the account, for what never changes of it, and takes the scope lock, before any other lock. */
 async function readWithScopeLock(

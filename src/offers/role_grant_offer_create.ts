@@ -9,7 +9,7 @@ import type { Reason } from '../reasons.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from '../roles/scope.ts'
 import { Offer } from '../wire/offer.ts'
 import { Int, OrNull, Text, Timestamp, Uuid } from '../wire/types.ts'
-import { mayOffer, offerColumns, offerMetadata, readLiveActors, unstamped } from './offers.ts'
+import { mayOffer, offerColumns, offerMetadata, pending, readLiveActors, unstamped } from './offers.ts'
 
 const daysDefault = 30
 
@@ -40,6 +40,7 @@ export const role_grant_offer_create = mutation({
     'account_not_found',
     'role_grant_offer_actor_account_mismatch',
     'role_grant_scope_destroyed',
+    'role_grant_offer_limit',
   ],
   refine(input, { app }) {
     const wanted = {
@@ -78,6 +79,9 @@ export const role_grant_offer_create = mutation({
     await requireAhead(db, 'grant_expires_at', wanted.grant_expires_at)
 
     const made = { ...wanted, from_actor_id: actor.id, from_account_id: account.id }
+    const max = app.config.max_pending_offers
+    if (max !== null && (await hasOthers(db, made, max)))
+      throw fail('role_grant_offer_limit', { limit: 'offers', max })
     const lapsed = await expireLapsed(db, made)
     if (lapsed)
       audit('role_grant_offer_expire', offerMetadata(lapsed), {
@@ -127,6 +131,15 @@ const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_ac
   to_account_id = ${to_account_id}::uuid and to_actor_id is not distinct from ${to_actor_id}::uuid
   and role = ${role} and scope_kind is not distinct from ${scope_kind}
   and scope_id is not distinct from ${scope_id}::uuid and from_actor_id = ${from_actor_id}::uuid and ${unstamped}`
+
+/**
+ * Whether the actor has that many pending offers besides this one. The end of its authority ends them all at once, so
+ * they must not be too many.
+ */
+const hasOthers = async (db: Queryable, made: Made, count: number): Promise<boolean> =>
+  (await db.first(sql`
+    select from role_grant_offer o where o.from_actor_id = ${made.from_actor_id}::uuid and ${pending}
+      and not (${keyOf(made)}) offset ${sql.raw(count - 1)} limit 1`)) !== undefined
 
 /** Stamps a lapsed offer to make room for a new one. The mutation audits it, so a broken audit log does not stop it. */
 const expireLapsed = (db: Queryable, made: Made): Promise<Offer | undefined> =>

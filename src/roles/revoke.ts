@@ -7,12 +7,11 @@ import { anyOf } from '../db/unplanned.ts'
 import type { EventMetadata } from '../events.ts'
 import {
   announceSuperseded,
-  offerColumns,
   pending,
   type SupersedeCause,
   type Superseded,
+  supersedeWhere,
 } from '../offers/offers.ts'
-import type { Offer } from '../wire/offer.ts'
 
 /** An active grant with its actor and account. */
 export type ActiveGrant = {
@@ -112,7 +111,7 @@ async function supersedeWith(
   grants: readonly ActiveGrant[],
 ): Promise<Superseded[]> {
   const list = (key: keyof ActiveGrant) => grants.map((grant) => grant[key])
-  const rows = await db.rows<Offer & SupersedeCause>(sql`
+  const rows = await db.rows<SupersedeCause & { offer_id: string }>(sql`
     with ended as (
       select * from unnest(${list('id')}::uuid[], ${list('actor_id')}::uuid[], ${list('account_id')}::uuid[],
         ${list('role')}::text[], ${list('scope_kind')}::text[], ${list('scope_id')}::uuid[])
@@ -124,18 +123,17 @@ async function supersedeWith(
         and (o.to_actor_id is null or o.to_actor_id = e.actor_id)
       where ${pending}
       ${authorizeOffer ? sql.empty : sql`union all ${unauthorised}`}
-    ), chosen as (
-      select distinct on (offer_id) offer_id, reason, cause_id from falling
-      order by offer_id, reason desc, cause_id
-    ), held as (
-      select o.offer_id from role_grant_offer o
-      where o.offer_id = any(array(select offer_id from chosen)) and ${pending}
-      order by o.offer_id for update
     )
-    update role_grant_offer o set superseded_at = now()
-    from held join chosen using (offer_id) where o.offer_id = held.offer_id
-    returning ${offerColumns}, chosen.reason, chosen.cause_id`)
-  return rows.map(({ reason, cause_id, ...offer }) => ({ offer, reason, cause_id }))
+    select distinct on (offer_id) offer_id, reason, cause_id from falling
+    order by offer_id, reason desc, cause_id`)
+  if (rows.length === 0) return []
+  // Joined here: the planner expects few of them, and would compare each with each.
+  const causes = new Map(rows.map(({ offer_id, ...cause }) => [offer_id, cause]))
+  const superseded = await supersedeWhere(
+    db,
+    sql`o.offer_id in (select unnest(${[...causes.keys()]}::uuid[]))`,
+  )
+  return superseded.map((offer) => ({ offer, ...(causes.get(offer.offer_id) as SupersedeCause) }))
 }
 
 /** Offers that no other active grant, global or at the offer's scope, authorises. */

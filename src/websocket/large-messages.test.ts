@@ -1,4 +1,6 @@
-import { expect, it } from 'vitest'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, it, vi } from 'vitest'
+import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
@@ -7,6 +9,7 @@ import { query } from '../core/action.ts'
 import { unsent } from '../http/unsent.ts'
 
 const mebibyte = 1_048_576
+const { send } = WebSocket.prototype
 const actions = {
   big: query({
     doc: 'Answers as many MiB as are asked for.',
@@ -61,4 +64,46 @@ it('a socket that ends takes its unread messages out of the account', async () =
   await expect.poll(() => unsent.bytes).toBeGreaterThan(14 * mebibyte)
   socket.ws.terminate()
   await expect.poll(() => unsent.bytes).toBe(0)
+})
+
+it('small messages behind a backlog count too, and their socket is cut to make room', async () => {
+  const sockets = await Promise.all(Array.from({ length: 5 }, open))
+  for (const { ws } of sockets) ws.pause()
+  // Together too much, but none of them more than a socket may have waiting.
+  const full = 24 * mebibyte
+  await expect
+    .poll(() => {
+      if (unsent.bytes <= full)
+        for (const socket of sockets) for (let n = 0; n < 10; n++) void socket.call('big', { size: 0.06 })
+      return unsent.bytes
+    })
+    .toBeGreaterThan(full)
+  await expect.poll(() => unsent.bytes).toBeLessThan(full)
+  for (const { ws } of sockets) ws.terminate()
+  await expect.poll(() => unsent.bytes).toBe(0)
+})
+
+it('large messages that arrive at once are looked at one in a turn of the event loop', async () => {
+  const sockets = await Promise.all(Array.from({ length: 4 }, open))
+  let turn = 0
+  let isOver = false
+  const turns: number[] = []
+  const sent = vi.spyOn(WebSocket.prototype, 'send').mockImplementation(function (this: WebSocket, ...rest) {
+    if (String(rest[0]).includes('parse_error')) turns.push(turn)
+    return Reflect.apply(send, this, rest)
+  })
+  const counting = (async () => {
+    for (; !isOver; turn++) await nextTurn()
+  })()
+  const message = 'x'.repeat(100_000)
+  for (const { ws } of sockets) ws.send(message, { fin: false })
+  const begun = turn
+  await expect.poll(() => turn - begun).toBeGreaterThan(200)
+  for (const { ws } of sockets) ws.send('x', { fin: true })
+  await Promise.all(sockets.map((socket) => socket.next()))
+  isOver = true
+  await counting
+  sent.mockRestore()
+  expect(new Set(turns).size).toBe(4)
+  for (const { ws } of sockets) ws.terminate()
 })

@@ -2,6 +2,7 @@ import type { RawData, WebSocket } from 'ws'
 import type { Caller } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import { invalidRequest, refusal } from '../errors.ts'
+import { smallBody } from '../http/exchange.ts'
 import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
 import { isHeardBy } from '../notifications.ts'
@@ -9,6 +10,7 @@ import { inWork } from '../observe/work.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
 import { type Connection, hasExpired } from '../realtime/connection.ts'
 import { joined } from '../wire/json-text.ts'
+import { inTurn } from './arrived.ts'
 import { type Bound, Call, isOwn } from './bound.ts'
 import { type EndCode, ends } from './ends.ts'
 import { heartbeatIssue, notificationFrame, readFrame } from './frames.ts'
@@ -114,6 +116,15 @@ export class Socket {
 
   #onMessage(text: string | null): void {
     this.#silent = 0
+    if (text === null || text.length <= smallBody) return void this.#look(text)
+    this.#weigh(text.length)
+    inTurn(this.#bound.account_id, () => {
+      this.#weigh(-text.length)
+      this.#look(text)
+    })
+  }
+
+  #look(text: string | null): void {
     if (this.#isOver) return
     try {
       const frame = readFrame(text)
@@ -203,8 +214,9 @@ export class Socket {
 
   #send(text: string | Uint8Array): void {
     if (this.#isOver) return
-    if (this.#ws.bufferedAmount > bufferMax) return void this.#end(1013)
-    if (text.length > smallAnswer) return void this.#large.send(text)
+    const { bufferedAmount } = this.#ws
+    if (bufferedAmount > bufferMax) return void this.#end(1013)
+    if (Math.max(bufferedAmount, text.length) > smallAnswer) return void this.#large.send(text)
     this.#ws.send(text, { binary: false }, ignore)
   }
 
