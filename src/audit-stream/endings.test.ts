@@ -257,8 +257,10 @@ describe('a stream whose end no signal told', () => {
 
 describe('a stream whose authority ended while its node stood still', () => {
   it('sends nothing more', async () => {
-    const { account, streams } = await world()
-    const other = await follow(test, { cookie: watcher.cookie })
+    // A node of its own: the others would wait for the time that this clock is ahead.
+    await using node = await testService({ audit_stream: true, database_url: test.databaseUrl })
+    const { account, streams } = await world(node)
+    const other = await follow(node, { cookie: watcher.cookie })
     const { db } = test.service.app
     await db.run(sql`delete from api_token where account_id = ${account.id}::uuid`)
     await db.run(sql`

@@ -21,7 +21,7 @@ export const accounts = {
     doc: 'Max active role grants of an actor beyond which it cannot accept offers of more.',
   }),
   max_pending_offers: setting(orOff(whole(1, 1_000_000)), {
-    default: 1000,
+    default: 5000,
     doc: 'Max pending offers of roles that an actor has made.',
   }),
   username_change: setting(oneOf('off', 'admin', 'self'), {
