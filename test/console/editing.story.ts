@@ -149,6 +149,7 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
 })
 
 it('says why nothing was saved, and keeps what was typed by whoever may not save it any more', async () => {
+  ada = await test.account({ username: 'babbage' })
   const root = await test.account({ username: 'root', roles: ['admin'] })
   const hopper = await test.account({ username: 'hopper', roles: ['admin'] })
   const id = await make({ label: 'Plan' })
