@@ -29,7 +29,7 @@ export type Holder = {
 export const smallAnswer = 65_536
 
 const sweepMs = 250
-/** Cut in one sweep, unless there is too much: ending a connection costs time for each of its requests. */
+/** Cut in one sweep, but for sockets while there is too much: ending a connection costs time for each of its requests. */
 const cutsMax = 4
 class Unsent {
   bytes = 0
@@ -66,7 +66,8 @@ class Unsent {
     for (const holder of stuck.sort((a, b) => b.unsent - a.unsent)) {
       const { unsent_max } = holder.limits
       // Keep a quarter free, so that the next answers need not wait for a sweep.
-      if (left <= unsent_max * 0.75 || (cuts++ >= cutsMax && left <= unsent_max)) return
+      const isEnough = left <= unsent_max || !holder.isPatient
+      if (left <= unsent_max * 0.75 || (cuts++ >= cutsMax && isEnough)) return
       left -= holder.unsent
       holder.cut()
     }
