@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
 import { refusal, type ServiceError } from '../errors.ts'
 import { createFairQueue } from '../limits/fair-queue.ts'
+import { inTurn } from '../limits/in-turn.ts'
 import { type IsKnown, smallBody } from './exchange.ts'
 
 /** Large bodies of anonymous senders that are read at the same time; others wait, unread, for their turn. */
@@ -18,7 +18,6 @@ export class RequestBodies {
   readonly #max: number
   readonly #arriving = new Set<Arriving>()
   readonly #large = createFairQueue(largeAtOnce, largeAtOnce + largeWaiting)
-  readonly #arrived = createFairQueue(1, Number.POSITIVE_INFINITY)
   #held = 0
   #isDraining = false
 
@@ -53,17 +52,6 @@ export class RequestBodies {
     } catch (error) {
       body.refuse(error as ServiceError)
     }
-  }
-
-  /**
-   * Hands a large body over that has arrived, one in a turn of the event loop: parsing each may take tenths of a second,
-   * and the requests of others come between.
-   */
-  handOver(body: Arriving): void {
-    void this.#arrived.run(body.address, async () => {
-      await turn()
-      body.finish()
-    })
   }
 
   /** Refuses the bodies that are still arriving, and all later ones that have not fully arrived. */
@@ -128,8 +116,8 @@ class Arriving {
     request.on('end', () => {
       this.hasArrived = true
       this.#endTurn()
-      if (this.#size > smallBody) all.handOver(this)
-      else this.finish()
+      if (this.#size > smallBody) inTurn(this.address, () => this.#finish())
+      else this.#finish()
     })
     // Every request emits close; creating an error with its stack each time would cost a fifth of the work.
     request.on('close', () => this.#isOver || this.hasArrived || this.refuse(refusal('invalid_json_body')))
@@ -166,7 +154,7 @@ class Arriving {
     this.#reject(error)
   }
 
-  finish(): void {
+  #finish(): void {
     const [bytes, size] = [this.#bytes, this.#size]
     if (this.#end()) this.#resolve(bytes.length === size ? bytes : bytes.subarray(0, size))
   }
