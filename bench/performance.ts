@@ -9,6 +9,7 @@ import { median } from './numbers.ts'
 import { startPeers } from './peers/peers.ts'
 import { type Performance, page, type Release, release, sizing } from './performance-page.ts'
 import { ask, helper, Started } from './processes.ts'
+import { type Profile, profiler } from './profile.ts'
 import { floorWorkload, type Workload, workloads } from './workloads.ts'
 import { idleConnection, pgbench, sizes } from './yardsticks.ts'
 
@@ -69,7 +70,11 @@ try {
 
 async function measure(): Promise<Performance> {
   const hashing = defaultHashing()
-  const { server, world, client, facts, socket } = await prepare(started, { cells, sessions: 500, hashing })
+  const { server, world, client, facts, socket, beside } = await prepare(started, {
+    cells,
+    sessions: 500,
+    hashing,
+  })
   const slice = slicer(started, seconds)
   const owners = Math.max(1000, cells / 100)
   const peers = await startPeers(started, client, { server, host: socket, cells, owners })
@@ -110,6 +115,12 @@ async function measure(): Promise<Performance> {
       // The first round warms up.
       if (round > 0) slices.push(taken)
     }
+  const profileOf = await profiler(started, beside, slice)
+  const profiles: Profile[] = []
+  // A sign-in spends its time in the threads that hash.
+  for (const { work, workload, target } of turns)
+    if (target === server && work !== '' && work !== 'sign in')
+      profiles.push(await profileOf(workload, 2 * seconds))
   const argon = await ask<number>(helper(started, 'argon.ts'), { options: hashing, seconds: 5 })
   const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../package.json'), 'utf8'))
   return {
@@ -124,6 +135,7 @@ async function measure(): Promise<Performance> {
     })),
     // At one moment it may be a third more, just before a collection.
     memoryAfterLists: median(memories.slice(listSeconds / 2)),
+    profiles,
     argon,
     statements: await pgbench(started, { socket, server, cells, seconds: 3 }),
     sizes: { connection, ...(await sizes(client)) },
