@@ -1,7 +1,9 @@
+import type { App } from '../core/app.ts'
 import { invalidRequest, refusal, type ServiceError } from '../errors.ts'
 import { type Id, isObject, parseText, type RpcCall, readCall } from '../http/jsonrpc.ts'
 import type { Notification } from '../notifications.ts'
 import { issue } from '../wire/issues.ts'
+import type { Bound } from './bound.ts'
 
 /** What one message of a client asks for. */
 export type Frame =
@@ -53,4 +55,15 @@ export function notificationFrame(notification: Notification): Uint8Array {
   const made = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method, params }))
   frames.set(notification, made)
   return made
+}
+
+/** The params of a message, with the default actor if its method takes one and it names none. */
+export function withActor(
+  { actions }: Pick<App, 'actions'>,
+  { actor_id }: Bound,
+  { method, params }: RpcCall,
+): unknown {
+  const takesActor = actions.get(method)?.auth.actor !== 'none'
+  if (actor_id === null || !takesActor || Object.hasOwn(params ?? {}, 'acting')) return params
+  return { ...(params as object | undefined), acting: actor_id }
 }

@@ -13,7 +13,7 @@ import { type Connection, hasExpired } from '../realtime/connection.ts'
 import { joined } from '../wire/json-text.ts'
 import { type Bound, Call, isOwn } from './bound.ts'
 import { type EndCode, ends } from './ends.ts'
-import { heartbeatIssue, notificationFrame, readFrame } from './frames.ts'
+import { heartbeatIssue, notificationFrame, readFrame, withActor } from './frames.ts'
 import { LargeMessages } from './large-messages.ts'
 import { MessageLog } from './message-log.ts'
 import { Vetting } from './vetting.ts'
@@ -173,7 +173,7 @@ export class Socket {
       run(
         this.#app,
         info,
-        { ...rpc, params: this.#withActor(rpc) },
+        { ...rpc, params: withActor(this.#app, this.#bound, rpc) },
         { viaGet: false, mayHoldBadText, surface: 'ws' },
       ),
     )
@@ -183,14 +183,6 @@ export class Socket {
     for (const committed of call.held) this.#apply(committed)
     if (call.isLost) this.#endAfterReplies(this.#lostCode())
     this.#settle()
-  }
-
-  /** Adds the default actor if the method takes one and the message names none. */
-  #withActor({ method, params }: RpcCall): unknown {
-    const { actor_id } = this.#bound
-    const takesActor = this.#app.actions.get(method)?.auth.actor !== 'none'
-    if (actor_id === null || !takesActor || Object.hasOwn(params ?? {}, 'acting')) return params
-    return { ...(params as object | undefined), acting: actor_id }
   }
 
   #cancel(request_id: string | number): void {
@@ -222,8 +214,8 @@ export class Socket {
 
   /** Holds back what a call of this socket caused until that call is answered. */
   #hear(committed: Committed): void {
-    const cause = committed.origin && [...this.#calls].find((call) => call === committed.origin)
-    if (cause) cause.held.push(committed)
+    const { origin } = committed
+    if (origin instanceof Call && this.#calls.has(origin)) origin.held.push(committed)
     else this.#apply(committed)
   }
 
