@@ -137,6 +137,21 @@ export const groups: Group[] = [
     ],
   },
   {
+    file: 'src/cells/edges/write.ts',
+    tests: ['src/cells/shared-links.test.ts'],
+    mutants: [[' and ${isUntouched}', '']],
+  },
+  {
+    file: 'src/cells/cell_delete.ts',
+    tests: ['src/cells/shared-links.test.ts'],
+    mutants: [[' and ${isUntouched}', '']],
+  },
+  {
+    file: 'src/cells/cell_update.ts',
+    tests: ['src/cells/shared-links.test.ts'],
+    mutants: [['          and ${isUntouched}\n', '']],
+  },
+  {
     file: 'src/auth/active-grant.ts',
     tests: [
       'src/cells/access.test.ts',

@@ -1,5 +1,6 @@
-import { describe, expect, test as it } from 'vitest'
+import { afterAll, describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../test/helpers/cell-rows.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
@@ -14,7 +15,7 @@ const made = (owner: TestAccount, row: Parameters<typeof cellRow>[1] = {}) =>
   cellRow(test, { created_by: owner.actor_id, ...row })
 const far = await made(ada, { visibility: 'public' })
 
-type Method = 'cell_field_set' | 'cell_item_insert' | 'cell_delete'
+type Method = 'cell_field_set' | 'cell_item_insert' | 'cell_delete' | 'cell_update'
 const call = (method: Method, { cookie }: TestAccount, input: object) =>
   test.service.call(method, input as never, { headers: { cookie } }).then(
     () => 'ok',
@@ -110,4 +111,49 @@ it('cell_delete: each is recorded as it is alone, and one cell is deleted once',
     [{ outcome: 'success', actor_id: bob.actor_id }],
     [],
   ])
+})
+
+describe('a right that ends when the statement has begun but not yet locked the cell', async () => {
+  const other = await rival(test.databaseUrl)
+  afterAll(() => other.close())
+  // A trigger fires before the statement looks at any cell. It waits for the writes of these methods alone, and not by a
+  // lock, for which they would not wait long.
+  await other.query(`
+    create function await_rival() returns trigger language plpgsql as $$ begin
+      while current_query() !~ 'version = c.version from' and not pg_try_advisory_xact_lock_shared(1) loop
+        perform pg_sleep(0.005);
+      end loop;
+      return null;
+    end $$`)
+  for (const [table, event] of [
+    ['cell', 'update'],
+    ['cell_field', 'insert'],
+    ['cell_item', 'insert'],
+  ])
+    await other.query(
+      `create trigger await_rival before ${event} on ${table} for each statement execute function await_rival()`,
+    )
+  const waiting = () =>
+    db.rows(sql`select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
+  const principal = { actor_id: bob.actor_id }
+
+  it.each<[Method, (cell_id: string) => object]>([
+    ['cell_field_set', (source_id) => ({ source_id, name: 'a', target_id: far })],
+    ['cell_item_insert', (parent_id) => ({ parent_id, position: 'a', child_id: far })],
+    ['cell_delete', (cell_id) => ({ cell_id })],
+    ['cell_update', (cell_id) => ({ cell_id, data: { late: 1 } })],
+  ])('is no right any more: %s', async (method, input) => {
+    for (const end of ['cell_grant_revoke', 'cell_grant_create']) {
+      const cell_id = await made(ada)
+      const { id: grant_id } = await test.cellGrant(cell_id, 'editor', principal)
+      await other.begin('select pg_advisory_xact_lock(1)')
+      const late = call(method, bob, input(cell_id))
+      await expect.poll(waiting).toHaveLength(1)
+      if (end === 'cell_grant_revoke') await ada.client.cell_grant_revoke({ grant_id })
+      else await ada.client.cell_grant_create({ cell_id, level: 'viewer', principal })
+      await other.commit()
+      expect(await late).toBe('cell_not_found')
+      expect(await entries(method, cell_id)).toEqual([])
+    }
+  })
 })

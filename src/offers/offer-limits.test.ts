@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { expire, holder, inRoom, lapse, registries } from '../../test/helpers/offers.ts'
 import { tally } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import type { TestAccount } from '../testing/index.ts'
+import { type TestAccount, testService } from '../testing/index.ts'
 
 const test = await serviceForFile({ ...registries, max_pending_offers: 3, max_role_grants: 2 })
 
@@ -24,6 +24,22 @@ it('an actor has no more pending offers than are set, but renews those that it h
   await lapse(test, third.offer_id)
   const more = [1, 2, 3, 4].map(() => offer(ada, bob))
   expect(await tally(more)).toEqual({ ok: 2, role_grant_offer_limit: 2 })
+})
+
+it('an actor that has more than are set since they were fewer renews each, but makes no other', async () => {
+  const [ada, bob] = [await holder(test), await test.account()]
+  await using before = await testService({
+    ...registries,
+    max_pending_offers: null,
+    database_url: test.databaseUrl,
+  })
+  const made = Array.from({ length: 5 }, team)
+  const earlier = { ...ada, client: before.client(ada.cookie) }
+  const ids = new Set<string>()
+  for (const one of made) ids.add((await offer(earlier, bob, one)).offer.offer_id)
+  for (const one of made) expect(ids).toContain((await offer(ada, bob, one)).offer.offer_id)
+  expect(await tally([offer(ada, bob)])).toEqual({ role_grant_offer_limit: 1 })
+  expect(ids.size).toBe(5)
 })
 
 it('an actor with as many active grants as are set accepts no offer of another, but longer ones of the same', async () => {

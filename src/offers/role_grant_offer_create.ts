@@ -80,7 +80,7 @@ export const role_grant_offer_create = mutation({
 
     const made = { ...wanted, from_actor_id: actor.id, from_account_id: account.id }
     const max = app.config.max_pending_offers
-    if (max !== null && (await hasOthers(db, made, max)))
+    if (max !== null && (await isOneTooMany(db, made, max)))
       throw fail('role_grant_offer_limit', { limit: 'offers', max })
     const lapsed = await expireLapsed(db, made)
     if (lapsed)
@@ -133,13 +133,14 @@ const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_ac
   and scope_id is not distinct from ${scope_id}::uuid and from_actor_id = ${from_actor_id}::uuid and ${unstamped}`
 
 /**
- * Whether the actor has that many pending offers besides this one. The end of its authority ends them all at once, so
- * they must not be too many.
+ * Whether the actor has `max` pending offers or more, and this is none of them. The end of its authority ends them all at
+ * once, so they must not be too many.
  */
-const hasOthers = async (db: Queryable, made: Made, count: number): Promise<boolean> =>
+const isOneTooMany = async (db: Queryable, made: Made, max: number): Promise<boolean> =>
   (await db.first(sql`
     select from role_grant_offer o where o.from_actor_id = ${made.from_actor_id}::uuid and ${pending}
-      and not (${keyOf(made)}) offset ${sql.raw(count - 1)} limit 1`)) !== undefined
+      and not exists (select from role_grant_offer o where ${keyOf(made)} and o.expires_at > statement_timestamp())
+    offset ${sql.raw(max - 1)} limit 1`)) !== undefined
 
 /** Stamps a lapsed offer to make room for a new one. The mutation audits it, so a broken audit log does not stop it. */
 const expireLapsed = (db: Queryable, made: Made): Promise<Offer | undefined> =>
