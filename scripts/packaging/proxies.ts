@@ -1,95 +1,21 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import { request } from 'node:https'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import WebSocket from 'ws'
-import { type Check, freePort, need, packaging, run, until } from './check.ts'
+import { type Check, freePort, need, run, until } from './check.ts'
 import { keeper, type Nodes, withNodes } from './nodes.ts'
+import { caddy, haproxy, nginx, type ProxyProgram } from './proxy-programs.ts'
 
 /** Longer than what proxies allow a silent connection by default. */
 const idleMs = 70_000
 
 /** The application behind a proxy: the headers that reached it. */
 type App = { port: number; seen: Record<string, unknown>[] }
-type Place = { dir: string; ports: number[]; app: number; port: number; certificate: string; key: string }
-type Proxy = {
-  name: string
-  asksWhoCalls: boolean
-  start(place: Place): Promise<ChildProcess>
-}
-
-const nginx: Proxy = {
-  name: 'nginx',
-  asksWhoCalls: true,
-  async start({ dir, ports, app, port, certificate, key }) {
-    const [first, second] = ports
-    const site = (await readFile(packaging('nginx.conf'), 'utf8'))
-      .replace('127.0.0.1:4041', `127.0.0.1:${first}`)
-      .replace('127.0.0.1:4042', `127.0.0.1:${second}`)
-      .replace('127.0.0.1:8080', `127.0.0.1:${app}`)
-      .replace('listen 443', `listen 127.0.0.1:${port}`)
-      .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
-      .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${key};`)
-    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      (one) => `${one}_temp_path ${join(dir, one)};`,
-    )
-    const config = join(dir, 'nginx.conf')
-    await writeFile(
-      config,
-      `user root; daemon off; pid ${join(dir, 'nginx.pid')}; error_log stderr;
-       events {} http { access_log off; ${paths.join(' ')} ${site} }`,
-    )
-    return spawn('nginx', ['-c', config], { stdio: 'ignore' })
-  },
-}
-
-const caddy: Proxy = {
-  name: 'Caddy',
-  asksWhoCalls: true,
-  start: async ({ dir, ports, app, port, certificate, key }) =>
-    spawn('caddy', ['run', '--adapter', 'caddyfile', '--config', packaging('Caddyfile')], {
-      env: {
-        PATH: process.env.PATH,
-        HOME: dir,
-        XDG_DATA_HOME: dir,
-        XDG_CONFIG_HOME: dir,
-        SITE: `https://localhost:${port}`,
-        NODES: ports.map((one) => `127.0.0.1:${one}`).join(' '),
-        APP: `127.0.0.1:${app}`,
-        TLS: `tls ${certificate} ${key}`,
-        OPTIONS: 'auto_https disable_redirects',
-      },
-      stdio: 'ignore',
-    }),
-}
-
-const haproxy: Proxy = {
-  name: 'HAProxy',
-  asksWhoCalls: false,
-  async start({ dir, ports, port, certificate, key }) {
-    const [first, second] = ports
-    const both = join(dir, 'both.pem')
-    await writeFile(both, `${await readFile(certificate, 'utf8')}${await readFile(key, 'utf8')}`)
-    const config = join(dir, 'haproxy.cfg')
-    await writeFile(
-      config,
-      (await readFile(packaging('haproxy.cfg'), 'utf8'))
-        .replace('maxconn 20000', 'maxconn 1000')
-        .replace('127.0.0.1:5000', `127.0.0.1:${await freePort()}`)
-        .replace(
-          'bind :443 ssl crt /etc/haproxy/id.example.org.pem',
-          `bind 127.0.0.1:${port} ssl crt ${both}`,
-        )
-        .replace('10.0.0.21:4040', `127.0.0.1:${first}`)
-        .replace('10.0.0.22:4040', `127.0.0.1:${second}`),
-    )
-    return spawn('haproxy', ['-db', '-f', config], { stdio: 'ignore' })
-  },
-}
-
 /** Two nodes behind each proxy, with the files as they are but for addresses and certificates. */
 export const proxies: Check = async function* () {
   need('nginx')
@@ -121,8 +47,9 @@ export const proxies: Check = async function* () {
         await tellsAddress(one)
         passed('X-Forwarded-For of a client does not count')
       }
-      await Promise.all(begun.map(staysOpen))
+      await Promise.all([...begun.map(staysOpen), outlivesSilence(begun, nodes)])
       said.push(`socket and stream live after ${idleMs / 1000} s of silence behind each`)
+      said.push('calls in the moment in which nodes end silent connections reach them')
       await Promise.all(begun.map((one) => restartsUnseen(one, nodes)))
       said.push('both nodes restarted under load: no call failed, every socket was told 1001')
     } finally {
@@ -140,9 +67,9 @@ export const proxies: Check = async function* () {
   yield* said
 }
 
-type Begun = { proxy: Proxy; child: ChildProcess; url: string; cookie: string; account_id: string }
+type Begun = { proxy: ProxyProgram; child: ChildProcess; url: string; cookie: string; account_id: string }
 
-async function begin(proxy: Proxy, { dir, ports }: Nodes, app: App): Promise<Begun> {
+async function begin(proxy: ProxyProgram, { dir, ports }: Nodes, app: App): Promise<Begun> {
   const own = join(dir, proxy.name)
   await mkdir(own)
   await chmod(own, 0o755)
@@ -198,6 +125,8 @@ async function call(url: string, cookie: string, method: string, params: object 
 }
 
 const claimed = { 'x-svc-account-id': 'somebody-else', 'X-Svc-Username': 'root' }
+/** As CGI, WSGI, PHP and others read them, these are the same headers. */
+const alike = { x_svc_account_id: 'somebody-else', 'X-Svc_Username': 'root' }
 
 async function tellsWhoCalls({ url, cookie, account_id }: Begun, { seen }: App): Promise<void> {
   seen.length = 0
@@ -205,11 +134,19 @@ async function tellsWhoCalls({ url, cookie, account_id }: Begun, { seen }: App):
   assert.equal((await fetch(`${url}/app/`, { headers: claimed })).status, 401)
   assert.equal(seen.length, 0, 'nobody unknown reached the application')
   const keyed = { 'idempotency-key': 'one-of-the-application' }
-  for (const headers of [{}, claimed, keyed])
+  for (const headers of [{}, claimed, alike, keyed])
     assert.equal((await fetch(`${url}/app/x`, { headers: { ...headers, cookie } })).status, 200)
-  const told = seen.map((one) => [one['x-svc-account-id'], one['x-svc-username']])
-  assert.deepEqual(told, Array(3).fill([account_id, keeper.username]))
-  assert.equal(seen.at(-1)?.['idempotency-key'], keyed['idempotency-key'])
+  // What a client names here is of this connection alone, and fetch would not send it.
+  const hiding = { connection: 'close, X-Svc-Account-Id, X-Svc-Username', cookie }
+  const hidden = request(`${url}/app/x`, { headers: hiding })
+  hidden.end()
+  const [{ statusCode }] = await once(hidden, 'response')
+  assert.equal(statusCode, 200)
+  const told = seen.map((one) => Object.entries(one).filter(([name]) => /^x[-_]svc/.test(name)))
+  const right = { 'x-svc-account-id': account_id, 'x-svc-username': keeper.username }
+  for (const one of told) assert.deepEqual(Object.fromEntries(one), right)
+  assert.equal(told.length, 5)
+  assert.equal(seen.at(3)?.['idempotency-key'], keyed['idempotency-key'])
 }
 
 async function tellsAddress({ url, cookie }: Begun): Promise<void> {
@@ -237,6 +174,24 @@ async function staysOpen({ url, cookie, proxy: { name } }: Begun): Promise<void>
   await created
   socket.terminate()
   await stream.body?.cancel().catch(() => undefined)
+}
+
+/** Nodes end connections after 65 s of silence, here late: as if they computed, they stand still over that moment. */
+async function outlivesSilence(begun: Begun[], { running }: Nodes): Promise<void> {
+  const burst = () =>
+    Promise.all(
+      begun.flatMap(({ url, cookie }) =>
+        Array.from({ length: 20 }, () => call(url, cookie, 'cell_create', { data: {} })),
+      ),
+    )
+  await burst()
+  await delay(65_300)
+  for (const node of running) node.signal('SIGSTOP')
+  await delay(300)
+  const last = burst()
+  await delay(700)
+  for (const node of running) node.signal('SIGCONT')
+  await last
 }
 
 function eventsOf(stream: Response): (text: string) => Promise<void> {
@@ -280,6 +235,10 @@ async function restartsUnseen({ url, cookie, proxy }: Begun, nodes: Nodes): Prom
     ] as const) {
       calls += 1
       await call(url, cookie, method, params).catch((error) => failed.push(error))
+      if (proxy.asksWhoCalls)
+        await fetch(`${url}/app/x`, { headers: { cookie } })
+          .then(({ status }) => assert.equal(status, 200, `/app/x: ${status}`))
+          .catch((error) => failed.push(error))
     }
   await restarted
   assert.ok(calls > 20, `${calls} calls`)

@@ -76,6 +76,8 @@ export class Connection implements Holder {
   readonly graceMs = 1_000
   /** True: it ends with an answer already given; anything else that arrives on it is ignored. */
   isEnding = false
+  /** True: it ends with the answer to the request that came last. */
+  endsNext = false
   /** True: its answer is a stream, which has a rule of its own for clients that do not read. */
   isStream = false
   readonly #all: Connections
@@ -102,6 +104,7 @@ export class Connection implements Holder {
   }
 
   take(request: IncomingMessage, response: ServerResponse): void {
+    this.isEnding ||= this.endsNext
     // Node keeps what is ignored until the connection has ended, so no more of it may come.
     if (this.isEnding) return void this.#pause()
     const begins = this.isIdle || (this.#held.length === 0 && this.#hasRoom())

@@ -104,6 +104,36 @@ describe('bytes that are no request', () => {
   })
 })
 
+describe('behind an offer of another protocol that nobody takes', () => {
+  const offering = (method: string) =>
+    get(`/api/rpc?method=${method}&id=1`, 'Upgrade: h2c', 'Connection: Upgrade')
+
+  it('no request is lost without a word: the connection ends with the answer', async () => {
+    const received = await exchange(test.url, offering('hit'), hit())
+    expect(statuses(received)).toEqual([200])
+    expect(received).toMatch(/\r\nConnection: close\r\n/i)
+    expect(hits).toBe(1)
+  })
+
+  it('the rest of a body is not taken for a request', async () => {
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    socket.write(`${offering('held')}${post(`Content-Length: ${hit().length}`)}`)
+    await expect.poll(() => held.length).toBe(1)
+    socket.write(hit())
+    // Read by now, as the server has one loop.
+    expect((await send(test.url, { path: '/health' })).status).toBe(200)
+    held[0]?.()
+    expect(statuses(await closed)).toEqual([200])
+    expect(hits).toBe(1)
+  })
+
+  it('a body that breaks off is answered once its time is over', async () => {
+    const request = post('Transfer-Encoding: chunked', 'Upgrade: h2c', 'Connection: Upgrade')
+    expect(statuses(await exchange(test.url, `${request}zz\r\n`))).toEqual([408])
+  })
+})
+
 describe('requests that are unusual and right', () => {
   const close = 'Connection: close'
   it.each([

@@ -48,9 +48,16 @@ function createListener(
     const connection = connections.of(request.socket)
     if (isMalformed(request) && !connection.isEnding) connection.endUnparsed(badRequest)
     else connection.take(request, response)
+    if (!offersUpgrade(request)) return
+    // Of what came in the same read behind a declined offer, Node drops all, and would take the rest for a request.
+    response.shouldKeepAlive = false
+    connection.endsNext = true
   }
   return { listener, connections, bodies }
 }
+
+const offersUpgrade = ({ headers }: IncomingMessage): boolean =>
+  headers.upgrade !== undefined && /\bupgrade\b/i.test(headers.connection ?? '')
 
 /** How long a client may take nothing of its answer while the server stops. */
 const stoppingStallMs = 1_000

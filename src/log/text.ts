@@ -20,10 +20,12 @@ function shown(value: unknown): string {
 
 /** Escapes what could start a new log line or control a terminal: others choose the names and paths in a log. */
 export const printable = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (character) => {
-    const code = character.codePointAt(0)?.toString(16).padStart(4, '0')
-    return `\\u${code}`
-  })
+  text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (character) =>
+    // By UTF-16 unit, so that JSON stays the same JSON.
+    character.split('').map(escapedUnit).join(''),
+  )
+
+const escapedUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 function trace(err: unknown): string {
   if (typeof err !== 'object' || err === null) return err === undefined ? '' : ` err=${shown(err)}`

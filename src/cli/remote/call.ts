@@ -27,7 +27,7 @@ export const call: Command = command({
     // `try`, `account` and `then` are the client's own.
     if (typeof run !== 'function') throw unknownMethod(method)
     const result = await asked(url, () => run(input), method)
-    io.stdout.write(`${JSON.stringify(result, null, out.json ? 0 : 2)}\n`)
+    out.result(result as Record<string, unknown>, JSON.stringify(result, null, 2))
   },
 })
 

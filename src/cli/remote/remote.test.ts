@@ -154,6 +154,15 @@ describe('call', () => {
     expect(JSON.parse(stdout).cells).toHaveLength(3)
   })
 
+  it('escapes what would control the terminal, and prints the same JSON', async () => {
+    const run = await as(admin)
+    const label = 'a\u009b2Jb\u007fc\u202ed\u{e0001}e'
+    const { cell } = await admin.client.cell_create({ kind: 'hostile', data: { label } })
+    const { stdout } = await run(['call', 'cell_get', `id=${cell.id}`])
+    expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+    expect(JSON.parse(stdout).cell.data.label).toBe(label)
+  })
+
   it('prints a refusal in words, or as JSON', async () => {
     const run = await as(admin)
     const id = '00000000-0000-7000-8000-000000000000'
