@@ -3,6 +3,7 @@ import type { App } from './core/app.ts'
 import { sql } from './db/db.ts'
 import { readSteps, type Step } from './db/migration/steps.ts'
 import type { Readiness, ReadyState } from './db/servers/ready.ts'
+import { StartError } from './errors.ts'
 import type { Sample } from './observe/family.ts'
 import type { Meter, MetricRegistry, Sources } from './observe/meter.ts'
 import { version } from './wire/version.ts'
@@ -60,7 +61,18 @@ export function exportMetrics(
     db_sync_standbys: () => known(({ standbys }) => (standbys === null ? [] : [[standbys]])),
     migration_pending: () => known(({ done }) => pendingOf(steps, done)),
   }
-  const remove = meter.register(registry, sources)
+  let remove: () => void
+  try {
+    remove = meter.register(registry, sources)
+  } catch (error) {
+    delay.end()
+    throw new StartError(
+      'configuration',
+      `The option metrics is not a registry that takes the metrics of this service: ${(error as Error).message}. One registry of prom-client takes one service; make another with \`new Registry()\`.`,
+      78,
+      { cause: error },
+    )
+  }
   return () => {
     remove()
     delay.end()

@@ -110,20 +110,25 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   const observer = { ...noObserver, ...meter, tracer }
   const composed = await composeApp(parsed, { ...deps, observer }, parsed.config.migrate)
   const { app, bus, connection, pending, close: closeApp } = composed
-  if (joins && connection.connectionString !== undefined)
-    await requireSuitable({ connection, statementTimeoutMs: app.config.statement_timeout_ms }).catch(
-      async (error) => {
-        await closeApp()
-        throw error
-      },
-    )
-  await app.db.useReplicas()
-  await requireRing(app)
-  const transport = await openTransport(app)
-  await app.bootstrap.prepare()
-  const streams = createAuditStreams(app)
   const readiness = createReadiness(app.db, { log, warnings: app.warnings })
-  const handle = createEdge(app, readiness, streams)
+  const open = async () => {
+    if (joins && connection.connectionString !== undefined)
+      await requireSuitable({ connection, statementTimeoutMs: app.config.statement_timeout_ms })
+    await app.db.useReplicas()
+    await requireRing(app)
+    const transport = await openTransport(app)
+    await app.bootstrap.prepare()
+    const streams = createAuditStreams(app)
+    const handle = createEdge(app, readiness, streams)
+    const endMetrics =
+      meter && deps.metrics && exportMetrics(app, { meter, registry: deps.metrics, readiness })
+    return { transport, streams, handle, endMetrics }
+  }
+  // An application may go on after a start that failed, and try again.
+  const { transport, streams, handle, endMetrics } = await open().catch(async (error) => {
+    await closeApp()
+    throw error
+  })
   const sockets = createSockets(app, handle)
   // A limiter store in the database is cleared once for all nodes.
   if (app.config.limit_store === 'memory')
@@ -144,8 +149,6 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     isBehind: () => app.node.isBehind,
   })
   const endDelivery = startDelivery(app, transport)
-  const endMetrics =
-    meter && deps.metrics ? exportMetrics(app, { meter, registry: deps.metrics, readiness }) : () => {}
   const operations = bindOperations(app)
   const leave: Service['leave'] = (next) => {
     app.node.phase = next
@@ -158,7 +161,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     leave('draining')
     await Promise.all([streams.end(), sockets.closed(AbortSignal.timeout(closeMs))])
     endWatch()
-    endMetrics()
+    endMetrics?.()
     await Promise.all([endCleanup(), endSteps(), endDelivery(), presence.end()])
     await closeApp()
   }

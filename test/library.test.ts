@@ -1,8 +1,12 @@
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import pg from 'pg'
+import { Gauge, Registry } from 'prom-client'
 import { expect, expectTypeOf, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { createService, type Log, query, type ServiceError, type ServiceOptions } from '../src/index.ts'
 import { silentLog } from '../src/log/log.ts'
+import { testService } from '../src/testing/index.ts'
 import { alive, serverProcesses, testDirectory } from './embedded.ts'
 import { furnish } from './kept-database.ts'
 
@@ -70,6 +74,47 @@ it('stops the database if the service cannot be made', async () => {
   const broken = createService({ ...options, data_dir, actions: { account_verify: page_count } })
   await expect(broken).rejects.toMatchObject({ reason: 'invalid_action' })
   expect(await serverProcesses(data_dir)).toEqual([])
+})
+
+const mail = {
+  mail: 'smtp',
+  smtp_url: 'smtp://127.0.0.1:1',
+  mail_from: 'keep@app.example',
+  link_url: 'http://localhost/link',
+  secret_keys: ['a key of tests, a key of tests, a key'],
+} as const
+/** A directory of mail templates with the text of no message. */
+async function directory(): Promise<string> {
+  const templates = join(dir, 'templates')
+  await mkdir(templates)
+  await writeFile(join(templates, 'zzz.txt'), 'None')
+  return templates
+}
+
+it('closes its connections if the service cannot be made', async () => {
+  const test = await testService()
+  onTestFinished(() => test.close())
+  await test.service.close()
+  const watcher = new pg.Client(test.databaseUrl)
+  await watcher.connect()
+  onTestFinished(() => watcher.end())
+  const others = async () =>
+    (
+      await watcher.query(`select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()`)
+    ).rows[0].n
+  const metrics = new Registry()
+  metrics.registerMetric(new Gauge({ name: 'cellkeep_readiness', help: 'Mine.', registers: [] }))
+  const broken: [ServiceOptions, RegExp][] = [
+    [{ metrics }, /cellkeep_readiness.*One registry of prom-client takes one service/],
+    [{ mail_templates: await directory(), ...mail }, /zzz.txt is not the text of any message/],
+  ]
+  const database = { database_url: test.databaseUrl, cookie_keys: ['a key of tests, a key of tests, a key'] }
+  for (const [more, why] of broken) {
+    await expect(createService({ ...options, ...database, ...more })).rejects.toThrow(why)
+    await expect.poll(others).toBe(0)
+  }
+  expect(metrics.getMetricsAsArray()).toHaveLength(1)
 })
 
 it('names both ways to a database if it is given none', async () => {

@@ -41,10 +41,20 @@ export function createMeter(): Meter {
       const metrics = Object.entries(families).map(
         ([name, family]): RegistryMetric => family.as(`cellkeep_${name}`, sources[name as Gauge]),
       )
-      for (const metric of metrics) registry.registerMetric(metric as never)
-      return () => {
-        for (const { name } of metrics) registry.removeSingleMetric(name)
+      const added: string[] = []
+      const remove = (): void => {
+        for (const name of added.splice(0)) registry.removeSingleMetric(name)
       }
+      try {
+        for (const metric of metrics) {
+          registry.registerMetric(metric as never)
+          added.push(metric.name)
+        }
+      } catch (error) {
+        remove()
+        throw error
+      }
+      return remove
     },
   }
 }
