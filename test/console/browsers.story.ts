@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { consoleForFile, person } from './browser.ts'
+import { consoleForFile, person, violations } from './browser.ts'
 
 const test = await consoleForFile({ allowed_origins: ['http://insecure.test:*', 'http://127.0.0.1:*'] })
 const insecure = `http://insecure.test:${new URL(test.url).port}`
@@ -96,4 +96,56 @@ it('a dialog whose button waits is not sent by its key either', async () => {
   await page.evaluate(() => fetch('/api/account/status'))
   expect(count).toBe(1)
   expect(await page.getByLabel('Label').inputValue()).toBe('Plan')
+})
+
+it('prints what a page says, whole, dark on white, and every row that is loaded', async () => {
+  const ada = await test.account({
+    username: 'ada',
+    roles: ['admin'],
+    email: `${'a'.repeat(60)}@example.com`,
+  })
+  for (let n = 0; n < 130; n++) await ada.client.cell_create({ data: { label: `Plan ${n}` } })
+  const page = await person(test, ada.cookie)
+  await page.addInitScript(() => localStorage.setItem('cellkeep.theme', 'dark'))
+  await page.goto('/admin/cells')
+  const rows = page.locator('.table-row:not(.is-head)')
+  await page.getByText('130 loaded').waitFor()
+  expect(await rows.count()).toBeLessThan(100)
+  await page.emulateMedia({ media: 'print' })
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')))
+  await expect.poll(() => rows.count()).toBe(130)
+  expect(await page.locator('.rail').isVisible()).toBe(false)
+  expect(await page.getByRole('button').filter({ visible: true }).count()).toBe(0)
+  expect(await page.evaluate(() => getComputedStyle(document.body).color)).toBe('rgb(26, 29, 35)')
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')))
+  await expect.poll(() => rows.count()).toBeLessThan(100)
+
+  await page.emulateMedia({ media: 'screen' })
+  await page.goto('/admin/people')
+  const email = page.getByText('@example.com')
+  const isCut = () => email.evaluate((one) => one.scrollWidth > one.clientWidth)
+  await expect.poll(isCut).toBe(true)
+  await page.emulateMedia({ media: 'print' })
+  expect(await isCut()).toBe(false)
+  await page.goto('/admin/cells?dialog=new')
+  await page.getByRole('heading', { name: 'New cell' }).waitFor()
+  expect(await page.getByRole('heading', { name: 'Cells' }).isVisible()).toBe(false)
+})
+
+it('a character that turns the line round does so neither in the title of the tab nor in a tooltip', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const { cell } = await ada.client.cell_create({ data: { label: 'plan\u202egpj.exe' } })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${cell.id}`)
+  await expect.poll(() => page.title()).toBe('planU+202Egpj.exe · Cellkeep')
+  await page.goto('/admin/cells')
+  await page.getByTitle('planU+202Egpj.exe').waitFor()
+})
+
+it('everything of the frame is in a landmark', async () => {
+  const { cookie } = await test.account({ username: 'ada' })
+  const page = await person(test, cookie)
+  await page.goto('/admin/me')
+  await page.getByRole('heading', { name: 'My account' }).waitFor()
+  expect(await violations(page, ['region', 'landmark-one-main', 'landmark-unique'])).toEqual([])
 })
