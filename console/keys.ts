@@ -76,11 +76,13 @@ const isTyping = (event: KeyboardEvent): boolean => {
   )
 }
 
-/** The form of the uppermost dialog, or what it asks. */
+/** The form of the uppermost dialog, or what it asks; by its button, which may be off or busy. */
 function submitDialog(): void {
   const dialog = [...document.querySelectorAll('dialog[open]')].at(-1)
   const form = dialog?.querySelector('form')
-  if (form) form.requestSubmit()
+  const button = form?.querySelector<HTMLElement>('[type=submit]')
+  if (button) button.click()
+  else if (form) form.requestSubmit()
   else dialog?.querySelector<HTMLElement>('.dialog-foot .button:last-child')?.click()
 }
 

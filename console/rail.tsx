@@ -16,7 +16,7 @@ export function Rail({ waiting }: { waiting: number }) {
   const own = open.filter((one) => !one.admin)
   const admin = open.filter((one) => one.admin)
   return (
-    <div class="rail">
+    <header class="rail">
       <a class="rail-logo" href={to('/')}>
         <Logo />
         <span>{words.product}</span>
@@ -45,7 +45,7 @@ export function Rail({ waiting }: { waiting: number }) {
         </details>
       </nav>
       <AccountMenu />
-    </div>
+    </header>
   )
 }
 

@@ -100,13 +100,23 @@ export async function actAs(id: string): Promise<void> {
   await loadSession(id)
 }
 
-/** Tabs tell each other that somebody has signed out. */
-const tabs = new BroadcastChannel('cellkeep')
-tabs.onmessage = ({ data }) => {
-  if (data === 'signed_out') void loadSession(undefined, false)
-  if (data === 'signed_in' && !signedIn.value) void loadSession()
+/** Tabs tell each other that somebody has signed in or out: they share the cookie, so they are of one account. */
+const tabs = openChannel()
+if (tabs)
+  tabs.onmessage = ({ data }) => {
+    if (data === 'signed_out') void loadSession(undefined, false)
+    if (data === 'signed_in') void loadSession()
+  }
+export const tellTabs = (what: 'signed_in' | 'signed_out'): void => tabs?.postMessage(what)
+
+/** A browser that keeps no cookies may refuse this too; the page says so after a sign-in, so it has to be drawn. */
+function openChannel(): BroadcastChannel | null {
+  try {
+    return new BroadcastChannel('cellkeep')
+  } catch {
+    return null
+  }
 }
-export const tellTabs = (what: 'signed_in' | 'signed_out'): void => tabs.postMessage(what)
 
 /** The session ended from elsewhere: the page says so in place. */
 export function sessionEnded(): void {

@@ -20,6 +20,7 @@ export const words = {
   save: 'Save',
   copy: 'Copy',
   copied: 'Copied',
+  not_copied: 'The browser does not let this be copied here. Select the text and copy it yourself.',
   done: 'Done',
   undo: 'Undo',
   never: 'never',

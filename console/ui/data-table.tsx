@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { words } from '../copy/common.ts'
@@ -26,10 +27,15 @@ type Props<T> = {
 /** Below it all rows are drawn, so that the browser's own search finds them. */
 const few = 100
 
+/** On paper nobody scrolls: all loaded rows are drawn. */
+const isPrinting = signal(false)
+for (const on of [true, false])
+  addEventListener(on ? 'beforeprint' : 'afterprint', () => void (isPrinting.value = on))
+
 /** Rows and columns, of which only what is on screen is drawn; on a phone each row is a card. */
 export function DataTable<T>({ label, columns, rows, keyOf, hasMore = false, more }: Props<T>) {
   const grid = columns.map(({ width }) => width ?? 'minmax(0, 1fr)').join(' ')
-  const isVirtual = rows.length > few || hasMore
+  const isVirtual = (rows.length > few || hasMore) && !isPrinting.value
   return (
     <div
       class="table"
@@ -66,8 +72,8 @@ function Rows<T>({ columns, rows, keyOf, isVirtual, hasMore, more }: RowsProps<T
   const rowAt = useRowMemo({ columns, rows, keyOf })
   const last = places.at(-1)?.index ?? 0
   useLayoutEffect(() => {
-    if (hasMore && last > rows.length - 80) more?.()
-  }, [hasMore, last, rows.length])
+    if (isVirtual && hasMore && last > rows.length - 80) more?.()
+  }, [isVirtual, hasMore, last, rows.length])
   return (
     <div
       class={isVirtual ? 'table-window' : undefined}

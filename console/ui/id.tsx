@@ -4,9 +4,28 @@ import { toast } from './toast.tsx'
 
 export const shortId = (id: string): string => (id.length > 12 ? `${id.slice(0, 4)}..${id.slice(-4)}` : id)
 
+/** Over plain http there is no clipboard to write to, and elsewhere the browser may refuse it. */
 export async function copyText(text: string): Promise<void> {
-  await navigator.clipboard.writeText(text)
-  toast(words.copied)
+  const isWritten = navigator.clipboard?.writeText(text).then(
+    () => true,
+    () => copyByEvent(text),
+  )
+  toast((await (isWritten ?? copyByEvent(text))) ? words.copied : words.not_copied)
+}
+
+/** As the browser copies what is selected, but this text in place of the selection. */
+function copyByEvent(text: string): boolean {
+  let isCopied = false
+  const put = (event: ClipboardEvent): void => {
+    event.preventDefault()
+    event.stopImmediatePropagation()
+    event.clipboardData?.setData('text/plain', text)
+    isCopied = true
+  }
+  addEventListener('copy', put, { capture: true })
+  document.execCommand('copy')
+  removeEventListener('copy', put, { capture: true })
+  return isCopied
 }
 
 /** A short form of an id; a click copies the whole. */

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { words } from '../copy/common.ts'
 import { Icon } from './icon.tsx'
-import { Text } from './text.tsx'
+import { plain, Text } from './text.tsx'
 
 /** One page: its heading has the focus when it opens, so that screen readers begin there. */
 export function Page({
@@ -25,7 +25,8 @@ export function Page({
 }) {
   const own = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    document.title = `${title} · ${words.product}`
+    // In a tab nothing else keeps a character from turning round what stands beside it.
+    document.title = `${plain(title)} · ${words.product}`
   }, [title])
   useLayoutEffect(() => {
     if (document.querySelector('dialog[open]') === null) own.current?.focus({ preventScroll: true })

@@ -8,7 +8,7 @@ const usual = /^[ -~\u00a0-\u00ac\u00ae-\u02ff]*$/
 /** What people and programs have written: text alone, kept from changing what is around it. */
 export function Text({ children, long = false }: { children: string; long?: boolean }) {
   return (
-    <bdi class={long ? 'text is-long' : 'text'} title={long ? undefined : children.slice(0, 300)}>
+    <bdi class={long ? 'text is-long' : 'text'} title={long ? undefined : plain(children.slice(0, 300))}>
       {usual.test(children) ? children : partsOf(children, long)}
     </bdi>
   )
