@@ -146,23 +146,24 @@ describe('what another node says of all credentials of a kind', () => {
   })
 })
 
-describe('a connection whose credential another node may have ended', () => {
+describe('a connection whose credential another node may have ended', async () => {
+  const { db, hub } = test.service.app
+  const [bob, eve] = [await test.account(), await test.account()]
+  const connected = () =>
+    Promise.all([bob, eve].map(async (one) => add({ account_id: one.id, credential: await sessionOf(one) })))
+  const closings = [bob, eve].map(({ id }) => ({ kind: 'account' as const, account_id: id }))
+  const told = [bob, eve].map(
+    ({ id: account_id }): Notification => ({
+      account_id,
+      method: 'role_grant_revoke',
+      params: { role_grant_id: account_id, role: 'admin', scope_id: null },
+    }),
+  )
+  const later = { notifications: told, closings: [], wroteAudit: false }
+
   it('hears nothing more before that is known', async () => {
-    const { db, hub } = test.service.app
-    const [bob, eve] = [await test.account(), await test.account()]
-    const [ended, spared] = await Promise.all(
-      [bob, eve].map(async (one) => add({ account_id: one.id, credential: await sessionOf(one) })),
-    )
+    const [ended, spared] = await connected()
     await db.run(sql`update account set deleted_at = now() where id = ${bob.id}::uuid`)
-    const closings = [bob, eve].map(({ id }) => ({ kind: 'account' as const, account_id: id }))
-    const told = [bob, eve].map(
-      ({ id: account_id }): Notification => ({
-        account_id,
-        method: 'role_grant_revoke',
-        params: { role_grant_id: account_id, role: 'admin', scope_id: null },
-      }),
-    )
-    const later = { notifications: told, closings: [], wroteAudit: false }
     hub.receive({ notifications: [], closings, wroteAudit: false })
     for (let n = 0; n < 2; n++) hub.receive(later)
     expect([ended?.heard, spared?.heard]).toEqual([[], []])
@@ -171,6 +172,19 @@ describe('a connection whose credential another node may have ended', () => {
     expect(ended?.heard).toEqual([])
     hub.receive(later)
     expect(spared?.heard).toHaveLength(3)
+  })
+
+  it('hears nothing either while the database does not tell, and the rest afterwards', async () => {
+    const [ended, spared] = await connected()
+    await db.run(sql`alter table auth_session rename to away`)
+    statements = []
+    hub.receive({ notifications: [], closings, wroteAudit: false })
+    hub.receive(later)
+    await expect.poll(() => statements.filter((text) => text.includes('judged')).length).toBeGreaterThan(1)
+    expect([ended?.heard, spared?.heard]).toEqual([[], []])
+    await db.run(sql`alter table away rename to auth_session`)
+    await expect.poll(() => spared?.heard.map((one) => one.notifications)).toEqual([[told[1]]])
+    expect(ended?.lost).toEqual(['revoked'])
   })
 })
 

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Database } from '../db/db.ts'
 import type { Log } from '../log/log.ts'
 import type { Notification } from '../notifications.ts'
@@ -22,8 +23,8 @@ export type Hub = {
   receive(committed: Committed): void
   /** Hears everything that any node publishes; call the returned function to stop. */
   listen(hear: (committed: Committed) => void): () => void
-  /** Rechecks every connection against the database now. `watch` does so regularly. */
-  check(): Promise<void>
+  /** Rechecks every connection against the database now; false if it did not tell. `watch` does so regularly. */
+  check(): Promise<boolean>
   /** The same, and streams read what nobody told them of: signals may be missing. */
   catchUp(): void
   /** Starts the regular checks; call the returned function to stop them. */
@@ -92,9 +93,10 @@ export function createHub(options: HubOptions): Hub {
     }
     if (doubtful.size > 0) void settle(committed, doubtful)
   }
-  /** Ends those whose credential is gone; the others hear the rest. */
+  /** Ends those whose credential is gone; the others hear the rest, once that is known. */
   const settle = async (committed: Committed, doubtful: Map<Connection, Closing[]>): Promise<void> => {
-    await check([...doubtful.keys()])
+    const open = () => [...doubtful.keys()].filter((connection) => connections.has(connection))
+    while (!(await check(open()))) await delay(doubtMs, undefined, { ref: false })
     for (const [connection, closings] of doubtful) {
       if (closings.length > 0 && connections.has(connection))
         safely(() => connection.hear({ ...committed, notifications: [], closings }))
@@ -138,7 +140,8 @@ export function createHub(options: HubOptions): Hub {
     }
   }
 
-  const check = async (which: Iterable<Connection>): Promise<void> => {
+  /** Resolves to false if the database did not tell. */
+  const check = async (which: Iterable<Connection>): Promise<boolean> => {
     try {
       for (const [connection, reason] of await findLost(db, which, strongRoles)) {
         // The cleanup may already have removed the expired row.
@@ -148,11 +151,13 @@ export function createHub(options: HubOptions): Hub {
       for (const connection of [...which])
         if (connection.daemon !== undefined && !(await holdsDaemon(connection.daemon)))
           if (connections.has(connection)) safely(() => connection.lost('revoked'))
+      return true
     } catch (error) {
       log.warn(
         { event: 'live_check_failed', err: error },
         'live connections could not be checked; the next check is soon',
       )
+      return false
     }
   }
 

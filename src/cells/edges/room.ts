@@ -2,7 +2,7 @@ import { type Queryable, type Sql, sql } from '../../db/db.ts'
 import { refusal } from '../../errors.ts'
 import { type Edges, fieldEdges, isLive } from './edges.ts'
 
-/** More than the concurrent transactions of a database: further than this from the limit, writers need no lock. */
+/** More than concurrent statements, each of up to 16 edges, add to one cell: further than this from the limit, writers need no lock. */
 const underWay = 1000
 
 /**
