@@ -178,12 +178,16 @@ async function staysOpen({ url, cookie, proxy: { name } }: Begun): Promise<void>
 
 /** Nodes end connections after 65 s of silence, here late: as if they computed, they stand still over that moment. */
 async function outlivesSilence(begun: Begun[], { running }: Nodes): Promise<void> {
-  const burst = () =>
-    Promise.all(
-      begun.flatMap(({ url, cookie }) =>
-        Array.from({ length: 20 }, () => call(url, cookie, 'cell_create', { data: {} })),
-      ),
-    )
+  // Each on a connection of its own to the proxy, which ends silent ones, too.
+  const create = async ({ url, cookie, proxy }: Begun): Promise<void> => {
+    const headers = { 'content-type': 'application/json', cookie }
+    const sent = request(`${url}/api/rpc`, { method: 'POST', agent: false, headers })
+    sent.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'cell_create', params: { data: {} } }))
+    const [answer] = await once(sent, 'response')
+    answer.resume()
+    assert.equal(answer.statusCode, 200, `${proxy.name}: cell_create after a silence`)
+  }
+  const burst = () => Promise.all(begun.flatMap((one) => Array.from({ length: 20 }, () => create(one))))
   await burst()
   await delay(65_300)
   for (const node of running) node.signal('SIGSTOP')
