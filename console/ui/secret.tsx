@@ -18,8 +18,11 @@ export function Secret({ title, secret, onClose }: { title: string; secret: stri
       history.pushState({}, '', here)
       ask(true)
     }
+    const stay = (event: Event): void => event.preventDefault()
+    addEventListener('beforeunload', stay)
     return () => {
       leaveGuard.back = undefined
+      removeEventListener('beforeunload', stay)
     }
   }, [isStored])
   return (

@@ -55,6 +55,11 @@ it('a token: its secret is shown once, and is nowhere afterwards', async () => {
   await page.goBack()
   await page.getByText('Close without storing it?').waitFor()
   await page.getByRole('button', { name: 'Go back' }).click()
+  const asked = page.waitForEvent('dialog')
+  await page.evaluate(() => setTimeout(() => location.reload()))
+  const leaving = await asked
+  expect(leaving.type()).toBe('beforeunload')
+  await leaving.dismiss()
   expect(await page.locator('.secret code').innerText()).toBe(secret)
   await page.getByLabel('I have stored it').check()
   await done.click()
