@@ -1,3 +1,4 @@
+import { webcrypto } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { page, type ReverseProxy, reverseProxy } from '../../test/helpers/reverse-proxy.ts'
@@ -26,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 // A retry waits a random time; keep it short here.
-afterEach(() => void vi.restoreAllMocks())
+afterEach(() => void vi.restoreAllMocks().unstubAllGlobals())
 
 async function clientBehind(use: Layer[]): Promise<ReverseProxy & { client: Client<Own> }> {
   vi.spyOn(Math, 'random').mockReturnValue(0.01)
@@ -130,6 +131,15 @@ describe('retry with a deadline', () => {
     expect(seen.map(({ method }) => method)).toEqual(Array(5).fill('POST'))
     await client.cell_create({ data: {} })
     expect(key(seen[5] as (typeof seen)[0])).not.toBe(key(seen[0] as (typeof seen)[0]))
+  })
+
+  it('has keys without crypto.randomUUID, which browsers have only over https', async () => {
+    const { client, seen } = await withDeadline()
+    const getRandomValues = (into: BigUint64Array<ArrayBuffer>) => webcrypto.getRandomValues(into)
+    vi.stubGlobal('crypto', { getRandomValues })
+    await client.cell_create({ data: {} })
+    await client.cell_create({ data: {} })
+    expect(new Set(seen.map(key)).size).toBe(2)
   })
 
   it('of a mutation whose answer was lost resolves to that answer', async () => {

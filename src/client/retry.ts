@@ -14,6 +14,9 @@ function waitOf(answer: Answer, jitterMs: number): number {
   return Math.max(askedMs, 0) + Math.random() * jitterMs
 }
 
+/** In pages that came over plain http, browsers have no `crypto.randomUUID`. */
+const newKey = (): string => crypto.getRandomValues(new BigUint64Array(2)).join('-')
+
 /**
  * Repeats reads that failed on the way or met a 502, 503 or 504, up to `times`. A read is a method whose name ends in
  * `_get`, `_list`, `_history`, `_lookup`, `_search`, `_verify`, `_preview`, `_explain`, `_activity` or `_status`, or
@@ -40,7 +43,7 @@ export const retry =
       const limits = [signal, deadline_ms && AbortSignal.timeout(deadline_ms)].filter((one) => !!one)
       const limit = limits.length ? AbortSignal.any(limits as AbortSignal[]) : undefined
       const query = new URLSearchParams({ method, id: '1', params: JSON.stringify(params ?? null) })
-      const key = isRead || { 'idempotency-key': crypto.randomUUID() }
+      const key = isRead || { 'idempotency-key': newKey() }
       const attempt = (): Promise<Answer> =>
         key === true
           ? send('GET', `${rpcPath}?${query}`, undefined, limit)
