@@ -38,6 +38,7 @@ export type ServiceOptions = ConfigOptions & {
 export async function createService<A extends Record<string, unknown> = Record<never, never>>(
   options: ServiceOptions & { actions?: A | undefined },
 ): Promise<Service<Actions & A>> {
+  requireNode()
   const {
     log: own,
     onStatement,
@@ -87,4 +88,12 @@ export async function createService<A extends Record<string, unknown> = Record<n
   let closed: Promise<void> | undefined
   const closeAll = (): Promise<void> => (closed ??= closeService().finally(close))
   return { ...service, close: closeAll, [Symbol.asyncDispose]: closeAll } as Service<Actions & A>
+}
+
+/** Before a database is made: what an old Node lacks would show as a TypeError somewhere. */
+function requireNode(): void {
+  const { node } = process.versions
+  const [major = 0, minor = 0] = node.split('.').map(Number)
+  if (major < 22 || (major === 22 && minor < 18))
+    throw new StartError('node_version', `Cellkeep needs Node.js 22.18 or newer; this is ${node}.`, 1)
 }

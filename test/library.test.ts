@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -119,6 +120,15 @@ it('closes its connections if the service cannot be made', async () => {
 
 it('names both ways to a database if it is given none', async () => {
   await expect(createService(options)).rejects.toThrow(/database_url, or data_dir/)
+})
+
+it.each(['20.20.2', '22.17.1'])('says on Node %s which one it needs', async (node) => {
+  const { versions } = process
+  Object.defineProperty(process, 'versions', { value: { ...versions, node } })
+  onTestFinished(() => void Object.defineProperty(process, 'versions', { value: versions }))
+  const data_dir = join(dir, 'never')
+  await expect(createService({ ...options, data_dir })).rejects.toThrow('Node.js 22.18 or newer')
+  expect(existsSync(data_dir)).toBe(false)
 })
 
 it('types calls by their method, and lists all methods with what a caller has to know', async () => {

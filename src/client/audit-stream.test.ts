@@ -155,7 +155,11 @@ describe('auditStream', () => {
       reason: 'insufficient_permissions',
       status: 403,
     })
-    await expect(open({}, '/nowhere')).rejects.toMatchObject({ reason: 'not_found', status: 404 })
+    await expect(open({}, '/nowhere')).rejects.toMatchObject({
+      message: 'the audit stream ended: not_found (status 404)',
+      reason: 'not_found',
+      status: 404,
+    })
   })
 
   it('leaving the loop closes the connection; an aborted signal ends it with its reason', async () => {

@@ -11,7 +11,7 @@ export class AuditStreamError extends Error {
   readonly status: number | null
 
   constructor(reason: AuditStreamEnd | (string & {}), status: number | null) {
-    super(`the audit stream ended: ${reason}`)
+    super(`the audit stream ended: ${reason}${status === null ? '' : ` (status ${status})`}`)
     this.name = 'AuditStreamError'
     this.reason = reason
     this.status = status

@@ -44,12 +44,15 @@ describe('the client address', () => {
     expect(clientIp(peer, forwarded, proxies)).toBe(ip)
   })
 
-  it.each([undefined, '', 'unknown', '/run/socket'])(
-    'of a connection with address %j is an error',
-    (peer) => {
-      expect(() => clientIp(peer, '1.2.3.4', proxies)).toThrow(/no client address/)
-    },
-  )
+  it.each([
+    [undefined, /no client address/],
+    ['', /no client address/],
+    ['unknown', /"unknown" is no IP address/],
+    ['/run/socket', /no IP address/],
+    ['10.0.0.1:443', /without a port/],
+  ])('of a connection with address %j is an error', (peer, why) => {
+    expect(() => clientIp(peer, '1.2.3.4', proxies)).toThrow(why)
+  })
 
   it('is reported when a header was ignored, and only then', () => {
     const ignored = vi.fn()

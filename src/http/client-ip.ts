@@ -19,7 +19,11 @@ export function clientIp(
   // The address of a link-local peer may carry a zone, which has no meaning outside this host.
   const peer = canonicalIp((socketAddress ?? '').split('%', 1)[0] as string)
   if (peer === undefined)
-    throw new Error('The connection has no client address; service.fetch takes it as { address }.')
+    throw new Error(
+      socketAddress
+        ? `The client address "${socketAddress}" is no IP address; service.fetch takes one, without a port, as { address }.`
+        : 'The connection has no client address; service.fetch takes it as { address }.',
+    )
   if (forwarded === undefined) return peer
   if (!trusted(peer)) {
     onIgnored?.()

@@ -146,6 +146,12 @@ export function requestHead(
   }
 }
 
+/** A flaw of the application, which only the log tells. */
+export const alreadyRead = (): Error =>
+  new Error(
+    'The body was read before the service got the request: pass it on before any body parser reads it.',
+  )
+
 /**
  * Reads a JSON body as text: '' if there is no body, null if the bytes are not UTF-8. Refuses other media types,
  * other charsets and any content encoding.

@@ -1,5 +1,6 @@
 import { refusal } from '../errors.ts'
 import {
+  alreadyRead,
   type EdgeReply,
   type EdgeRequest,
   type IsKnown,
@@ -98,6 +99,7 @@ function readable(body: StreamBody, signal: AbortSignal): ReadableStream<Uint8Ar
 
 async function readBody(request: Request, limit: number, isKnown: IsKnown): Promise<Uint8Array | null> {
   if (!request.body) return new Uint8Array()
+  if (request.body.locked || request.bodyUsed) throw alreadyRead()
   const chunks: Uint8Array[] = []
   let [size, isAsked] = [0, false]
   const reader = request.body.getReader()

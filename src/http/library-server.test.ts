@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { createServer as httpServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test as it, onTestFinished } from 'vitest'
 import { WebSocketServer } from 'ws'
+import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
 import { createServer, nodeListener, type ServerOptions } from '../index.ts'
@@ -197,5 +199,43 @@ describe('a server without our options, which hands over whatever offers an upgr
     expect(text).toMatch(/event: close\ndata: {"reason":"revoked"}\n\n$/)
     expect(text.toLowerCase()).not.toContain('content-length')
     expect(streams()).toBe(0)
+  })
+})
+
+describe('a body that the application has read', () => {
+  const { log, lines } = capturedLog()
+  let own: TestService
+  beforeAll(async () => {
+    own = await testService({ log })
+  })
+  afterAll(() => own.close())
+
+  const path = '/api/account/login'
+  const sent = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username: 'ada', password: 'a long password' }),
+  }
+
+  it.each(['fetch', 'nodeListener'])('given to %s is a flaw that the log names', async (way) => {
+    const told = lines().length
+    let response: Response
+    if (way === 'fetch') {
+      const request = new Request(`http://localhost${path}`, sent)
+      await request.json()
+      response = await own.service.fetch(request, { address: '127.0.0.1' })
+    } else {
+      const listener = nodeListener(own.service.handle)
+      const url = await urlOf(
+        httpServer(async (request, response) => {
+          await json(request)
+          listener(request, response)
+        }),
+      )
+      response = await fetch(`${url}${path}`, sent)
+    }
+    expect(response.status).toBe(500)
+    expect(await response.json()).toEqual({ error: 'internal_error' })
+    expect(JSON.stringify(lines().slice(told))).toMatch(/before any body parser/)
   })
 })

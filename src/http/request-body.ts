@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { refusal, type ServiceError } from '../errors.ts'
 import { createFairQueue } from '../limits/fair-queue.ts'
 import { inTurn } from '../limits/in-turn.ts'
-import { type IsKnown, smallBody } from './exchange.ts'
+import { alreadyRead, type IsKnown, smallBody } from './exchange.ts'
 
 /** Large bodies of anonymous senders that are read at the same time; others wait, unread, for their turn. */
 const largeAtOnce = 4
@@ -33,6 +33,7 @@ export class RequestBodies {
     ready?: () => void,
   ): Promise<Uint8Array | null> {
     if (this.#isDraining && !request.complete) return Promise.reject(refusal('shutting_down'))
+    if (request.readableEnded) return Promise.reject(alreadyRead())
     // The client disconnected in the middle of its body; nobody reads this answer.
     if (request.destroyed) return Promise.reject(refusal('invalid_json_body'))
     return new Promise((resolve, reject) => {
