@@ -18,10 +18,10 @@ import { documentPaths, sendDocument } from './documents.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, jsonReply, readJsonText } from './exchange.ts'
 import { home, wantsPage } from './home.ts'
 import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
+import { observeRequest, traced } from './observe-request.ts'
 import { compileOrigins } from './origin.ts'
 import { runRoute } from './rest.ts'
 import { createSite } from './site.ts'
-import { observeRequest, traced } from './watched.ts'
 
 type Surface = {
   /** The name of its path in metrics and traces. */
