@@ -122,11 +122,11 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
     tally.running += counted
     let ip = ''
     let reply: EdgeReply
-    const site = sent.surface?.route ?? 'unknown'
+    const route = sent.surface?.route ?? 'unknown'
     try {
       ip = addressOf(request)
       const info = { carriers, ip, request_id, trace }
-      reply = await inWork({ site, fields: trace }, () => answer(request, sent, info))
+      reply = await inWork({ site: route, fields: trace }, () => answer(request, sent, info))
     } catch (error) {
       const { status, data } = asServiceError(error, app.log, request_id)
       trace.reason = data.reason
@@ -145,7 +145,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
     reply.headers['x-request-id'] = request_id
     const took = performance.now() - started
     countAnswer(tally, trace.reason, took)
-    observeRequest(app, { request, route: site, status: reply.status, started, reason: trace.reason })
+    observeRequest(app, { request, route, status: reply.status, started, reason: trace.reason })
     app.log.info(
       {
         request_id,
