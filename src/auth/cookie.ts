@@ -32,7 +32,7 @@ export interface SessionCookie {
 /** The id under which a session is stored; the token itself is not stored. */
 export const sessionIdOf = (token: string): string => hash('sha256', token)
 
-/** Session lifetime and cookie Max-Age in seconds: 30 days, never extended. */
+/** Session lifetime and cookie Max-Age in seconds: 30 days. Use never extends it; a new sign-in is a new session. */
 export const sessionLifetimeSeconds = 2_592_000
 
 const envelope = /^([A-Za-z0-9_-]{43})\.([1-9][0-9]{0,11})\.([A-Za-z0-9_-]{43})$/

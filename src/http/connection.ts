@@ -9,7 +9,7 @@ export const lingerMs = 1_000
 
 /** Max running requests per connection; further ones wait, and the socket is not read. */
 const runningMax = 12
-/** With this many requests running on all connections, each connection may run only one. */
+/** From this many requests running on all connections, each connection may run only one. */
 const crowd = 64
 /** Max waiting requests of all connections: one read of 64 KiB may bring two thousand of them. */
 const waitingMax = 2_048
@@ -239,7 +239,7 @@ export class Connection implements Holder {
     })
   }
 
-  /** For each request of a connection that ends Node makes an error, and its stack would be most of the cost. */
+  /** When a connection ends, Node makes an error for each of its requests; the stacks would be most of the cost. */
   #quiet(): void {
     this.#isQuiet = true
     const { stackTraceLimit } = Error
