@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
-import { createKeyRing, createSessionCookie, sessionIdOf } from '../src/auth/cookie.ts'
+import { createSessionCookie, sessionIdOf } from '../src/auth/cookie.ts'
+import { createKeyRing } from '../src/auth/key-ring.ts'
 import { randomToken } from '../src/auth/secrets.ts'
 import { insertAudit, insertEdges, insertShapes, type ShapeName } from './world-relations.ts'
 

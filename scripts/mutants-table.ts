@@ -191,21 +191,27 @@ export const groups: Group[] = [
     ],
   },
   {
-    file: 'src/auth/cookie.ts',
-    tests: ['src/auth/cookie.test.ts', 'src/auth/caller.test.ts', 'src/cells/statements.test.ts'],
+    file: 'src/auth/key-ring.ts',
+    tests: ['src/auth/key-ring.test.ts', 'src/auth/cookie.test.ts'],
     mutants: [
-      ['if (mac.verify(signed(token, expires), given) < 0) return undefined', ''],
-      ['mac.verify(signed(token, expires), given) < 0', 'mac.verify(signed(token, expires), given) < -1'],
-      ['`svc_session:${token}.${expires}`', '`svc_session:${token}`'],
       ['own.length === given.length && timingSafeEqual(own, given)', 'own.length === given.length'],
-      ['found.expires * 1000 <= now()', 'false'],
-      ['found.expires * 1000 <= now()', 'found.expires * 1000 < now()'],
       ['sign: (text, key = 0)', 'sign: (text, key = keys.length - 1)'],
       [
         "createMac(ring.map((key) => createSecretKey(digest(key, `derive:${purpose}`), 'utf8')))",
         'createMac(ring)',
       ],
       ['`derive:${purpose}`', '`derive:`'],
+    ],
+  },
+  {
+    file: 'src/auth/cookie.ts',
+    tests: ['src/auth/cookie.test.ts', 'src/auth/caller.test.ts', 'src/cells/statements.test.ts'],
+    mutants: [
+      ['if (mac.verify(signed(token, expires), given) < 0) return undefined', ''],
+      ['mac.verify(signed(token, expires), given) < 0', 'mac.verify(signed(token, expires), given) < -1'],
+      ['`svc_session:${token}.${expires}`', '`svc_session:${token}`'],
+      ['found.expires * 1000 <= now()', 'false'],
+      ['found.expires * 1000 <= now()', 'found.expires * 1000 < now()'],
       ['pair.startsWith(`${name}=`, start)', 'pair.includes(`${name}=`)'],
       [
         `while (pair[start] === ' ' || pair[start] === '\\t') start++`,

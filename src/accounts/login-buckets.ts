@@ -13,7 +13,7 @@ export const bucketsOf = ({ id, username, email }: Names): string[] => [
   accountKey(id),
 ]
 
-/** Those for all addresses, and for each known one. */
+/** The same buckets, and those of each address that the account knows. */
 export async function loginBuckets(db: Queryable, account: Names): Promise<string[]> {
   const addresses = await knownAddresses(db, account.id)
   return bucketsOf(account).flatMap((bucket) => [
@@ -22,7 +22,7 @@ export async function loginBuckets(db: Queryable, account: Names): Promise<strin
   ])
 }
 
-/** Clears them on every node, whether it counts in the database or in its memory. */
+/** Clears these buckets on every node, whether it counts in the database or in its memory. */
 export async function clearLogins(app: App, keys: string[]): Promise<void> {
   await app.limiters.clear('login_account', keys)
   app.hub.publish({ notifications: [], closings: [], wroteAudit: false, cleared: keys })

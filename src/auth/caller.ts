@@ -141,9 +141,9 @@ export function createCallerReader(
       return new Map(rows.map((row) => [row.key, row]))
     }
     const watched = { line: db.line, watched: { site: 'caller', observer } }
-    const alone = batched(load(sql.empty), watched)
+    const withoutCandidates = batched(load(sql.empty), watched)
     const withCandidates = batched(load(candidates), watched)
-    return (key: string, withActors: boolean) => (withActors ? withCandidates : alone)(key)
+    return (key: string, withActors: boolean) => (withActors ? withCandidates : withoutCandidates)(key)
   }
   const policy = strongRoles.length > 0 ? mustEnrol(strongRoles) : sql.empty
   const bySession = reader(sessions, policy)

@@ -1,44 +1,5 @@
-import { createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto'
-
-/** Signs with the first key of a ring and verifies with all of them; never reveals a key. */
-export interface Mac {
-  /** HMAC-SHA256 of the text as 43 base64url characters, with the first key or the one at an index from `verify`. */
-  sign(text: string, key?: number): string
-  /** Index of the key that made `mac`, or -1. Compares texts, so another encoding of the same bytes fails. */
-  verify(text: string, mac: string): number
-}
-
-export interface KeyRing extends Mac {
-  /** A Mac with keys derived from those of the ring, for a purpose that must not mix with cookies. */
-  derive(purpose: string): Mac
-}
-
-/** Takes the cookie keys, newest first; the configuration has checked their form. */
-export function createKeyRing(keys: readonly string[]): KeyRing {
-  if (keys.length === 0) throw new RangeError('The cookie key ring needs at least one key.')
-  const ring = keys.map((key) => createSecretKey(key, 'utf8'))
-  return {
-    ...createMac(ring),
-    derive: (purpose) =>
-      createMac(ring.map((key) => createSecretKey(digest(key, `derive:${purpose}`), 'utf8'))),
-  }
-}
-
-const digest = (key: KeyObject, text: string): string =>
-  createHmac('sha256', key).update(text).digest('base64url')
-
-function createMac(keys: readonly KeyObject[]): Mac {
-  return {
-    sign: (text, key = 0) => digest(keys[key] as KeyObject, text),
-    verify(text, mac) {
-      const given = Buffer.from(mac)
-      return keys.findIndex((key) => {
-        const own = Buffer.from(digest(key, text))
-        return own.length === given.length && timingSafeEqual(own, given)
-      })
-    },
-  }
-}
+import { hash } from 'node:crypto'
+import type { Mac } from './key-ring.ts'
 
 export type SessionCookieOptions = {
   /** False only where the configuration permits it: on a loopback host. */
@@ -71,7 +32,7 @@ export interface SessionCookie {
 /** The id under which a session is stored; the token itself is not stored. */
 export const sessionIdOf = (token: string): string => hash('sha256', token)
 
-/** Session lifetime and cookie Max-Age in seconds: 30 days, never extended. */
+/** Session lifetime and cookie Max-Age in seconds: 30 days. Use never extends it; a new sign-in is a new session. */
 export const sessionLifetimeSeconds = 2_592_000
 
 const envelope = /^([A-Za-z0-9_-]{43})\.([1-9][0-9]{0,11})\.([A-Za-z0-9_-]{43})$/

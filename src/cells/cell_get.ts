@@ -33,30 +33,30 @@ export const cell_get = query({
   json_text: true,
   async handler({ id, path }, { actor, db, fail }) {
     const caller = actor?.id ?? null
-    const alone = await db.joined(id === undefined ? byPath : byId, [caller, (id ?? path) as string])
-    if (!alone) throw fail('cell_not_found')
-    const { cell, fields, items } = alone
-    if (cell !== null) return answer(cell, alone, { text: fields ?? '[]' }, { text: items ?? '[]' })
+    const found = await db.joined(id === undefined ? byPath : byId, [caller, (id ?? path) as string])
+    if (!found) throw fail('cell_not_found')
+    const { cell, fields, items } = found
+    if (cell !== null) return answer(cell, found, { text: fields ?? '[]' }, { text: items ?? '[]' })
     const anchor = id === undefined ? withPath(sql`${path}`) : withId(sql`${id}::uuid`)
-    const linked = await db.first<Linked>(linkedStatement(caller, anchor))
-    if (!linked) throw fail('cell_not_found')
-    return answer(linked.cell, linked, page(linked.fields), page(linked.items))
+    const large = await db.first<Large>(largeStatement(caller, anchor))
+    if (!large) throw fail('cell_not_found')
+    return answer(large.cell, large, edgeList(large.fields), edgeList(large.items))
   },
 })
 
 type Rights = { can_edit: boolean; can_grant: boolean }
-/** JSON text. `cell` is null if it has to be read by itself; `fields` and `items` are null if there are none. */
-type Alone = Rights & { cell: string | null; fields: string | null; items: string | null }
-type Linked = Rights & { cell: string; fields: Bundle<Field>; items: Bundle<Item> }
+/** JSON text. `cell` is null if a statement of its own must read it; `fields` and `items` are null if there are none. */
+type Joined = Rights & { cell: string | null; fields: string | null; items: string | null }
+type Large = Rights & { cell: string; fields: Bundle<Field>; items: Bundle<Item> }
 type Bundle<T> = { edges: T[]; is_cut: boolean }
-type Page = { text: string; isCut?: boolean }
+type EdgeList = { text: string; isCut?: boolean }
 
-const page = <T>({ edges, is_cut }: Bundle<T>): Page => ({
+const edgeList = <T>({ edges, is_cut }: Bundle<T>): EdgeList => ({
   text: JSON.stringify(edges.slice(0, edgesMax)),
   isCut: is_cut || edges.length > edgesMax,
 })
 
-function answer(cell: string, { can_edit, can_grant }: Rights, fields: Page, items: Page): string {
+function answer(cell: string, { can_edit, can_grant }: Rights, fields: EdgeList, items: EdgeList): string {
   return `{"cell":${cell},"fields":${fields.text},"fields_truncated":${fields.isCut === true},"items":${items.text},"items_truncated":${items.isCut === true},"can_edit":${can_edit},"can_grant":${can_grant}}`
 }
 
@@ -69,7 +69,7 @@ const withPath = (path: Sql): Sql => sql`c.path = ${path} and c.path <> ''`
 /** Max cells of a shared statement, and max bytes of data of each, so that no caller waits long for another's cell. */
 const [joinedMax, joinedBytesMax] = [16, 32_768]
 const dataBytesMax = 262_144
-const [joinedText, linkedText] = [cellText('c'), cellText('anchor')]
+const [joinedText, largeText] = [cellText('c'), cellText('anchor')]
 
 /** Max fields, and max items, of a cell in a shared statement. */
 const fewMax = 8
@@ -82,7 +82,7 @@ const fewMax = 8
 const joinedRead = (
   type: 'uuid' | 'text',
   anchor: (key: Sql) => Sql,
-): JoinedRead<[string | null, string], Alone> => ({
+): JoinedRead<[string | null, string], Joined> => ({
   max: joinedMax,
   statement: (keys) => sql`
     select asked.nth, one.* from
@@ -114,11 +114,11 @@ const byId = joinedRead('uuid', withId)
 const byPath = joinedRead('text', withPath)
 
 /** Reads the cell again together with its edges, so that both are from one snapshot. */
-const linkedStatement = (caller: string | null, anchor: Sql): Sql => sql`
+const largeStatement = (caller: string | null, anchor: Sql): Sql => sql`
   with ${me(caller)}, anchor as (
     select ${cellColumns}, ${rights} from cell c, me where ${anchor} and ${tier.view}
   )
-  select ${linkedText} as cell, can_edit, can_grant, ${bundled(fieldEdges)} as fields,
+  select ${largeText} as cell, can_edit, can_grant, ${bundled(fieldEdges)} as fields,
     ${bundled(itemEdges)} as items
   from anchor`
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createKeyRing } from '../auth/cookie.ts'
+import { createKeyRing } from '../auth/key-ring.ts'
 import { type CursorKey, createCursors } from './cursor.ts'
 
 const oldKey = 'old-key-old-key-old-key-old-key-1'

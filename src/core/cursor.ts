@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
-import type { Mac } from '../auth/cookie.ts'
+import type { Mac } from '../auth/key-ring.ts'
 import { cursorLengthMax } from '../wire/types.ts'
 
 /** The sort key of a row: the values its list is ordered by, the unique tie-breaker last. */

@@ -57,13 +57,13 @@ export async function dispatch<T = unknown>(
   const action = app.actions.get(call.method)
   if (!action) throw refusal('method_not_found')
   try {
-    return await carryOut(app, action, call, finish)
+    return await throughGuards(app, action, call, finish)
   } catch (error) {
     throw action.side_effects ? tellOutcome(error) : error
   }
 }
 
-async function carryOut<T>(
+async function throughGuards<T>(
   app: App,
   action: WiredMethod,
   call: Call,

@@ -30,7 +30,7 @@ export function countAnswer(tally: Tally, reason: string | undefined, ms: number
   if (reason !== undefined) tally.refusals.set(reason, (tally.refusals.get(reason) ?? 0) + 1)
 }
 
-/** Milliseconds in which this share of the answers was given, to a fifth; null if there was none. */
+/** Milliseconds in which this share of the answers was given, up to a fifth too many; null if there was no answer. */
 export function withinMs({ durations }: Pick<Tally, 'durations'>, share: number): number | null {
   let left = durations.reduce((all, count) => all + count, 0) * share
   if (left === 0) return null

@@ -9,12 +9,12 @@ const batchMax = 128
 /** Concurrent statements. What arrives meanwhile forms the next batch, so batches grow with the load. */
 const underWayMax = 2
 /**
- * How long they go on in one turn of the event loop, and after how many of them that is checked: each may have a large
- * input to look at next. A turn for every few small ones would split the next batches.
+ * How long the callers of an answered batch may run in one turn of the event loop, and after how many of them the clock
+ * is read: each may parse a large input next. A turn for every few of them would split the next batches.
  */
 const goOnMs = 10
 const goOnStep = 16
-/** Resolves in the same turn, after what the settled ones do next. */
+/** Resolves in the same turn, after what the answered callers do next. */
 const haveGoneOn = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
 
 /** Bounds how many wait while there is no primary. */

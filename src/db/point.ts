@@ -59,7 +59,7 @@ type ReaderOptions = {
   observer: Observer
 }
 
-/** A place for a connection, with how many reads on it wait for their answers. */
+/** Where a shared connection is kept, with how many reads on it wait for their answers. */
 type Shared = { opened: Promise<pg.Client> | undefined; reads: number }
 
 /** Enough for short reads: a pipelined connection sends the next one without waiting for an answer. */

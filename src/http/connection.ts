@@ -9,10 +9,10 @@ export const lingerMs = 1_000
 
 /** Max running requests per connection; further ones wait, and the socket is not read. */
 const runningMax = 12
-/** With this many requests running on all connections, each connection may run only one. */
+/** From this many requests running on all connections, each connection may run only one. */
 const crowd = 64
 /** Max waiting requests of all connections: one read of 64 KiB may bring two thousand of them. */
-const heldMax = 2_048
+const waitingMax = 2_048
 /** Max connections whose refused body is being discarded; further ones are cut at once. */
 const lingeringMax = 16
 /** Answers up to this size are not counted; the number of running requests bounds them. */
@@ -30,7 +30,7 @@ type Start = (connection: Connection, request: IncomingMessage, response: Server
 /** The connections of one listener. */
 export class Connections {
   running = 0
-  held = 0
+  waiting = 0
   lingering = 0
   /** The server will stop soon: clients shall make new connections, to another one. */
   isLeaving = false
@@ -84,7 +84,7 @@ export class Connection implements Holder {
   readonly #socket: Socket
   /** Responses not yet settled, in the order of the requests, each with the bytes handed over. */
   readonly #owed = new Map<ServerResponse, number>()
-  #held: [IncomingMessage, ServerResponse][] = []
+  #waiting: [IncomingMessage, ServerResponse][] = []
   #isPaused = false
   #isPausing = false
   #isQuiet = false
@@ -107,11 +107,11 @@ export class Connection implements Holder {
     this.isEnding ||= this.endsNext
     // Node keeps what is ignored until the connection has ended, so no more of it may come.
     if (this.isEnding) return void this.#pause()
-    const begins = this.isIdle || (this.#held.length === 0 && this.#hasRoom())
+    const begins = this.isIdle || (this.#waiting.length === 0 && this.#hasRoom())
     this.#owed.set(response, 0)
     response.on('close', this.#all.settled)
     if (begins) this.#begin(request, response)
-    else this.#hold(request, response)
+    else this.#enqueue(request, response)
   }
 
   /** The answer is being sent; its bytes count as unsent until the kernel has all of them. */
@@ -130,23 +130,23 @@ export class Connection implements Holder {
     unsent.bytes -= bytes
     this.#all.running -= 1
     // Nobody would read the answers of a closed connection, so its waiting requests are not started.
-    if (this.#held.length > 0 && !this.#socket.destroyed) this.#goOn()
+    if (this.#waiting.length > 0 && !this.#socket.destroyed) this.#goOn()
   }
 
   /** Drops everything that the connection still had to send. */
   forget(): void {
-    this.#all.running -= this.#owed.size - this.#held.length
-    this.dropHeld()
+    this.#all.running -= this.#owed.size - this.#waiting.length
+    this.dropWaiting()
     this.#owed.clear()
     unsent.bytes -= this.unsent
     this.unsent = 0
   }
 
   /** Drops the requests behind an answer that ends the connection. */
-  dropHeld(): void {
-    this.#all.held -= this.#held.length
-    for (const [, response] of this.#held) this.#owed.delete(response)
-    this.#held = []
+  dropWaiting(): void {
+    this.#all.waiting -= this.#waiting.length
+    for (const [, response] of this.#waiting) this.#owed.delete(response)
+    this.#waiting = []
   }
 
   /** The answer to its only request may be the last of the connection. */
@@ -209,7 +209,7 @@ export class Connection implements Holder {
   }
 
   #hasRoom(): boolean {
-    const running = this.#owed.size - this.#held.length
+    const running = this.#owed.size - this.#waiting.length
     return running < (this.#all.running < crowd ? runningMax : 1) && this.unsent < unsentMax
   }
 
@@ -219,11 +219,11 @@ export class Connection implements Holder {
     this.#all.start(this, request, response)
   }
 
-  #hold(request: IncomingMessage, response: ServerResponse): void {
+  #enqueue(request: IncomingMessage, response: ServerResponse): void {
     if (!this.#isQuiet) this.#quiet()
-    this.#held.push([request, response])
-    this.#all.held += 1
-    if (this.#all.held > heldMax && this.#held.length > runningMax) return void this.cut()
+    this.#waiting.push([request, response])
+    this.#all.waiting += 1
+    if (this.#all.waiting > waitingMax && this.#waiting.length > runningMax) return void this.cut()
     this.#pause()
   }
 
@@ -233,13 +233,13 @@ export class Connection implements Holder {
     // Deferred: Node resumes reading once it has parsed this message.
     process.nextTick(() => {
       this.#isPausing = false
-      if (this.#held.length === 0 && !this.isEnding) return
+      if (this.#waiting.length === 0 && !this.isEnding) return
       this.#isPaused = true
       this.#socket.pause()
     })
   }
 
-  /** For each request of a connection that ends Node makes an error, and its stack would be most of the cost. */
+  /** When a connection ends, Node makes an error for each of its requests; the stacks would be most of the cost. */
   #quiet(): void {
     this.#isQuiet = true
     const { stackTraceLimit } = Error
@@ -252,12 +252,12 @@ export class Connection implements Holder {
   }
 
   #goOn(): void {
-    while (this.#held.length > 0 && this.#hasRoom()) {
-      const [request, response] = this.#held.shift() as [IncomingMessage, ServerResponse]
-      this.#all.held -= 1
+    while (this.#waiting.length > 0 && this.#hasRoom()) {
+      const [request, response] = this.#waiting.shift() as [IncomingMessage, ServerResponse]
+      this.#all.waiting -= 1
       this.#begin(request, response)
     }
-    if (this.#held.length > 0 || this.isEnding || !this.#isPaused) return
+    if (this.#waiting.length > 0 || this.isEnding || !this.#isPaused) return
     this.#isPaused = false
     this.#socket.resume()
   }

@@ -18,10 +18,10 @@ import { documentPaths, sendDocument } from './documents.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, jsonReply, readJsonText } from './exchange.ts'
 import { home, wantsPage } from './home.ts'
 import { type RequestInfo, rpcGet, rpcPost } from './jsonrpc.ts'
+import { observeRequest, traced } from './observe-request.ts'
 import { compileOrigins } from './origin.ts'
 import { runRoute } from './rest.ts'
 import { createSite } from './site.ts'
-import { observeRequest, traced } from './watched.ts'
 
 type Surface = {
   /** The name of its path in metrics and traces. */
@@ -122,11 +122,11 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
     tally.running += counted
     let ip = ''
     let reply: EdgeReply
-    const site = sent.surface?.route ?? 'unknown'
+    const route = sent.surface?.route ?? 'unknown'
     try {
       ip = addressOf(request)
       const info = { carriers, ip, request_id, trace }
-      reply = await inWork({ site, fields: trace }, () => answer(request, sent, info))
+      reply = await inWork({ site: route, fields: trace }, () => answer(request, sent, info))
     } catch (error) {
       const { status, data } = asServiceError(error, app.log, request_id)
       trace.reason = data.reason
@@ -145,7 +145,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
     reply.headers['x-request-id'] = request_id
     const took = performance.now() - started
     countAnswer(tally, trace.reason, took)
-    observeRequest(app, { request, route: site, status: reply.status, started, reason: trace.reason })
+    observeRequest(app, { request, route, status: reply.status, started, reason: trace.reason })
     app.log.info(
       {
         request_id,

@@ -111,7 +111,7 @@ export const retryAfter = (data: ErrorData): Record<string, string> =>
 /** Headers that may be sent once only; if one comes twice, neither counts. */
 const onceOnly = new Set(['authorization', 'x-daemon-token'])
 
-/** Whether the framing or address of a request is one that proxies and servers read in different ways. */
+/** Whether proxies and servers disagree about where such a request ends or goes, as with two `Host` headers: smuggling. */
 export function isMalformed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return true
   const coding = headers['transfer-encoding']

@@ -93,7 +93,7 @@ export function createNodeServer(
     true,
     application.request && ((request) => (isOwn(request) ? undefined : application.request)),
   )
-  /** Other requests that offer an upgrade are answered as if they had not. */
+  /** Other requests with an `Upgrade` header are answered as if they had none. */
   const takesUpgrade = (request: IncomingMessage): boolean =>
     pathOf(request) === config.ws_path ? config.ws : application.upgrade !== undefined && !isOwn(request)
   const server = createHttpServer(
@@ -143,7 +143,7 @@ export function createNodeServer(
   }
 }
 
-/** Gives a request that has left HTTP back to the server, without its offer; the connection ends behind the answer. */
+/** Node has taken the request out of HTTP. Gives it back without its `Upgrade`; the connection ends behind the answer. */
 function parseAnew(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
   const { method, url, httpVersion, rawHeaders } = request
   const lines = [`${method} ${url} HTTP/${httpVersion}`]

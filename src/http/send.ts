@@ -33,7 +33,7 @@ export function send(
   }
   headers.connection = 'close'
   connection.isEnding = true
-  connection.dropHeld()
+  connection.dropWaiting()
   response.writeHead(status, headers)
   if (body === null || request.method === 'HEAD') response.flushHeaders()
   else response.write(oneText(body))

@@ -3,7 +3,7 @@ import type { OwnSession } from '../accounts/prove-password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import type { RouteHold } from '../core/route.ts'
 import { refusal } from '../errors.ts'
-import { loginBuckets } from '../second-factor/login-buckets.ts'
+import { signInBuckets } from '../second-factor/sign-in-buckets.ts'
 import type { StartedSession } from '../sessions/sessions.ts'
 import { takeFlow } from '../sign-in/flow.ts'
 import { signIn } from '../sign-in/sign-in.ts'
@@ -25,7 +25,7 @@ export async function renewByPasskey(
   response: AssertionResponse,
 ): Promise<StartedSession | 'invalid_credentials'> {
   await hold.ip()
-  const buckets = await loginBuckets(app.db.readOnly, account.id, ip)
+  const buckets = await signInBuckets(app.db.readOnly, account.id, ip)
   // That of the account itself.
   await hold.account(buckets.at(-1) as string)
   const proven = await provePasskey(app, app.db, challenge, response)

@@ -13,8 +13,8 @@ import { endForeignSession, type StartedSession } from '../sessions/sessions.ts'
 import { type Flow, flowColumns, flowOf, takeFlow } from '../sign-in/flow.ts'
 import { signIn } from '../sign-in/sign-in.ts'
 import { exactlyOne } from '../wire/rules.ts'
-import { loginBuckets } from './login-buckets.ts'
 import { RecoveryCode, useCode } from './recovery-codes.ts'
+import { signInBuckets } from './sign-in-buckets.ts'
 import { TotpCode, useTotp } from './totp.ts'
 
 const auth = { account: 'none', actor: 'none' } as const
@@ -111,7 +111,7 @@ async function complete(
     }
     await takeFlow(db, token, 'second_factor')
     audit('second_factor', null)
-    const buckets = await loginBuckets(db, account_id, ip)
+    const buckets = await signInBuckets(db, account_id, ip)
     const session = await signIn(app, work, {
       account_id,
       proof: { methods: [...(flow.methods ?? []), method], strong: true },

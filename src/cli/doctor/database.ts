@@ -11,6 +11,7 @@ import { missingAuthority, readAuthority } from '../../verify/authority.ts'
 import { judge } from '../../verify/judge.ts'
 import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
+import { connectionFindings, featureFindings } from './connection.ts'
 import type { Finding, Fix } from './files.ts'
 import { linkFindings } from './links.ts'
 import { messageFindings } from './messages.ts'
@@ -18,7 +19,6 @@ import { nodeFindings } from './nodes.ts'
 import { orphanedPasskeys } from './passkeys.ts'
 import { replicaFindings } from './replicas.ts'
 import { serverFindings } from './server.ts'
-import { featureFindings, wayFindings } from './way.ts'
 
 /** Findings about the schema; if it is sound, about roles, the audit log and e-mails, and with `sample` about rows. */
 export async function databaseFindings(
@@ -28,8 +28,8 @@ export async function databaseFindings(
   const steps = await stepFindings(opened)
   if (steps.length > 0) return steps
   const { config, connection, log } = opened
-  const way = await wayFindings(opened)
-  if (way.length > 0) return way
+  const unusable = await connectionFindings(opened)
+  if (unusable.length > 0) return unusable
   const db = openDatabase({
     connection,
     hasNames: config.database_statements === 'named',

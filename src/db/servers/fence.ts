@@ -4,8 +4,8 @@ import { type Sql, sql } from '../sql.ts'
 import type { Primary } from './primary.ts'
 
 /**
- * A place in the log of the primary. Every commit that was acknowledged before this is read lies below it, also with
- * `synchronous_commit = off`.
+ * A position in the write-ahead log of the primary. Every commit that was acknowledged before this is read lies below
+ * it, also with `synchronous_commit = off`.
  */
 export const place = sql`(case current_setting('synchronous_commit')
   when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end - '0/0')::bigint`

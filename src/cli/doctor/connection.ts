@@ -9,7 +9,7 @@ import type { Opened } from '../with-service.ts'
 import type { Finding } from './files.ts'
 
 /** Why no node can start with this connection to the database, or on this engine. */
-export async function wayFindings(opened: Opened): Promise<Finding[]> {
+export async function connectionFindings(opened: Opened): Promise<Finding[]> {
   try {
     await requireSuitable(optionsOf(opened))
     return []

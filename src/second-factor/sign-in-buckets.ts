@@ -6,8 +6,8 @@ import { seenToday } from '../sessions/addresses.ts'
 
 type Named = { username: string; email: string | null; seen: boolean | null }
 
-/** The buckets of `login_account` that a sign-in from an address clears: of each name that the account signs in by, and its own. */
-export async function loginBuckets(
+/** The buckets of `login_account` that a sign-in from this address clears: of the username, the e-mail and the account. */
+export async function signInBuckets(
   db: Pick<Queryable, 'first'>,
   account_id: string,
   ip: string,

@@ -6,7 +6,7 @@ import { StartError } from '../errors.ts'
 import { createRegistry } from '../registry/registry.ts'
 import { mutation, query } from './action.ts'
 import type { Method } from './method.ts'
-import { wireMethods } from './registration.ts'
+import { wireMethods } from './wired-methods.ts'
 
 const registry = createRegistry({
   roles: [{ name: 'editor', grant_paths: ['admin'] }],

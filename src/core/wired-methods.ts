@@ -31,7 +31,7 @@ export function wireMethods(
     const refuse = (rule: string): never => {
       throw new StartError('invalid_action', `Action ${method}: ${rule}`, 78)
     }
-    if (badText(method)) refuse('no caller can send a name with U+0000 or half a letter; rename it.')
+    if (badText(method)) refuse('no caller can send a name with U+0000 or a lone surrogate; rename it.')
     if (method.startsWith('rpc.') && !reserved.includes(method))
       refuse('method names starting with "rpc." are reserved; rename it.')
     if (typeof action !== 'object' || action === null || !('kind' in action))
