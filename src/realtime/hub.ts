@@ -23,8 +23,8 @@ export type Hub = {
   receive(committed: Committed): void
   /** Hears everything that any node publishes; call the returned function to stop. */
   listen(hear: (committed: Committed) => void): () => void
-  /** Rechecks every connection against the database now; false if it did not tell. `watch` does so regularly. */
-  check(): Promise<boolean>
+  /** Rechecks every connection against the database now. `watch` does so regularly. */
+  check(): Promise<void>
   /** The same, and streams read what nobody told them of: signals may be missing. */
   catchUp(): void
   /** Starts the regular checks; call the returned function to stop them. */
@@ -194,7 +194,7 @@ export function createHub(options: HubOptions): Hub {
       listeners.add(hear)
       return () => listeners.delete(hear)
     },
-    check: () => check(connections),
+    check: async () => void (await check(connections)),
     catchUp,
     watch: () => {
       const timer = setInterval(check, checkMs, connections).unref()
