@@ -316,7 +316,7 @@ export const groups: Group[] = [
       [`surface?.checksOrigin || info.carriers`, `info.carriers`],
       [` || info.carriers.cookie.state !== 'none'`, ''],
       [`cookie.state !== 'none'`, `cookie.state === 'good'`],
-      ['if (config.cors && sent.isAllowed) Object', 'if (config.cors && sent.origin) Object'],
+      ['if (!isAllowed) return', 'if (!origin) return'],
     ],
   },
   {

@@ -9,7 +9,7 @@ export type StreamEnd =
   | 'slow_consumer'
   | 'shutdown'
 
-/** One or more encoded blocks, shared by all streams that send them. */
+/** One or more encoded blocks of `text/event-stream`, each an event or a comment, shared by all streams that send them. */
 export type Blocks = { readonly bytes: Uint8Array; readonly count: number }
 
 const utf8 = new TextEncoder()

@@ -6,7 +6,7 @@ import type { JoinedRead, Queryable, ReadOnly, Sql } from '../db/db.ts'
 import { sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
 import { badText, issue, toIssues } from '../wire/issues.ts'
-import { joined, type Text } from '../wire/json-text.ts'
+import { inOnePiece, type Text } from '../wire/json-text.ts'
 import { parseJson } from '../wire/parse-json.ts'
 import { me, tiers } from './access.ts'
 import { cell_create } from './cell_create.ts'
@@ -71,7 +71,7 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
     } as never
     const refined = action.refine ? action.refine(parsed.data as never, inner) : parsed.data
     const answer = await action.handler(refined as never, inner)
-    return (action.json_text ? parseJson(joined(answer as Text)) : answer) as OutputOf<X>
+    return (action.json_text ? parseJson(inOnePiece(answer as Text)) : answer) as OutputOf<X>
   }
 }
 

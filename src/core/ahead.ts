@@ -3,8 +3,8 @@ import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 
 /**
- * Refuses a time that is past, or more than `daysMax` ahead, by the clock of the database, which decides later. Who waits
- * for locks asks again, or makes what has ended already.
+ * Refuses a time that is past, or more than `daysMax` ahead, by the clock of the database, which also judges what has
+ * expired. Whoever then waits for locks calls it again, as the time may have passed meanwhile.
  */
 export async function requireAhead(
   db: Queryable,

@@ -39,11 +39,11 @@ export async function operate<T>(
   const subject: AuditSubject = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
   const own = { detail: { credential_type: null, via }, by: actor_id }
   const run = (tools: Work): Promise<T> => work({ ...tools, ...own })
-  return await (within ? joined(within, subject, run) : mutate(app, event, { subject, via }, run))
+  return await (within ? joinTransaction(within, subject, run) : mutate(app, event, { subject, via }, run))
 }
 
 /** Work in a transaction that is open already; its audit rows name this subject. */
-export async function joined<T>(
+export async function joinTransaction<T>(
   within: Work,
   subject: AuditSubject,
   work: (tools: Work) => Promise<T>,

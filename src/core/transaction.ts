@@ -2,7 +2,7 @@ import type { AuditSubject } from '../audit/audit.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
 import { mutate, type Work } from './mutate.ts'
-import { checkVia, joined, type Operator } from './operate.ts'
+import { checkVia, joinTransaction, type Operator } from './operate.ts'
 
 export type TransactionOptions = Partial<
   Pick<Operator, 'via' | 'actor_id' | 'account_id' | 'ip' | 'within'>
@@ -32,6 +32,6 @@ export async function transaction<T>(
     throw new TypeError(
       'A transaction that joins another cannot ask for a snapshot: give the first one `snapshot`.',
     )
-  if (within) return await joined(within, subject, work)
+  if (within) return await joinTransaction(within, subject, work)
   return await mutate(app, event, { subject, via, snapshot, repeat }, work)
 }

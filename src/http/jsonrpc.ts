@@ -5,7 +5,7 @@ import { codeMessage } from '../error-codes.ts'
 import { invalidRequest, refusal, ServiceError } from '../errors.ts'
 import { closest } from '../wire/closest.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
-import { JsonText, joined, lengthOf, type Text } from '../wire/json-text.ts'
+import { inOnePiece, JsonText, lengthOf, type Text } from '../wire/json-text.ts'
 import { parseJson } from '../wire/parse-json.ts'
 import { type EdgeReply, jsonReply, retryAfter } from './exchange.ts'
 import { smallAnswer, unsent } from './unsent.ts'
@@ -66,7 +66,7 @@ async function runBatch(
         length + discarded < batchAnswerMax
           ? await answer(app, info, entry, { mayHold, surface: 'batch' })
           : notCarriedOut(info, entry)
-      const text = joined(answered.text)
+      const text = inOnePiece(answered.text)
       replies.push(replies.length === 0 ? '[' : ',', text)
       length += text.length
       unsent.bytes += text.length
@@ -164,7 +164,7 @@ export async function run(
 /** Says that this was answered to an earlier call with the same key. */
 const asReplayed = ({ message }: RequestInfo, answer: Answer): Answer =>
   message
-    ? { ...answer, text: `${joined(answer.text).slice(0, -1)},"replayed":true}` }
+    ? { ...answer, text: `${inOnePiece(answer.text).slice(0, -1)},"replayed":true}` }
     : { ...answer, headers: { ...answer.headers, 'idempotency-replayed': 'true' } }
 
 const longestName = 64

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
-import { joined } from '../wire/json-text.ts'
+import { inOnePiece } from '../wire/json-text.ts'
 import { type Connection, lingerMs } from './connection.ts'
 import { type EdgeReply, isStream, type StreamBody, smallBody } from './exchange.ts'
 import { smallAnswer } from './unsent.ts'
@@ -71,7 +71,7 @@ export function bytesOf(body: Body): number {
 }
 
 const oneText = (body: Body): string | Uint8Array | null =>
-  body === null || body instanceof Uint8Array ? body : joined(body)
+  body === null || body instanceof Uint8Array ? body : inOnePiece(body)
 
 /** Up to this length, pieces are joined in less time than it takes to write each. */
 const joinedMax = 8_192

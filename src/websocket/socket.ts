@@ -10,7 +10,7 @@ import { isHeardBy } from '../notifications.ts'
 import { inWork } from '../observe/work.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
 import { type Connection, hasExpired } from '../realtime/connection.ts'
-import { joined } from '../wire/json-text.ts'
+import { inOnePiece } from '../wire/json-text.ts'
 import { type Bound, Call, isOwn } from './bound.ts'
 import { type EndCode, ends } from './ends.ts'
 import { heartbeatIssue, notificationFrame, readFrame, withActor } from './frames.ts'
@@ -179,7 +179,7 @@ export class Socket {
     )
     this.#log.answered(request_id, status, began, trace)
     this.#calls.delete(call)
-    if (call.state !== 'cancelled') this.#answer(call, joined(text))
+    if (call.state !== 'cancelled') this.#answer(call, inOnePiece(text))
     for (const committed of call.held) this.#apply(committed)
     if (call.isLost) this.#endAfterReplies(this.#lostCode())
     this.#settle()

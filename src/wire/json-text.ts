@@ -6,7 +6,7 @@ export type Text = string | readonly string[]
 export const isText = (value: unknown): value is Text =>
   typeof value === 'string' || (Array.isArray(value) && value.every((piece) => typeof piece === 'string'))
 
-export const joined = (text: Text): string => (typeof text === 'string' ? text : text.join(''))
+export const inOnePiece = (text: Text): string => (typeof text === 'string' ? text : text.join(''))
 
 /** In UTF-16 units. */
 export const lengthOf = (text: Text): number =>
@@ -21,7 +21,7 @@ export class JsonText {
   }
 
   get text(): string {
-    return joined(this.#text)
+    return inOnePiece(this.#text)
   }
 
   get value(): unknown {
