@@ -2,6 +2,7 @@ import { expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { call, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { actions } from '../actions.ts'
 import { sql } from '../db/db.ts'
 import { scenario } from '../testing/index.ts'
 
@@ -45,12 +46,21 @@ const cells = (input: (id: string) => object, ...more: string[]) =>
   )
 const principal = { role: 'admin' }
 
-it.each<[string, `cell_${string}`, object[]]>([
+const calls: [string, `cell_${string}`, object[]][] = [
   ['by id', 'cell_get', cells((id) => ({ id }))],
   ['by path', 'cell_get', ['missing', 'hidden', 'gone'].map((path) => ({ path }))],
   ['', 'cell_update', cells((cell_id) => ({ cell_id, data: {} }), open)],
   ['', 'cell_delete', cells((cell_id) => ({ cell_id }), open)],
+  ['', 'cell_delete_preview', cells((cell_id) => ({ cell_id }), open)],
+  ['', 'cell_access_explain', cells((cell_id) => ({ cell_id }), open, edited)],
+  [
+    'of somebody',
+    'cell_access_explain',
+    cells((cell_id) => ({ cell_id, actor_id: bob.actor_id }), open, edited),
+  ],
   ['', 'cell_clone', cells((source_id) => ({ source_id }))],
+  ['', 'cell_clone_preview', cells((source_id) => ({ source_id }))],
+  ['deep', 'cell_clone_preview', cells((source_id) => ({ source_id, deep: true }))],
   ['deep', 'cell_clone', cells((source_id) => ({ source_id, deep: true }))],
   ['', 'cell_audit_list', cells((cell_id) => ({ cell_id }), open, edited)],
   ['', 'cell_grant_list', cells((cell_id) => ({ cell_id }), open, edited)],
@@ -99,7 +109,17 @@ it.each<[string, `cell_${string}`, object[]]>([
   ['of nothing', 'cell_field_delete', cells((source_id) => ({ source_id, name: 'none' }), open)],
   ['from a cell', 'cell_item_delete', cells((parent_id) => ({ parent_id, position: 'held' }), open)],
   ['of nothing', 'cell_item_delete', cells((parent_id) => ({ parent_id, position: 'none' }), open)],
-])('%s %s', async (_what, method, inputs) => {
+]
+
+it('all methods that take a cell are called', () => {
+  const methods = Object.keys(actions).filter((name) => name.startsWith('cell_'))
+  const others = ['cell_create', 'cell_list']
+  expect(
+    methods.filter((name) => !others.includes(name) && !calls.some(([, called]) => called === name)),
+  ).toEqual([])
+})
+
+it.each(calls)('%s %s', async (_what, method, inputs) => {
   const answer = async (input: object, cookie: string | undefined) => {
     sent.length = 0
     const headers = { 'x-request-id': 'same', ...(cookie !== undefined && { cookie }) }

@@ -3,6 +3,7 @@ import { cellRow, endCellGrant, endRole, fieldRow, itemRow } from '../../test/he
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { actions } from '../actions.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount } from '../testing/index.ts'
 
@@ -90,6 +91,17 @@ const manages: Write[] = [
   ['cell_grant_revoke', (by) => by.cell_grant_revoke({ grant_id })],
 ]
 const byAdmins: Write[] = [['cell_update of the path', (by) => by.cell_update({ cell_id, path: 'late' })]]
+
+it('all methods that change a given cell are called', () => {
+  const others = ['cell_create', 'cell_clone']
+  const called = [...edits, ...manages].map(([what]) => what)
+  const writes = Object.entries(actions).filter(
+    ([name, { side_effects }]) => name.startsWith('cell_') && side_effects,
+  )
+  expect(
+    writes.map(([name]) => name).filter((name) => !called.includes(name) && !others.includes(name)),
+  ).toEqual([])
+})
 
 const revoked = (actor_id: string): Change => [
   'delete from cell_grant where cell_id = $1 and actor_id = $2',
