@@ -14,9 +14,6 @@ function waitOf(answer: Answer, jitterMs: number): number {
   return Math.max(askedMs, 0) + Math.random() * jitterMs
 }
 
-/** In pages that came over plain http, browsers have no `crypto.randomUUID`. */
-const newKey = (): string => crypto.getRandomValues(new BigUint64Array(2)).join('-')
-
 /**
  * Repeats reads that failed on the way or met a 502, 503 or 504, up to `times`. A read is a method whose name ends in
  * `_get`, `_list`, `_history`, `_lookup`, `_search`, `_verify`, `_preview`, `_explain`, `_activity` or `_status`, or
@@ -43,7 +40,8 @@ export const retry =
       const limits = [signal, deadline_ms && AbortSignal.timeout(deadline_ms)].filter((one) => !!one)
       const limit = limits.length ? AbortSignal.any(limits as AbortSignal[]) : undefined
       const query = new URLSearchParams({ method, id: '1', params: JSON.stringify(params ?? null) })
-      const key = isRead || { 'idempotency-key': newKey() }
+      // In pages that came over plain http, browsers have no `crypto.randomUUID`.
+      const key = isRead || { 'idempotency-key': crypto.getRandomValues(new Uint32Array(4)).join('-') }
       const attempt = (): Promise<Answer> =>
         key === true
           ? send('GET', `${rpcPath}?${query}`, undefined, limit)
