@@ -10,7 +10,7 @@ import type { Workload } from './workloads.ts'
 /** The share of each part in the processor time of the server's main thread. */
 export type Profile = { name: string; shares: Record<Part, number> }
 
-/** What the samples of a profile are counted under; the first whose `matches` holds. */
+/** Where a sample of a profile is counted: under the first of these that its frame fits. */
 const kinds = {
   'writing to sockets': ({ functionName, url }) =>
     url === '' && /^(writev|write(Buffer|Utf8String|Latin1String|AsciiString))$/.test(functionName),
