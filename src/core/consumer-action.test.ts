@@ -44,10 +44,23 @@ const actions = {
       return null
     },
   }),
+  found: query({
+    doc: 'May be called twice per account, and per address.',
+    auth,
+    rate_limit: 'both',
+    rate_limit_group: 'lookup',
+    output: z.null(),
+    handler: async () => null,
+  }),
 }
 
 const captured = capturedLog()
-const test = await serviceForFile({ actions, log: captured.log })
+const test = await serviceForFile({
+  actions,
+  log: captured.log,
+  limit_lookup: '2/900',
+  trusted_proxies: ['127.0.0.1'],
+})
 const ada = await test.account()
 await test.service.app.db.run(sql`create table note (id int generated always as identity)`)
 beforeEach(async () => {
@@ -76,6 +89,23 @@ describe('a method of a consumer', () => {
     answer = () => ({ done: true })
     expect((await ask('writes')).json).toEqual({ jsonrpc: '2.0', id: 1, result: { done: true } })
     expect(await notes()).toBe(1)
+  })
+
+  it('that is limited per address and account charges neither where one of them refuses', async () => {
+    const [bob, eve] = [await test.account(), await test.account()]
+    const thrice = async ({ cookie }: { cookie: string }, ip: string) => {
+      const reasons: unknown[] = []
+      for (let i = 0; i < 3; i++)
+        reasons.push(reasonOf(await rpc(test.url, call('found'), { cookie, 'x-forwarded-for': ip })))
+      return reasons
+    }
+    const all = ['ok', 'ok', 'rate_limited']
+    const none = ['rate_limited', 'rate_limited', 'rate_limited']
+    expect(await thrice(ada, '203.0.113.1')).toEqual(all)
+    expect(await thrice(ada, '2001:db8::1')).toEqual(none)
+    expect(await thrice(bob, '2001:db8::1')).toEqual(all)
+    expect(await thrice(eve, '203.0.113.1')).toEqual(none)
+    expect(await thrice(eve, '203.0.113.2')).toEqual(all)
   })
 
   it('has a limit of its own, whatever its group is called', async () => {

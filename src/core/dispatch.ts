@@ -177,9 +177,10 @@ async function charge(app: App, action: WiredMethod, call: Call, caller: Caller 
   const { rate_limit: axis, rate_limit_group: group = action.method, budget, auth } = action
   if (budget && caller) await app.limiters.checkBudget(budget, caller.account.id)
   if (!axis) return
-  if (axis !== 'account' && !(auth.account === 'optional' && caller))
+  if (axis === 'both' && caller) await app.limiters.takeBoth(group, call.ip, caller.account.id)
+  else if (axis === 'account' && caller) await app.limiters.take(group, caller.account.id)
+  else if (axis === 'ip' && !(auth.account === 'optional' && caller))
     await app.limiters.takeIp(group, call.ip)
-  if (axis !== 'ip' && caller) await app.limiters.take(group, caller.account.id)
 }
 
 /** The reads of a query: those that take a pooled connection pass the gate; point reads don't take one. */

@@ -58,6 +58,8 @@ export type Limiters = {
   spend(name: string, account_id: string, count: number): Promise<void>
   /** Charges a group of RPC methods for a client address. */
   takeIp(group: string, ip: string): Promise<void>
+  /** Charges it for both, or for neither if one of them refuses. */
+  takeBoth(group: string, ip: string, account_id: string): Promise<void>
 }
 
 /** Keys hold only normalised values and digests, never raw input. */
@@ -141,6 +143,24 @@ export function createLimiters(
       // If the network refuses, the address keeps its charge: both belong to the same client.
       const network = widerNetwork(ip)
       if (network) await limiterOf('ip /48', group)?.charge(`ip:${network}`)
+    },
+    async takeBoth(group, ip, account_id) {
+      const slots: Held[] = []
+      const hold = async (space: Space, key: string): Promise<void> => {
+        const slot = await limiterOf(space, group)?.hold(key)
+        if (slot) slots.push(slot)
+      }
+      try {
+        await hold('ip', ipKey(ip))
+        const network = widerNetwork(ip)
+        if (network) await hold('ip /48', `ip:${network}`)
+        await limiterOf('account', group)?.charge(accountKey(account_id))
+      } catch (error) {
+        // Others at this address shall not pay for an account that goes on calling.
+        await Promise.all(slots.map((slot) => slot.drop()))
+        throw error
+      }
+      await Promise.all(slots.map((slot) => slot.charge()))
     },
   }
 }

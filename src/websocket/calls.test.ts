@@ -37,6 +37,13 @@ const actions = {
     },
   }),
   fast: query({ doc: 'Waits for nothing.', auth, output: z.string(), handler: async () => 'done' }),
+  large: query({
+    doc: 'Takes a long text.',
+    auth,
+    input: z.strictObject({ text: z.string() }),
+    output: z.number(),
+    handler: async ({ text }) => text.length,
+  }),
   broken: query({
     doc: 'Fails.',
     auth,
@@ -83,6 +90,9 @@ beforeEach(async () => {
   return () => socket.close()
 })
 
+/** Looked at in a turn of the event loop of its own. */
+const large = 'x'.repeat(100_000)
+
 const cancel = (request_id: unknown): void =>
   socket.send({ jsonrpc: '2.0', method: 'cancel', params: { request_id } })
 
@@ -126,6 +136,24 @@ describe('calls of one socket', () => {
   })
 })
 
+describe('messages behind a large one', () => {
+  it('wait for it: of two calls with one id the later is refused', async () => {
+    const first = socket.call('large', { text: large }, 1)
+    socket.send({ jsonrpc: '2.0', id: 1, method: 'slow' })
+    expect(await socket.next()).toMatchObject({ id: null, error: { data: { detail: 'duplicate_id' } } })
+    expect(await first).toMatchObject({ id: 1, result: large.length })
+    expect(gates).toHaveLength(0)
+  })
+
+  it('are looked at in the order in which they came', async () => {
+    const ids = Array.from({ length: 12 }, (_, i) => i)
+    for (const id of ids) socket.send({ id, pad: id % 4 === 0 ? large : '' })
+    const answers = []
+    for (const _ of ids) answers.push((await socket.next()).id)
+    expect(answers).toEqual(ids)
+  })
+})
+
 describe('cancel', () => {
   it('drops a call whose handler has not started; its id is free again', async () => {
     await other.begin('lock table auth_session in access exclusive mode')
@@ -158,6 +186,14 @@ describe('cancel', () => {
     expect((await Promise.all(calls)).map(outcomeOf)).toEqual(['ok', 'ok', 'ok'])
     expect(socket.waiting).toEqual([])
     await elsewhere.close()
+  })
+
+  it('finds a large call that was sent right before it', async () => {
+    await other.begin('lock table auth_session in access exclusive mode')
+    const waiting = socket.call('large', { text: large }, 'x')
+    cancel('x')
+    expect(outcomeOf(await waiting)).toBe('-32010 request_cancelled')
+    await other.commit()
   })
 
   it('with an id is a call of a method that does not exist', async () => {

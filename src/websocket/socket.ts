@@ -2,15 +2,14 @@ import type { RawData, WebSocket } from 'ws'
 import type { Caller } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import { invalidRequest, refusal } from '../errors.ts'
-import { smallBody } from '../http/exchange.ts'
 import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
-import { inTurn } from '../limits/in-turn.ts'
 import { isHeardBy } from '../notifications.ts'
 import { inWork } from '../observe/work.ts'
 import { type Committed, verdictOf } from '../realtime/committed.ts'
 import { type Connection, hasExpired } from '../realtime/connection.ts'
 import { inOnePiece } from '../wire/json-text.ts'
+import { Arrivals } from './arrivals.ts'
 import { type Bound, Call, isOwn } from './bound.ts'
 import { type EndCode, ends } from './ends.ts'
 import { heartbeatIssue, notificationFrame, readFrame, withActor } from './frames.ts'
@@ -73,8 +72,13 @@ export class Socket {
         this.#settle()
       },
     }
-    ws.on('message', (data: RawData, isBinary: boolean) => this.#onMessage(isBinary ? null : String(data)))
-    for (const sign of ['ping', 'pong'] as const)
+    const arrivals = new Arrivals(
+      bound.account_id,
+      (size) => this.#weigh(size),
+      (text) => this.#look(text),
+    )
+    ws.on('message', (data: RawData, isBinary: boolean) => arrivals.add(isBinary ? null : String(data)))
+    for (const sign of ['message', 'ping', 'pong'] as const)
       ws.on(sign, () => {
         this.#silent = 0
       })
@@ -112,16 +116,6 @@ export class Socket {
     if (this.#isOver || this.#ws.isPaused) return
     if (this.#silent++ >= 2) this.#end(4003)
     else this.#ws.ping(ignore)
-  }
-
-  #onMessage(text: string | null): void {
-    this.#silent = 0
-    if (text === null || text.length <= smallBody) return void this.#look(text)
-    this.#weigh(text.length)
-    inTurn(this.#bound.account_id, () => {
-      this.#weigh(-text.length)
-      this.#look(text)
-    })
   }
 
   #look(text: string | null): void {
