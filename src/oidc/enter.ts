@@ -163,6 +163,8 @@ async function enterNew(
 }
 
 async function freeUsername(db: Queryable, wanted: string): Promise<string> {
+  // Newcomers who want one name take turns, until the end of their transactions: each sees the names that are taken.
+  await db.run(sql`select pg_advisory_xact_lock(hashtextextended(${`cellkeep username ${wanted}`}, 0))`)
   const { username } = await db.one<{ username: string }>(sql`
     select username from unnest(${usernameCandidates(wanted)}::text[]) with ordinality as wanted (username, place)
     where not exists (select from account where account.username = wanted.username)

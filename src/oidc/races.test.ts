@@ -104,6 +104,22 @@ describe('at the same moment, on two nodes', () => {
       expect(answers.map((answer) => answer?.created).sort()).toEqual([false, true])
     }))
 
+  it('a dozen newcomers want one name: each gets an account, and the next number', async () => {
+    const nodes = Array.from({ length: 12 }, (_, at) => (at % 2 === 0 ? test : node))
+    const finishes = await Promise.all(
+      nodes.map((on) => begun(on, { ...person(), preferred_username: 'newcomer' })),
+    )
+    const other = await rival(test.databaseUrl)
+    await other.begin('lock table account in share mode')
+    const answers = await other.release(Promise.all(finishes.map((act) => act())))
+    await other.close()
+    expect(answers).toEqual(answers.map(() => ({ ok: true, created: true, linked: false })))
+    const names = await app.db.rows<{ username: string }>(sql`
+      select username from account where username ~ '^newcomer(-|$)' order by length(username), username`)
+    const numbered = Array.from({ length: 11 }, (_, at) => `newcomer-${at + 2}`)
+    expect(names.map(({ username }) => username)).toEqual(['newcomer', ...numbered])
+  })
+
   it('a link is removed while its identity signs in: signed in before, or a new account after', () =>
     repeat(async () => {
       const [ada, who] = [await test.account(), person()]

@@ -199,6 +199,9 @@ it('passkeys that are off though there is a public URL, and those of another dom
     values ('key', ${ada.id}::uuid, '', 0, 'single', false, true, false, 'localhost', 'Passkey')`)
   expect(await found({ CELLKEEP_PUBLIC_URL })).toEqual([])
   expect(await found({ CELLKEEP_PUBLIC_URL: 'https://app.example' })).toEqual(['orphaned_passkeys'])
+  expect((await doctor()).stdout).toMatch(
+    /^orphaned_passkeys\n {2}1 passkey .* no domain.*\n.*CELLKEEP_PUBLIC_URL/m,
+  )
   await db(sql`delete from account_passkey`)
 })
 

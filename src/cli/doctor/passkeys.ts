@@ -23,11 +23,19 @@ export async function orphanedPasskeys(
   const { count } = await db.one<{ count: number }>(sql`
     select count(*) from account_passkey where rp_id is distinct from ${config.rp_id}`)
   if (count === 0) return []
+  const passkeys = counted(count, 'passkey')
   return [
     {
       finding: 'orphaned_passkeys',
-      what: `${counted(count, 'passkey')} of another domain than ${config.rp_id ?? 'none'} can no longer sign in.`,
-      remedy: 'Set CELLKEEP_RP_ID back, or have their owners add new ones and remove these.',
+      ...(config.rp_id === null
+        ? {
+            what: `${passkeys} can no longer sign in, since there is no domain for passkeys.`,
+            remedy: 'Set CELLKEEP_PUBLIC_URL to an address with the domain that they belong to.',
+          }
+        : {
+            what: `${passkeys} of another domain than ${config.rp_id} can no longer sign in.`,
+            remedy: 'Set CELLKEEP_RP_ID back, or have their owners add new ones and remove these.',
+          }),
     },
   ]
 }
