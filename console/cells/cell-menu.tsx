@@ -62,7 +62,7 @@ function MakePublic({ got: { cell }, onClose }: DialogOf) {
   const update = useSend('cell_update', { spoils })
   const confirm = async (): Promise<void> => {
     if (!(await update.send({ cell_id: cell.id, visibility: 'public' }))) return
-    onClose()
+    if (update.isHere()) onClose()
     toast(cells.is_public)
   }
   return (
@@ -86,7 +86,7 @@ function SetPath({ got: { cell }, onClose }: DialogOf) {
   const update = useSend('cell_update', { spoils })
   const submit = async (): Promise<void> => {
     if (!(await update.send({ cell_id: cell.id, path: path || null }))) return
-    onClose()
+    if (update.isHere()) onClose()
     toast(cells.saved)
   }
   return (
