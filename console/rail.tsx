@@ -2,7 +2,8 @@ import { actAs, isAdmin, signedIn, signOut } from './api/session.ts'
 import { palette, shell, words } from './copy/common.ts'
 import { isHelpOpen, isPaletteOpen } from './keys.ts'
 import { path, to } from './lib/router.ts'
-import { type Theme, theme } from './lib/theme.ts'
+import { type Density, density, type Theme, theme } from './lib/theme.ts'
+import { zone } from './lib/time.ts'
 import { type NavEntry, nav } from './routes.ts'
 import { Icon } from './ui/icon.tsx'
 import { Logo } from './ui/logo.tsx'
@@ -103,6 +104,18 @@ function AccountMenu() {
       checked: theme.value === one,
       begins: one === '' && actors.length > 1,
       onClick: () => void (theme.value = one),
+    })),
+    ...(['', 'compact'] as const).map((one: Density) => ({
+      label: shell.density[one],
+      checked: density.value === one,
+      begins: one === '',
+      onClick: () => void (density.value = one),
+    })),
+    ...(['', 'utc'] as const).map((one) => ({
+      label: shell.zone[one],
+      checked: zone.value === one,
+      begins: one === '',
+      onClick: () => void (zone.value = one),
     })),
     { label: shell.shortcuts, begins: true, onClick: () => void (isHelpOpen.value = true) },
     { label: shell.sign_out, onClick: () => void signOut() },

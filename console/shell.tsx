@@ -1,9 +1,11 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { useCall } from './api/query.ts'
+import { useCall, useRead } from './api/query.ts'
 import { useRefresh } from './api/refresh.ts'
 import {
+  actAs,
   acting,
+  adminsAmong,
   forgetSession,
   isAdmin,
   isEnded,
@@ -112,15 +114,33 @@ function PageFor({ found, own }: { found: Found | undefined; own: Session }) {
         </Empty>
       </Page>
     )
-  if (found.route.who === 'admin' && !isAdmin.value)
-    return (
-      <Page title={shell.forbidden_title}>
-        <Empty icon="lock" action={<ButtonLink href={to('/')}>{shell.go_home}</ButtonLink>}>
-          <Text long>{shell.forbidden(own.actor?.name ?? own.account.username)}</Text>
-        </Empty>
-      </Page>
-    )
+  if (found.route.who === 'admin' && !isAdmin.value) return <Forbidden own={own} />
   return <Loading {...found} />
+}
+
+/** Another actor of the account may be an admin. */
+function Forbidden({ own: { account, actor, actors } }: { own: Session }) {
+  const others = actors.filter(({ id }) => id !== actor?.id)
+  const admins = useRead([account.id, 'admins', others], () => adminsAmong(others)).data ?? []
+  return (
+    <Page title={shell.forbidden_title}>
+      <Empty
+        icon="lock"
+        action={
+          <span class="row">
+            {admins.map(({ id, name }) => (
+              <Button key={id} onClick={() => void actAs(id)}>
+                <Text>{shell.act_as(name)}</Text>
+              </Button>
+            ))}
+            <ButtonLink href={to('/')}>{shell.go_home}</ButtonLink>
+          </span>
+        }
+      >
+        <Text long>{shell.forbidden(actor?.name ?? account.username)}</Text>
+      </Empty>
+    </Page>
+  )
 }
 
 const noAnswer = { reason: 'not_connected', data: {}, status: 0 }

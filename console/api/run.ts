@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
 import { explain } from '../copy/errors.ts'
 import { toast } from '../ui/toast.tsx'
@@ -13,6 +13,8 @@ export type Sending<I, O> = {
   error: Refusal | null
   /** Seconds until another attempt is allowed; 0: now. */
   wait: number
+  /** False once what has sent it is gone: a late answer closes no other dialog and leads nowhere. */
+  isHere(): boolean
   reset(): void
 }
 
@@ -24,14 +26,19 @@ export function useRun<I, O>(
   const isBusy = useSignal(false)
   const error = useSignal<Refusal | null>(null)
   const wait = useSignal(0)
+  const isHere = useRef(true)
   useEffect(() => {
     const timer = setInterval(() => wait.peek() > 0 && wait.value--, 1000)
-    return () => clearInterval(timer)
+    return () => {
+      isHere.current = false
+      clearInterval(timer)
+    }
   }, [])
   return {
     isBusy: isBusy.value,
     error: error.value,
     wait: wait.value,
+    isHere: () => isHere.current,
     reset: () => {
       error.value = null
     },
@@ -46,6 +53,8 @@ export function useRun<I, O>(
       } catch (thrown) {
         if (!(thrown instanceof CellkeepError)) throw thrown
         refused?.(thrown)
+        // Whoever has closed the dialog meanwhile takes it for done.
+        if (!isHere.current) toast(explain(thrown))
         error.value = thrown
         wait.value = Math.min(Number(thrown.data.retry_after ?? 0) || 0, 3600)
         return undefined

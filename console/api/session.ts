@@ -31,10 +31,9 @@ export const mustEnrol = signal(false)
 export const unreachable = signal<CellkeepError | null>(null)
 
 export const signedIn = computed(() => (session.value?.account ? (session.value as Session) : null))
-export const isAdmin = computed(
-  () =>
-    signedIn.value?.role_grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null) ?? false,
-)
+const isGlobalAdmin = (grants: readonly RoleGrant[]): boolean =>
+  grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
+export const isAdmin = computed(() => isGlobalAdmin(signedIn.value?.role_grants ?? []))
 const actorKept = remembered('actor')
 /** What calls name as `acting`: only an account with several actors has to. */
 export const acting = computed(() => {
@@ -84,6 +83,16 @@ async function ask(wanted: string, mayStay: boolean, own: number): Promise<void>
   if (!actor && first) return loadSession(first.id, mayStay)
   isEnded.value = false
   session.value = { account, actor, actors, role_grants }
+}
+
+/** Those who are global admins; asked for one by one, as no call tells of all. */
+export async function adminsAmong(actors: readonly Actor[]): Promise<Actor[]> {
+  const admins: Actor[] = []
+  for (const actor of actors) {
+    const { status, reply } = await getAccount(`/status?acting=${actor.id}`)
+    if (status === 200 && isGlobalAdmin((reply as Status).role_grants)) admins.push(actor)
+  }
+  return admins
 }
 
 const reload = (): void => void loadSession()

@@ -5,6 +5,7 @@ import { isAdmin } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
+import { AskText } from '../ui/ask-text.tsx'
 import { Button } from '../ui/button.tsx'
 import { Confirm, Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
@@ -15,7 +16,7 @@ import type { PartProps } from './cell-page.tsx'
 import { CloneCell } from './clone-cell.tsx'
 import { DeleteCell } from './delete-cell.tsx'
 
-type Open = 'public' | 'path' | 'clone' | 'delete' | null
+type Open = 'public' | 'label' | 'path' | 'clone' | 'delete' | null
 export type DialogOf = PartProps & { onClose(): void }
 const spoils = ['cell_get', 'cell_list', 'cell_audit_list'] as const
 
@@ -35,6 +36,7 @@ export function CellMenu({ got }: PartProps) {
       <Menu
         label={words.more_actions}
         items={[
+          ...(can_edit ? [{ label: cells.rename, onClick: () => setOpen('label') }] : []),
           ...(can_grant
             ? [
                 {
@@ -51,6 +53,7 @@ export function CellMenu({ got }: PartProps) {
         ]}
       />
       {open === 'public' && <MakePublic got={got} onClose={close} />}
+      {open === 'label' && <Rename got={got} onClose={close} />}
       {open === 'path' && <SetPath got={got} onClose={close} />}
       {open === 'clone' && <CloneCell got={got} onClose={close} />}
       {open === 'delete' && <DeleteCell got={got} onClose={close} />}
@@ -62,7 +65,7 @@ function MakePublic({ got: { cell }, onClose }: DialogOf) {
   const update = useSend('cell_update', { spoils })
   const confirm = async (): Promise<void> => {
     if (!(await update.send({ cell_id: cell.id, visibility: 'public' }))) return
-    onClose()
+    if (update.isHere()) onClose()
     toast(cells.is_public)
   }
   return (
@@ -81,12 +84,37 @@ function MakePublic({ got: { cell }, onClose }: DialogOf) {
   )
 }
 
+/** Changes the label alone, whatever others save meanwhile. */
+function Rename({ got: { cell }, onClose }: DialogOf) {
+  const { label } = cell.data as { label?: unknown }
+  const update = useSend('cell_update', { spoils })
+  const submit = async (text: string): Promise<void> => {
+    if (!(await update.send({ cell_id: cell.id, data_patch: { label: text || null } }))) return
+    if (update.isHere()) onClose()
+    toast(cells.saved)
+  }
+  return (
+    <AskText
+      title={cells.rename}
+      verb={words.save}
+      label={cells.label}
+      hint={cells.label_hint}
+      initial={typeof label === 'string' ? label : ''}
+      isBusy={update.isBusy}
+      wait={update.wait}
+      fault={update.error && explain(update.error)}
+      onSubmit={(text) => void submit(text)}
+      onClose={onClose}
+    />
+  )
+}
+
 function SetPath({ got: { cell }, onClose }: DialogOf) {
   const [path, setPath] = useState(cell.path ?? '')
   const update = useSend('cell_update', { spoils })
   const submit = async (): Promise<void> => {
     if (!(await update.send({ cell_id: cell.id, path: path || null }))) return
-    onClose()
+    if (update.isHere()) onClose()
     toast(cells.saved)
   }
   return (

@@ -1,9 +1,11 @@
 import { ActorName } from '../api/actor-name.tsx'
+import { ActorPicker } from '../api/actor-picker.tsx'
 import { usePages } from '../api/query.ts'
 import { type Session, signedIn } from '../api/session.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { place, setQuery, to } from '../lib/router.ts'
+import { isUuid } from '../lib/uuid.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { Field, SelectField } from '../ui/field.tsx'
@@ -28,10 +30,11 @@ export default function CellsPage() {
   const own = signedIn.value as Session
   const view = (query.get('view') ?? '') as View
   const [kind, path] = [query.get('kind'), query.get('path')]
+  const owner = view === 'mine' ? (own.actor?.id ?? null) : ownerIn(query)
   const list = usePages(
     'cell_list',
     {
-      ...(view === 'mine' && own.actor && { created_by: own.actor.id }),
+      ...(owner && { created_by: owner }),
       ...(view === 'shared' && { shared_with: 'me' as const }),
       ...(view === 'public' && { visibility: 'public' as const }),
       ...(kind && { kind }),
@@ -41,7 +44,7 @@ export default function CellsPage() {
     },
     ({ cells }) => cells,
   )
-  const isFiltered = Boolean(kind || path)
+  const isFiltered = Boolean(kind || path || ownerIn(query))
   const create = (
     <Button kind="primary" icon="plus" shortcut="n" onClick={() => setQuery({ dialog: 'new' })}>
       {cells.new_cell}
@@ -65,7 +68,9 @@ export default function CellsPage() {
                 icon="search"
                 title={cells.none_match}
                 action={
-                  <Button onClick={() => setQuery({ kind: null, path: null })}>{words.clear_filters}</Button>
+                  <Button onClick={() => setQuery({ kind: null, path: null, owner: null })}>
+                    {words.clear_filters}
+                  </Button>
                 }
               />
             ) : (
@@ -114,13 +119,23 @@ export default function CellsPage() {
   )
 }
 
+/** Of the address, where somebody may have written anything. */
+function ownerIn(query: URLSearchParams): string | null {
+  const owner = query.get('owner')
+  return owner && isUuid(owner) ? owner : null
+}
+
 function Filters() {
   const { query } = place.value
+  const owner = ownerIn(query)
   const [kind, setKind] = useTypedFilter('kind')
   const [path, setPath] = useTypedFilter('path')
   return (
     <div class="bar">
       <Field label={cells.kind} type="search" value={kind} onInput={setKind} maxlength={128} />
+      {query.get('view') !== 'mine' && !owner && (
+        <ActorPicker label={cells.owner} value="" onChange={(owner) => owner && setQuery({ owner })} />
+      )}
       <Field label={cells.path_starts} type="search" value={path} onInput={setPath} maxlength={256} />
       {!path && (
         <SelectField
@@ -132,6 +147,12 @@ function Filters() {
           ]}
           onChange={(order) => setQuery({ order: order === 'changed' ? order : null })}
         />
+      )}
+      {query.get('view') !== 'mine' && owner && (
+        <Button icon="x" onClick={() => setQuery({ owner: null })}>
+          {cells.owner} <ActorName id={owner} />
+          <span class="hidden-text">{words.remove(cells.owner)}</span>
+        </Button>
       )}
     </div>
   )

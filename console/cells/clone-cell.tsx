@@ -26,7 +26,7 @@ export function CloneCell({ got: { cell }, onClose }: DialogOf) {
     const made = await clone.send({ source_id: cell.id, deep })
     if (!made) return
     toast(cells.cloned)
-    go(to(`/cells/${made.cell.id}`))
+    if (clone.isHere()) go(to(`/cells/${made.cell.id}`))
   }
   return (
     <Dialog

@@ -20,7 +20,7 @@ export function DeleteCell({ got: { cell }, onClose }: DialogOf) {
   const confirm = async (): Promise<void> => {
     if (!(await remove.send({ cell_id: cell.id }))) return
     toast(cells.deleted)
-    go(to('/cells'))
+    if (remove.isHere()) go(to('/cells'))
   }
   // Null: shared, and with whom is not ours to see.
   const isOthers = counts && (counts.linked_from > 0 || counts.grants !== 0)

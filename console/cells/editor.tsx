@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
 import { call, type Refusal } from '../api/client.ts'
 import { noticeEnd, spoil } from '../api/query.ts'
@@ -31,6 +31,8 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
   // What the text began from, and the version that a save expects.
   const [base, setBase] = useState<Base>(() => kept?.base ?? baseOf(got))
   const [text, setText] = useState(() => kept?.text ?? textOf(got.cell.data))
+  const typed = useRef(text)
+  typed.current = text
   const [round, setRound] = useState(0)
   const begin = (from: Base, text: string): void => {
     setBase(from)
@@ -82,10 +84,14 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
     },
   )
   const submit = async (): Promise<void> => {
-    if (!data || !(await save.send(data))) return
+    const saved = data && (await save.send(data))
+    if (!saved) return
     spoil('cell_get', 'cell_list', 'cell_audit_list')
     toast(cells.saved)
-    close()
+    if (!save.isHere()) return
+    // What was typed while it was saved goes on from there.
+    if (typed.current === text) close()
+    else setBase(baseOf(saved))
   }
   const next = (): void => {
     if (!data) return

@@ -23,7 +23,7 @@ export function LeaveCell({ got: { cell } }: PartProps) {
     if (!left) return
     setOpen(false)
     toast(left.still_admitted ? cells.left_partly : cells.left)
-    if (!left.still_admitted) go(to('/cells'))
+    if (!left.still_admitted && leave.isHere()) go(to('/cells'))
   }
   return (
     <div>

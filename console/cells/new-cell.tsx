@@ -28,7 +28,7 @@ export function NewCell({ onClose }: { onClose(): void }) {
     const made = await create.send({ data, visibility, kind: kind.trim() || null })
     if (!made) return
     toast(cells.created)
-    go(to(`/cells/${made.cell.id}`))
+    if (create.isHere()) go(to(`/cells/${made.cell.id}`))
   }
   return (
     <Dialog

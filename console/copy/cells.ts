@@ -112,6 +112,8 @@ export const cells = {
   public_about: 'Anyone can read this cell, without an account.',
   is_public: 'Anyone can read it now.',
   is_private: 'Only those it is shared with can read it now.',
+  rename: 'Rename',
+  label_hint: 'Empty: no label.',
   set_path: 'Change path',
   path_hint: 'Where it is found by name, such as /handbook. May stay empty.',
   delete: 'Delete cell',

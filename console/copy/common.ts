@@ -164,6 +164,8 @@ export const shell = {
   account_menu: 'Account and theme',
   act_as: (name: string) => `Act as ${name}`,
   theme: { '': 'Theme of the system', light: 'Light', dark: 'Dark' },
+  density: { '': 'Roomy rows', compact: 'Compact rows' },
+  zone: { '': 'Times of this browser', utc: 'Times in UTC' },
   sign_out: 'Sign out',
   shortcuts: 'Keyboard shortcuts',
   not_found_title: 'There is no such page',

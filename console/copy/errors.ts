@@ -37,7 +37,10 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
   invalid_request: 'The server did not understand this page. Reload it.',
   method_not_found: 'This server does not offer this.',
   invalid_params: (data) => issuesOf(data) || 'Something in it is not valid.',
-  internal_error: 'The server failed. Its log says why, under the request below.',
+  internal_error: ({ request_id }) =>
+    typeof request_id === 'string'
+      ? `The server failed. Its log says why, under the request ${request_id}.`
+      : 'The server failed. Its log says why.',
   service_unavailable: 'The database cannot be reached right now. Try again in a moment.',
   storage_full: 'The disk of the server is full. Reading works; saving will again once there is room.',
   timeout: 'It took too long and was undone. Try again, or ask for less.',
@@ -180,6 +183,7 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
 
 /** A sentence for a person. Reasons of a consumer's own methods have only their name, or a detail. */
 export function explain({ reason, data }: Refused): string {
+  if (data.outcome === 'unknown') return `The connection to the database broke meanwhile. ${unsure}`
   const text = Object.hasOwn(texts, reason) ? texts[reason as BuiltinReason] : undefined
   if (text === undefined) return issuesOf(data) || `This was refused: ${reason}.`
   return typeof text === 'string' ? text : text(data)

@@ -101,7 +101,7 @@ function Decline({ offer, onClose }: { offer: Offer; onClose(): void }) {
   const decline = useSend('role_grant_offer_decline', { spoils })
   const confirm = async (): Promise<void> => {
     if (!(await decline.send({ offer_id: offer.offer_id, reason: reason.trim() || null }))) return
-    onClose()
+    if (decline.isHere()) onClose()
     toast(inbox.declined(offer.role))
   }
   return (

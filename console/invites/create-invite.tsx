@@ -44,7 +44,7 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
     const isMailed = server.features.mail && result.link === null && result.invite.email
     if (isMailed) toast(invites.sent(isMailed))
     if (result.link !== null || server.invite_claim === 'match') setMade(result)
-    else onClose()
+    else if (create.isHere()) onClose()
   }
   if (made?.link) return <Secret title={invites.link_ready} secret={made.link} onClose={onClose} />
   if (made)

@@ -39,7 +39,7 @@ export function AddPasskey({ isNeeded, onCodes, onClose }: Props) {
     const made = response && (await finish.send({ response, name: name.trim() }))
     if (begun && !response) setStopped(true)
     if (!made) return
-    onClose()
+    if (finish.isHere()) onClose()
     factorAdded()
     toast(security.passkey_added)
     if (made.recovery_codes) onCodes(made.recovery_codes)

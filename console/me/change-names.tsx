@@ -25,7 +25,7 @@ export function ChangeUsername({ onClose }: Props) {
   const change = useSend('account_username_change')
   const submit = async (username: string): Promise<void> => {
     if (!(await change.send({ username }))) return
-    onClose()
+    if (change.isHere()) onClose()
     toast(me.username_changed)
     void loadSession()
   }
@@ -49,7 +49,7 @@ export function ChangeActorName({ onClose }: Props) {
   const change = useSend('actor_rename', { spoils: ['actor_lookup'] })
   const submit = async (name: string): Promise<void> => {
     if (!(await change.send({ name }))) return
-    onClose()
+    if (change.isHere()) onClose()
     toast(me.name_changed)
     void loadSession()
   }
@@ -73,7 +73,7 @@ export function ChangeEmail({ onClose }: Props) {
   const change = useSend('account_email_change')
   const submit = async (email: string): Promise<void> => {
     if (!(await change.send({ email: email || null }))) return
-    onClose()
+    if (change.isHere()) onClose()
     toast(email ? me.email_pending(email) : me.email_removed)
     void loadSession()
   }

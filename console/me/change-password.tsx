@@ -26,7 +26,7 @@ export function ChangePassword({ isFirst, onClose }: { isFirst: boolean; onClose
   const submit = async (): Promise<void> => {
     setSent(true)
     if ((!isFirst && !current) || fault || !(await change.send(undefined))) return
-    onClose()
+    if (change.isHere()) onClose()
     toast(me.password_changed)
     tellTabs('signed_out')
     forgetSession()

@@ -28,7 +28,7 @@ export function ConfirmTotp({ begun: { secret, uri }, onCodes, onClose }: Props)
     setSent(true)
     const made = isWrong ? undefined : await confirm.send({ code: digits })
     if (!made) return
-    onClose()
+    if (confirm.isHere()) onClose()
     factorAdded()
     toast(security.totp_is_added)
     if (made.recovery_codes) onCodes(made.recovery_codes)

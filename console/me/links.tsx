@@ -91,7 +91,7 @@ function RemoveLink({ link: { id, label }, onClose }: { link: Link; onClose(): v
   const remove = useSend('account_link_remove', { spoils: ['account_sign_in_get'] })
   const confirm = async (): Promise<void> => {
     if (!(await remove.send({ link_id: id }))) return
-    onClose()
+    if (remove.isHere()) onClose()
     toast(security.link_removed)
   }
   return (

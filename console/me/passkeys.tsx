@@ -83,7 +83,7 @@ function Remove({ passkey: { id, name }, onClose }: { passkey: Passkey; onClose(
   const remove = useSend('account_passkey_remove', { spoils: ['account_sign_in_get'] })
   const confirm = async (): Promise<void> => {
     if (!(await remove.send({ passkey_id: id }))) return
-    onClose()
+    if (remove.isHere()) onClose()
     toast(security.passkey_removed)
   }
   return (

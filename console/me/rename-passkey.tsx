@@ -13,7 +13,8 @@ export function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose(
   const [name, setName] = useState(passkey.name)
   const rename = useSend('account_passkey_rename', { spoils: ['account_sign_in_get'] })
   const submit = async (): Promise<void> => {
-    if (name.trim() && (await rename.send({ passkey_id: passkey.id, name: name.trim() }))) onClose()
+    const isDone = name.trim() && (await rename.send({ passkey_id: passkey.id, name: name.trim() }))
+    if (isDone && rename.isHere()) onClose()
   }
   return (
     <Dialog

@@ -120,7 +120,7 @@ function GiveUp({ role, onClose }: { role: string; onClose(): void }) {
   const end = useSend('self_service_role_set')
   const confirm = async (): Promise<void> => {
     if (!(await end.send({ role, enabled: false }))) return
-    onClose()
+    if (end.isHere()) onClose()
     toast(me.given_up(role))
     void loadSession()
   }

@@ -99,7 +99,7 @@ function Revoke({ token, onClose }: { token: Token; onClose(): void }) {
   const { name, last_used_at, last_used_ip } = token
   const confirm = async (): Promise<void> => {
     if (!(await revoke.send({ token_id: token.id }))) return
-    onClose()
+    if (revoke.isHere()) onClose()
     toast(me.revoked)
   }
   return (

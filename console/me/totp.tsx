@@ -53,7 +53,7 @@ function RemoveTotp({ onClose }: { onClose(): void }) {
   const remove = useSend('account_totp_remove', { spoils: ['account_sign_in_get'] })
   const confirm = async (): Promise<void> => {
     if (!(await remove.send({}))) return
-    onClose()
+    if (remove.isHere()) onClose()
     toast(security.totp_removed)
   }
   return (

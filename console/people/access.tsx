@@ -149,7 +149,7 @@ function EndRole({ grant, name, onClose }: { grant: RoleGrant; name: string; onC
   const confirm = async (): Promise<void> => {
     const sent = { actor_id: grant.actor_id, role_grant_id: grant.id, reason: reason.trim() || null }
     if (!(await revoke.send(sent))) return
-    onClose()
+    if (revoke.isHere()) onClose()
     toast(people.ended(grant.role))
   }
   return (

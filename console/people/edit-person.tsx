@@ -14,7 +14,7 @@ export function EditUsername({ person: { account }, onClose }: Props) {
   const change = useSend('admin_account_username_set', { spoils })
   const submit = async (username: string): Promise<void> => {
     if (!(await change.send({ account_id: account.id, username }))) return
-    onClose()
+    if (change.isHere()) onClose()
     toast(people.username_changed)
   }
   return (
@@ -41,7 +41,7 @@ export function EditEmail({ person: { account }, onClose }: Props) {
   const change = useSend('admin_account_email_set', { spoils })
   const submit = async (email: string): Promise<void> => {
     if (!(await change.send({ account_id: account.id, email: email || null, verified }))) return
-    onClose()
+    if (change.isHere()) onClose()
     toast(people.email_changed)
   }
   return (

@@ -77,7 +77,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
           })
         : await assign.send({ ...sent, expires_at })
     if (!isDone) return
-    onClose()
+    if (offer.isHere()) onClose()
     toast(mode === 'offer' ? people.was_offered(role, name) : people.was_assigned(role, name))
   }
   const sending = mode === 'offer' ? offer : assign

@@ -48,7 +48,7 @@ function SignOut({ person: { account, counts }, onClose }: Props) {
   const end = useSend('admin_session_revoke_all', { spoils })
   const confirm = async (): Promise<void> => {
     if (!(await end.send({ account_id: account.id }))) return
-    onClose()
+    if (end.isHere()) onClose()
     toast(people.signed_out)
   }
   return (
@@ -70,7 +70,7 @@ function RevokeTokens({ person: { account, counts }, onClose }: Props) {
   const end = useSend('admin_token_revoke_all', { spoils })
   const confirm = async (): Promise<void> => {
     if (!(await end.send({ account_id: account.id }))) return
-    onClose()
+    if (end.isHere()) onClose()
     toast(people.tokens_revoked)
   }
   return (
@@ -97,7 +97,7 @@ function Delete({ person: { account }, onClose }: Props) {
   const name = account.username
   const confirm = async (): Promise<void> => {
     if (!(await remove.send({ account_id: account.id }))) return
-    onClose()
+    if (remove.isHere()) onClose()
     toast(people.account_deleted(name))
   }
   return (

@@ -53,7 +53,7 @@ function ClearFactors({ person: { account }, onClose }: PartProps & { onClose():
   })
   const confirm = async (): Promise<void> => {
     if (!(await clear.send({ account_id: account.id }))) return
-    onClose()
+    if (clear.isHere()) onClose()
     toast(personSignIn.cleared)
   }
   return (

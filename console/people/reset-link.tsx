@@ -23,7 +23,7 @@ export function ResetLink({ person: { account }, onClose }: PartProps & { onClos
     const made = await create.send({ account_id: account.id, reveal: way === 'revealed' })
     if (!made) return
     if (made.link) return setLink(made.link)
-    onClose()
+    if (create.isHere()) onClose()
     toast(personSignIn.link_sent)
   }
   if (link) return <Secret title={personSignIn.link_ready} secret={link} onClose={onClose} />

@@ -43,7 +43,8 @@ export function ErrorNote({
   isBusy?: boolean
   onRetry?: () => void
 }) {
-  const request_id = error.data.request_id
+  const { request_id } = error.data
+  const text = explain(error)
   return (
     <div role="alert">
       <Note
@@ -56,8 +57,10 @@ export function ErrorNote({
           )
         }
       >
-        <Words>{explain(error)}</Words>
-        {typeof request_id === 'string' && <div class="soft small">{words.request(request_id)}</div>}
+        <Words>{text}</Words>
+        {typeof request_id === 'string' && !text.includes(request_id) && (
+          <div class="soft small">{words.request(request_id)}</div>
+        )}
       </Note>
     </div>
   )

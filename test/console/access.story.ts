@@ -69,3 +69,35 @@ it('lists, comboboxes, the editor and the handles are named in the accessibility
   await editor.waitFor()
   expect(await editor.getAttribute('aria-multiline')).toBe('true')
 })
+
+it('what pickers and the palette suggest fits a phone, however long its name and path', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'a'.repeat(39), roles: ['admin'] })
+  const path = `/${'p'.repeat(200)}`
+  const { cell } = await ada.client.cell_create({ data: { label: 'l'.repeat(300) } })
+  await ada.client.cell_update({ cell_id: cell.id, path })
+  const page = await person(test, ada.cookie, { width: 360, height: 740 })
+  const fits = async (name: string): Promise<void> => {
+    await page.getByRole('option').first().waitFor()
+    const wider = await page.evaluate(() => [
+      document.documentElement.scrollWidth - innerWidth,
+      ...[...document.querySelectorAll('[role=option], [role=option] > *')]
+        .map((one) => Math.ceil(one.getBoundingClientRect().right - innerWidth))
+        .filter((by) => by > 0),
+    ])
+    expect.soft([name, ...wider]).toEqual([name, 0])
+  }
+  await page.goto(`/admin/cells/${cell.id}/relations`)
+  await page.getByRole('combobox', { name: 'Other cell' }).fill('/p')
+  await fits('cells')
+  await page.goto(`/admin/cells/${cell.id}/why`)
+  await page.getByRole('combobox').first().fill('aa')
+  await fits('people')
+  for (const text of ['/p', 'aa']) {
+    await page.goto('/admin')
+    await page.getByRole('heading', { name: 'Home' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: 'Go to or do' }).fill(text)
+    await fits(`palette ${text}`)
+  }
+})

@@ -149,3 +149,13 @@ it('everything of the frame is in a landmark', async () => {
   await page.getByRole('heading', { name: 'My account' }).waitFor()
   expect(await violations(page, ['region', 'landmark-one-main', 'landmark-unique'])).toEqual([])
 })
+
+it('what a toast covers is as high as its text in WebKit too, where fit-content would be the whole height', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/me')
+  await page.getByRole('button', { name: 'Copy the id' }).first().click()
+  await page.getByText('Copied').waitFor()
+  const height = await page.locator('.toasts').evaluate((one) => String(one.computedStyleMap().get('height')))
+  expect(height).toBe('auto')
+})

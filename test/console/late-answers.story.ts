@@ -1,0 +1,110 @@
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { consoleForFile, person } from './browser.ts'
+
+const test = await consoleForFile({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
+const request_id = 'b54adc00-67f9-41f0-b2d8-0d0a2c2b9b6a'
+
+/** Holds back the answers of a method; `letGo` sends them on, or this refusal in their place. */
+async function holdBack(page: Page, method: string) {
+  const { promise, resolve: letGo } = Promise.withResolvers<object | undefined>()
+  await page.route('**/api/rpc', async (route) => {
+    const sent = route.request().postDataJSON() as { id: number; method: string }
+    if (sent.method !== method) return route.continue()
+    const response = await route.fetch()
+    const data = await promise
+    if (!data) return route.fulfill({ response })
+    const error = { code: -32000, message: 'no', data }
+    await route.fulfill({ status: 503, json: { jsonrpc: '2.0', id: sent.id, error } })
+  })
+  return { letGo }
+}
+const toast = (page: Page, text: string) => page.locator('.toast').getByText(text).waitFor()
+const rail = (page: Page, name: string) => page.locator('.rail').getByRole('link', { name }).first()
+
+it('an answer that comes after its dialog was closed leads nowhere, and says what was done', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/cells?dialog=new')
+  const { letGo } = await holdBack(page, 'cell_create')
+  await page.getByLabel('Label').fill('Plan')
+  await page.getByRole('button', { name: 'Create cell' }).click()
+  await page.keyboard.press('Escape')
+  await rail(page, 'Invites').click()
+  await page.getByRole('heading', { name: 'Invites' }).waitFor()
+  letGo(undefined)
+  await toast(page, 'The cell is made.')
+  expect(new URL(page.url()).pathname).toBe('/admin/invites')
+})
+
+it('closes no other dialog, in which somebody types already', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
+  const grace = await test.account({ username: 'grace' })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/people/${grace.id}?dialog=give&role=editor`)
+  const { letGo } = await holdBack(page, 'role_grant_offer_create')
+  await page.getByRole('button', { name: 'Offer editor' }).click()
+  await page.keyboard.press('Escape')
+  await rail(page, 'Cells').click()
+  await page.getByRole('button', { name: 'New cell' }).click()
+  await page.getByLabel('Label').fill('Plan')
+  letGo(undefined)
+  await toast(page, 'grace was offered editor.')
+  expect(await page.getByLabel('Label').inputValue()).toBe('Plan')
+})
+
+it('a refusal is told though its dialog was closed, and whether it was done is not guessed', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/cells?dialog=new')
+  const { letGo } = await holdBack(page, 'cell_create')
+  await page.getByLabel('Label').fill('Plan')
+  await page.getByRole('button', { name: 'Create cell' }).click()
+  await page.keyboard.press('Escape')
+  letGo({ reason: 'service_unavailable', outcome: 'unknown' })
+  await toast(page, 'Look whether it was done before you repeat it.')
+})
+
+it('a dialog names the request under which the log says why it failed', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/cells?dialog=new')
+  const { letGo } = await holdBack(page, 'cell_create')
+  letGo({ reason: 'internal_error', request_id })
+  await page.getByLabel('Label').fill('Plan')
+  await page.getByRole('button', { name: 'Create cell' }).click()
+  await page.getByRole('dialog').getByRole('alert').getByText(request_id).waitFor()
+})
+
+it('what is typed while a cell is saved stays, and is saved next', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${cell.id}?edit=1`)
+  const editor = page.getByRole('textbox', { name: 'JSON of the cell' })
+  const write = async (text: string): Promise<void> => {
+    await editor.click()
+    await page.keyboard.press('Control+A')
+    await page.keyboard.insertText(text)
+  }
+  const save = async (): Promise<void> => {
+    await page.getByRole('button', { name: 'Review changes' }).click()
+    await page.getByRole('button', { name: 'Save changes' }).click()
+  }
+  await editor.waitFor()
+  await write('{"label":"Plan","n":1}')
+  const { letGo } = await holdBack(page, 'cell_update')
+  await save()
+  await page.getByRole('button', { name: 'Back', exact: true }).click()
+  await write('{"label":"Plan","n":2}')
+  letGo(undefined)
+  await toast(page, 'Saved.')
+  await page.getByText('1 change', { exact: true }).waitFor()
+  await save()
+  await page
+    .getByRole('button', { name: 'Edit', exact: true })
+    .or(page.getByRole('link', { name: 'Edit' }))
+    .waitFor()
+  const { cell: now } = await ada.client.cell_get({ id: cell.id })
+  expect(now).toMatchObject({ data: { label: 'Plan', n: 2 }, version: 3 })
+})
