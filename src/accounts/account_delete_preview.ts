@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { holdsAdmin } from '../roles/grants.ts'
 import { Uuid } from '../wire/types.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { Username } from './formats.ts'
 import { lockWithFreshSession } from './locks.ts'
 import { rename } from './usernames.ts'

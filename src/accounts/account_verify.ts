@@ -1,4 +1,4 @@
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { SessionAccount } from './accounts.ts'
 
 export const account_verify = query({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { mutation } from '../core/action.ts'
 import type { App } from '../core/app.ts'
+import { mutation } from '../core/declare.ts'
 import type { Work } from '../core/mutate.ts'
 import type { Operating } from '../core/operate.ts'
 import { account, counted, operation } from '../core/operation.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from './actors.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { foldName } from '../accounts/formats.ts'
 import { activeGrant } from '../auth/active-grant.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { keyset } from '../core/page.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { hasPrefix } from '../db/prefix.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { numberRows } from '../audit/numbering.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { Int, Timestamp } from '../wire/types.ts'
 import { auditPage, auditPageInput, openAuditPage, readAuditPage } from './audit-log.ts'
 import { filterInput, filterOf, refuseEmpty, within } from './filter.ts'

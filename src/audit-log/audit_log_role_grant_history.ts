@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { auditPage, auditPageInput, openAuditPage, readAuditPage } from './audit-log.ts'
 import { ofTypes } from './selection.ts'
 

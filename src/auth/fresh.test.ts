@@ -4,7 +4,7 @@ import { send } from '../../test/helpers/account-routes.ts'
 import { daemonHeaders, tokenOf } from '../../test/helpers/callers.ts'
 import { call, dataOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
 

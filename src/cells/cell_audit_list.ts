@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { auditJson } from '../audit/entry.ts'
 import { inside, numberRows, partsOf, readApart, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { jsonObject } from '../db/json.ts'
 import { Uuid } from '../wire/types.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import type { Work } from '../core/mutate.ts'
 import type { SharedStatement } from '../core/single.ts'
 import { briefly, sql } from '../db/db.ts'

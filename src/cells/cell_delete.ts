@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import type { SharedStatement } from '../core/single.ts'
 import { briefly, type Sql, type Stored, sql } from '../db/db.ts'
 import { unplanned } from '../db/unplanned.ts'

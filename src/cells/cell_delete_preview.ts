@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { boundedCount, countedMax } from '../db/bounded-count.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import type { SharedStatement, Single } from '../core/single.ts'
 import { briefly, type JoinedRead, type Queryable, type Sql, sql } from '../db/db.ts'
 import { unplanned } from '../db/unplanned.ts'

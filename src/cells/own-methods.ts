@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { MutationContext, QueryContext } from '../core/action.ts'
+import type { MutationContext, QueryContext } from '../core/declare.ts'
 import type { Method, OutputOf } from '../core/method.ts'
 import { singleWithin } from '../core/single.ts'
 import type { JoinedRead, Queryable, ReadOnly, Sql } from '../db/db.ts'

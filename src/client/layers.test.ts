@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { z } from 'zod'
 import { page, type ReverseProxy, reverseProxy } from '../../test/helpers/reverse-proxy.ts'
 import { actions } from '../actions.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { codeStatus } from '../error-codes.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { batch } from './batch.ts'

@@ -6,7 +6,7 @@ import { serviceForFile } from '../../test/helpers/service.ts'
 import { type Who, who } from '../../test/helpers/who.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
-import { query } from './action.ts'
+import { query } from './declare.ts'
 
 const actions = {
   grain: who({ account: 'required', actor: 'none' }),

@@ -5,7 +5,7 @@ import { call, dataOf, reasonOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { type Database, sql } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import { mutation, query } from './action.ts'
+import { mutation, query } from './declare.ts'
 
 const auth = { account: 'required', actor: 'required' } as const
 const secret = 'a secret of the handler'

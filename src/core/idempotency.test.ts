@@ -8,7 +8,7 @@ import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket, outcomeOf } from '../../test/helpers/sockets.ts'
 import { sql } from '../db/db.ts'
 import { scenario, testService } from '../testing/index.ts'
-import { mutation } from './action.ts'
+import { mutation } from './declare.ts'
 import { committed } from './mutate.ts'
 
 const auth = { account: 'required', actor: 'required' } as const

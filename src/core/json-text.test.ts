@@ -5,7 +5,7 @@ import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
 import { sql } from '../db/db.ts'
-import { query } from './action.ts'
+import { query } from './declare.ts'
 
 let text = ''
 let pieces: unknown[] = []

@@ -4,7 +4,7 @@ import { tokenOf } from '../../test/helpers/callers.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { rpc, call as rpcCall } from '../../test/helpers/http.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { mutation, query } from './action.ts'
+import { mutation, query } from './declare.ts'
 import type { Method } from './method.ts'
 
 const names = [

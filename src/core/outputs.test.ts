@@ -6,7 +6,7 @@ import { createService } from '../create-service.ts'
 import { sql } from '../db/db.ts'
 import { silentLog } from '../log/log.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { mutation, query } from './action.ts'
+import { mutation, query } from './declare.ts'
 
 let answer: unknown
 const output = z.object({ count: z.int(), more: z.array(z.string()).optional() })

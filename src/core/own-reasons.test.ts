@@ -5,7 +5,7 @@ import type { Actions } from '../actions.ts'
 import { createLive } from '../client/live.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import type { ReasonsOf } from '../wire/consumer.ts'
-import { mutation } from './action.ts'
+import { mutation } from './declare.ts'
 import { recorded } from './mutate.ts'
 
 const reasons = {

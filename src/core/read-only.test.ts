@@ -5,7 +5,7 @@ import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
 import { openDatabase, type ReadOnly, type Sql, sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { mutation, query } from './action.ts'
+import { mutation, query } from './declare.ts'
 
 /** A query cannot write, whatever its handler sends and whatever its connection was used for before. */
 

@@ -3,8 +3,8 @@ import type { Carriers } from '../auth/caller.ts'
 import type { Config } from '../config/config.ts'
 import type { Hold, Limiters, RestLimiter } from '../limits/limiters.ts'
 import type { Reason } from '../reasons.ts'
-import type { CallerOf } from './action.ts'
 import type { App } from './app.ts'
+import type { CallerOf } from './declare.ts'
 import type { AuthSpec, RateLimit } from './method.ts'
 
 /** A REST route below the account path. */

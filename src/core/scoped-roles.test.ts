@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { call, dataOf, reasonOf, rpc, send } from '../../test/helpers/http.ts'
 import type { Actions } from '../actions.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
-import { mutation, query } from './action.ts'
+import { mutation, query } from './declare.ts'
 
 const input = z.strictObject({ workspace_id: z.uuid(), pages: z.int().default(1) })
 const output = z.object({ pages: z.int() })

@@ -7,7 +7,7 @@ import { sql } from '../db/db.ts'
 import { ServiceError } from '../errors.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 import type { EventsOf } from '../wire/consumer.ts'
-import { mutation } from './action.ts'
+import { mutation } from './declare.ts'
 import { recorded, type Work } from './mutate.ts'
 
 /** The rows that a mutation recorded before it was refused or rolled back are in the audit log, as failures. */

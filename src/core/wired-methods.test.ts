@@ -4,7 +4,7 @@ import { resolveOptions } from '../config/config.ts'
 import { createService } from '../create-service.ts'
 import { StartError } from '../errors.ts'
 import { createRegistry } from '../registry/registry.ts'
-import { mutation, query } from './action.ts'
+import { mutation, query } from './declare.ts'
 import type { Method } from './method.ts'
 import { wireMethods } from './wired-methods.ts'
 

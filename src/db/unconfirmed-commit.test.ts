@@ -8,7 +8,7 @@ import { call, dataOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { shell } from '../../test/helpers/shell.ts'
 import { stoppedPair } from '../../test/helpers/stoppable-cluster.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from './db.ts'
 
 /** A primary whose commits wait for its standby. */

@@ -10,7 +10,7 @@ import { call, dataOf, type Reply, reasonOf, rpc, send } from '../../test/helper
 import { mailIsDown } from '../../test/helpers/mailed.ts'
 import { providerIsDown } from '../../test/helpers/oidc.ts'
 import { onLocalhost } from '../../test/helpers/passkeys.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { routeList } from '../routes.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 

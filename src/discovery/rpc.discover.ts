@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { openRpc } from './openrpc.ts'
 
 const OpenRpc = z.looseObject({

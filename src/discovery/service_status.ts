@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { version } from '../wire/version.ts'
 
 export const service_status = query({

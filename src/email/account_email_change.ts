@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Email, emailKey } from '../accounts/formats.ts'
 import { lockWithFreshSession } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
 import { makeTicket, voidTickets } from '../tickets/tickets.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { lockWithSession } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sendVerification } from './verification.ts'
 
 export const account_email_verify_send = mutation({

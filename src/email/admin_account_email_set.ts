@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Email } from '../accounts/formats.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { Uuid } from '../wire/types.ts'
 import { assignEmail } from './write-email.ts'

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, exchange, open, rpc, send, statuses, untilClosed } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 
 const limit = 65_536
 let hits = 0

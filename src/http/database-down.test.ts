@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, type Reply, rpc, send } from '../../test/helpers/http.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { testService } from '../testing/index.ts'
 

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { call, exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { nodeListener } from './node.ts'
 
 let hits = 0

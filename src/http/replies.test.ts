@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, exchange, type Reply, rpc, send } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { refusal } from '../errors.ts'
 import { testService } from '../testing/index.ts'
 

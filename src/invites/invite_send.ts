@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { mutation } from '../core/action.ts'
 import type { App } from '../core/app.ts'
+import { mutation } from '../core/declare.ts'
 import type { Fail, Work } from '../core/mutate.ts'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'

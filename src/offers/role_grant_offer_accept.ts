@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { lockAccounts, scopeLock } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
 import type { App } from '../core/app.ts'
+import { mutation } from '../core/declare.ts'
 import { committed, type Fail, type Work } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { lockAccounts, lockScope } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
 import { requireAhead } from '../core/ahead.ts'
+import { mutation } from '../core/declare.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'

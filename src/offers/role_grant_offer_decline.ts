@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { lockAccounts } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { OrNull, Text, Uuid } from '../wire/types.ts'
 import { lockOffer, offerMetadata, readOffer, refuseEnded, stampOffer } from './offers.ts'

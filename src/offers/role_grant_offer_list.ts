@@ -1,4 +1,4 @@
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { closePage, keyset } from '../core/page.ts'
 import { sql } from '../db/db.ts'
 import type { Offer } from '../wire/offer.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { lockWithFreshSession } from '../accounts/locks.ts'
 import { waysIn } from '../auth/ways-in.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
 import { endFlows } from '../sign-in/flow.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { lockWithFreshSession } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { storeFlow } from '../sign-in/flow.ts'
 import { hasPasskeys, partyOf, passkeysMax, passkeysOf } from './passkeys.ts'
 import { creationOptions, newChallenge } from './webauthn.ts'

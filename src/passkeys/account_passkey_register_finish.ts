@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { lockWithSession } from '../accounts/locks.ts'
 import { sha256Hex } from '../auth/secrets.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { committed } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'

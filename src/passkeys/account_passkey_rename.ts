@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { lockWithSession } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { hasPasskeys, PasskeyName } from './passkeys.ts'
 import { PasskeyId } from './webauthn.ts'

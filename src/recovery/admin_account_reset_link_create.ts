@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { lockLiveAccount } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { account, operation } from '../core/operation.ts'
 import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { Ticket } from '../tickets/tickets.ts'

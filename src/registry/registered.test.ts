@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, dataOf, reasonOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { testService } from '../testing/index.ts'
 
 /** How registered entries change the methods. */

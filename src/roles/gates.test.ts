@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { inRoom } from '../../test/helpers/offers.ts'
 import type { Actions } from '../actions.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, testService } from '../testing/index.ts'
 

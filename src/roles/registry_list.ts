@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
+import { query } from '../core/declare.ts'
 import type { RoleSpec } from '../registry/registry.ts'
 
 const Role = z.object({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ActorLabel, type LabelRow, labelColumns, liveActors, toLabel } from '../actors/actors.ts'
 import { activeGrant, grantSummary } from '../auth/active-grant.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { offerColumns } from '../offers/offers.ts'
 import { Offer } from '../wire/offer.ts'

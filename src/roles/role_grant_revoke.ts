@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { recorded } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { grantSummary } from '../auth/active-grant.ts'
-import { query } from '../core/action.ts'
 import type { CursorKey } from '../core/cursor.ts'
+import { query } from '../core/declare.ts'
 import { closeWalk, openPage, pageInput, pageSize } from '../core/page.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'

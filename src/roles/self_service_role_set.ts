@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { lockAccounts } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { auditConferred, confer } from './grants.ts'
 import { activeGrantsWhere, endGrants } from './revoke.ts'

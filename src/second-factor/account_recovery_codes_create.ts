@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { lockWithFreshSession } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { notify } from '../delivery/notify.ts'
 import { endFlows } from '../sign-in/flow.ts'
 import { addCodes, stateOf } from './factors.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { lockWithSession } from '../accounts/locks.ts'
 import { hasTotp } from '../config/second-factor.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { strengthen } from '../sessions/sessions.ts'
 import { factorAdded } from './factors.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { lockWithFreshSession } from '../accounts/locks.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { factorRemoved } from './factors.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { AuthSession, sessionColumns } from './sessions.ts'
 

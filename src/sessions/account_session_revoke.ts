@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SessionId } from '../accounts/formats.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 
 export const account_session_revoke = mutation({

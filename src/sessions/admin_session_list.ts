@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
 import type { App } from '../core/app.ts'
+import { query } from '../core/declare.ts'
 import { account, operation } from '../core/operation.ts'
 import { closePage, keyset, openPage, type Page, pageInput } from '../core/page.ts'
 import { type Queryable, sql } from '../db/db.ts'

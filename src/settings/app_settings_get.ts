@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { operation } from '../core/operation.ts'
 import { AppSettings, describeSettings, hasSettingsMethods, readSettings } from './settings.ts'
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 import { getSettings } from './app_settings_get.ts'

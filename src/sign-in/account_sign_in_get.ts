@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { holdsAnyOf } from '../auth/active-grant.ts'
 import { secondFactorActive } from '../auth/ways-in.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { Passkey } from '../passkeys/passkeys.ts'
 import { Uuid } from '../wire/types.ts'

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test as it, onTestFinished, vi } from 'vit
 import { z } from 'zod'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
-import { mutation } from '../core/action.ts'
+import { mutation } from '../core/declare.ts'
 import { sql } from '../db/sql.ts'
 import type { Actions } from '../index.ts'
 import { scenario, type TestService, testService } from './index.ts'

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { rival } from '../../test/helpers/race.ts'
 import { openSocket, outcomeOf, type TestSocket } from '../../test/helpers/sockets.ts'
-import { mutation, query } from '../core/action.ts'
+import { mutation, query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { testService } from '../testing/index.ts'
 

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket, outcomeOf } from '../../test/helpers/sockets.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { unsent } from '../http/unsent.ts'
 
 const mebibyte = 1_048_576

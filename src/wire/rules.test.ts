@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { call, dataOf, rpc, send } from '../../test/helpers/http.ts'
-import { query } from '../core/action.ts'
+import { query } from '../core/declare.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 /** What a refused input should have been is told in words, whichever way it came in. */

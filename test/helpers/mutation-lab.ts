@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { z } from 'zod'
-import { type MutationContext, mutation } from '../../src/core/action.ts'
+import { type MutationContext, mutation } from '../../src/core/declare.ts'
 import { sql } from '../../src/db/db.ts'
 import { testService } from '../../src/testing/index.ts'
 import { capturedLog } from './captured-log.ts'

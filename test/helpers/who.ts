@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../../src/core/action.ts'
+import { query } from '../../src/core/declare.ts'
 import type { AuthSpec } from '../../src/core/method.ts'
 
 /** The caller as the handler sees it. */

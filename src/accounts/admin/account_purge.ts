@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mutation } from '../../core/action.ts'
+import { mutation } from '../../core/declare.ts'
 import type { Work } from '../../core/mutate.ts'
 import { account, operation } from '../../core/operation.ts'
 import { type Queryable, type Sql, sql } from '../../db/db.ts'

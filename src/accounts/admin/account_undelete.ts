@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Audit } from '../../audit/audit.ts'
-import { mutation } from '../../core/action.ts'
+import { mutation } from '../../core/declare.ts'
 import { account, operation } from '../../core/operation.ts'
 import { type Queryable, sql } from '../../db/db.ts'
 import { Uuid } from '../../wire/types.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mutation } from '../../core/action.ts'
+import { mutation } from '../../core/declare.ts'
 import { account, operation } from '../../core/operation.ts'
 import { refusal } from '../../errors.ts'
 import { freshAdmin, lockTarget } from '../../sign-in/privileged.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { mutation } from '../../core/action.ts'
 import type { App } from '../../core/app.ts'
+import { mutation } from '../../core/declare.ts'
 import { type Queryable, sql } from '../../db/db.ts'
 import { unplanned } from '../../db/unplanned.ts'
 import { refusal } from '../../errors.ts'

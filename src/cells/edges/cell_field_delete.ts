@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mutation } from '../../core/action.ts'
+import { mutation } from '../../core/declare.ts'
 import { Uuid } from '../../wire/types.ts'
 import { FieldName, fieldEdges } from './edges.ts'
 import { removeEdge } from './write.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Audit } from '../../audit/audit.ts'
-import { mutation } from '../../core/action.ts'
+import { mutation } from '../../core/declare.ts'
 import { sql } from '../../db/db.ts'
 import { Uuid } from '../../wire/types.ts'
 import { Item, itemEdges, Position } from './edges.ts'

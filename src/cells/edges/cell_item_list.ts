@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../../core/action.ts'
+import { query } from '../../core/declare.ts'
 import { openPage, pageInput } from '../../core/page.ts'
 import { Uuid } from '../../wire/types.ts'
 import { Item, itemEdges } from './edges.ts'

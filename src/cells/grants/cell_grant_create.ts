@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mutation } from '../../core/action.ts'
+import { mutation } from '../../core/declare.ts'
 import { type Queryable, sql } from '../../db/db.ts'
 import { OrNull, Uuid } from '../../wire/types.ts'
 import { me, tier } from '../access.ts'

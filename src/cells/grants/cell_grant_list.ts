@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../../core/action.ts'
+import { query } from '../../core/declare.ts'
 import { closePage, keyset, openPage, pageInput } from '../../core/page.ts'
 import { sql } from '../../db/db.ts'
 import { Uuid } from '../../wire/types.ts'

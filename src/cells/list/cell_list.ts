@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { query } from '../../core/action.ts'
 import type { CursorKey } from '../../core/cursor.ts'
+import { query } from '../../core/declare.ts'
 import { refusal } from '../../errors.ts'
 import { holdsAdmin } from '../../roles/grants.ts'
 import { issue } from '../../wire/issues.ts'

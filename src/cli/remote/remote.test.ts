@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { page, reverseProxy } from '../../../test/helpers/reverse-proxy.ts'
 import { type Said, shell } from '../../../test/helpers/shell.ts'
 import { codeOf, guarded } from '../../../test/helpers/totp.ts'
-import { query } from '../../core/action.ts'
+import { query } from '../../core/declare.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 import { execute } from '../main.ts'
 

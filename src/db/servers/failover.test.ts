@@ -11,7 +11,7 @@ import { rival } from '../../../test/helpers/race.ts'
 import { shell } from '../../../test/helpers/shell.ts'
 import { on, rebuild, twins } from '../../../test/helpers/twins.ts'
 import { restoreBackup } from '../../backup/restore.ts'
-import { mutation } from '../../core/action.ts'
+import { mutation } from '../../core/declare.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 import { sql } from '../db.ts'
 
