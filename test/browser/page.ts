@@ -12,8 +12,8 @@ export type Page = {
   /** The same with headers, which no browser sends with a socket. */
   goLiveWithToken(token: string): LiveClient
   live?: LiveClient
-  /** Follows the audit log. */
-  follow(): void
+  /** Follows the audit log; resolves once the stream is open: earlier rows are not in it. */
+  follow(): Promise<void>
   seen: Seen[]
 }
 
@@ -47,13 +47,13 @@ window.openPage = (url) => {
     seen,
     goLive: (settings) => watch(createLive(client, settings)),
     goLiveWithToken: (token) => watch(createLive({ url, token })),
-    follow: () => void follow(client, seen),
+    follow: () => new Promise((opened) => void follow(client, seen, opened)),
   }
   window.page = page
   return page
 }
 
-async function follow(client: Client, seen: Seen[]): Promise<void> {
-  for await (const item of auditStream(client) as AsyncIterable<AuditStreamItem>)
+async function follow(client: Client, seen: Seen[], opened: () => void): Promise<void> {
+  for await (const item of auditStream(client, { opened }) as AsyncIterable<AuditStreamItem>)
     seen.push(item.type === 'gap' ? { event: 'gap', params: item } : { event: item.method, params: item })
 }
