@@ -190,19 +190,21 @@ describe('the media type', () => {
     expect(reply.json).toMatchObject({ id: null, error: { code: -32700 } })
   })
 
-  it('of a JSON body is judged after the credential on REST, and ignored by routes without input', async () => {
+  it('of a JSON body is judged after the credential on REST, also by routes without input, which ignore its JSON', async () => {
     const ada = await test.account()
-    const post = (path: string, cookie?: string) =>
+    const post = (path: string, cookie?: string, type = 'text/plain') =>
       send(test.url, {
         method: 'POST',
         path,
         body: 'not JSON',
-        headers: { 'content-type': 'text/plain', ...(cookie && { cookie }) },
+        headers: { 'content-type': type, ...(cookie && { cookie }) },
       })
     expect((await post('/api/account/password')).status).toBe(401)
     expect((await post('/api/account/password', ada.cookie)).status).toBe(415)
     expect((await post('/api/account/login')).status).toBe(415)
-    expect((await post('/api/account/logout', ada.cookie)).status).toBe(200)
+    expect((await post('/api/account/logout')).status).toBe(401)
+    expect((await post('/api/account/logout', ada.cookie)).status).toBe(415)
+    expect((await post('/api/account/logout', ada.cookie, 'application/json')).status).toBe(200)
   })
 })
 

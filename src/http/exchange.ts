@@ -162,12 +162,17 @@ export async function readJsonText(
   isKnown: IsKnown,
 ): Promise<string | null> {
   if (!request.hasBody) return ''
-  if (!isJsonType(request.header('content-type')) || !isIdentity(request.header('content-encoding')))
-    throw refusal('unsupported_media_type')
+  refuseOtherTypes(request)
   const bytes = await request.body(limit, isKnown)
   if (bytes === null) throw refusal('payload_too_large')
   if (!isUtf8(bytes)) return null
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+}
+
+/** Refuses a body that is not sent as JSON, whether it is read or not. */
+export function refuseOtherTypes({ hasBody, header }: EdgeRequest): void {
+  if (hasBody && !(isJsonType(header('content-type')) && isIdentity(header('content-encoding'))))
+    throw refusal('unsupported_media_type')
 }
 
 function isJsonType(header: string | undefined): boolean {

@@ -12,6 +12,7 @@ import {
   flatReply,
   jsonReply,
   readJsonText,
+  refuseOtherTypes,
 } from './exchange.ts'
 import { isObject, parseText, type RequestInfo } from './jsonrpc.ts'
 
@@ -35,7 +36,8 @@ export async function runRoute(
     const query = new URLSearchParams(request.query)
     if (!route.anyQuery) refuseQuery(query)
 
-    // the body: content type, JSON, schema
+    // the body: content type, JSON, schema; without an input its JSON is ignored
+    if (route.method === 'POST') refuseOtherTypes(request)
     const input = route.input ? await readInput(app, route, request, caller !== null) : undefined
 
     // the handler, which takes its own limiter slots: whether an attempt is charged depends on its outcome

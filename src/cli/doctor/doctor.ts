@@ -9,6 +9,7 @@ import { withProgress } from '../shell/progress.ts'
 import { withDatabase } from '../with-service.ts'
 import { databaseFindings } from './database.ts'
 import { type Finding, type Fix, fileFindings } from './files.ts'
+import { levelOf } from './level.ts'
 import { passkeysOff } from './passkeys.ts'
 
 export const doctor = command({
@@ -16,19 +17,20 @@ export const doctor = command({
   usage: '[--fix] [--deep [--sample PERCENT]]',
   summary: 'Check this installation for problems, and say how to fix them.',
   details:
-    'Checks the configuration, the files of the data dir, the schema, and who holds keeper and admin, the\ndatabase server and the nodes that serve. It changes nothing. Exit code 0: no findings, 1: findings, 3: the database\ncannot be reached.\n\n--fix does what is safe about some of them, and at a terminal asks before each.\n\n--deep also reads every row and judges it: constraints, grants, relations of cells, numbers of the audit log, forms of\nhashes. It reads in small parts, with pauses; --sample reads only about that part of them.',
+    'Checks the configuration, the files of the data dir, the schema, and who holds keeper and admin, the\ndatabase server and the nodes that serve. It changes nothing. Exit code 0: no errors, though perhaps warnings;\n1: errors; 3: the database cannot be reached.\n\n--fix does what is safe about some of them, and at a terminal asks before each.\n\n--deep also reads every row and judges it: constraints, grants, relations of cells, numbers of the audit log, forms of\nhashes. It reads in small parts, with pauses; --sample reads only about that part of them.',
   options: { fix: { type: 'boolean' }, deep: { type: 'boolean' }, sample: { type: 'string' } },
   run: async ({ options, out, io }) => {
     const sample = sampleOf(options)
-    let count = 0
+    const counts = { error: 0, warning: 0 }
     const fixes: [finding: string, fix: Fix][] = []
     const report = (findings: readonly Finding[]): void => {
       for (const one of findings) {
-        count += 1
         const { fix, ...shown } = one
+        const level = levelOf(one.finding)
+        counts[level] += 1
         out.result(
-          { ...shown, ...(fix && { fix: fix.does }) },
-          `${one.finding}\n  ${one.what}\n  → ${one.remedy}\n`,
+          { ...shown, level, ...(fix && { fix: fix.does }) },
+          `${one.finding}${level === 'warning' ? ' (warning)' : ''}\n  ${one.what}\n  → ${one.remedy}\n`,
         )
         if (options.fix && fix) fixes.push([one.finding, fix])
       }
@@ -37,7 +39,7 @@ export const doctor = command({
       for (const [finding, { does, run }] of fixes.splice(0))
         if (await agreed(io, `${finding}: ${does}. Do it?`)) {
           await run()
-          count -= 1
+          counts[levelOf(finding)] -= 1
           out.result({ finding, fixed: does }, `Fixed ${finding}: ${does}`)
         }
     }
@@ -61,8 +63,8 @@ export const doctor = command({
       report([{ finding: error.reason, what: error.message, remedy }])
     }
     await mend()
-    if (count === 0 && !out.json) io.stdout.write('Nothing is wrong.\n')
-    return count === 0 ? 0 : 1
+    if (counts.error + counts.warning === 0 && !out.json) io.stdout.write('Nothing is wrong.\n')
+    return counts.error === 0 ? 0 : 1
   },
 })
 

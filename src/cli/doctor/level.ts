@@ -1,0 +1,29 @@
+/** An error needs somebody now and decides the exit code; a warning may be meant, or can wait. */
+export type Level = 'error' | 'warning'
+
+const warnings = new Set([
+  'metrics_exposed',
+  'passkeys_off',
+  'database_user_shared',
+  'disk_low',
+  'statement_names_lost',
+  'replication_asynchronous',
+  'bloat',
+  'audit_partitions_many',
+  'versions_differ',
+  'clock_skew',
+  'limiter_store_memory',
+  'replica_behind',
+  'replica_down',
+  'second_factor_missing',
+  'email_in_use',
+  'foreign_hashes',
+  'orphaned_links',
+  'orphaned_passkeys',
+  'messages_failed',
+  'messages_waiting',
+  'invites_without_link',
+  'secrets_under_old_keys',
+])
+
+export const levelOf = (finding: string): Level => (warnings.has(finding) ? 'warning' : 'error')
