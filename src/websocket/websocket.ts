@@ -16,6 +16,8 @@ export type Sockets = {
 }
 
 const messageMax = 1_048_576
+/** Reads that a message may come in: each is kept with some hundred bytes, however little it brings. */
+const readsMax = 8_192
 /** Bytes, with frames and pongs, that may come before a message is complete, and how many more per millisecond. */
 const unfinishedMax = 2 * messageMax
 const idlePerMs = 0.25
@@ -29,6 +31,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: messageMax,
+    maxBufferedChunks: readsMax,
     closeTimeout: closeMs,
     // By default, ws accepts the first protocol that a client offers.
     handleProtocols: () => false,
