@@ -23,11 +23,15 @@ const textBytesMax = 524_288
 export function checkData(data: CellData): 'too_big' | 'invalid_type' | undefined {
   let level: object[] = [data]
   let added = 0
+  let least = 0
   for (let depth = 1; level.length > 0; depth++) {
     if (depth > depthMax) return 'too_big'
     const next: object[] = []
     for (const holder of level) {
       const values = Object.values(holder)
+      // The shortest are `0,` and `"":0,`: what cannot fit is not written out, which takes long for a hundred thousand keys.
+      least += Math.max(values.length * (Array.isArray(holder) ? 2 : 5) - 1, 0)
+      if (least > dataBytesMax) return 'too_big'
       added += Math.max(values.length - 1, 0) + (Array.isArray(holder) ? 0 : values.length)
       for (const value of values) {
         if (typeof value === 'number') {

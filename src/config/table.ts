@@ -81,7 +81,7 @@ const serving = {
   arriving_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
     default: () => heapShare(32, 16_777_216),
     shown: 'a thirty-second of Node’s heap limit, 16 to 256 MiB',
-    doc: 'Memory for request bodies that are still arriving; beyond it the oldest is refused with 503 `busy`.',
+    doc: 'Memory for request bodies that are still arriving, and as much for WebSocket messages; beyond it the oldest is refused with 503 `busy`, or its socket cut.',
   }),
   unsent_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
     default: () => heapShare(32, 16_777_216),

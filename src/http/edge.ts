@@ -206,7 +206,8 @@ function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Ma
     handle: async (request, info) => {
       const key = request.header('idempotency-key')
       if (request.method === 'GET') return rpcGet(app, info, request.query, key)
-      const text = await readJsonText(request, config.body_limit, () => isKnown(app, info))
+      const sender = { ip: info.ip, isKnown: () => isKnown(app, info) }
+      const text = await readJsonText(request, config.body_limit, sender)
       return rpcPost(app, info, text, request.hasEnded, key)
     },
   })

@@ -20,7 +20,7 @@ export type EdgeRequest = {
   /** False: there is no body, or it is declared as empty. */
   readonly hasBody: boolean
   /** The whole body; null as soon as it exceeds `limit` bytes. */
-  body(limit: number, isKnown: IsKnown): Promise<Uint8Array | null>
+  body(limit: number, sender: Sender): Promise<Uint8Array | null>
   /** The client asks for another protocol on this connection. */
   readonly isUpgrade?: boolean
   /** True when the client has left and reads no answer. */
@@ -32,8 +32,13 @@ export type EdgeRequest = {
 /** A longer body is read at once only if its sender has a valid credential. */
 export const smallBody = 65_536
 
-/** Asked once for a body that is not small: whether its sender has a valid credential. Rejects an invalid one. */
-export type IsKnown = () => boolean | Promise<boolean>
+/** Who sends a body. */
+export type Sender = {
+  /** Of the client, not of a proxy before it. */
+  ip: string
+  /** Asked once for a body that is not small: whether there is a valid credential. Rejects an invalid one. */
+  isKnown(): boolean | Promise<boolean>
+}
 
 /** A header that is sent in several lines, as cookies are, has a list. */
 export type ReplyHeaders = Record<string, string | string[]>
@@ -159,11 +164,11 @@ export const alreadyRead = (): Error =>
 export async function readJsonText(
   request: EdgeRequest,
   limit: number,
-  isKnown: IsKnown,
+  sender: Sender,
 ): Promise<string | null> {
   if (!request.hasBody) return ''
   refuseOtherTypes(request)
-  const bytes = await request.body(limit, isKnown)
+  const bytes = await request.body(limit, sender)
   if (bytes === null) throw refusal('payload_too_large')
   if (!isUtf8(bytes)) return null
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')

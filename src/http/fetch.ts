@@ -3,8 +3,8 @@ import {
   alreadyRead,
   type EdgeReply,
   type EdgeRequest,
-  type IsKnown,
   isStream,
+  type Sender,
   type StreamBody,
   smallBody,
 } from './exchange.ts'
@@ -28,7 +28,7 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
       // A Request created in this process may have a body without a header that declares it; servers may give each
       // POST a stream, also an empty one.
       hasBody: request.body !== null && request.headers.get('content-length') !== '0',
-      body: (limit, isKnown) => readBody(request, limit, isKnown),
+      body: (limit, { isKnown }) => readBody(request, limit, isKnown),
       isGone: () => request.signal.aborted,
       hasEnded: () => request.signal.aborted,
     })
@@ -97,7 +97,11 @@ function readable(body: StreamBody, signal: AbortSignal): ReadableStream<Uint8Ar
   )
 }
 
-async function readBody(request: Request, limit: number, isKnown: IsKnown): Promise<Uint8Array | null> {
+async function readBody(
+  request: Request,
+  limit: number,
+  isKnown: Sender['isKnown'],
+): Promise<Uint8Array | null> {
   if (!request.body) return new Uint8Array()
   if (request.body.locked || request.bodyUsed) throw alreadyRead()
   const chunks: Uint8Array[] = []

@@ -172,9 +172,9 @@ function edgeRequest(
   return {
     ...requestHead(request),
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
-    body: (limit, isKnown) => {
+    body: (limit, sender) => {
       const awaitsContinue = sendsContinue && headers.expect !== undefined && request.httpVersion === '1.1'
-      return bodies.read(request, limit, isKnown, awaitsContinue ? () => response.writeContinue() : undefined)
+      return bodies.read(request, limit, sender, awaitsContinue ? () => response.writeContinue() : undefined)
     },
     isGone: () => request.socket.destroyed,
     hasEnded: () => hasEnded(request.socket),

@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import { refusal, type ServiceError } from '../errors.ts'
 import { createFairQueue } from '../limits/fair-queue.ts'
 import { inTurn } from '../limits/in-turn.ts'
-import { alreadyRead, type IsKnown, smallBody } from './exchange.ts'
+import { crowdOf } from '../limits/limiters.ts'
+import { alreadyRead, type Sender, smallBody } from './exchange.ts'
 
 /** Large bodies of anonymous senders that are read at the same time; others wait, unread, for their turn. */
 const largeAtOnce = 4
@@ -29,7 +30,7 @@ export class RequestBodies {
   read(
     request: IncomingMessage,
     limit: number,
-    isKnown: IsKnown,
+    sender: Sender,
     ready?: () => void,
   ): Promise<Uint8Array | null> {
     if (this.#isDraining && !request.complete) return Promise.reject(refusal('shutting_down'))
@@ -37,19 +38,19 @@ export class RequestBodies {
     // The client disconnected in the middle of its body; nobody reads this answer.
     if (request.destroyed) return Promise.reject(refusal('invalid_json_body'))
     return new Promise((resolve, reject) => {
-      const body = new Arriving(this, request, limit, isKnown, resolve, reject, ready)
+      const body = new Arriving(this, request, limit, sender, resolve, reject, ready)
       this.#arriving.add(body)
       if (Number(request.headers['content-length'] ?? 0) > smallBody) void this.admit(body)
       else body.flow()
     })
   }
 
-  /** Lets a large body flow: at once if its sender is known, else in turn with those of other addresses. */
+  /** Lets a large body flow: at once if its sender is known, else in turn with those of other networks. */
   async admit(body: Arriving): Promise<void> {
     body.isAdmitted = true
     try {
-      if (await body.isKnown()) return body.flow()
-      await this.#large.run(body.address, () => body.flowInTurn(() => this.#large.size > largeAtOnce))
+      if (await body.sender.isKnown()) return body.flow()
+      await this.#large.run(body.crowd, () => body.flowInTurn(() => this.#large.size > largeAtOnce))
     } catch (error) {
       body.refuse(error as ServiceError)
     }
@@ -84,7 +85,7 @@ class Arriving {
   held = 0
   isAdmitted = false
   hasArrived = false
-  readonly isKnown: IsKnown
+  readonly sender: Sender
   readonly #all: RequestBodies
   readonly #request: IncomingMessage
   readonly #resolve: (bytes: Uint8Array | null) => void
@@ -102,7 +103,7 @@ class Arriving {
     all: RequestBodies,
     request: IncomingMessage,
     limit: number,
-    isKnown: IsKnown,
+    sender: Sender,
     resolve: (bytes: Uint8Array | null) => void,
     reject: (error: ServiceError) => void,
     ready: (() => void) | undefined,
@@ -110,22 +111,23 @@ class Arriving {
     this.#all = all
     this.#request = request
     this.#limit = limit
-    this.isKnown = isKnown
+    this.sender = sender
     this.#resolve = resolve
     this.#reject = reject
     this.#ready = ready
     request.on('end', () => {
       this.hasArrived = true
       this.#endTurn()
-      if (this.#size > smallBody) inTurn(this.address, () => this.#finish())
+      if (this.#size > smallBody) inTurn(this.crowd, () => this.#finish())
       else this.#finish()
     })
     // Every request emits close; creating an error with its stack each time would cost a fifth of the work.
     request.on('close', () => this.#isOver || this.hasArrived || this.refuse(refusal('invalid_json_body')))
   }
 
-  get address(): string {
-    return this.#request.socket.remoteAddress ?? ''
+  /** Those of one network share a turn. */
+  get crowd(): string {
+    return crowdOf(this.sender.ip)
   }
 
   flow(): void {

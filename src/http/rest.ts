@@ -13,6 +13,7 @@ import {
   jsonReply,
   readJsonText,
   refuseOtherTypes,
+  type Sender,
 } from './exchange.ts'
 import { isObject, parseText, type RequestInfo } from './jsonrpc.ts'
 
@@ -38,7 +39,8 @@ export async function runRoute(
 
     // the body: content type, JSON, schema; without an input its JSON is ignored
     if (route.method === 'POST') refuseOtherTypes(request)
-    const input = route.input ? await readInput(app, route, request, caller !== null) : undefined
+    const sender = { ip: info.ip, isKnown: () => caller !== null }
+    const input = route.input ? await readInput(app, route, request, sender) : undefined
 
     // the handler, which takes its own limiter slots: whether an attempt is charged depends on its outcome
     const context = {
@@ -77,9 +79,9 @@ async function readInput(
   { config }: App,
   route: Route,
   request: EdgeRequest,
-  isKnown: boolean,
+  sender: Sender,
 ): Promise<unknown> {
-  const text = await readJsonText(request, config.body_limit, () => isKnown)
+  const text = await readJsonText(request, config.body_limit, sender)
   const sent = parseText(text)
   if (!('value' in sent) || !isObject(sent.value)) throw refusal('invalid_json_body')
   const bad = sent.mayHold ? badText(sent.value) : undefined

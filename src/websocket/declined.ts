@@ -46,7 +46,7 @@ export function bodyBehind(
         take(head)
       })
     })
-  const body: EdgeRequest['body'] = async (limit, isKnown) => {
+  const body: EdgeRequest['body'] = async (limit, { isKnown }) => {
     // Nothing bounds how many of these arrive at once, so an anonymous one must be small.
     if (length > limit || (length > smallBody && !(await isKnown()))) return null
     return await rest()

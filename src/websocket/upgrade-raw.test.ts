@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { exchange, open, send, statuses } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
@@ -167,6 +168,31 @@ describe('the bytes of an upgrade', () => {
     }
     await ended
     whole.destroy()
+  })
+
+  it('with a message that comes byte by byte are cut, as each read takes some hundred bytes', async () => {
+    const socket = await open(test.url)
+    socket
+      .on('error', () => {})
+      .setNoDelay()
+      .write(request())
+    await once(socket, 'data')
+    let received = Buffer.alloc(0)
+    let isClosed = false
+    socket
+      .on('data', (chunk: Buffer) => {
+        received = Buffer.concat([received, chunk])
+      })
+      .once('close', () => {
+        isClosed = true
+      })
+    socket.write(Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 0x0f, 0xff, 0xff, 0, 0, 0, 0]))
+    for (let sent = 0; sent < 100_000 && !isClosed; sent++) {
+      socket.write(' ')
+      await turn()
+    }
+    expect(isClosed).toBe(true)
+    expect(received.subarray(0, 4)).toEqual(Buffer.from([0x88, 2 + received.length - 4, 0x03, 0xf0]))
   })
 
   it('that are no frames close the socket and nothing else', async () => {

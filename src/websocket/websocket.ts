@@ -7,6 +7,7 @@ import { type EdgeReply, type EdgeRequest, flatReply, requestHead } from '../htt
 import type { Bound } from './bound.ts'
 import { bodyBehind, respond } from './declined.ts'
 import { Socket } from './socket.ts'
+import { messageMax, Unfinished } from './unfinished.ts'
 
 export type Sockets = {
   /** For `server.on('upgrade', …)`: opens a WebSocket or refuses with a full HTTP response. Never throws. */
@@ -15,10 +16,8 @@ export type Sockets = {
   closed(cut: AbortSignal): Promise<void>
 }
 
-const messageMax = 1_048_576
-/** Bytes, with frames and pongs, that may come before a message is complete, and how many more per millisecond. */
-const unfinishedMax = 2 * messageMax
-const idlePerMs = 0.25
+/** Reads that a message may come in: each is kept with some hundred bytes, however little it brings. */
+const readsMax = 8_192
 const pingMs = 30_000
 const closeMs = 5_000
 
@@ -29,6 +28,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: messageMax,
+    maxBufferedChunks: readsMax,
     closeTimeout: closeMs,
     // By default, ws accepts the first protocol that a client offers.
     handleProtocols: () => false,
@@ -42,6 +42,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
   // Without a listener, ws writes its own refusal; the edge has already checked the headers.
   server.on('wsClientError', (_error, socket) => socket.destroy())
 
+  const unfinished = new Unfinished(app.config.arriving_max)
   const open = new Set<Socket>()
   const raw = new Set<Duplex>()
   const idle: (() => void)[] = []
@@ -77,7 +78,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
     if (app.hub.isFull()) return respond(request, socket, busy(headers), answer_stall_ms)
     extra.set(request, headers)
     server.handleUpgrade(request, socket, head, (ws) => {
-      boundUnfinished(ws, socket)
+      unfinished.watch(ws, socket)
       begin(ws, opens)
     })
   }
@@ -126,18 +127,4 @@ function busy(headers: EdgeReply['headers']): EdgeReply {
   const { status, data } = refusal('busy', { retry_after: 1 })
   const reply = flatReply(status, data)
   return { ...reply, headers: { ...reply.headers, ...headers } }
-}
-
-/** Cuts a client that goes on without completing a message: ws keeps all bytes that were read with each fragment. */
-function boundUnfinished(ws: WebSocket, socket: Duplex): void {
-  let [bytes, since] = [0, performance.now()]
-  ws.on('message', () => {
-    bytes = 0
-    since = performance.now()
-  })
-  socket.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > unfinishedMax && bytes > unfinishedMax + (performance.now() - since) * idlePerMs)
-      ws.terminate()
-  })
 }

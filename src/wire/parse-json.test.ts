@@ -78,6 +78,31 @@ describe('parseJson', () => {
     expect(levels).toBe(deep)
   })
 
+  it('throws for what JSON.parse throws for', () => {
+    const broken = fc
+      .tuple(tree, fc.nat(), fc.constantFrom('', '"', '\\', ',', '{', ']', ':', '\n', 'x'), fc.nat(2))
+      .map(([entries, at, put, gone]) => {
+        const whole = text(entries)
+        const from = at % (whole.length + 1)
+        return whole.slice(0, from) + put + whole.slice(from + gone)
+      })
+    const isRead = (parse: (text: string) => unknown, sent: string): boolean => {
+      try {
+        parse(sent)
+        return true
+      } catch (error) {
+        expect(error).toBeInstanceOf(SyntaxError)
+        return false
+      }
+    }
+    fc.assert(
+      fc.property(broken, (sent) => {
+        expect(isRead(parseJson, sent)).toBe(isRead(JSON.parse, sent))
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
   it.each(['', '{"\\n":1', '{"\\n":1}}', '{"\\x":1}', '"\\'])('throws for %s', (broken) => {
     expect(() => parseJson(broken)).toThrow(SyntaxError)
   })
