@@ -14,7 +14,7 @@ const crowd = 64
 /** Max waiting requests of all connections: one read of 64 KiB may bring two thousand of them. */
 const waitingMax = 2_048
 /** Max connections whose refused body is being discarded; further ones are cut at once. */
-const lingeringMax = 16
+export const lingeringMax = 16
 /** Answers up to this size are not counted; the number of running requests bounds them. */
 const tinyAnswer = 4_096
 /** A connection with more unsent bytes starts no further request. */
