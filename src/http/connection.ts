@@ -14,7 +14,7 @@ const crowd = 64
 /** Max waiting requests of all connections: one read of 64 KiB may bring two thousand of them. */
 const waitingMax = 2_048
 /** Max connections whose refused body is being discarded; further ones are cut at once. */
-const lingeringMax = 16
+export const lingeringMax = 16
 /** Answers up to this size are not counted; the number of running requests bounds them. */
 const tinyAnswer = 4_096
 /** A connection with more unsent bytes starts no further request. */
@@ -33,7 +33,7 @@ export class Connections {
   waiting = 0
   lingering = 0
   /** The server will stop soon: clients shall make new connections, to another one. */
-  isLeaving = false
+  isLeaving: () => boolean = () => false
   readonly limits: { -readonly [K in keyof AnswerLimits]: AnswerLimits[K] }
   readonly start: Start
   readonly #open = new Map<Socket, Connection>()
@@ -131,6 +131,8 @@ export class Connection implements Holder {
     this.#all.running -= 1
     // Nobody would read the answers of a closed connection, so its waiting requests are not started.
     if (this.#waiting.length > 0 && !this.#socket.destroyed) this.#goOn()
+    // Node would keep it until its client has been silent for long, and `server.close()` waits for it.
+    else if (this.isIdle && this.#all.isLeaving()) this.#socket.destroySoon()
   }
 
   /** Drops everything that the connection still had to send. */
@@ -151,7 +153,7 @@ export class Connection implements Holder {
 
   /** The answer to its only request may be the last of the connection. */
   get isLast(): boolean {
-    return this.#all.isLeaving && this.#owed.size === 1
+    return this.#all.isLeaving() && this.#owed.size === 1
   }
 
   get mayLinger(): boolean {

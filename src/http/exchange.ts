@@ -134,13 +134,10 @@ export function isMalformed({ httpVersion, headers, rawHeaders }: IncomingMessag
 export function requestHead(
   request: IncomingMessage,
 ): Pick<EdgeRequest, 'method' | 'path' | 'query' | 'header' | 'address'> {
-  const url = request.url as string
-  const mark = url.indexOf('?')
   const { headers } = request
   return {
     method: request.method as string,
-    path: mark < 0 ? url : url.slice(0, mark),
-    query: mark < 0 ? '' : url.slice(mark + 1),
+    ...pathAndQuery(request.url as string),
     header: (name) => {
       const value = headers[name] as string | undefined
       // Checked last, because `headersDistinct` makes Node process all headers of the request.
@@ -149,6 +146,13 @@ export function requestHead(
     },
     address: request.socket.remoteAddress,
   }
+}
+
+export function pathAndQuery(target: string): Pick<EdgeRequest, 'path' | 'query'> {
+  const mark = target.indexOf('?')
+  return mark < 0
+    ? { path: target, query: '' }
+    : { path: target.slice(0, mark), query: target.slice(mark + 1) }
 }
 
 /** A flaw of the application, which only the log tells. */

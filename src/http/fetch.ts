@@ -1,9 +1,11 @@
 import { refusal } from '../errors.ts'
+import { lingeringMax, lingerMs } from './connection.ts'
 import {
   alreadyRead,
   type EdgeReply,
   type EdgeRequest,
   isStream,
+  pathAndQuery,
   type Sender,
   type StreamBody,
   smallBody,
@@ -18,11 +20,11 @@ export type FetchInfo = {
 /** The adapter for any server that works with the web-standard Request and Response. */
 export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply>) {
   return async (request: Request, info: FetchInfo): Promise<Response> => {
-    const { pathname, search } = new URL(request.url)
+    // Not by URL: of a request without a valid `Host`, Bun gives the path alone, or a URL that does not parse.
+    const target = request.url.replace(/#.*/s, '').replace(/^https?:\/\/[^/?]*/, '')
     const { status, headers, body } = await handle({
       method: request.method,
-      path: pathname,
-      query: search.slice(1),
+      ...pathAndQuery(target),
       header: (name) => request.headers.get(name) ?? undefined,
       address: info?.address,
       // A Request created in this process may have a body without a header that declares it; servers may give each
@@ -32,6 +34,7 @@ export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply
       isGone: () => request.signal.aborted,
       hasEnded: () => request.signal.aborted,
     })
+    await discardLong(request)
     const sent =
       typeof body === 'string' || body === null
         ? body
@@ -97,6 +100,27 @@ function readable(body: StreamBody, signal: AbortSignal): ReadableStream<Uint8Ar
   )
 }
 
+let lingering = 0
+
+/**
+ * Discards the rest of a long body for a while. Where it is left unread or cancelled, hosts cut the connection, and the
+ * client, which is still sending, loses the answer.
+ */
+async function discardLong({ body, headers }: Request): Promise<void> {
+  const length = Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY)
+  if (!body || body.locked || length <= smallBody || lingering >= lingeringMax) return
+  lingering += 1
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const over = new Promise<{ done: true }>((resolve) => {
+    timer = setTimeout(() => resolve({ done: true }), lingerMs)
+  })
+  const reader = body.getReader()
+  const next = () => Promise.race([reader.read(), over]).catch(() => ({ done: true }))
+  while (!(await next()).done);
+  clearTimeout(timer)
+  lingering -= 1
+}
+
 async function readBody(
   request: Request,
   limit: number,
@@ -110,18 +134,19 @@ async function readBody(
   const gone = (): never => {
     throw refusal('invalid_json_body')
   }
-  for (;;) {
-    const { done, value } = await reader.read().catch(gone)
-    if (done) return Buffer.concat(chunks)
-    size += value.length
-    if (size > limit) {
-      reader.cancel().catch(() => {})
-      return null
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch(gone)
+      if (done) return Buffer.concat(chunks)
+      size += value.length
+      if (size > limit) return null
+      if (size > smallBody && !isAsked) {
+        isAsked = true
+        await isKnown()
+      }
+      chunks.push(value)
     }
-    if (size > smallBody && !isAsked) {
-      isAsked = true
-      await isKnown()
-    }
-    chunks.push(value)
+  } finally {
+    reader.releaseLock()
   }
 }

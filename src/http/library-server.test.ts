@@ -4,10 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test as it, onTestFinished } from 'vitest'
 import { WebSocketServer } from 'ws'
+import { z } from 'zod'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
-import { createServer, nodeListener, type ServerOptions } from '../index.ts'
+import { createServer, nodeListener, query, type ServerOptions } from '../index.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 /** `createServer`: the service beside an application of the consumer, on one port. */
@@ -123,6 +124,40 @@ it('an application gets a body announced with 100-continue', async () => {
   const received = untilClosed(socket)
   socket.write('hello')
   expect(await received).toMatch(/200 OK[\s\S]*hello$/)
+})
+
+describe('while the service drains', () => {
+  it.each([
+    ['the service', '/api/rpc?method=held&id=1', /connection: close/i],
+    ['the application', '/mine', /200 OK/],
+  ])('a running request to %s is answered, and then its connection ends', async (_whose, path, expected) => {
+    const begun = Promise.withResolvers<void>()
+    const answered = Promise.withResolvers<void>()
+    const hold = async () => {
+      begun.resolve()
+      await answered.promise
+      return {}
+    }
+    const auth = { account: 'none', actor: 'none' } as const
+    const held = query({ doc: 'Waits.', auth, output: z.object({}), handler: hold })
+    const own = await testService({ actions: { held } })
+    onTestFinished(() => own.close())
+    const server = createServer(own.service, {
+      request: (_request, response) => void hold().then(() => response.end('done')),
+    })
+    server.keepAliveTimeout = 0 // Without end.
+    const socket = await open(await urlOf(server))
+    const received = untilClosed(socket)
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    await begun.promise
+    own.service.leave('draining')
+    const closed = once(server, 'close')
+    server.close()
+    server.closeIdleConnections()
+    answered.resolve()
+    expect(await received).toMatch(expected)
+    await closed
+  })
 })
 
 it('ends a request that does not arrive within the time of the setting', async () => {

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../config/config.ts'
 import { settings } from '../config/table.ts'
+import type { App } from '../core/app.ts'
 import type { Service } from '../service.ts'
 import { Connections } from './connection.ts'
 import { type EdgeReply, type EdgeRequest, isMalformed, requestHead } from './exchange.ts'
@@ -77,13 +78,13 @@ export type ServerOptions = {
 export const createServer = (
   { handle, upgrade, answers, app }: Pick<Service, 'handle' | 'upgrade' | 'answers' | 'app'>,
   options: ServerOptions = {},
-): Server => createNodeServer(handle, app.config, upgrade, { ...options, answers }).server
+): Server => createNodeServer(handle, app.config, upgrade, { ...options, answers, node: app.node }).server
 
 export function createNodeServer(
   handle: Handle,
   config: Pick<Config, 'request_timeout_ms' | 'ws' | 'ws_path'> & Limits,
   upgrade: Upgrade,
-  application: ServerOptions & Partial<Pick<Service, 'answers'>> = {},
+  application: ServerOptions & Partial<Pick<Service, 'answers'> & Pick<App, 'node'>> = {},
 ): { server: Server; leave(): void; drain(): void } {
   const pathOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] as string
   const isOwn = (request: IncomingMessage): boolean => application.answers?.(pathOf(request)) ?? true
@@ -93,6 +94,7 @@ export function createNodeServer(
     true,
     application.request && ((request) => (isOwn(request) ? undefined : application.request)),
   )
+  connections.isLeaving = () => application.node?.phase === 'draining'
   /** Other requests with an `Upgrade` header are answered as if they had none. */
   const takesUpgrade = (request: IncomingMessage): boolean =>
     pathOf(request) === config.ws_path ? config.ws : application.upgrade !== undefined && !isOwn(request)
@@ -133,7 +135,7 @@ export function createNodeServer(
   return {
     server,
     leave: () => {
-      connections.isLeaving = true
+      connections.isLeaving = () => true
     },
     /** Stops waiting for clients that hold up the shutdown with an unfinished body or by not reading. */
     drain: () => {

@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest'
+import { serviceForFile } from '../../test/helpers/service.ts'
+
+/** `service.fetch` in hosts whose requests differ from those of Node. */
+
+const test = await serviceForFile()
+const host = { address: '127.0.0.1' }
+
+it.each([
+  ['http://embedding.example/ready?x=1#y', 200],
+  ['/ready?x=1', 200],
+  ['http://[::1/ready', 200],
+  ['//evil.example/ready', 404],
+  ['/ready%00', 404],
+])(
+  'a request whose URL is %s, as Bun gives it to one with such a Host, gets an answer',
+  async (url, status) => {
+    const request = Object.defineProperty(new Request('http://x/'), 'url', { value: url })
+    expect((await test.service.fetch(request, host)).status).toBe(status)
+  },
+)
+
+/** A host that cuts the connection when the body is cancelled, or left unread. */
+function upload(path: string, chunks: number, headers: Record<string, string> = {}) {
+  const seen = { isCut: false, isRead: false }
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (chunks-- > 0) return controller.enqueue(new Uint8Array(65_536))
+      seen.isRead = true
+      controller.close()
+    },
+    cancel() {
+      seen.isCut = true
+    },
+  })
+  const init = {
+    method: 'POST',
+    duplex: 'half',
+    body,
+    headers: { 'content-type': 'application/json', ...headers },
+  }
+  return { request: new Request(`http://x${path}`, init as RequestInit), seen }
+}
+
+it.each([
+  ['too large', '/api/rpc', {}, 413],
+  ['declared as too large', '/api/rpc', { 'content-length': '3276800' }, 413],
+  ['of a bad credential', '/api/rpc', { authorization: `Bearer secret_svc_token_${'x'.repeat(43)}` }, 401],
+  ['for another path', '/api/other', {}, 404],
+])('the rest of a long body %s is read before it is answered', async (_why, path, headers, status) => {
+  const { request, seen } = upload(path, 50, headers)
+  expect((await test.service.fetch(request, host)).status).toBe(status)
+  expect(seen).toEqual({ isCut: false, isRead: true })
+})
+
+it('a body without end is answered all the same', async () => {
+  const { request, seen } = upload('/api/rpc', Number.POSITIVE_INFINITY)
+  expect((await test.service.fetch(request, host)).status).toBe(413)
+  expect(seen).toEqual({ isCut: false, isRead: false })
+})
