@@ -42,7 +42,7 @@ const drain = subcommand('nodes', {
   usage: 'NODE [--wait]',
   summary: operations.drainNode.doc,
   details:
-    '--wait returns when the node has no request, WebSocket or stream left, or with exit code 1 if it is silent. A stop does all this by itself; drain to\nlook at a node that goes on running, or to empty it long before.',
+    '--wait returns when the node has no request, WebSocket or stream left, with exit code 1 if it is silent. A stop does\nall this by itself; drain to look at a node that goes on running, or to empty it long before.',
   options: { wait: { type: 'boolean' } },
   args: 1,
   run: ({ args: [named = ''], options, out, io }) =>
