@@ -54,6 +54,8 @@ export type Deps = {
   disk?: Disk
   /** False: this process is no node of its database unless it calls `join`. */
   heartbeat?: boolean
+  /** Aborted: a migration, or the wait for that of another process, ends, and with it the start. */
+  stop?: AbortSignal
 }
 
 /** The roles, events and methods of a configuration. Throws StartError where its declarations contradict each other. */
@@ -90,6 +92,7 @@ export async function composeApp(
   const { connection, pending } = await locateMigrated(deps.connection, config.database_schema, {
     mode: migrations,
     log,
+    ...(deps.stop && { signal: deps.stop }),
   })
   const warnings: App['warnings'] = new Set()
   const db = openDatabase({

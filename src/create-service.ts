@@ -48,7 +48,8 @@ export async function createService<A extends Record<string, unknown> = Record<n
     metrics,
     traces,
     ...settings
-  } = options
+    // Callers without types may leave them out; what is missing is named below.
+  } = options ?? {}
   const loaded = resolveOptions(settings)
   if (loaded.config.database_url === null && loaded.sources.data_dir === 'default')
     throw new StartError(

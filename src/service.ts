@@ -126,6 +126,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   }
   // An application may go on after a start that failed, and try again.
   const { transport, streams, handle, endMetrics } = await open().catch(async (error) => {
+    readiness.end()
     await closeApp()
     throw error
   })
@@ -163,6 +164,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     endWatch()
     endMetrics?.()
     await Promise.all([endCleanup(), endSteps(), endDelivery(), presence.end()])
+    readiness.end()
     await closeApp()
   }
   return {

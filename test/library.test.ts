@@ -108,6 +108,7 @@ it('closes its connections if the service cannot be made', async () => {
   metrics.registerMetric(new Gauge({ name: 'cellkeep_readiness', help: 'Mine.', registers: [] }))
   const broken: [ServiceOptions, RegExp][] = [
     [{ metrics }, /cellkeep_readiness.*One registry of prom-client takes one service/],
+    [{ traces: {} as never }, /traces is not the module @opentelemetry\/api/],
     [{ mail_templates: await directory(), ...mail }, /zzz.txt is not the text of any message/],
   ]
   const database = { database_url: test.databaseUrl, cookie_keys: ['a key of tests, a key of tests, a key'] }
@@ -119,7 +120,8 @@ it('closes its connections if the service cannot be made', async () => {
 })
 
 it('names both ways to a database if it is given none', async () => {
-  await expect(createService(options)).rejects.toThrow(/database_url, or data_dir/)
+  for (const given of [options, undefined as never, null as never])
+    await expect(createService(given)).rejects.toThrow(/database_url, or data_dir/)
 })
 
 it.each(['20.20.2', '22.17.1'])('says on Node %s which one it needs', async (node) => {

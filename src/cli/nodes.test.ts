@@ -64,6 +64,21 @@ it('drain and resume take an id or a name, and refuse a name that several nodes 
   await expect.poll(async () => (await fetch(`${test.url}/health/serving`)).status).toBe(200)
 })
 
+it('a drain that is waited for does not call a node drained that nobody hears of', async () => {
+  await plantGhosts()
+  await test.service.app.db.run(
+    sql`update node set seen_at = now() - interval '1 minute' where id = ${ghosts[0]}`,
+  )
+  await test.service.app.db.run(sql`delete from node where id = ${ghosts[1]}`)
+  const { code, stdout, stderr } = await cellkeep(['nodes', 'drain', 'ghost', '--wait', '--json'])
+  expect([code, stdout, JSON.parse(stderr)]).toEqual([
+    1,
+    '',
+    { reason: 'node_silent', message: expect.stringContaining('has been silent since') },
+  ])
+  await removeGhosts()
+})
+
 it('top shows one frame where there is no terminal', async () => {
   const { code, stdout } = await cellkeep(['top'])
   expect(code).toBe(0)

@@ -42,7 +42,7 @@ const drain = subcommand('nodes', {
   usage: 'NODE [--wait]',
   summary: operations.drainNode.doc,
   details:
-    '--wait returns when the node has no request, WebSocket or stream left. A stop does all this by itself; drain to\nlook at a node that goes on running, or to empty it long before.',
+    '--wait returns when the node has no request, WebSocket or stream left, with exit code 1 if it is silent. A stop does\nall this by itself; drain to look at a node that goes on running, or to empty it long before.',
   options: { wait: { type: 'boolean' } },
   args: 1,
   run: ({ args: [named = ''], options, out, io }) =>
@@ -96,10 +96,16 @@ async function nodeNamed(app: App, named: string): Promise<NodeView> {
   )
 }
 
-/** Waits until the node has no connections left, or has ended. */
+/** Waits until the node has no connections left, or has ended. Of a silent one nobody can tell. */
 async function emptied(app: App, node_id: string): Promise<void> {
   for (;;) {
-    const found = (await list(app)).find(({ id, alive }) => alive && id === node_id)
+    const found = (await list(app)).find(({ id }) => id === node_id)
+    if (found && !found.alive)
+      throw new StartError(
+        'node_silent',
+        `${found.name} (${node_id}) has been silent since ${found.seen_at}: it hangs, was killed or is cut off, and nobody can tell whether it has connections left. It drains if it comes back; look at its machine.`,
+        1,
+      )
     const { running = 0, sockets = 0, streams = 0 } = found?.info ?? {}
     if (!found || (found.state === 'drained' && running + sockets + streams === 0)) return
     await delay(askMs)

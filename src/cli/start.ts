@@ -43,7 +43,7 @@ export const start: Command = {
       const metrics = parsed.config.metrics_port === null ? undefined : await openRegistry()
       if (metrics) stack.add('metrics', await serveMetrics(metrics, parsed.config))
       const watched = { ...(metrics && { metrics }), ...(traces && { traces: traces.api }) }
-      const service = await composeService(parsed, { ...backing, log, ...watched })
+      const service = await composeService(parsed, { ...backing, log, stop: stopped.asked, ...watched })
       stack.add('service', () => service.close())
       const serving = await serve(service)
       // On a terminal the list would hide the message below it; `cellkeep config` prints it there.
@@ -65,8 +65,8 @@ export const start: Command = {
       log.info('stopped')
       return isAnswered && isClosed ? exitCode : 1
     } catch (error) {
-      // Ctrl-C also stops the programs that a first start runs; that is no failure to report.
-      if (stopped.isAsked() && error instanceof StartError) return 0
+      // Ctrl-C also stops the programs that a first start runs, and its migration; that is no failure to report.
+      if (stopped.asked.aborted && error instanceof StartError) return 0
       throw error
     } finally {
       await stack.unwind()
@@ -81,10 +81,10 @@ export const start: Command = {
 /** Resolves to exit code 0 on SIGTERM, SIGINT or SIGHUP, to 75 if the data dir was lost. A second signal exits at once. */
 function stopSignal(log: Log, out: Output) {
   const { promise, resolve } = Promise.withResolvers<number>()
-  let asked = false
+  const asking = new AbortController()
   const onSignal = (): void => {
-    if (asked) process.exit(1)
-    asked = true
+    if (asking.signal.aborted) process.exit(1)
+    asking.abort()
     resolve(0)
   }
   process.on('SIGTERM', onSignal)
@@ -103,7 +103,7 @@ function stopSignal(log: Log, out: Output) {
   )
   return {
     signal: promise,
-    isAsked: () => asked,
+    asked: asking.signal,
     lost: (error: Error): void => {
       log.error({ event: 'data_dir_lost', err: error }, 'the data dir was lost to another process')
       resolve(75)

@@ -91,16 +91,19 @@ export type Command<In = Record<string, unknown>, O = unknown> = {
   done?: Record<string, unknown> | ((input: In) => Record<string, unknown>)
   /** Says for human readers what was done. */
   phrase?(result: O, said: In & Said): Phrase
+  /** True for a result that is no success: it is printed, and the exit code is 1. */
+  failed?(result: O): boolean
   /** Shows a result that is a list, or a page of one, as a table. */
-  table?: { columns: Columns<RowOf<O>>; none: string }
+  table?: Table<RowOf<O>>
   /** A streamed result is written as JSON lines; this makes the summary on standard error from the last one. */
   lines?(last: StreamedOf<O> | undefined): Record<string, unknown>
 }
 
 /** A command of whatever input and result, as the CLI runs it. */
-export type AnyCommand = Omit<Command, 'table' | 'phrase' | 'lines'> & {
-  table?: { columns: Columns<Record<string, unknown>>; none: string }
+export type AnyCommand = Omit<Command, 'table' | 'phrase' | 'failed' | 'lines'> & {
+  table?: Table<Record<string, unknown>>
   phrase?(result: unknown, said: Said): Phrase
+  failed?(result: unknown): boolean
   lines?(last: unknown): Record<string, unknown>
 }
 
@@ -114,8 +117,9 @@ export type Cell = string | number | boolean | null
 type Part = string | Readonly<Record<string, Cell>>
 /** A sentence, a block of labelled values, or several of these. */
 export type Phrase = Part | readonly Part[]
-/** Column titles, each with a key of the row or a function that reads the value. */
-export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => Cell)>>
+export type Table<Row> = { columns: Columns<Row>; none: string }
+/** Column titles, each with a key of the row or a function that reads the value; `now` is by the clock of the database. */
+export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row, now: number) => Cell)>>
 
 type RowOf<O> = O extends readonly (infer Row)[]
   ? Row

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm, stat, utimes } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { outbox, settled, tokenOf } from '../../test/helpers/outbox.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
@@ -71,6 +71,14 @@ it('a reset link is printed once, or sent', async () => {
   expect(await run(`ticket revoke ${tickets[0]?.id}`)).toContain('no such open link')
 })
 
+it('whether a link is open is told by the clock of the database', async () => {
+  await run('account reset-link ada')
+  const ahead = Date.now() + 8 * 86_400_000
+  const machine = vi.spyOn(Date, 'now').mockReturnValue(ahead)
+  onTestFinished(() => machine.mockRestore())
+  expect(await run('ticket list ada')).toMatch(/ open$/m)
+})
+
 it('a keeper gets a link from the operator, and no other way', async () => {
   await test.roleGrant({ actor_id: ada.actor_id, role: 'keeper' })
   const { link } = (await json('account reset-link ada')) as { link: string }
@@ -100,7 +108,16 @@ it('a test message says how it went', async () => {
     { ...env, CELLKEEP_MAIL: 'smtp', CELLKEEP_SMTP_URL: 'smtp://127.0.0.1:1', CELLKEEP_MAIL_FROM: 'a@x.io' },
     cwd,
   )
-  expect((await down(['mail', 'test', 'someone@x.io'])).stdout).toContain('was not sent: unreachable')
+  const unsent = await down(['mail', 'test', 'someone@x.io'])
+  expect([unsent.code, unsent.stdout]).toEqual([
+    1,
+    expect.stringMatching(/was not sent: unreachable\. .*\nSee whether CELLKEEP_SMTP_URL/),
+  ])
+  const told = await down(['mail', 'test', 'someone@x.io', '--json'])
+  expect([told.code, JSON.parse(told.stdout)]).toEqual([
+    1,
+    expect.objectContaining({ state: 'queued', error: 'unreachable' }),
+  ])
   expect(await run('mail list --state sent')).toContain('test')
   const off = shell({ ...env, CELLKEEP_MAIL: 'off' }, cwd)
   const { code, stderr } = await off(['mail', 'test', 'someone@x.io'])

@@ -3,7 +3,7 @@ import { Email } from '../accounts/formats.ts'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { StartError } from '../errors.ts'
-import { claimOne } from './claim.ts'
+import { claimOne, type MessageError } from './claim.ts'
 import { deliverOne } from './deliver.ts'
 import { insertMessage, triedFor } from './outbox.ts'
 import { openTransport } from './transport.ts'
@@ -28,9 +28,25 @@ export const sendTestMessage = operation({
   command: {
     name: 'mail test',
     args: { to: 'ADDRESS' },
+    details: 'Exit code 0 once it is sent, else 1.',
     phrase: ({ state, error, message_id }) =>
       state === 'sent'
         ? `Message ${message_id} was sent.`
-        : `Message ${message_id} was not sent: ${error}.${state === 'queued' ? ' The server tries it again.' : ''}`,
+        : [
+            `Message ${message_id} was not sent: ${error}.${state === 'queued' ? ' The server tries it again.' : ''}`,
+            ...(error && remedies[error] ? [remedies[error]] : []),
+          ],
+    failed: ({ state }) => state !== 'sent',
   },
 })
+
+/** What to do next, by the error. */
+const remedies: Partial<Record<MessageError, string>> = {
+  timeout:
+    'Nothing came back within 30 s: see whether CELLKEEP_SMTP_URL is right and no firewall is between.',
+  unreachable:
+    'See whether CELLKEEP_SMTP_URL is right, its user and password included, and whether that server runs; the warning has the code.',
+  refused: 'The server takes no such message: see its log, CELLKEEP_MAIL_FROM and the address.',
+  undeliverable: 'Mail to this address would reach another: give it in its usual form.',
+  hook_failed: 'The warning says where the transport failed, and with which code.',
+}

@@ -69,7 +69,8 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       drain.heed(await row.write(await deps.readiness.check(), drain.isGone()))
       isFailing = false
     } catch (error) {
-      if (!isFailing)
+      // A stop ends what is under way, and `end` tells what becomes of the row.
+      if (!isFailing && !isOver)
         log.warn(
           { event: 'node_heartbeat', err: error },
           'the heartbeat of this node cannot be written; it goes on serving',
@@ -91,13 +92,16 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       const { salt, clock_ms } = await app.db.readOnly.one<{ salt: string; clock_ms: number }>(sql`
         select salt, ${clockMs} as clock_ms from cluster`)
       app.db.clock.measured(clock_ms, sentAt)
+      if (isOver) return
       // Here too, since no cleanup may run: processes that are killed again and again would leave ever more rows.
       await removeNodes(app.db)
+      if (isOver) return
       row = createRow(app, deps.digests(salt))
       beat()
       await running
-      await warnOfDifferences(app)
+      if (!isOver) await warnOfDifferences(app)
     } catch (error) {
+      if (isOver) return
       log.warn(
         { event: 'node_heartbeat', err: error },
         'this node cannot join the others yet; it serves, and tries again',
@@ -115,16 +119,24 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       clearTimeout(timer)
       unlisten()
       drain.end()
-      const gone = (async () => {
-        await running
-        if (row) await row.remove()
-      })().catch((error) =>
+      let isLate = false
+      const stays = (why: { err?: unknown }): void =>
         log.warn(
-          { event: 'node_heartbeat', err: error },
+          { event: 'node_heartbeat', ...why },
           'the row of this node stays until the cleanup removes it',
-        ),
-      )
-      await Promise.race([gone, delay(farewellMs, undefined, { ref: false })])
+        )
+      const gone = (async () => {
+        await joining
+        await running
+        if (row && !isLate) await row.remove()
+        return true
+      })().catch((err) => {
+        // Late: the stop went on and has closed the pool.
+        if (!isLate) stays({ err })
+        return true
+      })
+      isLate = !(await Promise.race([gone, delay(farewellMs, false, { ref: false })]))
+      if (isLate && row) stays({})
     },
   }
 }

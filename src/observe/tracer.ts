@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts'
+import { ServiceError, StartError } from '../errors.ts'
 
 /** A span of OpenTelemetry. */
 type ApiSpan = {
@@ -55,7 +55,14 @@ const form = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
 /** Kinds and states have these numbers in every version of the interface. */
 const [serverKind, failed] = [1, 2]
 
-export function createTracer({ trace, context, ROOT_CONTEXT }: TraceApi, version: string): Tracer {
+export function createTracer(api: TraceApi, version: string): Tracer {
+  const { trace, context, ROOT_CONTEXT } = api
+  if (typeof trace?.getTracer !== 'function' || typeof context?.active !== 'function')
+    throw new StartError(
+      'configuration',
+      'The option traces is not the module @opentelemetry/api: give what `import * as api from "@opentelemetry/api"` names.',
+      78,
+    )
   const tracer = trace.getTracer('cellkeep', version)
   const active = (): never => context.active() as never
   const current = (): ApiSpan | undefined => trace.getSpan(active())

@@ -1,4 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { access, chmod, mkdtemp, realpath, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,7 +8,7 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { postmasterPid, serves } from '../embedded/postgres-process.ts'
-import { cloneDatabase, sharedCluster, startCluster } from './cluster.ts'
+import { cloneDatabase, sharedCluster, startCluster, toUrl } from './cluster.ts'
 
 const query = async (connection: pg.ClientConfig, text: string) => {
   const client = new pg.Client(connection)
@@ -83,6 +84,26 @@ test('the connection by which databases are copied is opened anew when it was lo
     console.log('dropped')`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
   expect(stdout.trim()).toBe('dropped')
+})
+
+test('a service that cannot be made leaves no database', async () => {
+  const { connection } = await sharedCluster()
+  // By its owner it is told from those of other tests.
+  const owner = `kit_${randomBytes(4).toString('hex')}`
+  await query(connection, `create role ${owner} login superuser`)
+  onTestFinished(() => void query(connection, `drop owned by ${owner}; drop role ${owner}`))
+  const script = `import { testService } from ${JSON.stringify(new URL('./index.ts', import.meta.url).href)}
+    await testService({ traces: {} }).catch((error) => console.log(error.message))
+    process.exit()`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+    env: {
+      ...process.env,
+      CELLKEEP_TEST_DATABASE_URL: toUrl({ ...connection, user: owner, schema: undefined }),
+    },
+  })
+  expect(stdout).toContain('option traces')
+  const left = await query(connection, `select datname from pg_database where datdba = '${owner}'::regrole`)
+  expect(left).toEqual([])
 })
 
 test('a cluster lies where it is told to, and leaves no directory when it is stopped', async () => {

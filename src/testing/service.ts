@@ -112,6 +112,9 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
     ...options,
     ...(deliver && { deliver: recording }),
     database_url: databaseUrl,
+  }).catch(async (error) => {
+    await drop()
+    throw error
   })
   const { app } = service
   const { rpc_path: rpcPath, account_path: accountPath } = app.config

@@ -45,12 +45,12 @@ export const listTickets = operation({
         FOR: ({ account_id, invite_id }) => account_id ?? `invite ${invite_id}`,
         DELIVERY: 'delivery',
         EXPIRES: 'expires_at',
-        STATE: ({ used_at, voided_at, expires_at }) =>
+        STATE: ({ used_at, voided_at, expires_at }, now) =>
           used_at
             ? `used ${used_at}`
             : voided_at
               ? `voided ${voided_at}`
-              : Date.parse(expires_at) > Date.now()
+              : Date.parse(expires_at) > now
                 ? 'open'
                 : 'expired',
       },

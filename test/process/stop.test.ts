@@ -6,9 +6,17 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { emptyDatabase } from '../fresh-database.ts'
 import { gatedConfig } from '../helpers/gate.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
-import { bootstrap, databaseOf, type Environment, startServer, workspace } from '../helpers/server-process.ts'
+import {
+  bootstrap,
+  databaseOf,
+  type Environment,
+  entry,
+  startServer,
+  workspace,
+} from '../helpers/server-process.ts'
 
 // Each test starts processes and databases, which takes long on a busy machine.
 const space = await workspace()
@@ -51,6 +59,25 @@ test('at SIGTERM a running mutation is answered and kept with its audit row; lat
   const { rows } = await client.query(`
     select c.id from cell c join audit_entries() a on a.metadata->>'cell_id' = c.id::text and a.outcome = 'success'`)
   expect(rows).toEqual([{ id: (created as { cell: { id: string } }).cell.id }])
+})
+
+test('a start that waits for the migration of another process heeds SIGTERM', async () => {
+  const own = await ownPostgres(emptyDatabase)
+  const holder = await own.open()
+  await holder.query(`select pg_advisory_lock(hashtextextended('cellkeep migrate_cellkeep', 0))`)
+  const cwd = await space.make('waits')
+  const waiting = spawn(process.execPath, [entry, 'start'], {
+    cwd,
+    env: { ...process.env, ...own.env, CELLKEEP_PORT: '0', CELLKEEP_LOG_FORMAT: 'json' },
+  })
+  onTestFinished(() => void waiting.kill('SIGKILL'))
+  const ended = once(waiting, 'exit')
+  for await (const line of waiting.stdout) if (String(line).includes('migration_waits')) break
+  waiting.kill('SIGTERM')
+  expect(await ended).toEqual([0, null])
+  expect((await holder.query(`select to_regclass('cellkeep.account') as made`)).rows).toEqual([
+    { made: null },
+  ])
 })
 
 const namespace = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child']

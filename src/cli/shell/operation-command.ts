@@ -39,13 +39,13 @@ export function operationCommand(operation: Operation & { command: AnyCommand })
   })
 }
 
-async function run(operation: Run & Operation, given: readonly Argument[], call: Call): Promise<void> {
+async function run(operation: Run & Operation, given: readonly Argument[], call: Call): Promise<number> {
   const command = operation.command as AnyCommand
   const words = wordsOf(given, call.args, call.options)
   // Arguments are parsed before the database is opened, so that a typo fails at once.
   const literal = literalsOf(given, words)
   const interrupt = new AbortController()
-  const work = async ({ app }: CommandService): Promise<void> => {
+  const work = async ({ app }: CommandService): Promise<number> => {
     const said: Choice = { who: '', words, io: call.io }
     const input: Input = { ...literal }
     for (const { key, source, isRequired } of given) {
@@ -54,14 +54,14 @@ async function run(operation: Run & Operation, given: readonly Argument[], call:
     }
     if (command.confirm && call.options.yes !== true) await confirmed(call.io, command.confirm)
     try {
-      await show(operation, app, input, said, call, interrupt.signal)
+      return await show(operation, app, input, said, call, interrupt.signal)
     } catch (error) {
       throw call.out.json ? error : inWords(error, given, input)
     }
   }
   // All others have nothing to take away, and end at once.
   if (call.options.out === undefined) return await withService(call.io, work)
-  await endedBy(interrupt, 'no file was made', withService(call.io, work, { interrupt }))
+  return await endedBy(interrupt, 'no file was made', withService(call.io, work, { interrupt }))
 }
 
 /** The keys of the input that follow from the arguments alone, without a look-up. */
@@ -92,19 +92,21 @@ async function show(
   said: Choice,
   { out, io, options }: Call,
   interrupt: AbortSignal,
-): Promise<void> {
-  const { table, lines, done, phrase } = operation.command as AnyCommand
+): Promise<number> {
+  const { table, lines, done, phrase, failed } = operation.command as AnyCommand
   const isPaged = 'cursor' in operation.input.shape
   if (table && isPaged) {
     const pages = pagesOf(async (cursor) => {
       const page = await operation(app, { ...input, limit: 200, cursor }, cli)
       return { rows: rowsOf(page), next_cursor: (page as { next_cursor: string | null }).next_cursor }
     })
-    return await out.table(pages, table.columns, table.none)
+    await out.table(pages, table, app.db.clock)
+    return 0
   }
   const result = await operation(app, input, cli)
-  if (table) return await out.table(rowsOf(result), table.columns, table.none)
-  if (lines) return await writeLines(result as AsyncIterable<unknown>, lines, options.out, io, interrupt)
+  if (table) await out.table(rowsOf(result), table, app.db.clock)
+  if (lines) await writeLines(result as AsyncIterable<unknown>, lines, options.out, io, interrupt)
+  if (table || lines) return 0
   const ids = Object.entries(input).filter(([key, value]) => key.endsWith('_id') && typeof value === 'string')
   const json = {
     ...Object.fromEntries(ids),
@@ -112,6 +114,7 @@ async function show(
     ...(result as object | undefined),
   }
   out.result(json, phrase?.(result, { ...input, ...said }) ?? 'Done.')
+  return failed?.(result) ? 1 : 0
 }
 
 const rowsOf = (result: unknown): readonly Row[] =>

@@ -1,5 +1,6 @@
 import type { Environment } from '../../config/config.ts'
-import type { Cell, Columns, Phrase } from '../../core/operation.ts'
+import type { Cell, Phrase, Table } from '../../core/operation.ts'
+import type { Clock } from '../../db/clock.ts'
 import { printable } from '../../log/text.ts'
 
 /** The parts of the process that a command may use. */
@@ -20,8 +21,8 @@ export type Output = {
   /** Prints rows page by page as they arrive, or `none` if there are no rows. */
   table(
     pages: AsyncIterable<readonly Row[]> | readonly Row[],
-    columns: Columns<Row>,
-    none: string,
+    table: Table<Row>,
+    clock: Pick<Clock, 'now'>,
   ): Promise<void>
 }
 
@@ -40,7 +41,7 @@ export function createOutput({ stdout }: Pick<CommandIo, 'stdout'>, json: boolea
             : aligned(Object.entries(part).map(([label, cell]) => [label, shown(cell)])),
         )
     },
-    table: async (pages, columns, none) => {
+    table: async (pages, { columns, none }, clock) => {
       const titles = Object.keys(columns)
       const reads = Object.values(columns).map((read) =>
         typeof read === 'string' ? (row: Row) => row[read] as Cell : read,
@@ -49,7 +50,8 @@ export function createOutput({ stdout }: Pick<CommandIo, 'stdout'>, json: boolea
       for await (const page of 'length' in pages ? [pages] : pages) {
         if (json) page.forEach(line)
         if (json || page.length === 0) continue
-        const rows = page.map((row) => reads.map((read) => shown(read(row))))
+        const now = clock.now()
+        const rows = page.map((row) => reads.map((read) => shown(read(row, now))))
         const isFirst = widths === undefined
         widths = columnWidths(isFirst ? [titles, ...rows] : rows, widths)
         stdout.write(aligned(isFirst ? [titles, ...rows] : rows, widths))

@@ -177,7 +177,10 @@ export async function connect(
   try {
     const client = await dial({
       connection: directOf(connection),
-      config: (one) => ({ application_name, ...clientConfig({ ...one, schema: undefined }) }),
+      config: (one) => ({
+        application_name,
+        ...clientConfig({ ...one, schema: undefined }, '-c statement_timeout=0'),
+      }),
       judge: takesWrites,
     })
     await withoutLimits(client, schema)

@@ -15,6 +15,8 @@ export type Readiness = {
   recent(): Promise<ReadyState>
   /** The newest answer; undefined before the first. */
   readonly latest: ReadyState | undefined
+  /** The service closes its connections: what fails from now on is not logged. */
+  end(): void
 }
 
 export type ReadinessOptions = {
@@ -56,13 +58,14 @@ export function createReadiness(
   let latest: ReadyState | undefined
   let logged = ''
   let failing: { since: number } | undefined
+  let isOver = false
 
   const failed = (
     reason: Extract<ReadyState, { ready: false }>['reason'],
     detail: Record<string, unknown>,
   ): ReadyState => {
     const text = JSON.stringify([reason, detail.missing])
-    if (text !== logged)
+    if (text !== logged && !isOver)
       log?.error({ event: 'db_not_ready', ready: false, reason, ...detail }, 'the database is not ready')
     logged = text
     failing ??= { since: now() }
@@ -111,6 +114,9 @@ export function createReadiness(
     },
     get latest() {
       return latest
+    },
+    end: () => {
+      isOver = true
     },
   }
 }

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { emptyDatabase } from '../../../test/fresh-database.ts'
 import { toUrl } from '../../testing/cluster.ts'
 import { testService } from '../../testing/index.ts'
+import { sql } from '../db.ts'
 
 test.each([
   [`default_transaction_isolation = 'serializable'`],
@@ -10,6 +11,8 @@ test.each([
   ['extra_float_digits = -15'],
   ['array_nulls = off'],
   ['standard_conforming_strings = off'],
+  ['statement_timeout = 1'],
+  ['lock_timeout = 1'],
 ])('calls go on as ever on a database with the default %s', async (setting) => {
   const { connection, open, drop } = await emptyDatabase()
   onTestFinished(drop)
@@ -30,4 +33,17 @@ test.each([
   const { events } = await client.audit_log_list({ event_type: 'cell_update' })
   expect(events).toHaveLength(20)
   expect(await (await fetch(`${service.url}/ready`)).json()).toEqual({ ready: true })
+})
+
+test('a default that ends idle sessions ends none of the pool', async () => {
+  const { connection, open, drop } = await emptyDatabase()
+  onTestFinished(drop)
+  const name = pg.escapeIdentifier(connection.database as string)
+  await (await open()).query(`alter database ${name} set idle_session_timeout = '5min'`)
+  const service = await testService({ database_url: toUrl(connection) })
+  onTestFinished(() => service.close())
+  const { db } = service.service.app
+  const asked = sql`select current_setting('idle_session_timeout') as ends`
+  expect(await db.rows(asked)).toEqual([{ ends: '0' }])
+  expect(await db.readOnly.point(asked)).toEqual([{ ends: '0' }])
 })
