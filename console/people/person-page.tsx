@@ -107,7 +107,10 @@ export default function PersonPage({ params: { id = '', tab = '' } }: PageProps)
 }
 
 function Deleted({ person: { account } }: PartProps) {
-  const undelete = useSend('account_undelete', { spoils: ['admin_account_get', 'admin_account_list'] })
+  const undelete = useSend('account_undelete', {
+    spoils: ['admin_account_get', 'admin_account_list'],
+    done: () => toast(people.undeleted),
+  })
   const wanted = { account_id: account.id, event_types: ['account_delete'], outcome: 'success' as const }
   const [deletion] = useCall('audit_log_list', { ...wanted, limit: 1 }).data?.events ?? []
   return (
@@ -118,9 +121,7 @@ function Deleted({ person: { account } }: PartProps) {
           <Button
             small
             isBusy={undelete.isBusy}
-            onClick={async () => {
-              if (await undelete.send({ account_id: account.id })) toast(people.undeleted)
-            }}
+            onClick={() => void undelete.send({ account_id: account.id })}
           >
             {people.undelete}
           </Button>
