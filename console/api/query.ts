@@ -12,7 +12,7 @@ import { CellkeepError } from '../../src/client/client.ts'
 import { forgetSecrets } from '../ui/secret.tsx'
 import { forgetToasts } from '../ui/toast.tsx'
 import { call, type Input, type Name, type Output, type Refusal } from './client.ts'
-import { forgetNames, renewCells } from './names.ts'
+import { forgetNames, renewNames } from './names.ts'
 import { afterOutage, isOutage } from './outage.ts'
 import { acting, mustEnrol, reader, sessionEnded } from './session.ts'
 
@@ -221,7 +221,7 @@ export function spoil(...methods: readonly (Name | 'status')[]): void {
 
 /** The same for what others have changed; a long list stays as it is, as somebody may be reading it. */
 function refresh(methods: readonly string[]): void {
-  if (methods.includes('cell_list')) renewCells()
+  renewNames(methods)
   void queries.invalidateQueries({ predicate: (query) => isOf(methods)(query) && pagesOf(query) <= pagesMax })
 }
 

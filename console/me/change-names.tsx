@@ -9,6 +9,7 @@ type Props = { onClose(): void }
 export function ChangeUsername({ onClose }: Props) {
   const { account } = signedIn.value as Session
   const change = useSend('account_username_change', {
+    spoils: ['actor_lookup'],
     done: () => {
       toast(me.username_changed)
       void loadSession()

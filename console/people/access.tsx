@@ -19,7 +19,7 @@ import { shortId } from '../ui/id.tsx'
 import { Text } from '../ui/text.tsx'
 import { Until } from '../ui/time.tsx'
 import { toast } from '../ui/toast.tsx'
-import type { PartProps } from './person-page.tsx'
+import { type PartProps, spoiltByRole } from './person-page.tsx'
 
 const whereOf = ({ scope_kind, scope_id }: Pick<RoleGrant, 'scope_kind' | 'scope_id'>): string =>
   scope_id ? `${scope_kind} ${shortId(scope_id)}` : words.everywhere
@@ -141,7 +141,7 @@ function History({ account_id }: { account_id: string }) {
 function EndRole({ grant, name, onClose }: { grant: RoleGrant; name: string; onClose(): void }) {
   const [reason, setReason] = useState('')
   const revoke = useSend('role_grant_revoke', {
-    spoils: ['admin_account_get', 'admin_account_list'],
+    spoils: spoiltByRole,
     done: () => toast(people.ended(grant.role)),
   })
   const confirm = async (): Promise<void> => {

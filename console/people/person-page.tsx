@@ -28,6 +28,14 @@ import { PersonSignIn } from './person-sign-in.tsx'
 export type Person = Output<'admin_account_get'>
 export type PartProps = { person: Person }
 
+/** What a role that is given or ended makes old. */
+export const spoiltByRole = [
+  'admin_account_get',
+  'admin_account_list',
+  'role_holder_list',
+  'audit_log_role_grant_history',
+] as const
+
 /** Nobody but the server changes how such a person signs in. */
 export const isPrivileged = ({ actors }: Person): boolean =>
   actors.some(({ role_grants }) =>
