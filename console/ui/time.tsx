@@ -4,6 +4,13 @@ import { ago, distance, fullTime, shortTime } from '../lib/time.ts'
 /** How long ago, or the date. */
 export const Time = ({ at }: { at: string }) => <Short at={at} text={ago(at)} whole={fullTime(at)} />
 
+/** The same in a link, which leads to the whole of it. */
+export const TimeInLink = ({ at }: { at: string }) => (
+  <time dateTime={at} title={fullTime(at)}>
+    {ago(at)}
+  </time>
+)
+
 /** When something was. */
 export const Moment = ({ at }: { at: string }) => <time dateTime={at}>{shortTime(at)}</time>
 
