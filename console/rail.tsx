@@ -1,8 +1,9 @@
+import type { Signal } from '@preact/signals'
 import { actAs, isAdmin, signedIn, signOut } from './api/session.ts'
 import { palette, shell, words } from './copy/common.ts'
 import { isHelpOpen, isPaletteOpen } from './keys.ts'
 import { path, to } from './lib/router.ts'
-import { type Density, density, type Theme, theme } from './lib/theme.ts'
+import { density, theme } from './lib/theme.ts'
 import { zone } from './lib/time.ts'
 import { type NavEntry, nav } from './routes.ts'
 import { Icon } from './ui/icon.tsx'
@@ -85,6 +86,15 @@ const Entry = ({ path: entry, label, icon, badge = 0 }: NavEntry & { badge?: num
   </a>
 )
 
+/** One of a few looks each; their words are in the order of the menu. */
+const choices = (of: Signal<string>, labels: Readonly<Record<string, string>>): MenuItem[] =>
+  Object.entries(labels).map(([value, label], index) => ({
+    label,
+    checked: of.value === value,
+    begins: index === 0,
+    onClick: () => void (of.value = value),
+  }))
+
 /** Who acts, how it looks, and the way out. */
 function AccountMenu() {
   const own = signedIn.value
@@ -99,24 +109,9 @@ function AccountMenu() {
           onClick: () => void actAs(one.id),
         }))
       : []),
-    ...(['', 'light', 'dark'] as const).map((one: Theme) => ({
-      label: shell.theme[one],
-      checked: theme.value === one,
-      begins: one === '' && actors.length > 1,
-      onClick: () => void (theme.value = one),
-    })),
-    ...(['', 'compact'] as const).map((one: Density) => ({
-      label: shell.density[one],
-      checked: density.value === one,
-      begins: one === '',
-      onClick: () => void (density.value = one),
-    })),
-    ...(['', 'utc'] as const).map((one) => ({
-      label: shell.zone[one],
-      checked: zone.value === one,
-      begins: one === '',
-      onClick: () => void (zone.value = one),
-    })),
+    ...choices(theme, shell.theme),
+    ...choices(density, shell.density),
+    ...choices(zone, shell.zone),
     { label: shell.shortcuts, begins: true, onClick: () => void (isHelpOpen.value = true) },
     { label: shell.sign_out, onClick: () => void signOut() },
   ]

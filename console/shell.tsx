@@ -30,6 +30,7 @@ import { Button, ButtonLink, offline } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Page } from './ui/page.tsx'
 import { Empty, ErrorNote, Skeleton } from './ui/resource.tsx'
+import { Secrets } from './ui/secret.tsx'
 import { Text } from './ui/text.tsx'
 import { Toasts } from './ui/toast.tsx'
 
@@ -82,6 +83,7 @@ const Over = () => (
     {isHelpOpen.value && <Shortcuts />}
     {isPaletteOpen.value && <Palette />}
     {stepUp.value && <StepUpDialog {...stepUp.value} />}
+    <Secrets />
     {isEnded.value && <Ended />}
   </>
 )

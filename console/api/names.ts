@@ -80,8 +80,11 @@ const cells = new Names<string>(async (ids) => {
 export const labelOf = (id: string): Known<Label> => actors.of(id)
 export const cellLabelOf = (id: string): Known<string> => cells.of(id)
 
-/** Cells were changed. */
-export const renewCells = (): void => cells.renew()
+/** What these methods have answered is no longer true; names are no queries. */
+export function renewNames(methods: readonly string[]): void {
+  if (methods.includes('actor_lookup')) actors.renew()
+  if (methods.includes('cell_list')) cells.renew()
+}
 
 /** Another account may see other names. */
 export function forgetNames(): void {

@@ -9,10 +9,12 @@ import {
 } from '@tanstack/query-core'
 import { useEffect, useState } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
+import { forgetSecrets } from '../ui/secret.tsx'
+import { forgetToasts } from '../ui/toast.tsx'
 import { call, type Input, type Name, type Output, type Refusal } from './client.ts'
-import { forgetNames, renewCells } from './names.ts'
+import { forgetNames, renewNames } from './names.ts'
 import { afterOutage, isOutage } from './outage.ts'
-import { acting, isEnded, mustEnrol, sessionEnded, signedIn } from './session.ts'
+import { acting, mustEnrol, reader, sessionEnded } from './session.ts'
 
 /** Worth another try: nothing was answered, or the server says that it may work later. */
 const isPassing = (error: unknown): boolean =>
@@ -50,14 +52,17 @@ const readFailed = (): void =>
 addEventListener('focus', () => void queries.refetchQueries({ type: 'active', stale: true }))
 
 /** Nothing that one account has read is left for the next, nor behind a session that has ended. */
-let reader: string | undefined
+let before: string | undefined
 effect(() => {
-  const id = isEnded.value ? undefined : signedIn.value?.account.id
-  if (id !== reader) {
+  const now = reader.value
+  if (now !== before) {
     queries.clear()
     forgetNames()
+    forgetSecrets()
+    // What is said to somebody who signs in is for them.
+    if (before) forgetToasts()
   }
-  reader = id
+  before = now
   mustEnrol.value = false
 })
 
@@ -216,7 +221,7 @@ export function spoil(...methods: readonly (Name | 'status')[]): void {
 
 /** The same for what others have changed; a long list stays as it is, as somebody may be reading it. */
 function refresh(methods: readonly string[]): void {
-  if (methods.includes('cell_list')) renewCells()
+  renewNames(methods)
   void queries.invalidateQueries({ predicate: (query) => isOf(methods)(query) && pagesOf(query) <= pagesMax })
 }
 

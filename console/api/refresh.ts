@@ -22,8 +22,8 @@ export const refreshedBy: Partial<Record<keyof LiveEvents, readonly Name[]>> = {
 const refreshedByRow: readonly (readonly [prefix: string, methods: readonly Name[]])[] = [
   ['role_grant_offer_', ['role_grant_offer_history', ...accounts]],
   ['role_grant_', ['role_holder_list', 'audit_log_role_grant_history', ...accounts]],
-  ['account_', [...accounts, 'admin_session_list', 'admin_token_list']],
-  ['actor_', accounts],
+  ['account_', [...accounts, 'actor_lookup', 'admin_session_list', 'admin_token_list']],
+  ['actor_', [...accounts, 'actor_lookup']],
   ['signup', ['admin_account_list', 'invite_list']],
   ['session_', ['admin_session_list', ...accounts]],
   ['log', ['admin_session_list', 'admin_account_get']],

@@ -4,24 +4,26 @@ import { CellkeepError } from '../../src/client/client.ts'
 import { explain } from '../copy/errors.ts'
 import { toast } from '../ui/toast.tsx'
 import type { Refusal } from './client.ts'
+import { sameReader } from './session.ts'
 
 /** A change under way: what a form needs to show its button and its error. Never sent twice by itself. */
 export type Sending<I, O> = {
-  /** Undefined when it was refused; `error` says why. */
+  /** Undefined when it was refused, as `error` says, or when what has sent it is gone: then there is nothing to close. */
   send(input: I): Promise<O | undefined>
   isBusy: boolean
   error: Refusal | null
   /** Seconds until another attempt is allowed; 0: now. */
   wait: number
-  /** False once what has sent it is gone: a late answer closes no other dialog and leads nowhere. */
-  isHere(): boolean
   reset(): void
 }
+
+/** `done`: what an answer means wherever one is by then, such as a toast; what it means here goes behind `send`. */
+type Options<I, O> = { done?: (result: O, input: I) => void; refused?: (error: Refusal) => void }
 
 /** For any function that changes something, such as a route. */
 export function useRun<I, O>(
   run: (input: I) => Promise<O>,
-  { done, refused }: { done?: () => void; refused?: (error: Refusal) => void } = {},
+  { done, refused }: Options<I, O> = {},
 ): Sending<I, O> {
   const isBusy = useSignal(false)
   const error = useSignal<Refusal | null>(null)
@@ -38,7 +40,6 @@ export function useRun<I, O>(
     isBusy: isBusy.value,
     error: error.value,
     wait: wait.value,
-    isHere: () => isHere.current,
     reset: () => {
       error.value = null
     },
@@ -46,12 +47,15 @@ export function useRun<I, O>(
       if (isBusy.peek()) return undefined
       isBusy.value = true
       error.value = null
+      const isOwn = sameReader()
       try {
         const result = await run(input)
-        done?.()
-        return result
+        if (!isOwn()) return undefined
+        done?.(result, input)
+        return isHere.current ? result : undefined
       } catch (thrown) {
         if (!(thrown instanceof CellkeepError)) throw thrown
+        if (!isOwn()) return undefined
         refused?.(thrown)
         // Whoever has closed the dialog meanwhile takes it for done.
         if (!isHere.current) toast(explain(thrown))

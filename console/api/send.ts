@@ -4,7 +4,7 @@ import { toast } from '../ui/toast.tsx'
 import { call, type Input, type Name, type Output } from './client.ts'
 import { noticeEnd, spoil } from './query.ts'
 import { useRun } from './run.ts'
-import { acting } from './session.ts'
+import { acting, sameReader } from './session.ts'
 import { proveAgain } from './step-up.ts'
 
 /** Where a call needs a fresh proof of who makes it, asks for one and makes the call again. */
@@ -20,21 +20,29 @@ export async function freshly<T>(make: () => Promise<T>): Promise<T> {
 
 /** Takes back what was done, from a toast: what it was done in may be gone, so a refusal is said in another one. */
 export async function undo(make: () => Promise<unknown>): Promise<void> {
+  const isOwn = sameReader()
   try {
     await freshly(make)
   } catch (error) {
     if (!(error instanceof CellkeepError)) throw error
+    if (!isOwn()) return
     noticeEnd(error)
     toast(explain(error))
   }
 }
 
+type Options<M extends Name> = {
+  spoils?: readonly Name[]
+  as?: string | undefined
+  done?: (result: Output<M>, input: Input<M>) => void
+}
+
 /** Calls a method that changes something, as the acting actor or another of the account, and reads anew what it `spoils`. */
-export const useSend = <M extends Name>(
-  method: M,
-  { spoils = [], as }: { spoils?: readonly Name[]; as?: string | undefined } = {},
-) =>
+export const useSend = <M extends Name>(method: M, { spoils = [], as, done }: Options<M> = {}) =>
   useRun((input: Input<M>): Promise<Output<M>> => freshly(() => call(method, input, as ?? acting.peek())), {
-    done: () => spoil(...spoils),
+    done: (result, input) => {
+      spoil(...spoils)
+      done?.(result, input)
+    },
     refused: noticeEnd,
   })

@@ -31,6 +31,13 @@ export const mustEnrol = signal(false)
 export const unreachable = signal<CellkeepError | null>(null)
 
 export const signedIn = computed(() => (session.value?.account ? (session.value as Session) : null))
+/** Whose answers may be shown; nobody's once the session has ended. */
+export const reader = computed(() => (isEnded.value ? undefined : signedIn.value?.account.id))
+/** Whether the same account still reads, asked of what takes a while. */
+export function sameReader(): () => boolean {
+  const before = reader.peek()
+  return () => before === undefined || before === reader.peek()
+}
 const isGlobalAdmin = (grants: readonly RoleGrant[]): boolean =>
   grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
 export const isAdmin = computed(() => isGlobalAdmin(signedIn.value?.role_grants ?? []))
@@ -126,6 +133,17 @@ function openChannel(): BroadcastChannel | null {
     return null
   }
 }
+
+/** Where tabs cannot tell, and for what other windows did while this one slept. */
+addEventListener('focus', async () => {
+  const before = session.peek()
+  if (!before) return
+  const { status, reply } = await getAccount('/status')
+  if (before !== session.peek()) return
+  if (status === 401) sessionEnded()
+  if (status === 200 && (reply as Status).account.id !== before.account?.id)
+    void loadSession(undefined, false)
+})
 
 /** The session ended from elsewhere: the page says so in place. */
 export function sessionEnded(): void {

@@ -23,13 +23,10 @@ const spoils = ['cell_get', 'cell_list', 'cell_audit_list'] as const
 /** What one does with a cell as a whole. */
 export function CellMenu({ got }: PartProps) {
   const [open, setOpen] = useState<Open>(null)
-  const update = useSend('cell_update', { spoils })
+  const update = useSend('cell_update', { spoils, done: () => toast(cells.is_private) })
   useTold(update.error)
   const { cell, can_edit, can_grant } = got
   const isPublic = cell.visibility === 'public'
-  const hide = async (): Promise<void> => {
-    if (await update.send({ cell_id: cell.id, visibility: 'private' })) toast(cells.is_private)
-  }
   const close = (): void => setOpen(null)
   return (
     <>
@@ -41,7 +38,10 @@ export function CellMenu({ got }: PartProps) {
             ? [
                 {
                   label: isPublic ? cells.make_private : cells.make_public,
-                  onClick: () => (isPublic ? void hide() : setOpen('public')),
+                  onClick: () =>
+                    isPublic
+                      ? void update.send({ cell_id: cell.id, visibility: 'private' })
+                      : setOpen('public'),
                 },
               ]
             : []),
@@ -62,11 +62,9 @@ export function CellMenu({ got }: PartProps) {
 }
 
 function MakePublic({ got: { cell }, onClose }: DialogOf) {
-  const update = useSend('cell_update', { spoils })
+  const update = useSend('cell_update', { spoils, done: () => toast(cells.is_public) })
   const confirm = async (): Promise<void> => {
-    if (!(await update.send({ cell_id: cell.id, visibility: 'public' }))) return
-    if (update.isHere()) onClose()
-    toast(cells.is_public)
+    if (await update.send({ cell_id: cell.id, visibility: 'public' })) onClose()
   }
   return (
     <Confirm
@@ -87,11 +85,9 @@ function MakePublic({ got: { cell }, onClose }: DialogOf) {
 /** Changes the label alone, whatever others save meanwhile. */
 function Rename({ got: { cell }, onClose }: DialogOf) {
   const { label } = cell.data as { label?: unknown }
-  const update = useSend('cell_update', { spoils })
+  const update = useSend('cell_update', { spoils, done: () => toast(cells.saved) })
   const submit = async (text: string): Promise<void> => {
-    if (!(await update.send({ cell_id: cell.id, data_patch: { label: text || null } }))) return
-    if (update.isHere()) onClose()
-    toast(cells.saved)
+    if (await update.send({ cell_id: cell.id, data_patch: { label: text || null } })) onClose()
   }
   return (
     <AskText
@@ -100,9 +96,7 @@ function Rename({ got: { cell }, onClose }: DialogOf) {
       label={cells.label}
       hint={cells.label_hint}
       initial={typeof label === 'string' ? label : ''}
-      isBusy={update.isBusy}
-      wait={update.wait}
-      fault={update.error && explain(update.error)}
+      of={update}
       onSubmit={(text) => void submit(text)}
       onClose={onClose}
     />
@@ -111,11 +105,9 @@ function Rename({ got: { cell }, onClose }: DialogOf) {
 
 function SetPath({ got: { cell }, onClose }: DialogOf) {
   const [path, setPath] = useState(cell.path ?? '')
-  const update = useSend('cell_update', { spoils })
+  const update = useSend('cell_update', { spoils, done: () => toast(cells.saved) })
   const submit = async (): Promise<void> => {
-    if (!(await update.send({ cell_id: cell.id, path: path || null }))) return
-    if (update.isHere()) onClose()
-    toast(cells.saved)
+    if (await update.send({ cell_id: cell.id, path: path || null })) onClose()
   }
   return (
     <Dialog

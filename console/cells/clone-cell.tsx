@@ -16,7 +16,7 @@ import type { DialogOf } from './cell-menu.tsx'
 export function CloneCell({ got: { cell }, onClose }: DialogOf) {
   const [deep, setDeep] = useState(false)
   const preview = useCall('cell_clone_preview', { source_id: cell.id, deep })
-  const clone = useSend('cell_clone', { spoils: ['cell_list'] })
+  const clone = useSend('cell_clone', { spoils: ['cell_list'], done: () => toast(cells.cloned) })
   const error = clone.error ?? preview.error
   const chooseDeep = (next: boolean): void => {
     clone.reset()
@@ -24,9 +24,7 @@ export function CloneCell({ got: { cell }, onClose }: DialogOf) {
   }
   const submit = async (): Promise<void> => {
     const made = await clone.send({ source_id: cell.id, deep })
-    if (!made) return
-    toast(cells.cloned)
-    if (clone.isHere()) go(to(`/cells/${made.cell.id}`))
+    if (made) go(to(`/cells/${made.cell.id}`))
   }
   return (
     <Dialog

@@ -12,15 +12,13 @@ import type { DialogOf } from './cell-menu.tsx'
 /** Counts first what it cuts off; where that concerns others, the name has to be typed. */
 export function DeleteCell({ got: { cell }, onClose }: DialogOf) {
   const preview = useCall('cell_delete_preview', { cell_id: cell.id })
-  const remove = useSend('cell_delete', { spoils: ['cell_list'] })
+  const remove = useSend('cell_delete', { spoils: ['cell_list'], done: () => toast(cells.deleted) })
   const label = cellLabel(cell)
   const name = isTypable(label) ? label : cell.id.slice(0, 8)
   const counts = preview.data
   const error = remove.error ?? preview.error
   const confirm = async (): Promise<void> => {
-    if (!(await remove.send({ cell_id: cell.id }))) return
-    toast(cells.deleted)
-    if (remove.isHere()) go(to('/cells'))
+    if (await remove.send({ cell_id: cell.id })) go(to('/cells'))
   }
   // Null: shared, and with whom is not ours to see.
   const isOthers = counts && (counts.linked_from > 0 || counts.grants !== 0)

@@ -73,6 +73,10 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
     (next: JsonObject) =>
       call('cell_update', { cell_id, data: next, expected_version: base.version }, acting.peek()),
     {
+      done: () => {
+        spoil('cell_get', 'cell_list', 'cell_audit_list')
+        toast(cells.saved)
+      },
       refused: (error: Refusal) => {
         noticeEnd(error)
         if (error.reason === 'cell_version_conflict') void readTheirs.send(undefined)
@@ -86,9 +90,6 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
   const submit = async (): Promise<void> => {
     const saved = data && (await save.send(data))
     if (!saved) return
-    spoil('cell_get', 'cell_list', 'cell_audit_list')
-    toast(cells.saved)
-    if (!save.isHere()) return
     // What was typed while it was saved goes on from there.
     if (typed.current === text) close()
     else setBase(baseOf(saved))

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { CellkeepError } from '../../src/client/client.ts'
 import { call, type Output, type Refusal } from '../api/client.ts'
 import { editRows, noticeEnd, spoil } from '../api/query.ts'
-import { acting } from '../api/session.ts'
+import { acting, sameReader } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { between } from '../lib/position.ts'
@@ -37,13 +37,16 @@ export function useItemChanges(parent_id: string) {
   const last = useSignal(Promise.resolve())
   const show = (change: (items: Item[]) => Item[]): void =>
     editRows('cell_item_list', { parent_id }, 'items', change)
-  const run = (write: () => Promise<unknown>): void => {
+  const run = (write: () => Promise<unknown>, said?: () => void): void => {
+    const isOwn = sameReader()
     last.value = last.peek().then(async () => {
       error.value = null
       try {
         await write()
+        if (isOwn()) said?.()
       } catch (thrown) {
         if (!(thrown instanceof CellkeepError)) throw thrown
+        if (!isOwn()) return
         noticeEnd(thrown)
         error.value = thrown
       }
@@ -64,26 +67,31 @@ export function useItemChanges(parent_id: string) {
       const gap = gapAt(others, to)
       const shown = between(gap.low, gap.high)
       if (shown) show(() => others.toSpliced(to, 0, { ...item, position: shown }))
-      run(async () => {
-        const position = await moveTo(item.position, gap)
-        toast(cells.moved(to + 1, rows.length), {
-          label: words.undo,
-          run: () => run(() => moveTo(position, gapAt(others, from))),
-        })
-      })
+      let position: string
+      run(
+        async () => {
+          position = await moveTo(item.position, gap)
+        },
+        () =>
+          toast(cells.moved(to + 1, rows.length), {
+            label: words.undo,
+            run: () => run(() => moveTo(position, gapAt(others, from))),
+          }),
+      )
       return shown
     },
     remove(rows: readonly Item[], at: number): void {
       const item = rows[at] as Item
       const others = rows.toSpliced(at, 1)
       show(() => others)
-      run(async () => {
-        await call('cell_item_delete', { parent_id, position: item.position }, acting.peek())
-        toast(cells.relation_removed, {
-          label: words.undo,
-          run: () => run(() => putBack(item, gapAt(others, at))),
-        })
-      })
+      run(
+        () => call('cell_item_delete', { parent_id, position: item.position }, acting.peek()),
+        () =>
+          toast(cells.relation_removed, {
+            label: words.undo,
+            run: () => run(() => putBack(item, gapAt(others, at))),
+          }),
+      )
     },
   }
 

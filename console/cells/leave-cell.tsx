@@ -15,15 +15,17 @@ export function LeaveCell({ got: { cell } }: PartProps) {
   const [isOpen, setOpen] = useState(false)
   const actor_id = (signedIn.value as Session).actor?.id ?? ''
   const explained = useCall('cell_access_explain', { cell_id: cell.id, actor_id })
-  const leave = useSend('cell_grant_revoke', { spoils: ['cell_list', 'cell_get', 'cell_access_explain'] })
+  const leave = useSend('cell_grant_revoke', {
+    spoils: ['cell_list', 'cell_get', 'cell_access_explain'],
+    done: ({ still_admitted }) => toast(still_admitted ? cells.left_partly : cells.left),
+  })
   const grant_id = explained.data?.reasons.find(({ via }) => via === 'actor_grant')?.cell_grant_id
   if (!grant_id) return null
   const confirm = async (): Promise<void> => {
     const left = await leave.send({ grant_id })
     if (!left) return
     setOpen(false)
-    toast(left.still_admitted ? cells.left_partly : cells.left)
-    if (!left.still_admitted && leave.isHere()) go(to('/cells'))
+    if (!left.still_admitted) go(to('/cells'))
   }
   return (
     <div>

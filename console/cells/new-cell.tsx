@@ -18,7 +18,10 @@ export function NewCell({ onClose }: { onClose(): void }) {
   const [visibility, setVisibility] = useState<'private' | 'public'>('private')
   const [text, setText] = useState('{\n}')
   const [isSent, setSent] = useState(false)
-  const create = useSend('cell_create', { spoils: ['cell_list', 'audit_log_list'] })
+  const create = useSend('cell_create', {
+    spoils: ['cell_list', 'audit_log_list'],
+    done: () => toast(cells.created),
+  })
   const checked = checkData(text)
   const problem = 'problems' in checked ? problemText(checked.problems[0] as Problem) : null
   const submit = async (): Promise<void> => {
@@ -26,9 +29,7 @@ export function NewCell({ onClose }: { onClose(): void }) {
     if ('problems' in checked) return
     const data = label.trim() ? { label: label.trim(), ...checked.data } : checked.data
     const made = await create.send({ data, visibility, kind: kind.trim() || null })
-    if (!made) return
-    toast(cells.created)
-    if (create.isHere()) go(to(`/cells/${made.cell.id}`))
+    if (made) go(to(`/cells/${made.cell.id}`))
   }
   return (
     <Dialog

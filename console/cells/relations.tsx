@@ -135,26 +135,30 @@ function useRemove(source_id: string) {
   }
   const again = ({ name, id }: End) =>
     change(() => call('cell_field_set', { source_id, name, target_id: id }, acting.peek()))
-  return useRun((end: End) => {
-    editRows('cell_field_list', { source_id }, 'fields', (fields: { name: string }[]) =>
-      fields.filter(({ name }) => name !== end.name),
-    )
-    return change(async () => {
-      await call('cell_field_delete', { source_id, name: end.name }, acting.peek())
-      toast(cells.relation_removed, { label: words.undo, run: () => void undo(() => again(end)) })
-    })
-  })
+  return useRun(
+    (end: End) => {
+      editRows('cell_field_list', { source_id }, 'fields', (fields: { name: string }[]) =>
+        fields.filter(({ name }) => name !== end.name),
+      )
+      return change(async () => {
+        await call('cell_field_delete', { source_id, name: end.name }, acting.peek())
+      })
+    },
+    {
+      done: (_, end) =>
+        toast(cells.relation_removed, { label: words.undo, run: () => void undo(() => again(end)) }),
+    },
+  )
 }
 
 function AddRelation({ source_id }: { source_id: string }) {
   const [name, setName] = useState('')
   const [target_id, setTarget] = useState('')
-  const add = useSend('cell_field_set', { spoils })
+  const add = useSend('cell_field_set', { spoils, done: () => toast(cells.relation_added) })
   const submit = async (): Promise<void> => {
     if (!target_id || !(await add.send({ source_id, name: name.trim(), target_id }))) return
     setName('')
     setTarget('')
-    toast(cells.relation_added)
   }
   return (
     <Form class="card stack" onSubmit={submit}>

@@ -66,14 +66,12 @@ function Grants({ got: { cell } }: { got: Got }) {
 }
 
 function Row({ grant }: { grant: Grant }) {
-  const set = useSend('cell_grant_create', { spoils })
-  const stop = useSend('cell_grant_revoke', { spoils })
+  const set = useSend('cell_grant_create', { spoils, done: () => toast(cells.level_changed) })
+  const stop = useSend('cell_grant_revoke', { spoils, done: () => toast(cells.stopped) })
   const error = set.error ?? stop.error
   const name = grant.role ?? shortId(grant.actor_id ?? '')
-  const change = async (level: Level): Promise<void> => {
-    if (await set.send({ cell_id: grant.cell_id, level, principal: principalOf(grant) }))
-      toast(cells.level_changed)
-  }
+  const change = (level: Level): void =>
+    void set.send({ cell_id: grant.cell_id, level, principal: principalOf(grant) })
   return (
     <>
       <span class="grow">
@@ -90,7 +88,7 @@ function Row({ grant }: { grant: Grant }) {
         class="input share-level"
         aria-label={`${cells.level} ${name}`}
         value={grant.level}
-        onChange={(event) => void change(event.currentTarget.value as Level)}
+        onChange={(event) => change(event.currentTarget.value as Level)}
       >
         {levels.map(({ value, label }) => (
           <option key={value} value={value}>
@@ -98,13 +96,7 @@ function Row({ grant }: { grant: Grant }) {
           </option>
         ))}
       </select>
-      <Button
-        small
-        isBusy={stop.isBusy}
-        onClick={async () => {
-          if (await stop.send({ grant_id: grant.id })) toast(cells.stopped)
-        }}
-      >
+      <Button small isBusy={stop.isBusy} onClick={() => void stop.send({ grant_id: grant.id })}>
         {cells.stop}
         <span class="hidden-text">{name}</span>
       </Button>
@@ -122,7 +114,7 @@ function ShareForm({ cell_id }: { cell_id: string }) {
   const [role, setRole] = useState('')
   const [scope_id, setScope] = useState('')
   const [level, setLevel] = useState<Level>('viewer')
-  const share = useSend('cell_grant_create', { spoils })
+  const share = useSend('cell_grant_create', { spoils, done: () => toast(cells.shared_now) })
   const roles =
     usePages('admin_account_list', {}, ({ grantable_roles }) => grantable_roles, {
       limit: 1,
@@ -134,7 +126,6 @@ function ShareForm({ cell_id }: { cell_id: string }) {
     if (!(await share.send({ cell_id, level, principal }))) return
     setActor('')
     setScope('')
-    toast(cells.shared_now)
   }
   return (
     <Form class="card stack" onSubmit={submit}>

@@ -42,6 +42,7 @@ export const words = {
   counting: 'Counting what this concerns',
   type_name: (name: string) => `Type ${name} to go on`,
   loaded: (n: number) => `${numbers.format(n)} loaded`,
+  too_long: (n: number, max: number) => `${numbers.format(n)} characters; at most ${numbers.format(max)}.`,
 }
 
 const stay = (n: number): string => (n === 1 ? 'stays' : 'stay')

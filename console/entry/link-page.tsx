@@ -61,14 +61,10 @@ type Props = { token: string; name: string; onDone(): void }
 function Reset({ token, name, onDone }: Props) {
   const [password, setPassword] = useState('')
   const { faults, check } = useChecked({ password: passwordFault(password) })
-  const reset = useRun(() => client.account.reset({ token, password }))
+  const reset = useRun(() => client.account.reset({ token, password }), { done: onDone })
   return (
     <EntryFrame title={entry.reset_title} about={entry.reset_about(name)}>
-      <Form
-        onSubmit={async () => {
-          if (check() && (await reset.send(undefined))) onDone()
-        }}
-      >
+      <Form onSubmit={() => check() && void reset.send(undefined)}>
         <Fault text={reset.error && explain(reset.error)} />
         <PasswordField
           label={entry.new_password}
@@ -88,7 +84,7 @@ function Reset({ token, name, onDone }: Props) {
 }
 
 function Confirm({ token, name, onDone }: Props) {
-  const confirm = useRun(() => client.account.email_confirm({ token }))
+  const confirm = useRun(() => client.account.email_confirm({ token }), { done: onDone })
   return (
     <EntryFrame title={entry.confirm_title} about={entry.confirm_about(name)}>
       <Fault text={confirm.error && explain(confirm.error)} />
@@ -97,9 +93,7 @@ function Confirm({ token, name, onDone }: Props) {
         wide
         isBusy={confirm.isBusy}
         wait={confirm.wait}
-        onClick={async () => {
-          if (await confirm.send(undefined)) onDone()
-        }}
+        onClick={() => void confirm.send(undefined)}
       >
         {entry.confirm_verb}
       </Button>

@@ -22,14 +22,21 @@ export function OtherWays({ onDone, invite_token, again }: Props) {
   useEffect(() => {
     client.account.options().then(setOffer, () => {})
   }, [])
-  const byPasskey = useRun(async () => {
-    const { options } = await client.account.passkey_begin({})
-    const response = await askPasskey(options)
-    if (!response) return undefined
-    return again
-      ? await client.account.reauthenticate({ passkey: response })
-      : await client.account.passkey_finish({ response })
-  })
+  const byPasskey = useRun(
+    async () => {
+      const { options } = await client.account.passkey_begin({})
+      const response = await askPasskey(options)
+      if (!response) return undefined
+      return again
+        ? await client.account.reauthenticate({ passkey: response })
+        : await client.account.passkey_finish({ response })
+    },
+    {
+      done: (proven) => {
+        if (proven) onDone?.()
+      },
+    },
+  )
   const byProvider = useRun(async (provider: string) => {
     const intent = again ? 'reauthenticate' : 'sign_in'
     const { url } = await client.account.oidc_start({ provider, intent, invite_token })
@@ -50,9 +57,7 @@ export function OtherWays({ onDone, invite_token, again }: Props) {
           wide
           isBusy={byPasskey.isBusy}
           wait={byPasskey.wait}
-          onClick={async () => {
-            if (await byPasskey.send(undefined)) onDone()
-          }}
+          onClick={() => void byPasskey.send(undefined)}
         >
           {entry.by_passkey}
         </Button>

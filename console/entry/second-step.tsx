@@ -40,17 +40,20 @@ export function SecondStep({ methods, passkey_options, onDone }: Props) {
   const [code, setCode] = useState('')
   const isPasskey = way === 'passkey' && passkey_options
   const { faults, check, reset } = useChecked({ code: isPasskey || code.trim() ? null : entry.code_missing })
-  const prove = useRun(async () => {
-    if (!isPasskey) return await client.account.second_factor({ [way]: code.trim() })
-    const passkey = await askPasskey(passkey_options)
-    return passkey && (await client.account.second_factor({ passkey }))
-  })
+  const prove = useRun(
+    async () => {
+      if (!isPasskey) return await client.account.second_factor({ [way]: code.trim() })
+      const passkey = await askPasskey(passkey_options)
+      return passkey && (await client.account.second_factor({ passkey }))
+    },
+    {
+      done: (proven) => {
+        if (proven) onDone()
+      },
+    },
+  )
   return (
-    <Form
-      onSubmit={async () => {
-        if (check() && (await prove.send(undefined))) onDone()
-      }}
-    >
+    <Form onSubmit={() => check() && void prove.send(undefined)}>
       <Fault text={prove.error && explain(prove.error)} />
       {way !== 'passkey' && (
         <Field

@@ -22,12 +22,12 @@ export function Setup({ onDone, onStep }: StepProps) {
     username: isUsername(username) ? null : entry.username_wrong,
     password: passwordFault(password),
   })
-  const bootstrap = useRun(() => client.account.bootstrap({ token, username, password }))
-  const submit = async (): Promise<void> => {
-    if (!check() || !(await bootstrap.send(undefined))) return
-    tellTabs('signed_in')
-    onDone()
-  }
+  const bootstrap = useRun(() => client.account.bootstrap({ token, username, password }), {
+    done: () => {
+      tellTabs('signed_in')
+      onDone()
+    },
+  })
   return (
     <EntryFrame
       title={entry.setup_title}
@@ -38,7 +38,7 @@ export function Setup({ onDone, onStep }: StepProps) {
         </button>
       }
     >
-      <Form onSubmit={submit}>
+      <Form onSubmit={() => check() && void bootstrap.send(undefined)}>
         <Fault text={bootstrap.error && explain(bootstrap.error)} />
         <Field
           label={entry.token}

@@ -20,14 +20,11 @@ export function SignIn({ onDone, onStep }: StepProps) {
     username: username ? null : entry.username_missing,
     password: password ? null : entry.password_missing,
   })
-  const login = useRun(() => client.account.login({ username, password }))
   const done = (): void => {
     tellTabs('signed_in')
     onDone()
   }
-  const submit = async (): Promise<void> => {
-    if (check() && (await login.send(undefined))) done()
-  }
+  const login = useRun(() => client.account.login({ username, password }), { done })
   const second = secondStepOf(login.error)
   const again = (): void => {
     setPassword('')
@@ -52,7 +49,7 @@ export function SignIn({ onDone, onStep }: StepProps) {
         </>
       }
     >
-      <Form onSubmit={submit}>
+      <Form onSubmit={() => check() && void login.send(undefined)}>
         <Fault text={login.error && explain(login.error)} />
         <Field
           label={entry.username_or_email}

@@ -28,14 +28,15 @@ export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite
     password: passwordFault(password),
   })
   const invite_token = invite?.token
-  const signup = useRun(() =>
-    client.account.signup({ username, password, email: email || null, invite_token }),
+  const signup = useRun(
+    () => client.account.signup({ username, password, email: email || null, invite_token }),
+    {
+      done: () => {
+        tellTabs('signed_in')
+        onDone()
+      },
+    },
   )
-  const submit = async (): Promise<void> => {
-    if (!check() || !(await signup.send(undefined))) return
-    tellTabs('signed_in')
-    onDone()
-  }
   return (
     <EntryFrame
       title={isInvited ? entry.invite_title : entry.sign_up_title}
@@ -46,7 +47,7 @@ export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite
         </button>
       }
     >
-      <Form onSubmit={submit}>
+      <Form onSubmit={() => check() && void signup.send(undefined)}>
         <Fault text={signup.error && explain(signup.error)} />
         <Field
           label={entry.username}

@@ -9,7 +9,7 @@ import { to } from '../lib/router.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Page } from '../ui/page.tsx'
 import { Resource, Skeleton } from '../ui/resource.tsx'
-import { Time } from '../ui/time.tsx'
+import { TimeInLink } from '../ui/time.tsx'
 import { Checklist, useSteps } from './checklist.tsx'
 import { RecentCells } from './recent-cells.tsx'
 
@@ -79,7 +79,7 @@ function LatestEvents() {
                   <Sentence of={one} />
                 </span>
                 <a class="soft small" href={to(`/audit/${one.seq}`)}>
-                  <Time at={one.created_at} />
+                  <TimeInLink at={one.created_at} />
                 </a>
               </li>
             ))}

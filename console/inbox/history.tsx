@@ -73,17 +73,13 @@ function Recipient({ offer: { to_account_id, to_actor_id }, own }: { offer: Offe
 }
 
 function TakeBack({ offer: { offer_id, role } }: { offer: Offer }) {
-  const retract = useSend('role_grant_offer_retract', { spoils: ['role_grant_offer_history'] })
+  const retract = useSend('role_grant_offer_retract', {
+    spoils: ['role_grant_offer_history'],
+    done: () => toast(inbox.taken_back(role)),
+  })
   useTold(retract.error)
   return (
-    <Button
-      small
-      isBusy={retract.isBusy}
-      wait={retract.wait}
-      onClick={async () => {
-        if (await retract.send({ offer_id })) toast(inbox.taken_back(role))
-      }}
-    >
+    <Button small isBusy={retract.isBusy} wait={retract.wait} onClick={() => void retract.send({ offer_id })}>
       {inbox.take_back}
     </Button>
   )

@@ -50,12 +50,14 @@ function One({ offer }: { offer: Offer }) {
   const { actors, actor } = signedIn.value as Session
   const [isAsking, ask] = useState(false)
   const taker = actors.find(({ id }) => id === (offer.to_actor_id ?? actor?.id))
-  const accept = useSend('role_grant_offer_accept', { spoils, as: taker?.id })
-  const take = async (): Promise<void> => {
-    if (!(await accept.send({ offer_id: offer.offer_id }))) return
-    toast(inbox.accepted(offer.role))
-    await loadSession()
-  }
+  const accept = useSend('role_grant_offer_accept', {
+    spoils,
+    as: taker?.id,
+    done: () => {
+      toast(inbox.accepted(offer.role))
+      void loadSession()
+    },
+  })
   return (
     <div class="stack-tight">
       <div class="row">
@@ -80,7 +82,12 @@ function One({ offer }: { offer: Offer }) {
             <span class="hidden-text">{offer.role}</span>
           </Button>
           {taker && (
-            <Button kind="primary" isBusy={accept.isBusy} wait={accept.wait} onClick={() => void take()}>
+            <Button
+              kind="primary"
+              isBusy={accept.isBusy}
+              wait={accept.wait}
+              onClick={() => void accept.send({ offer_id: offer.offer_id })}
+            >
               {actors.length > 1 ? <Text>{inbox.accept_as(taker.name)}</Text> : inbox.accept}
               <span class="hidden-text">{offer.role}</span>
             </Button>
@@ -98,11 +105,12 @@ const whereOf = ({ scope_kind, scope_id }: Offer): string =>
 
 function Decline({ offer, onClose }: { offer: Offer; onClose(): void }) {
   const [reason, setReason] = useState('')
-  const decline = useSend('role_grant_offer_decline', { spoils })
+  const decline = useSend('role_grant_offer_decline', {
+    spoils,
+    done: () => toast(inbox.declined(offer.role)),
+  })
   const confirm = async (): Promise<void> => {
-    if (!(await decline.send({ offer_id: offer.offer_id, reason: reason.trim() || null }))) return
-    if (decline.isHere()) onClose()
-    toast(inbox.declined(offer.role))
+    if (await decline.send({ offer_id: offer.offer_id, reason: reason.trim() || null })) onClose()
   }
   return (
     <Confirm

@@ -12,7 +12,7 @@ import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
 import { copyText } from '../ui/id.tsx'
 import { Note } from '../ui/note.tsx'
-import { Secret } from '../ui/secret.tsx'
+import { showSecret } from '../ui/secret.tsx'
 import { toast } from '../ui/toast.tsx'
 
 /** It only fills the form of the page; it proves nothing. */
@@ -29,7 +29,13 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
   const [end, setEnd] = useState(endIn('30'))
   const [isSent, setSent] = useState(false)
   const [made, setMade] = useState<Output<'invite_create'> | null>(null)
-  const create = useSend('invite_create', { spoils: ['invite_list'] })
+  const create = useSend('invite_create', {
+    spoils: ['invite_list'],
+    done: ({ link, invite: { email } }) => {
+      if (link) showSecret(invites.link_ready, link)
+      else if (server.features.mail && email) toast(invites.sent(email))
+    },
+  })
   const isEmpty = !email.trim() && !username.trim()
   const submit = async (): Promise<void> => {
     setSent(true)
@@ -41,12 +47,9 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
       expires_at,
     })
     if (!result) return
-    const isMailed = server.features.mail && result.link === null && result.invite.email
-    if (isMailed) toast(invites.sent(isMailed))
-    if (result.link !== null || server.invite_claim === 'match') setMade(result)
-    else if (create.isHere()) onClose()
+    if (result.link === null && server.invite_claim === 'match') setMade(result)
+    else onClose()
   }
-  if (made?.link) return <Secret title={invites.link_ready} secret={made.link} onClose={onClose} />
   if (made)
     return (
       <Dialog

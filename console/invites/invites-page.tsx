@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks'
 import { call, type Output } from '../api/client.ts'
 import { spoil, usePages } from '../api/query.ts'
 import { useTold } from '../api/run.ts'
@@ -15,7 +14,7 @@ import { Menu } from '../ui/menu.tsx'
 import { Badge } from '../ui/note.tsx'
 import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
-import { Secret } from '../ui/secret.tsx'
+import { showSecret } from '../ui/secret.tsx'
 import { Text } from '../ui/text.tsx'
 import { Until } from '../ui/time.tsx'
 import { toast } from '../ui/toast.tsx'
@@ -90,41 +89,40 @@ function State({ invite: { claimed_at, claimed_by_username, expires_at } }: { in
 
 function Actions({ invite }: { invite: Invite }) {
   const spoils = ['invite_list'] as const
-  const remove = useSend('invite_delete', { spoils })
-  const send = useSend('invite_send')
-  const [link, setLink] = useState<string | null>(null)
+  const remove = useSend('invite_delete', {
+    spoils,
+    done: () => toast(invites.deleted, { label: words.undo, run: () => void undo(makeAgain) }),
+  })
+  const send = useSend('invite_send', {
+    done: ({ link }) => {
+      if (link) showSecret(invites.link_ready, link)
+      else if (email) toast(invites.sent(email))
+    },
+  })
   const { email, username, expires_at, id: invite_id } = invite
   useTold(remove.error ?? send.error)
   const makeAgain = async (): Promise<void> => {
     await call('invite_create', { email, username, expires_at }, acting.peek())
     spoil(...spoils)
   }
-  const sendAgain = async (reveal: boolean): Promise<void> => {
-    const made = await send.send({ invite_id, reveal })
-    if (made?.link) setLink(made.link)
-    else if (made && email) toast(invites.sent(email))
-  }
+  const sendAgain = (reveal: boolean) => void send.send({ invite_id, reveal })
   const byLink = {
     match: { label: invites.copy_link, onClick: () => void copyText(linkOf(invite)) },
-    code: { label: invites.new_link, onClick: () => void sendAgain(true) },
+    code: { label: invites.new_link, onClick: () => sendAgain(true) },
     verified_email: null,
   }[server.invite_claim]
-  if (link) return <Secret title={invites.link_ready} secret={link} onClose={() => setLink(null)} />
   return (
     <Menu
       label={words.more_actions}
       items={[
         ...(byLink ? [byLink] : []),
         ...(server.features.mail && email
-          ? [{ label: invites.send_again, onClick: () => void sendAgain(false) }]
+          ? [{ label: invites.send_again, onClick: () => sendAgain(false) }]
           : []),
         {
           label: invites.delete,
           danger: true,
-          onClick: async () => {
-            if (!(await remove.send({ invite_id: invite.id }))) return
-            toast(invites.deleted, { label: words.undo, run: () => void undo(makeAgain) })
-          },
+          onClick: () => void remove.send({ invite_id }),
         },
       ]}
     />

@@ -1,23 +1,24 @@
-import { effect } from '@preact/signals'
+import { effect, type Signal } from '@preact/signals'
 import { remembered } from './remembered.ts'
 
 export type Theme = '' | 'light' | 'dark'
 /** Empty: that of the system. */
-export const theme = remembered('theme')
-
-effect(() => {
-  if (theme.value) document.documentElement.dataset.theme = theme.value
-  else delete document.documentElement.dataset.theme
-})
+export const theme = look('theme')
 
 export type Density = '' | 'compact'
 /** How close rows stand; where fingers point they stay as they are. */
-export const density = remembered('density')
+export const density = look('density')
 
-effect(() => {
-  if (density.value) document.documentElement.dataset.density = density.value
-  else delete document.documentElement.dataset.density
-})
+/** Kept by the browser, and told to the style sheets. */
+function look(name: 'theme' | 'density'): Signal<string> {
+  const value = remembered(name)
+  const { dataset } = document.documentElement
+  effect(() => {
+    if (value.value) dataset[name] = value.value
+    else delete dataset[name]
+  })
+  return value
+}
 
 const order: readonly Theme[] = ['', 'light', 'dark']
 export const nextTheme = (): void => {

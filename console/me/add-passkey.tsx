@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
-import { factorAdded } from '../api/query.ts'
+import { call } from '../api/client.ts'
+import { factorAdded, noticeEnd } from '../api/query.ts'
 import { useRun } from '../api/run.ts'
-import { useSend } from '../api/send.ts'
+import { freshly, useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { security } from '../copy/security.ts'
@@ -11,38 +12,46 @@ import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Checkbox } from '../ui/field.tsx'
 import { toast } from '../ui/toast.tsx'
+import { showCodes } from './recovery-codes.tsx'
 import { PasskeyName } from './rename-passkey.tsx'
-import type { SecurityProps } from './security.tsx'
 
-type Props = Pick<SecurityProps, 'onCodes'> & {
+type Props = {
   /** A role asks for a second factor: then the passkey is to be one. */
   isNeeded: boolean
   onClose(): void
 }
 
-export function AddPasskey({ isNeeded, onCodes, onClose }: Props) {
+export function AddPasskey({ isNeeded, onClose }: Props) {
   const [name, setName] = useState('')
   const [isSecond, setSecond] = useState(isNeeded)
   const [isSent, setSent] = useState(false)
   const [isStopped, setStopped] = useState(false)
   const begin = useSend('account_passkey_register_begin')
-  const finish = useSend('account_passkey_register_finish')
-  const create = useRun(createPasskey)
-  const error = begin.error ?? create.error ?? finish.error
+  // What the device has made is registered too, though the dialog was closed meanwhile.
+  const finish = useRun(
+    async (options: Parameters<typeof createPasskey>[0]) => {
+      const response = await createPasskey(options)
+      return response
+        ? freshly(() => call('account_passkey_register_finish', { response, name: name.trim() }, null))
+        : null
+    },
+    {
+      done: (made) => {
+        if (!made) return setStopped(true)
+        factorAdded()
+        toast(security.passkey_added)
+        showCodes(made.recovery_codes)
+      },
+      refused: noticeEnd,
+    },
+  )
+  const error = begin.error ?? finish.error
   const submit = async (): Promise<void> => {
     setSent(true)
     setStopped(false)
-    create.reset()
     finish.reset()
     const begun = name.trim() ? await begin.send({ second_factor: isSecond }) : undefined
-    const response = begun && (await create.send(begun.options))
-    const made = response && (await finish.send({ response, name: name.trim() }))
-    if (begun && !response) setStopped(true)
-    if (!made) return
-    if (finish.isHere()) onClose()
-    factorAdded()
-    toast(security.passkey_added)
-    if (made.recovery_codes) onCodes(made.recovery_codes)
+    if (begun && (await finish.send(begun.options))) onClose()
   }
   return (
     <Dialog
@@ -55,7 +64,7 @@ export function AddPasskey({ isNeeded, onCodes, onClose }: Props) {
           <Button
             type="submit"
             kind="primary"
-            isBusy={begin.isBusy || create.isBusy || finish.isBusy}
+            isBusy={begin.isBusy || finish.isBusy}
             wait={Math.max(begin.wait, finish.wait)}
           >
             {security.passkey_add}

@@ -1,33 +1,22 @@
 import { useSend } from '../api/send.ts'
 import { loadSession, type Session, signedIn } from '../api/session.ts'
-import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
 import { AskText } from '../ui/ask-text.tsx'
 import { toast } from '../ui/toast.tsx'
 
 type Props = { onClose(): void }
-const faultOf = ({
-  isBusy,
-  wait,
-  error,
-}: {
-  isBusy: boolean
-  wait: number
-  error: Parameters<typeof explain>[0] | null
-}) => ({
-  isBusy,
-  wait,
-  fault: error && explain(error),
-})
 
 export function ChangeUsername({ onClose }: Props) {
   const { account } = signedIn.value as Session
-  const change = useSend('account_username_change')
+  const change = useSend('account_username_change', {
+    spoils: ['actor_lookup'],
+    done: () => {
+      toast(me.username_changed)
+      void loadSession()
+    },
+  })
   const submit = async (username: string): Promise<void> => {
-    if (!(await change.send({ username }))) return
-    if (change.isHere()) onClose()
-    toast(me.username_changed)
-    void loadSession()
+    if (await change.send({ username })) onClose()
   }
   return (
     <AskText
@@ -37,7 +26,7 @@ export function ChangeUsername({ onClose }: Props) {
       verb={me.change_username}
       initial={account.username}
       autocomplete="username"
-      {...faultOf(change)}
+      of={change}
       onSubmit={(text) => void submit(text)}
       onClose={onClose}
     />
@@ -46,12 +35,15 @@ export function ChangeUsername({ onClose }: Props) {
 
 export function ChangeActorName({ onClose }: Props) {
   const { actor } = signedIn.value as Session
-  const change = useSend('actor_rename', { spoils: ['actor_lookup'] })
+  const change = useSend('actor_rename', {
+    spoils: ['actor_lookup'],
+    done: () => {
+      toast(me.name_changed)
+      void loadSession()
+    },
+  })
   const submit = async (name: string): Promise<void> => {
-    if (!(await change.send({ name }))) return
-    if (change.isHere()) onClose()
-    toast(me.name_changed)
-    void loadSession()
+    if (await change.send({ name })) onClose()
   }
   return (
     <AskText
@@ -60,7 +52,7 @@ export function ChangeActorName({ onClose }: Props) {
       label={me.name}
       verb={me.change_name}
       initial={actor?.name ?? ''}
-      {...faultOf(change)}
+      of={change}
       onSubmit={(text) => void submit(text)}
       onClose={onClose}
     />
@@ -70,12 +62,14 @@ export function ChangeActorName({ onClose }: Props) {
 /** A new address counts once its link is opened; none counts at once. */
 export function ChangeEmail({ onClose }: Props) {
   const { account } = signedIn.value as Session
-  const change = useSend('account_email_change')
+  const change = useSend('account_email_change', {
+    done: (_, { email }) => {
+      toast(email ? me.email_pending(email) : me.email_removed)
+      void loadSession()
+    },
+  })
   const submit = async (email: string): Promise<void> => {
-    if (!(await change.send({ email: email || null }))) return
-    if (change.isHere()) onClose()
-    toast(email ? me.email_pending(email) : me.email_removed)
-    void loadSession()
+    if (await change.send({ email: email || null })) onClose()
   }
   return (
     <AskText
@@ -87,7 +81,7 @@ export function ChangeEmail({ onClose }: Props) {
       verb={me.change_email}
       initial={account.email ?? ''}
       autocomplete="email"
-      {...faultOf(change)}
+      of={change}
       onSubmit={(text) => void submit(text)}
       onClose={onClose}
     />

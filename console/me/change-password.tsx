@@ -22,14 +22,16 @@ export function ChangePassword({ isFirst, onClose }: { isFirst: boolean; onClose
   const title = isFirst ? me.set_password : me.change_password
   const [isSent, setSent] = useState(false)
   const proof = isFirst ? {} : { current_password: current }
-  const change = useRun(() => freshly(() => client.account.password({ ...proof, new_password: next })))
+  const change = useRun(() => freshly(() => client.account.password({ ...proof, new_password: next })), {
+    done: () => {
+      tellTabs('signed_out')
+      forgetSession()
+      toast(me.password_changed)
+    },
+  })
   const submit = async (): Promise<void> => {
     setSent(true)
-    if ((!isFirst && !current) || fault || !(await change.send(undefined))) return
-    if (change.isHere()) onClose()
-    toast(me.password_changed)
-    tellTabs('signed_out')
-    forgetSession()
+    if ((isFirst || current) && !fault && (await change.send(undefined))) onClose()
   }
   return (
     <Dialog

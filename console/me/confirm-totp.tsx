@@ -12,26 +12,27 @@ import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
 import { copyText } from '../ui/id.tsx'
 import { toast } from '../ui/toast.tsx'
-import type { SecurityProps } from './security.tsx'
+import { showCodes } from './recovery-codes.tsx'
 
-type Props = Pick<SecurityProps, 'onCodes'> & { begun: Output<'account_totp_enrol'>; onClose(): void }
+type Props = { begun: Output<'account_totp_enrol'>; onClose(): void }
 
 /** Shows the secret, and makes it count once a code of it has come back. */
-export function ConfirmTotp({ begun: { secret, uri }, onCodes, onClose }: Props) {
+export function ConfirmTotp({ begun: { secret, uri }, onClose }: Props) {
   const [code, setCode] = useState('')
   const [isSent, setSent] = useState(false)
   const digits = code.replace(/\s/g, '')
   const isWrong = !/^\d{6}$/.test(digits)
-  const confirm = useSend('account_totp_confirm')
+  const confirm = useSend('account_totp_confirm', {
+    done: ({ recovery_codes }) => {
+      factorAdded()
+      toast(security.totp_is_added)
+      showCodes(recovery_codes)
+    },
+  })
   const href = uri.startsWith('otpauth://') ? uri : undefined
   const submit = async (): Promise<void> => {
     setSent(true)
-    const made = isWrong ? undefined : await confirm.send({ code: digits })
-    if (!made) return
-    if (confirm.isHere()) onClose()
-    factorAdded()
-    toast(security.totp_is_added)
-    if (made.recovery_codes) onCodes(made.recovery_codes)
+    if (!isWrong && (await confirm.send({ code: digits }))) onClose()
   }
   return (
     <Dialog
@@ -67,7 +68,6 @@ export function ConfirmTotp({ begun: { secret, uri }, onCodes, onClose }: Props)
         onInput={setCode}
         fault={isSent && isWrong ? security.code_missing : null}
         autocomplete="one-time-code"
-        maxlength={10}
         autofocus
         mono
       />

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import type { Output } from '../api/client.ts'
 import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
@@ -11,37 +10,38 @@ import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Choices, Field } from '../ui/field.tsx'
 import { Note } from '../ui/note.tsx'
-import { Secret } from '../ui/secret.tsx'
+import { showSecret } from '../ui/secret.tsx'
 import { MethodPicker } from './method-picker.tsx'
 
 type Scope = 'read_only' | 'methods' | 'full'
 const scopes = (['read_only', 'methods', 'full'] as const).map((value) => ({ value, ...me.scopes[value] }))
 
-/** Asks first what it is for; the answer is the only place where the secret is ever shown. */
+/** Asks what it is for; the secret is shown once. */
 export function CreateToken({ onClose }: { onClose(): void }) {
   const [name, setName] = useState('')
   const [scope, setScope] = useState<Scope>('read_only')
   const [methods, setMethods] = useState<string[]>([])
   const [end, setEnd] = useState(endIn('30'))
   const [isSent, setSent] = useState(false)
-  const [made, setMade] = useState<Output<'account_token_create'> | null>(null)
   const cap = useCall('registry_list', {}).data?.caps.max_tokens
   const tokens = useCall('account_token_list', {}).data?.tokens ?? []
   const [oldest] = tokens.toSorted((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at))
-  const create = useSend('account_token_create', { spoils: ['account_token_list'] })
+  const create = useSend('account_token_create', {
+    spoils: ['account_token_list'],
+    done: ({ name, token }) => showSecret(me.is_ready(name), token),
+  })
   const isMissing = scope === 'methods' && methods.length === 0
   const submit = async (): Promise<void> => {
     setSent(true)
     const days = daysOf(end)
     if (!name.trim() || isMissing || days === undefined) return
-    const result = await create.send({
+    const made = await create.send({
       name: name.trim(),
       scope: scope === 'methods' ? { kind: scope, methods } : { kind: scope },
       lifetime: days === null ? { kind: 'eternal' } : { kind: 'ttl', days },
     })
-    if (result) setMade(result)
+    if (made) onClose()
   }
-  if (made) return <Secret title={me.is_ready(made.name)} secret={made.token} onClose={onClose} />
   return (
     <Dialog
       title={me.new_token}

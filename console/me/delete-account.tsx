@@ -10,21 +10,21 @@ import { Confirm } from '../ui/dialog.tsx'
 export function DeleteAccount({ onClose }: { onClose(): void }) {
   const { username } = (signedIn.value as Session).account
   const preview = useCall('account_delete_preview', {}, { fresh: true })
-  const remove = useSend('account_delete')
+  const remove = useSend('account_delete', {
+    done: () => {
+      tellTabs('signed_out')
+      forgetSession()
+    },
+  })
   const { counts, refusal } = preview.data ?? {}
   const why = refusal ? explain({ reason: refusal, data: {}, status: 409 }) : null
   const error = remove.error ?? preview.error
-  const confirm = async (): Promise<void> => {
-    if (!(await remove.send({}))) return
-    tellTabs('signed_out')
-    forgetSession()
-  }
   return (
     <Confirm
       name={why ? null : username}
       title={me.delete_question(username)}
       verb={me.delete_verb(username)}
-      onConfirm={() => void confirm()}
+      onConfirm={() => void remove.send({})}
       onClose={onClose}
       isBusy={remove.isBusy}
       wait={remove.wait}

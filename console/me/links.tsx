@@ -88,11 +88,12 @@ function AddLink({ provider: { id, label } }: { provider: Provider }) {
 }
 
 function RemoveLink({ link: { id, label }, onClose }: { link: Link; onClose(): void }) {
-  const remove = useSend('account_link_remove', { spoils: ['account_sign_in_get'] })
+  const remove = useSend('account_link_remove', {
+    spoils: ['account_sign_in_get'],
+    done: () => toast(security.link_removed),
+  })
   const confirm = async (): Promise<void> => {
-    if (!(await remove.send({ link_id: id }))) return
-    if (remove.isHere()) onClose()
-    toast(security.link_removed)
+    if (await remove.send({ link_id: id })) onClose()
   }
   return (
     <Confirm

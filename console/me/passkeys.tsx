@@ -16,7 +16,7 @@ import type { SecurityProps, SignIn } from './security.tsx'
 export type Passkey = SignIn['passkeys'][number]
 type Open = { dialog: 'add' } | { dialog: 'rename' | 'remove'; passkey: Passkey } | null
 
-export function Passkeys({ of, onCodes, isOffered }: SecurityProps & { isOffered: boolean }) {
+export function Passkeys({ of, isOffered }: SecurityProps & { isOffered: boolean }) {
   const [open, setOpen] = useState<Open>(null)
   const close = (): void => setOpen(null)
   return (
@@ -62,9 +62,7 @@ export function Passkeys({ of, onCodes, isOffered }: SecurityProps & { isOffered
           <Button onClick={() => setOpen({ dialog: 'add' })}>{security.passkey_add}</Button>
         </div>
       )}
-      {open?.dialog === 'add' && (
-        <AddPasskey isNeeded={of.second_factor.required} onCodes={onCodes} onClose={close} />
-      )}
+      {open?.dialog === 'add' && <AddPasskey isNeeded={of.second_factor.required} onClose={close} />}
       {open?.dialog === 'rename' && <RenamePasskey passkey={open.passkey} onClose={close} />}
       {open?.dialog === 'remove' && <Remove passkey={open.passkey} onClose={close} />}
     </section>
@@ -80,11 +78,12 @@ const usesOf = (passkey: Passkey) => (
 )
 
 function Remove({ passkey: { id, name }, onClose }: { passkey: Passkey; onClose(): void }) {
-  const remove = useSend('account_passkey_remove', { spoils: ['account_sign_in_get'] })
+  const remove = useSend('account_passkey_remove', {
+    spoils: ['account_sign_in_get'],
+    done: () => toast(security.passkey_removed),
+  })
   const confirm = async (): Promise<void> => {
-    if (!(await remove.send({ passkey_id: id }))) return
-    if (remove.isHere()) onClose()
-    toast(security.passkey_removed)
+    if (await remove.send({ passkey_id: id })) onClose()
   }
   return (
     <Confirm

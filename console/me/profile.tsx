@@ -22,15 +22,13 @@ type Open = 'username' | 'name' | 'email' | 'password' | 'delete' | null
 
 export function Profile() {
   const { features } = server
-  const verify = useSend('account_email_verify_send')
+  const verify = useSend('account_email_verify_send', {
+    done: ({ sent }) => toast(sent ? me.verify_sent : me.verify_not_needed),
+  })
   const { account, actor } = signedIn.value as Session
   const hasNone = useCall('account_sign_in_get', {}).data?.password === false
   const [open, setOpen] = useState<Open>(null)
   const close = (): void => setOpen(null)
-  const sendLink = async (): Promise<void> => {
-    const done = await verify.send({})
-    if (done) toast(done.sent ? me.verify_sent : me.verify_not_needed)
-  }
   return (
     <>
       <section class="section">
@@ -53,7 +51,7 @@ export function Profile() {
           )}
           {features.mail && <Button onClick={() => setOpen('email')}>{me.change_email}</Button>}
           {features.mail && account.email !== null && !account.email_verified && (
-            <Button isBusy={verify.isBusy} wait={verify.wait} onClick={() => void sendLink()}>
+            <Button isBusy={verify.isBusy} wait={verify.wait} onClick={() => void verify.send({})}>
               {me.verify_email}
             </Button>
           )}

@@ -4,16 +4,21 @@ import { explain } from '../copy/errors.ts'
 import { security } from '../copy/security.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
+import { showSecret } from '../ui/secret.tsx'
 import type { SecurityProps } from './security.tsx'
 
-export function RecoveryCodes({ of, onCodes }: SecurityProps) {
+export const showCodes = (codes: readonly string[] | null): void => {
+  if (codes) showSecret(security.codes_ready, codes.join('\n'))
+}
+
+export function RecoveryCodes({ of }: SecurityProps) {
   const [isAsking, ask] = useState(false)
-  const create = useSend('account_recovery_codes_create', { spoils: ['account_sign_in_get'] })
+  const create = useSend('account_recovery_codes_create', {
+    spoils: ['account_sign_in_get'],
+    done: ({ recovery_codes }) => showCodes(recovery_codes),
+  })
   const confirm = async (): Promise<void> => {
-    const made = await create.send({})
-    if (!made) return
-    ask(false)
-    onCodes(made.recovery_codes)
+    if (await create.send({})) ask(false)
   }
   return (
     <section class="section">

@@ -13,8 +13,7 @@ export function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose(
   const [name, setName] = useState(passkey.name)
   const rename = useSend('account_passkey_rename', { spoils: ['account_sign_in_get'] })
   const submit = async (): Promise<void> => {
-    const isDone = name.trim() && (await rename.send({ passkey_id: passkey.id, name: name.trim() }))
-    if (isDone && rename.isHere()) onClose()
+    if (name.trim() && (await rename.send({ passkey_id: passkey.id, name: name.trim() }))) onClose()
   }
   return (
     <Dialog

@@ -99,16 +99,21 @@ function Giver({ of, own }: { of: string | null; own: readonly { id: string }[] 
 }
 
 function Take({ role }: { role: string }) {
-  const take = useSend('self_service_role_set')
-  const send = async (): Promise<void> => {
-    if (!(await take.send({ role, enabled: true }))) return
-    toast(me.taken(role))
-    void loadSession()
-  }
+  const take = useSend('self_service_role_set', {
+    done: () => {
+      toast(me.taken(role))
+      void loadSession()
+    },
+  })
   return (
     <>
       <Fault text={take.error && explain(take.error)} />
-      <Button small isBusy={take.isBusy} wait={take.wait} onClick={() => void send()}>
+      <Button
+        small
+        isBusy={take.isBusy}
+        wait={take.wait}
+        onClick={() => void take.send({ role, enabled: true })}
+      >
         {me.take}
         <span class="hidden-text">{role}</span>
       </Button>
@@ -117,12 +122,14 @@ function Take({ role }: { role: string }) {
 }
 
 function GiveUp({ role, onClose }: { role: string; onClose(): void }) {
-  const end = useSend('self_service_role_set')
+  const end = useSend('self_service_role_set', {
+    done: () => {
+      toast(me.given_up(role))
+      void loadSession()
+    },
+  })
   const confirm = async (): Promise<void> => {
-    if (!(await end.send({ role, enabled: false }))) return
-    if (end.isHere()) onClose()
-    toast(me.given_up(role))
-    void loadSession()
+    if (await end.send({ role, enabled: false })) onClose()
   }
   return (
     <Confirm

@@ -1,11 +1,9 @@
-import { useState } from 'preact/hooks'
 import { client, type Output } from '../api/client.ts'
 import { useCall, useRead } from '../api/query.ts'
 import { provenBy, security } from '../copy/security.ts'
 import { Facts } from '../ui/facts.tsx'
 import { Badge } from '../ui/note.tsx'
 import { Resource } from '../ui/resource.tsx'
-import { Secret } from '../ui/secret.tsx'
 import { Time } from '../ui/time.tsx'
 import { Links } from './links.tsx'
 import { Passkeys } from './passkeys.tsx'
@@ -13,36 +11,26 @@ import { RecoveryCodes } from './recovery-codes.tsx'
 import { Totp } from './totp.tsx'
 
 export type SignIn = Output<'account_sign_in_get'>
-export type SecurityProps = {
-  of: SignIn
-  /** Recovery codes to show, after the first second factor was added. */
-  onCodes(codes: readonly string[]): void
-}
+export type SecurityProps = { of: SignIn }
 
 /** What the account signs in with. What this server does not offer is left out, unless the account has it. */
 export function Security() {
   const signIn = useCall('account_sign_in_get', {})
   const { data: offers } = useRead([null, 'options'], () => client.account.options())
-  const [codes, setCodes] = useState<readonly string[] | null>(null)
   return (
-    <>
-      <Resource of={signIn}>
-        {(of) => (
-          <div class="page-body">
-            <Overview of={of} />
-            {(offers?.second_factor || of.totp) && <Totp of={of} onCodes={setCodes} />}
-            {of.second_factor.active && <RecoveryCodes of={of} onCodes={setCodes} />}
-            {(offers?.passkeys || of.passkeys.length > 0) && (
-              <Passkeys of={of} onCodes={setCodes} isOffered={offers?.passkeys ?? false} />
-            )}
-            <Links links={of.links} providers={offers?.providers ?? []} />
-          </div>
-        )}
-      </Resource>
-      {codes && (
-        <Secret title={security.codes_ready} secret={codes.join('\n')} onClose={() => setCodes(null)} />
+    <Resource of={signIn}>
+      {(of) => (
+        <div class="page-body">
+          <Overview of={of} />
+          {(offers?.second_factor || of.totp) && <Totp of={of} />}
+          {of.second_factor.active && <RecoveryCodes of={of} />}
+          {(offers?.passkeys || of.passkeys.length > 0) && (
+            <Passkeys of={of} isOffered={offers?.passkeys ?? false} />
+          )}
+          <Links links={of.links} providers={offers?.providers ?? []} />
+        </div>
       )}
-    </>
+    </Resource>
   )
 }
 

@@ -3,7 +3,7 @@ import { call, type Output } from '../api/client.ts'
 import { spoil, useCall } from '../api/query.ts'
 import { useRun, useTold } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
-import { session, tellTabs } from '../api/session.ts'
+import { forgetSession, tellTabs } from '../api/session.ts'
 import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
 import { provenBy, security } from '../copy/security.ts'
@@ -21,13 +21,13 @@ export function Sessions() {
   const sessions = useCall('account_session_list', {})
   const cap = useCall('registry_list', {}).data?.caps.max_sessions
   const [isAsking, ask] = useState(false)
-  const endAll = useSend('account_session_revoke_all', { spoils: ['account_session_list'] })
+  const endAll = useSend('account_session_revoke_all', {
+    done: () => {
+      tellTabs('signed_out')
+      forgetSession()
+    },
+  })
   const all = sessions.data?.sessions ?? []
-  const signOutEverywhere = async (): Promise<void> => {
-    if (!(await endAll.send({}))) return
-    tellTabs('signed_out')
-    session.value = { account: null, isNew: false }
-  }
   return (
     <section class="section">
       <header>
@@ -73,7 +73,7 @@ export function Sessions() {
         <Confirm
           title={me.sign_out_question}
           verb={me.sign_out_everywhere}
-          onConfirm={() => void signOutEverywhere()}
+          onConfirm={() => void endAll.send({})}
           onClose={() => ask(false)}
           isBusy={endAll.isBusy}
           wait={endAll.wait}
@@ -92,35 +92,25 @@ function EndOthers({ sessions }: { sessions: readonly Session[] }) {
   const end = useRun(async () => {
     for (const { id } of others) await call('account_session_revoke', { session_id: id }, null)
     spoil('account_session_list')
-    return true
+    toast(me.others_ended)
   })
   useTold(end.error)
   if (others.length === 0) return null
   return (
-    <Button
-      isBusy={end.isBusy}
-      wait={end.wait}
-      onClick={async () => {
-        if (await end.send(undefined)) toast(me.others_ended)
-      }}
-    >
+    <Button isBusy={end.isBusy} wait={end.wait} onClick={() => void end.send(undefined)}>
       {me.end_others}
     </Button>
   )
 }
 
 function End({ session: { id } }: { session: Session }) {
-  const end = useSend('account_session_revoke', { spoils: ['account_session_list'] })
+  const end = useSend('account_session_revoke', {
+    spoils: ['account_session_list'],
+    done: () => toast(me.session_ended),
+  })
   useTold(end.error)
   return (
-    <Button
-      small
-      isBusy={end.isBusy}
-      wait={end.wait}
-      onClick={async () => {
-        if (await end.send({ session_id: id })) toast(me.session_ended)
-      }}
-    >
+    <Button small isBusy={end.isBusy} wait={end.wait} onClick={() => void end.send({ session_id: id })}>
       {me.end}
       <span class="hidden-text">{shortId(id)}</span>
     </Button>

@@ -95,12 +95,13 @@ function Ends({ token }: { token: Token }) {
 }
 
 function Revoke({ token, onClose }: { token: Token; onClose(): void }) {
-  const revoke = useSend('account_token_revoke', { spoils: ['account_token_list'] })
+  const revoke = useSend('account_token_revoke', {
+    spoils: ['account_token_list'],
+    done: () => toast(me.revoked),
+  })
   const { name, last_used_at, last_used_ip } = token
   const confirm = async (): Promise<void> => {
-    if (!(await revoke.send({ token_id: token.id }))) return
-    if (revoke.isHere()) onClose()
-    toast(me.revoked)
+    if (await revoke.send({ token_id: token.id })) onClose()
   }
   return (
     <Confirm

@@ -12,7 +12,7 @@ import { toast } from '../ui/toast.tsx'
 import { ConfirmTotp } from './confirm-totp.tsx'
 import type { SecurityProps } from './security.tsx'
 
-export function Totp({ of: { totp }, onCodes }: SecurityProps) {
+export function Totp({ of: { totp } }: SecurityProps) {
   const [begun, setBegun] = useState<Output<'account_totp_enrol'> | null>(null)
   const [isAsking, ask] = useState(false)
   const enrol = useSend('account_totp_enrol')
@@ -43,18 +43,19 @@ export function Totp({ of: { totp }, onCodes }: SecurityProps) {
           </Button>
         )}
       </div>
-      {begun && <ConfirmTotp begun={begun} onCodes={onCodes} onClose={() => setBegun(null)} />}
+      {begun && <ConfirmTotp begun={begun} onClose={() => setBegun(null)} />}
       {isAsking && <RemoveTotp onClose={() => ask(false)} />}
     </section>
   )
 }
 
 function RemoveTotp({ onClose }: { onClose(): void }) {
-  const remove = useSend('account_totp_remove', { spoils: ['account_sign_in_get'] })
+  const remove = useSend('account_totp_remove', {
+    spoils: ['account_sign_in_get'],
+    done: () => toast(security.totp_removed),
+  })
   const confirm = async (): Promise<void> => {
-    if (!(await remove.send({}))) return
-    if (remove.isHere()) onClose()
-    toast(security.totp_removed)
+    if (await remove.send({})) onClose()
   }
   return (
     <Confirm

@@ -19,7 +19,7 @@ import { shortId } from '../ui/id.tsx'
 import { Text } from '../ui/text.tsx'
 import { Until } from '../ui/time.tsx'
 import { toast } from '../ui/toast.tsx'
-import type { PartProps } from './person-page.tsx'
+import { type PartProps, spoiltByRole } from './person-page.tsx'
 
 const whereOf = ({ scope_kind, scope_id }: Pick<RoleGrant, 'scope_kind' | 'scope_id'>): string =>
   scope_id ? `${scope_kind} ${shortId(scope_id)}` : words.everywhere
@@ -106,17 +106,12 @@ type Waiting = PartProps['person']['pending_offers'][number]
 function TakeBack({ offer: { offer_id, role } }: { offer: Waiting }) {
   const retract = useSend('role_grant_offer_retract', {
     spoils: ['admin_account_get', 'admin_account_list', 'role_grant_offer_history'],
+    done: () => toast(people.taken_back(role)),
   })
   return (
     <>
       <Fault text={retract.error && explain(retract.error)} />
-      <Button
-        small
-        isBusy={retract.isBusy}
-        onClick={async () => {
-          if (await retract.send({ offer_id })) toast(people.taken_back(role))
-        }}
-      >
+      <Button small isBusy={retract.isBusy} onClick={() => void retract.send({ offer_id })}>
         {people.take_back}
         <span class="hidden-text">{role}</span>
       </Button>
@@ -145,12 +140,13 @@ function History({ account_id }: { account_id: string }) {
 
 function EndRole({ grant, name, onClose }: { grant: RoleGrant; name: string; onClose(): void }) {
   const [reason, setReason] = useState('')
-  const revoke = useSend('role_grant_revoke', { spoils: ['admin_account_get', 'admin_account_list'] })
+  const revoke = useSend('role_grant_revoke', {
+    spoils: spoiltByRole,
+    done: () => toast(people.ended(grant.role)),
+  })
   const confirm = async (): Promise<void> => {
     const sent = { actor_id: grant.actor_id, role_grant_id: grant.id, reason: reason.trim() || null }
-    if (!(await revoke.send(sent))) return
-    if (revoke.isHere()) onClose()
-    toast(people.ended(grant.role))
+    if (await revoke.send(sent)) onClose()
   }
   return (
     <Confirm

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
-import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
 import { AskText } from '../ui/ask-text.tsx'
 import { Checkbox } from '../ui/field.tsx'
@@ -11,11 +10,9 @@ type Props = PartProps & { onClose(): void }
 const spoils = ['admin_account_get', 'admin_account_list', 'actor_lookup'] as const
 
 export function EditUsername({ person: { account }, onClose }: Props) {
-  const change = useSend('admin_account_username_set', { spoils })
+  const change = useSend('admin_account_username_set', { spoils, done: () => toast(people.username_changed) })
   const submit = async (username: string): Promise<void> => {
-    if (!(await change.send({ account_id: account.id, username }))) return
-    if (change.isHere()) onClose()
-    toast(people.username_changed)
+    if (await change.send({ account_id: account.id, username })) onClose()
   }
   return (
     <AskText
@@ -24,9 +21,7 @@ export function EditUsername({ person: { account }, onClose }: Props) {
       label={people.name}
       verb={people.change_username}
       initial={account.username}
-      isBusy={change.isBusy}
-      wait={change.wait}
-      fault={change.error && explain(change.error)}
+      of={change}
       onSubmit={(text) => void submit(text)}
       onClose={onClose}
     />
@@ -38,11 +33,9 @@ export function EditEmail({ person: { account }, onClose }: Props) {
   const [isPresent, setPresent] = useState(true)
   const [chosen, setChosen] = useState<boolean>()
   const verified = chosen ?? (isPresent && account.email_verified)
-  const change = useSend('admin_account_email_set', { spoils })
+  const change = useSend('admin_account_email_set', { spoils, done: () => toast(people.email_changed) })
   const submit = async (email: string): Promise<void> => {
-    if (!(await change.send({ account_id: account.id, email: email || null, verified }))) return
-    if (change.isHere()) onClose()
-    toast(people.email_changed)
+    if (await change.send({ account_id: account.id, email: email || null, verified })) onClose()
   }
   return (
     <AskText
@@ -52,9 +45,7 @@ export function EditEmail({ person: { account }, onClose }: Props) {
       type="email"
       verb={people.change_email}
       initial={account.email ?? ''}
-      isBusy={change.isBusy}
-      wait={change.wait}
-      fault={change.error && explain(change.error)}
+      of={change}
       onSubmit={(text) => void submit(text)}
       onChange={(text) => setPresent(text.trim() === (account.email ?? ''))}
       onClose={onClose}

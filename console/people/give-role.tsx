@@ -16,7 +16,7 @@ import { Choices, Field, SelectField, TextArea } from '../ui/field.tsx'
 import { Note } from '../ui/note.tsx'
 import { toast } from '../ui/toast.tsx'
 import { Words } from '../ui/words.tsx'
-import type { Person } from './person-page.tsx'
+import { type Person, spoiltByRole } from './person-page.tsx'
 
 type AnswerDays = keyof typeof people.answer_days
 const optionsOf = <K extends string>(texts: Record<K, string>) =>
@@ -39,9 +39,12 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   const [note, setNote] = useState('')
   const [actorId, setActorId] = useState(actors.length === 1 ? (actors[0]?.id ?? '') : '')
   const [isSent, setSent] = useState(false)
-  const spoils = ['admin_account_get', 'admin_account_list', 'role_grant_offer_history'] as const
-  const offer = useSend('role_grant_offer_create', { spoils })
-  const assign = useSend('role_grant_assign', { spoils })
+  const spoils = [...spoiltByRole, 'role_grant_offer_history'] as const
+  const offer = useSend('role_grant_offer_create', {
+    spoils,
+    done: () => toast(people.was_offered(role, name)),
+  })
+  const assign = useSend('role_grant_assign', { spoils, done: () => toast(people.was_assigned(role, name)) })
 
   const spec = roles.find(({ name }) => name === role)
   const kinds = spec?.scope_kinds ?? []
@@ -76,9 +79,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
             grant_expires_at: expires_at,
           })
         : await assign.send({ ...sent, expires_at })
-    if (!isDone) return
-    if (offer.isHere()) onClose()
-    toast(mode === 'offer' ? people.was_offered(role, name) : people.was_assigned(role, name))
+    if (isDone) onClose()
   }
   const sending = mode === 'offer' ? offer : assign
   return (

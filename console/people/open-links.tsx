@@ -13,7 +13,10 @@ import { toast } from '../ui/toast.tsx'
 /** One-time links of an account that still work. */
 export function OpenLinks({ account_id }: { account_id: string }) {
   const list = usePages('admin_ticket_list', { account_id, open_only: true }, ({ tickets }) => tickets)
-  const revoke = useSend('admin_ticket_revoke', { spoils: ['admin_ticket_list'] })
+  const revoke = useSend('admin_ticket_revoke', {
+    spoils: ['admin_ticket_list'],
+    done: () => toast(personSignIn.revoked),
+  })
   return (
     <section class="section">
       <h2>{personSignIn.links}</h2>
@@ -48,13 +51,7 @@ export function OpenLinks({ account_id }: { account_id: string }) {
                 end: true,
                 width: '80px',
                 cell: ({ id, purpose }) => (
-                  <Button
-                    small
-                    isBusy={revoke.isBusy}
-                    onClick={async () => {
-                      if (await revoke.send({ ticket_id: id })) toast(personSignIn.revoked)
-                    }}
-                  >
+                  <Button small isBusy={revoke.isBusy} onClick={() => void revoke.send({ ticket_id: id })}>
                     {personSignIn.revoke}
                     <span class="hidden-text">{personSignIn.purposes[purpose]}</span>
                   </Button>

@@ -21,11 +21,12 @@ import type { PartProps } from './person-page.tsx'
 export function PersonSessions({ person: { account } }: PartProps) {
   const list = usePages('admin_session_list', { account_id: account.id }, ({ sessions }) => sessions)
   const [ending, setEnding] = useState<string | null>(null)
-  const end = useSend('admin_session_revoke', { spoils: ['admin_session_list', 'admin_account_get'] })
+  const end = useSend('admin_session_revoke', {
+    spoils: ['admin_session_list', 'admin_account_get'],
+    done: () => toast(people.session_ended),
+  })
   const confirm = async (session_id: string): Promise<void> => {
-    if (!(await end.send({ session_id }))) return
-    setEnding(null)
-    toast(people.session_ended)
+    if (await end.send({ session_id })) setEnding(null)
   }
   return (
     <>
@@ -127,12 +128,13 @@ export function PersonTokens({ person: { account } }: PartProps) {
 type Token = Output<'admin_token_list'>['tokens'][number]
 
 function Revoke({ token, onClose }: { token: Token; onClose(): void }) {
-  const revoke = useSend('admin_token_revoke', { spoils: ['admin_token_list', 'admin_account_get'] })
+  const revoke = useSend('admin_token_revoke', {
+    spoils: ['admin_token_list', 'admin_account_get'],
+    done: () => toast(people.token_revoked),
+  })
   const { name, last_used_at, last_used_ip } = token
   const confirm = async (): Promise<void> => {
-    if (!(await revoke.send({ token_id: token.id }))) return
-    if (revoke.isHere()) onClose()
-    toast(people.token_revoked)
+    if (await revoke.send({ token_id: token.id })) onClose()
   }
   return (
     <Confirm

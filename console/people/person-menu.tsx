@@ -45,11 +45,9 @@ export function PersonMenu({ person }: PartProps) {
 type Props = PartProps & { onClose(): void }
 
 function SignOut({ person: { account, counts }, onClose }: Props) {
-  const end = useSend('admin_session_revoke_all', { spoils })
+  const end = useSend('admin_session_revoke_all', { spoils, done: () => toast(people.signed_out) })
   const confirm = async (): Promise<void> => {
-    if (!(await end.send({ account_id: account.id }))) return
-    if (end.isHere()) onClose()
-    toast(people.signed_out)
+    if (await end.send({ account_id: account.id })) onClose()
   }
   return (
     <Confirm
@@ -67,11 +65,9 @@ function SignOut({ person: { account, counts }, onClose }: Props) {
 }
 
 function RevokeTokens({ person: { account, counts }, onClose }: Props) {
-  const end = useSend('admin_token_revoke_all', { spoils })
+  const end = useSend('admin_token_revoke_all', { spoils, done: () => toast(people.tokens_revoked) })
   const confirm = async (): Promise<void> => {
-    if (!(await end.send({ account_id: account.id }))) return
-    if (end.isHere()) onClose()
-    toast(people.tokens_revoked)
+    if (await end.send({ account_id: account.id })) onClose()
   }
   return (
     <Confirm
@@ -90,15 +86,16 @@ function RevokeTokens({ person: { account, counts }, onClose }: Props) {
 
 function Delete({ person: { account }, onClose }: Props) {
   const preview = useCall('account_delete_preview', { account_id: account.id }, { fresh: true })
-  const remove = useSend('account_delete', { spoils })
+  const remove = useSend('account_delete', {
+    spoils,
+    done: () => toast(people.account_deleted(account.username)),
+  })
   const { counts, refusal } = preview.data ?? {}
   const why = refusal ? explain({ reason: refusal, data: {}, status: 409 }) : null
   const error = remove.error ?? preview.error
   const name = account.username
   const confirm = async (): Promise<void> => {
-    if (!(await remove.send({ account_id: account.id }))) return
-    if (remove.isHere()) onClose()
-    toast(people.account_deleted(name))
+    if (await remove.send({ account_id: account.id })) onClose()
   }
   return (
     <Confirm

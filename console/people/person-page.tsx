@@ -28,6 +28,14 @@ import { PersonSignIn } from './person-sign-in.tsx'
 export type Person = Output<'admin_account_get'>
 export type PartProps = { person: Person }
 
+/** What a role that is given or ended makes old. */
+export const spoiltByRole = [
+  'admin_account_get',
+  'admin_account_list',
+  'role_holder_list',
+  'audit_log_role_grant_history',
+] as const
+
 /** Nobody but the server changes how such a person signs in. */
 export const isPrivileged = ({ actors }: Person): boolean =>
   actors.some(({ role_grants }) =>
@@ -107,7 +115,10 @@ export default function PersonPage({ params: { id = '', tab = '' } }: PageProps)
 }
 
 function Deleted({ person: { account } }: PartProps) {
-  const undelete = useSend('account_undelete', { spoils: ['admin_account_get', 'admin_account_list'] })
+  const undelete = useSend('account_undelete', {
+    spoils: ['admin_account_get', 'admin_account_list'],
+    done: () => toast(people.undeleted),
+  })
   const wanted = { account_id: account.id, event_types: ['account_delete'], outcome: 'success' as const }
   const [deletion] = useCall('audit_log_list', { ...wanted, limit: 1 }).data?.events ?? []
   return (
@@ -118,9 +129,7 @@ function Deleted({ person: { account } }: PartProps) {
           <Button
             small
             isBusy={undelete.isBusy}
-            onClick={async () => {
-              if (await undelete.send({ account_id: account.id })) toast(people.undeleted)
-            }}
+            onClick={() => void undelete.send({ account_id: account.id })}
           >
             {people.undelete}
           </Button>

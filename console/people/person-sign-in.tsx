@@ -50,11 +50,10 @@ export function PersonSignIn({ person }: PartProps) {
 function ClearFactors({ person: { account }, onClose }: PartProps & { onClose(): void }) {
   const clear = useSend('admin_account_factors_clear', {
     spoils: ['admin_account_get', 'admin_account_list'],
+    done: () => toast(personSignIn.cleared),
   })
   const confirm = async (): Promise<void> => {
-    if (!(await clear.send({ account_id: account.id }))) return
-    if (clear.isHere()) onClose()
-    toast(personSignIn.cleared)
+    if (await clear.send({ account_id: account.id })) onClose()
   }
   return (
     <Confirm

@@ -7,7 +7,7 @@ import { Button } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Choices } from '../ui/field.tsx'
-import { Secret } from '../ui/secret.tsx'
+import { showSecret } from '../ui/secret.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { PartProps } from './person-page.tsx'
 
@@ -17,16 +17,13 @@ const ways = (['mailed', 'revealed'] as const).map((value) => ({ value, ...perso
 /** For somebody who has forgotten the password. */
 export function ResetLink({ person: { account }, onClose }: PartProps & { onClose(): void }) {
   const [way, setWay] = useState<Way>(account.email ? 'mailed' : 'revealed')
-  const [link, setLink] = useState<string | null>(null)
-  const create = useSend('admin_account_reset_link_create', { spoils: ['admin_ticket_list'] })
+  const create = useSend('admin_account_reset_link_create', {
+    spoils: ['admin_ticket_list'],
+    done: ({ link }) => (link ? showSecret(personSignIn.link_ready, link) : toast(personSignIn.link_sent)),
+  })
   const submit = async (): Promise<void> => {
-    const made = await create.send({ account_id: account.id, reveal: way === 'revealed' })
-    if (!made) return
-    if (made.link) return setLink(made.link)
-    if (create.isHere()) onClose()
-    toast(personSignIn.link_sent)
+    if (await create.send({ account_id: account.id, reveal: way === 'revealed' })) onClose()
   }
-  if (link) return <Secret title={personSignIn.link_ready} secret={link} onClose={onClose} />
   return (
     <Dialog
       title={personSignIn.reset_title(account.username)}

@@ -14,11 +14,12 @@ import { Words } from '../ui/words.tsx'
 export default function SettingsPage() {
   const state = useCall('app_settings_get', {})
   const [isAsking, ask] = useState(false)
-  const update = useSend('app_settings_update', { spoils: ['app_settings_get'] })
+  const update = useSend('app_settings_update', {
+    spoils: ['app_settings_get'],
+    done: (_, { open_signup }) => toast(open_signup ? settings.opened : settings.closed),
+  })
   const set = async (open_signup: boolean): Promise<void> => {
-    if (!(await update.send({ open_signup }))) return
-    ask(false)
-    toast(open_signup ? settings.opened : settings.closed)
+    if (await update.send({ open_signup })) ask(false)
   }
   return (
     <Page title={settings.title}>

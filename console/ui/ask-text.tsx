@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
 import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
 import { Fault } from './fault.tsx'
@@ -12,9 +13,7 @@ export function AskText({
   about,
   verb,
   initial,
-  isBusy,
-  wait,
-  fault,
+  of: { isBusy, wait, error },
   onSubmit,
   onChange,
   onClose,
@@ -25,9 +24,8 @@ export function AskText({
   about?: string
   verb: string
   initial: string
-  isBusy: boolean
-  wait: number
-  fault: string | null
+  /** The change that it asks for. */
+  of: { isBusy: boolean; wait: number; error: Parameters<typeof explain>[0] | null }
   onSubmit(text: string): void
   onChange?(text: string): void
   onClose(): void
@@ -53,7 +51,7 @@ export function AskText({
       }
     >
       {about && <p>{about}</p>}
-      <Fault text={fault} />
+      <Fault text={error && explain(error)} />
       <Field autocomplete="off" {...field} value={text} onInput={change} autofocus />
       {children}
     </Dialog>

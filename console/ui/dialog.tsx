@@ -21,6 +21,15 @@ export type DialogProps = {
   canDismiss?: boolean
 }
 
+/** Where the focus was before each dialog: a dialog may outlive the one that it was opened from. */
+const cameFrom = new WeakMap<Element, Element | null>()
+
+function giveFocusBack(dialog: Element): void {
+  let to = cameFrom.get(dialog)
+  while (to && !to.isConnected) to = cameFrom.get(to.closest('dialog') as Element)
+  ;((to ?? document.querySelector('h1')) as HTMLElement | null)?.focus()
+}
+
 /** A native modal dialog: focus begins on what asks for it or on the first field, stays in it, and returns to where it was. */
 export function Dialog({
   title,
@@ -36,14 +45,13 @@ export function Dialog({
   // Not a plain effect: that runs after the paint, when a dialog that replaces this one has taken the focus.
   useLayoutEffect(() => {
     const dialog = own.current as HTMLDialogElement
-    const before = document.activeElement as HTMLElement | null
+    cameFrom.set(dialog, document.activeElement)
     dialog.showModal()
     const first = (selector: string) => dialog.querySelector<HTMLElement>(selector)
     ;(first('[data-autofocus]') ?? first('.dialog-content :is(input, select, textarea)'))?.focus()
     return () => {
       dialog.close()
-      if (before?.isConnected) before.focus()
-      else document.querySelector<HTMLElement>('h1')?.focus()
+      giveFocusBack(dialog)
     }
   }, [])
   const inner = (

@@ -30,6 +30,16 @@ function Framed({ label, hint, fault, children }: Frame & { children: (ids: Ids)
   )
 }
 
+/** Said where one types, as the browser would cut the end off without a word; `Form` sends nothing that is too long. */
+function lengthFault(value: string, max: number | undefined) {
+  const { length } = value.trim()
+  const fault = max !== undefined && length > max ? words.too_long(length, max) : null
+  return {
+    fault,
+    ref: (own: HTMLInputElement | HTMLTextAreaElement | null) => own?.setCustomValidity(fault ?? ''),
+  }
+}
+
 export type FieldProps = Frame & {
   value: string
   onInput(value: string): void
@@ -53,14 +63,17 @@ export const Field = ({
   type = 'text',
   autofocus,
   mono,
+  maxlength,
   ...rest
 }: FieldProps) => {
+  const tooLong = lengthFault(value, maxlength)
   // Chromium writes the domain of an address in ASCII, which is another address to the server.
   const isEmail = type === 'email'
   return (
-    <Framed label={label} hint={hint} fault={fault}>
+    <Framed label={label} hint={hint} fault={tooLong.fault ?? fault}>
       {(ids) => (
         <input
+          ref={tooLong.ref}
           class={mono ? 'input is-mono' : 'input'}
           spellcheck={false}
           autocapitalize="none"
@@ -84,6 +97,7 @@ export const TextArea = ({
   value,
   onInput,
   mono,
+  maxlength,
   ...rest
 }: Frame & {
   value: string
@@ -91,20 +105,24 @@ export const TextArea = ({
   maxlength?: number
   rows?: number
   mono?: boolean
-}) => (
-  <Framed label={label} hint={hint} fault={fault}>
-    {(ids) => (
-      <textarea
-        class={mono ? 'input is-mono' : 'input'}
-        spellcheck={!mono}
-        {...rest}
-        {...ids}
-        value={value}
-        onInput={(event) => onInput(event.currentTarget.value)}
-      />
-    )}
-  </Framed>
-)
+}) => {
+  const tooLong = lengthFault(value, maxlength)
+  return (
+    <Framed label={label} hint={hint} fault={tooLong.fault ?? fault}>
+      {(ids) => (
+        <textarea
+          ref={tooLong.ref}
+          class={mono ? 'input is-mono' : 'input'}
+          spellcheck={!mono}
+          {...rest}
+          {...ids}
+          value={value}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    </Framed>
+  )
+}
 
 export type PasswordProps = Frame & {
   value: string

@@ -7,7 +7,10 @@ export const Form = (props: { onSubmit(): unknown; class?: string; children: Com
     noValidate
     onSubmit={(event) => {
       event.preventDefault()
-      void props.onSubmit()
+      const fields = [...event.currentTarget.elements] as HTMLInputElement[]
+      const tooLong = fields.find(({ validity }) => validity?.customError)
+      if (tooLong) tooLong.focus()
+      else void props.onSubmit()
     }}
   >
     {props.children}

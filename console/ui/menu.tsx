@@ -48,9 +48,9 @@ export function Menu({
         onKeyDown={move}
         onToggle={focusFirst}
       >
-        {items.map((one) => (
+        {items.map((one, index) => (
           <Fragment key={one.label}>
-            {one.begins && <hr />}
+            {one.begins && index > 0 && <hr />}
             <button
               type="button"
               role={one.checked === undefined ? 'menuitem' : 'menuitemradio'}

@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals'
 import { useEffect, useState } from 'preact/hooks'
 import { once, words } from '../copy/common.ts'
 import { leaveGuard } from '../lib/router.ts'
@@ -7,13 +8,29 @@ import { Checkbox } from './field.tsx'
 import { copyText } from './id.tsx'
 import { Note } from './note.tsx'
 
+type Shown = { title: string; secret: string }
+const waiting = signal<readonly Shown[]>([])
+
+/** Over whatever page one is on by then: the dialog that asked for the secret may have been closed meanwhile. */
+export const showSecret = (title: string, secret: string): void => {
+  waiting.value = [...waiting.value, { title, secret }]
+}
+export const forgetSecrets = (): void => void (waiting.value = [])
+
+/** One after the other. */
+export function Secrets() {
+  const [first, ...others] = waiting.value
+  return first && <Secret key={first.secret} {...first} onClose={() => void (waiting.value = others)} />
+}
+
 /** Shown once, and kept nowhere: leaving before it is stored is asked about. */
-export function Secret({ title, secret, onClose }: { title: string; secret: string; onClose(): void }) {
+function Secret({ title, secret, onClose }: Shown & { onClose(): void }) {
   const [isStored, setStored] = useState(false)
   const [isAsking, ask] = useState(false)
   useEffect(() => {
     if (isStored) return
     const here = location.href
+    const { back } = leaveGuard
     leaveGuard.back = () => {
       history.pushState({}, '', here)
       ask(true)
@@ -21,7 +38,7 @@ export function Secret({ title, secret, onClose }: { title: string; secret: stri
     const stay = (event: Event): void => event.preventDefault()
     addEventListener('beforeunload', stay)
     return () => {
-      leaveGuard.back = undefined
+      leaveGuard.back = back
       removeEventListener('beforeunload', stay)
     }
   }, [isStored])

@@ -1,7 +1,11 @@
+import { useId } from 'preact/hooks'
 import { ago, distance, fullTime, shortTime } from '../lib/time.ts'
 
-/** How long ago, or the date; the full time on hover. */
-export const Time = ({ at }: { at: string }) => (
+/** How long ago, or the date. */
+export const Time = ({ at }: { at: string }) => <Short at={at} text={ago(at)} whole={fullTime(at)} />
+
+/** The same in a link, which leads to the whole of it. */
+export const TimeInLink = ({ at }: { at: string }) => (
   <time dateTime={at} title={fullTime(at)}>
     {ago(at)}
   </time>
@@ -10,9 +14,22 @@ export const Time = ({ at }: { at: string }) => (
 /** When something was. */
 export const Moment = ({ at }: { at: string }) => <time dateTime={at}>{shortTime(at)}</time>
 
-/** When something ends: the date, with how far away it is on hover. */
+/** When something ends: the date, with how far away it is behind it. */
 export const Until = ({ at }: { at: string }) => (
-  <time dateTime={at} title={`${distance(at)}, ${fullTime(at)}`}>
-    {shortTime(at)}
-  </time>
+  <Short at={at} text={shortTime(at)} whole={`${distance(at)}, ${fullTime(at)}`} />
 )
+
+/** The whole time on hover; keys and fingers press for it. */
+function Short({ at, text, whole }: { at: string; text: string; whole: string }) {
+  const id = `time${useId()}`
+  return (
+    <>
+      <button type="button" class="time" title={whole} popovertarget={id}>
+        <time dateTime={at}>{text}</time>
+      </button>
+      <span id={id} popover="auto" class="tip">
+        {whole}
+      </span>
+    </>
+  )
+}

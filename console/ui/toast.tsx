@@ -26,6 +26,8 @@ const remove = (id: number): void => {
   shown.value = shown.value.filter((one) => one.id !== id)
 }
 
+export const forgetToasts = (): void => void (shown.value = [])
+
 /** Above dialogs too, as the newest popover of the top layer. */
 export function Toasts() {
   const own = useRef<HTMLDivElement>(null)

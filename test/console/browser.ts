@@ -154,6 +154,8 @@ async function checkIn(
     await page.setViewportSize(size)
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' })
     expect.soft(await violations(page, rules), `${name} ${form}`).toEqual([])
+    const nested = page.locator(':is(a, button) :is(a, button)')
+    expect.soft(await nested.count(), `${name} ${form}: no control lies in another`).toBe(0)
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
     expect.soft(overflow, `${name} ${form}: nothing scrolls sideways`).toBeLessThanOrEqual(0)
     await then(form)

@@ -75,6 +75,26 @@ it('a tab follows the account that another tab of the browser signs in', async (
   expect(await page.getByRole('link', { name: 'Plan' }).count()).toBe(0)
 })
 
+it('a tab that no other can tell looks itself who is signed in, once it is looked at', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const grace = await test.account({ username: 'grace' })
+  await ada.client.cell_create({ data: { label: 'Plan' } })
+  const page = await person(test, ada.cookie)
+  await page.addInitScript(() => {
+    Object.assign(window, { BroadcastChannel: undefined })
+  })
+  await page.goto('/admin/cells')
+  await page.getByRole('link', { name: 'Plan' }).waitFor()
+  const [name = '', value = ''] = grace.cookie.split('=')
+  await page.context().addCookies([{ name, value, url: test.url }])
+  await page.evaluate(() => dispatchEvent(new Event('focus')))
+  await page.getByRole('button', { name: 'grace Account and theme' }).waitFor()
+  expect(await page.getByRole('link', { name: 'Plan' }).count()).toBe(0)
+  await page.context().clearCookies()
+  await page.evaluate(() => dispatchEvent(new Event('focus')))
+  await page.getByRole('heading', { name: 'You were signed out' }).waitFor()
+})
+
 it('a dialog whose button waits is not sent by its key either', async () => {
   const { cookie } = await test.account({ username: 'ada' })
   const page = await person(test, cookie)

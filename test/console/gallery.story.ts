@@ -57,6 +57,8 @@ async function gallery(): Promise<Page> {
   await page.getByRole('heading', { name: 'Gallery' }).waitFor()
   return page
 }
+const focusedLabel = (page: Page) =>
+  page.evaluate(() => (document.activeElement as HTMLInputElement).labels?.[0]?.textContent)
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '')
 
 it('every part of the kit in light, dark and on a phone', async () => {
@@ -269,4 +271,33 @@ it('a row keeps the focus however far the list is scrolled away from it', async 
   await page.keyboard.press('ArrowUp')
   await page.keyboard.press('ArrowUp')
   expect(await focused(page)).toBe('row 11')
+})
+
+it('a text that is too long is kept and said to be, and nothing is sent', async () => {
+  const page = await gallery()
+  const ten = page.getByRole('textbox', { name: 'At most ten' })
+  await ten.focus()
+  await page.keyboard.insertText('a pasted text')
+  await page.getByText('13 characters; at most 10.').waitFor()
+  expect(await page.getByText('13 characters; at most 12.').count()).toBe(1)
+  expect(await ten.inputValue()).toBe('a pasted text')
+  expect(await ten.getAttribute('aria-invalid')).toBe('true')
+  const send = page.getByRole('button', { name: 'Send', exact: true })
+  await send.click()
+  await expect.poll(() => focusedLabel(page)).toBe('At most ten')
+  await ten.fill(' the end  ')
+  await send.click()
+  await page.locator('.toast').getByText('Sent').waitFor()
+  expect(await page.getByText('characters; at most').count()).toBe(0)
+})
+
+it('keys and fingers find the whole of a time too', async () => {
+  const page = await gallery()
+  const time = page.getByRole('button', { name: '46m ago' })
+  await press(time)
+  const whole = page.locator('.tip:popover-open')
+  await expect.poll(() => whole.innerText()).toBe('2026-11-22 09:14 (2026-11-22 08:14 UTC)')
+  await page.keyboard.press('Escape')
+  await expect.poll(() => whole.count()).toBe(0)
+  expect(await focused(page)).toBe('46m ago')
 })

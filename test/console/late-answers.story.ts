@@ -1,24 +1,11 @@
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { consoleForFile, person } from './browser.ts'
+import { holdBack } from './hold-back.ts'
 
 const test = await consoleForFile({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
 const request_id = 'b54adc00-67f9-41f0-b2d8-0d0a2c2b9b6a'
 
-/** Holds back the answers of a method; `letGo` sends them on, or this refusal in their place. */
-async function holdBack(page: Page, method: string) {
-  const { promise, resolve: letGo } = Promise.withResolvers<object | undefined>()
-  await page.route('**/api/rpc', async (route) => {
-    const sent = route.request().postDataJSON() as { id: number; method: string }
-    if (sent.method !== method) return route.continue()
-    const response = await route.fetch()
-    const data = await promise
-    if (!data) return route.fulfill({ response })
-    const error = { code: -32000, message: 'no', data }
-    await route.fulfill({ status: 503, json: { jsonrpc: '2.0', id: sent.id, error } })
-  })
-  return { letGo }
-}
 const toast = (page: Page, text: string) => page.locator('.toast').getByText(text).waitFor()
 const rail = (page: Page, name: string) => page.locator('.rail').getByRole('link', { name }).first()
 
@@ -107,4 +94,39 @@ it('what is typed while a cell is saved stays, and is saved next', async () => {
     .waitFor()
   const { cell: now } = await ada.client.cell_get({ id: cell.id })
   expect(now).toMatchObject({ data: { label: 'Plan', n: 2 }, version: 3 })
+})
+
+it('what one account has done is not told to the next, nor is what was told', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/cells?dialog=new')
+  await page.getByLabel('Label').fill('Plan')
+  await page.getByRole('button', { name: 'Create cell' }).click()
+  await toast(page, 'The cell is made.')
+  const { letGo, isAnswered } = await holdBack(page, 'cell_update')
+  await page.getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Rename' }).click()
+  await page.getByLabel('Label').fill('Other')
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Account and theme' }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  expect(await page.locator('.toast').count()).toBe(0)
+  await page.evaluate(() => {
+    const state = window as never as { told: number }
+    state.told = 0
+    new MutationObserver(() => {
+      if (document.querySelector('.toast')) state.told++
+    }).observe(document.body, { childList: true, subtree: true })
+  })
+  letGo(undefined)
+  await isAnswered
+  // Whatever it said would be on screen with the next account.
+  const grace = await test.account({ username: 'grace' })
+  await page.getByLabel('Username or e-mail').fill('grace')
+  await page.getByLabel('Password', { exact: true }).fill(grace.password)
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'grace Account and theme' }).waitFor()
+  expect(await page.evaluate(() => (window as never as { told: number }).told)).toBe(0)
 })

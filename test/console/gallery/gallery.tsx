@@ -21,13 +21,14 @@ import {
   Switch,
   TextArea,
 } from '../../../console/ui/field.tsx'
+import { Form } from '../../../console/ui/form.tsx'
 import { Id } from '../../../console/ui/id.tsx'
 import { RowLink, Tabs } from '../../../console/ui/link.tsx'
 import { Menu } from '../../../console/ui/menu.tsx'
 import { Badge, Note } from '../../../console/ui/note.tsx'
 import { Page } from '../../../console/ui/page.tsx'
 import { Empty, ErrorNote, Skeleton } from '../../../console/ui/resource.tsx'
-import { Secret } from '../../../console/ui/secret.tsx'
+import { Secrets, showSecret } from '../../../console/ui/secret.tsx'
 import { Text } from '../../../console/ui/text.tsx'
 import { Time, Until } from '../../../console/ui/time.tsx'
 import { Toasts, toast } from '../../../console/ui/toast.tsx'
@@ -162,6 +163,11 @@ function Fields() {
       <Field label="Plain" hint="A hint." value={text} onInput={setText} />
       <Field label="Wrong" fault="Write something." value={text} onInput={setText} />
       <TextArea label="Long" value={text} onInput={setText} />
+      <Form onSubmit={() => toast('Sent')}>
+        <Field label="At most ten" hint="A hint." value={text} onInput={setText} maxlength={10} />
+        <TextArea label="At most twelve" value={text} onInput={setText} maxlength={12} />
+        <Button type="submit">Send</Button>
+      </Form>
       <PasswordField label="Password" value={text} onInput={setText} autocomplete="current-password" />
       <SelectField label="Select" value={choice} options={options} onChange={choose} />
       <Choices label="Choices" value={choice} options={options} onChange={choose} />
@@ -183,9 +189,10 @@ function Dialogs() {
   return (
     <Part name="Dialogs">
       <div class="row">
-        {['confirm', 'name', 'text', 'secret'].map((one) => (
+        {['confirm', 'name', 'text'].map((one) => (
           <Button key={one} onClick={() => setOpen(one)}>{`Open ${one}`}</Button>
         ))}
+        <Button onClick={() => showSecret('It is ready', 'secret_svc_token_1')}>Open secret</Button>
         <Menu
           label="Menu"
           items={[
@@ -217,14 +224,12 @@ function Dialogs() {
           label="Name"
           verb="Rename"
           initial="ada"
-          isBusy={false}
-          wait={0}
-          fault={null}
+          of={{ isBusy: false, wait: 0, error: null }}
           onSubmit={(name) => done(`Now ${name}`)}
           onClose={close}
         />
       )}
-      {open === 'secret' && <Secret title="It is ready" secret="secret_svc_token_1" onClose={close} />}
+      <Secrets />
     </Part>
   )
 }

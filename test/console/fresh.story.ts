@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest'
+import { consoleForFile, person } from './browser.ts'
+
+/** Without the stream nothing but the page itself says what it has changed. */
+const test = await consoleForFile({
+  roles: [{ name: 'editor', grant_paths: ['admin'] }],
+  audit_stream: false,
+})
+
+it('a name that one has changed is the new one wherever it stands', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  await grace.client.cell_create({ data: { label: 'Plan' }, visibility: 'public' })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/cells')
+  const row = page.getByRole('row', { name: 'Plan' })
+  await row.getByText('grace').waitFor()
+  const rail = (name: string) => page.locator('.rail').getByRole('link', { name }).first()
+  await rail('People').click()
+  await page.getByRole('link', { name: 'grace' }).click()
+  await page.getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Change username' }).click()
+  await page.getByRole('dialog').getByLabel('Name').fill('hopper')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'hopper' }).waitFor()
+  await rail('Cells').click()
+  // The name of the actor is another, and stays.
+  await row.getByText('grace (hopper)').waitFor()
+})
+
+it('the page of a role shows at once who holds it after it was given and ended', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.account({ username: 'grace' })
+  const page = await person(test, ada.cookie)
+  const rail = (name: string) => page.locator('.rail').getByRole('link', { name }).first()
+  const toRole = async (): Promise<void> => {
+    await rail('Roles').click()
+    await page.getByRole('link', { name: 'editor' }).click()
+  }
+  await page.goto('/admin/roles/editor')
+  await page.getByText('Nobody holds it').waitFor()
+  await rail('People').click()
+  await page.getByRole('link', { name: 'grace' }).click()
+  await page.getByRole('button', { name: 'Give role' }).click()
+  await page.getByLabel('Role', { exact: true }).selectOption('editor')
+  await page.getByRole('button', { name: 'Assign editor' }).click()
+  await page.locator('.toast').getByText('grace').waitFor()
+  await toRole()
+  await page.getByRole('row', { name: 'grace' }).first().waitFor()
+  await expect.poll(() => page.getByText('Nobody holds it').count()).toBe(0)
+  await rail('People').click()
+  await page.getByRole('link', { name: 'grace' }).click()
+  await page.getByRole('button', { name: 'End editor everywhere' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'End editor' }).click()
+  await expect.poll(() => page.locator('dialog').count()).toBe(0)
+  await toRole()
+  await page.getByText('Nobody holds it').waitFor()
+})
