@@ -64,7 +64,7 @@ test('at SIGTERM a running mutation is answered and kept with its audit row; lat
 test('a start that waits for the migration of another process heeds SIGTERM', async () => {
   const own = await ownPostgres(emptyDatabase)
   const holder = await own.open()
-  await holder.query(`select pg_advisory_lock(hashtextextended('cellkeep migrate_cellkeep', 0))`)
+  await holder.query(`select pg_advisory_lock(hashtextextended('cellkeep migrate', 0))`)
   const cwd = await space.make('waits')
   const waiting = spawn(process.execPath, [entry, 'start'], {
     cwd,
@@ -72,7 +72,11 @@ test('a start that waits for the migration of another process heeds SIGTERM', as
   })
   onTestFinished(() => void waiting.kill('SIGKILL'))
   const ended = once(waiting, 'exit')
-  for await (const line of waiting.stdout) if (String(line).includes('migration_waits')) break
+  let said = ''
+  waiting.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  await expect.poll(() => said, { timeout: 60_000 }).toContain('migration_waits')
   waiting.kill('SIGTERM')
   expect(await ended).toEqual([0, null])
   expect((await holder.query(`select to_regclass('cellkeep.account') as made`)).rows).toEqual([
