@@ -7,7 +7,7 @@ import { client } from './client.ts'
 import { queries, spoil, spoilSoon } from './query.ts'
 import { refreshedBy } from './refresh.ts'
 import { server } from './server.ts'
-import { acting, loadSession, mustEnrol, sameReader, sessionEnded, signedIn } from './session.ts'
+import { acting, loadSession, mustEnrol, sameAccount, sessionEnded, signedIn } from './session.ts'
 
 /** `lost`: it reconnects by itself. Null: this server has no WebSocket, or nobody is signed in. */
 export const connection = signal<'open' | 'lost' | Ending | null>(null)
@@ -85,7 +85,7 @@ function open(actor: string | null): void {
 }
 
 async function tellOffer(from: string, role: string): Promise<void> {
-  const isOwn = sameReader()
+  const isOwn = sameAccount()
   const tried = await client.try.actor_lookup({ ids: [from] })
   if (!isOwn()) return
   const name = tried.ok ? tried.result.actors[0]?.username : undefined

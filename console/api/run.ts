@@ -4,7 +4,7 @@ import { CellkeepError } from '../../src/client/client.ts'
 import { explain } from '../copy/errors.ts'
 import { toast } from '../ui/toast.tsx'
 import type { Refusal } from './client.ts'
-import { sameReader } from './session.ts'
+import { sameAccount } from './session.ts'
 
 /** A change under way: what a form needs to show its button and its error. Never sent twice by itself. */
 export type Sending<I, O> = {
@@ -47,7 +47,7 @@ export function useRun<I, O>(
       if (isBusy.peek()) return undefined
       isBusy.value = true
       error.value = null
-      const isOwn = sameReader()
+      const isOwn = sameAccount()
       try {
         const result = await run(input)
         if (!isOwn()) return undefined

@@ -4,7 +4,7 @@ import { toast } from '../ui/toast.tsx'
 import { call, type Input, type Name, type Output } from './client.ts'
 import { noticeEnd, spoil } from './query.ts'
 import { useRun } from './run.ts'
-import { acting, sameReader } from './session.ts'
+import { acting, sameAccount } from './session.ts'
 import { proveAgain } from './step-up.ts'
 
 /** Where a call needs a fresh proof of who makes it, asks for one and makes the call again. */
@@ -20,7 +20,7 @@ export async function freshly<T>(make: () => Promise<T>): Promise<T> {
 
 /** Takes back what was done, from a toast: what it was done in may be gone, so a refusal is said in another one. */
 export async function undo(make: () => Promise<unknown>): Promise<void> {
-  const isOwn = sameReader()
+  const isOwn = sameAccount()
   try {
     await freshly(make)
   } catch (error) {

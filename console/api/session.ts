@@ -33,10 +33,13 @@ export const unreachable = signal<CellkeepError | null>(null)
 export const signedIn = computed(() => (session.value?.account ? (session.value as Session) : null))
 /** Whose answers may be shown; nobody's once the session has ended. */
 export const reader = computed(() => (isEnded.value ? undefined : signedIn.value?.account.id))
-/** Whether the same account still reads, asked of what takes a while. */
-export function sameReader(): () => boolean {
-  const before = reader.peek()
-  return () => before === undefined || before === reader.peek()
+/**
+ * Whether it is still the same account that asks, for what takes a while. A session that has ended counts: the socket may
+ * tell of it before the call that ended it is answered.
+ */
+export function sameAccount(): () => boolean {
+  const before = signedIn.peek()?.account.id
+  return () => before === undefined || before === signedIn.peek()?.account.id
 }
 const isGlobalAdmin = (grants: readonly RoleGrant[]): boolean =>
   grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)

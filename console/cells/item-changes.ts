@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { CellkeepError } from '../../src/client/client.ts'
 import { call, type Output, type Refusal } from '../api/client.ts'
 import { editRows, noticeEnd, spoil } from '../api/query.ts'
-import { acting, sameReader } from '../api/session.ts'
+import { acting, sameAccount } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { between } from '../lib/position.ts'
@@ -38,7 +38,7 @@ export function useItemChanges(parent_id: string) {
   const show = (change: (items: Item[]) => Item[]): void =>
     editRows('cell_item_list', { parent_id }, 'items', change)
   const run = (write: () => Promise<unknown>, said?: () => void): void => {
-    const isOwn = sameReader()
+    const isOwn = sameAccount()
     last.value = last.peek().then(async () => {
       error.value = null
       try {

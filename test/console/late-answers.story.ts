@@ -130,3 +130,15 @@ it('what one account has done is not told to the next, nor is what was told', as
   await page.getByRole('button', { name: 'grace Account and theme' }).waitFor()
   expect(await page.evaluate(() => (window as never as { told: number }).told)).toBe(0)
 })
+
+it('whoever signs out everywhere comes to the sign-in, though the socket ends before the answer', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/me/sessions')
+  const { letGo } = await holdBack(page, 'account_session_revoke_all')
+  await page.getByRole('button', { name: 'Sign out everywhere' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click()
+  await page.getByRole('heading', { name: 'You were signed out' }).waitFor()
+  letGo(undefined)
+  await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor()
+})
