@@ -25,7 +25,8 @@ it('whoever is no admin too chooses how close rows stand and in which zone times
   await expect.poll(height).toBeLessThan(roomy - 8)
   await page.goto('/admin/me/sessions')
   const [session] = (await ada.client.account_session_list()).sessions
-  const ends = page.getByText(session?.expires_at.slice(0, 16).replace('T', ' ') ?? 'no session')
+  const inUtc = session?.expires_at.slice(0, 16).replace('T', ' ') ?? 'no session'
+  const ends = page.getByText(inUtc, { exact: true })
   await ends.waitFor()
   await choose('Times of this browser')
   await expect.poll(() => ends.count()).toBe(0)
