@@ -89,11 +89,13 @@ export function Sessions() {
 /** One after the other; each that has ended meanwhile is as good. */
 function EndOthers({ sessions }: { sessions: readonly Session[] }) {
   const others = sessions.filter(({ current }) => !current)
-  const end = useRun(async () => {
-    for (const { id } of others) await call('account_session_revoke', { session_id: id }, null)
-    spoil('account_session_list')
-    toast(me.others_ended)
-  })
+  const end = useRun(
+    async () => {
+      for (const { id } of others) await call('account_session_revoke', { session_id: id }, null)
+      spoil('account_session_list')
+    },
+    { done: () => toast(me.others_ended) },
+  )
   useTold(end.error)
   if (others.length === 0) return null
   return (
