@@ -38,7 +38,7 @@ export async function runRoute(
     if (!route.anyQuery) refuseQuery(query)
 
     // the body: content type, JSON, schema; without an input its JSON is ignored
-    if (route.method === 'POST') refuseOtherTypes(request)
+    if (route.method === 'POST' && !route.input) refuseOtherTypes(request)
     const sender = { ip: info.ip, isKnown: () => caller !== null }
     const input = route.input ? await readInput(app, route, request, sender) : undefined
 
