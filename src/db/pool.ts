@@ -241,8 +241,6 @@ function setReadOnly(slot: Slot, to: 'on' | 'off'): Promise<unknown> | undefined
 
 const asError = (error: unknown): Error => error as Error
 
-/** Others, of the role or the server, would end waits within a statement, and connections that are kept. */
-const noOther = '-c lock_timeout=0 -c idle_session_timeout=0'
 export const limitsOf = ({
   connection,
   statementTimeoutMs,
@@ -260,7 +258,7 @@ export const configOf = (
   application_name: 'cellkeep',
   ...clientConfig(
     one,
-    `-c TimeZone=UTC ${planning} -c statement_timeout=${statementTimeoutMs} ${noOther} -c idle_in_transaction_session_timeout=${transactionLimitMs} ${more}`.trim(),
+    `-c TimeZone=UTC ${planning} -c statement_timeout=${statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs} ${more}`.trim(),
   ),
   pipeline: true,
   types: wireTypes,

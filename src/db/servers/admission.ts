@@ -135,7 +135,7 @@ export function requireLimits(answer: InForce, limits: Limits): void {
 
 /** The statements that put the limits in force where a pooler drops start-up options. */
 export const roleSettings = (role: string, limits: Limits): string =>
-  [...wanted(limits), 'lock_timeout = 0', 'idle_session_timeout = 0', 'jit = off', 'random_page_cost = 1.1']
+  [...wanted(limits), 'jit = off', 'random_page_cost = 1.1']
     .map((setting) => `alter role ${pg.escapeIdentifier(role)} set ${setting};`)
     .join('\n')
 

@@ -39,6 +39,9 @@ export const relied: Readonly<Record<string, { value: string; holds: string }>> 
   array_nulls: { value: 'on', holds: `= 'on'` },
   // Without warnings nobody hears that a commit has not reached its standby.
   client_min_messages: { value: 'notice', holds: `<> 'error'` },
+  // These would end waits within a statement, and connections that are kept.
+  lock_timeout: { value: '0', holds: `= '0'` },
+  idle_session_timeout: { value: '0', holds: `= '0'` },
 }
 
 const reliedOn = Object.entries(relied)

@@ -62,7 +62,7 @@ it.runIf(hasBouncer)(
     const refused = await suits({ direct }).catch((error) => error)
     expect(refused).toMatchObject({ reason: 'limits_not_in_force', exitCode: 78 })
     expect(refused.message).toContain(`alter role "ROLE" set statement_timeout = '2000ms';`)
-    expect(refused.message).toContain(`alter role "ROLE" set lock_timeout = 0;`)
+    expect(refused.message).toContain(`alter role "ROLE" set lock_timeout = '0';`)
     await withRoleSettings(database, refused.message)
     await expect.poll(() => suits({ direct }).catch(({ message }) => message)).toBeUndefined()
     const client = new pg.Client(connection.connectionString)

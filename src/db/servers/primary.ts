@@ -157,7 +157,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
     const client = await dial({
       connection: directOf(connection),
       config: (one) => ({
-        ...clientConfig(one, `-c statement_timeout=0 -c idle_session_timeout=0 ${options}`),
+        ...clientConfig(one, `-c statement_timeout=0 ${options}`),
         ...settings,
       }),
       judge: admission.judgeServer,
