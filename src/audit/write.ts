@@ -21,8 +21,8 @@ type Answer = readonly unknown[] | Error
  * the loss is logged and counted.
  */
 export type AuditWriter = {
-  /** The expression that writes `rows` and returns what `settle` takes as `report`. */
-  expression(rows: readonly AuditRow[], caller?: Pair): Sql
+  /** The expression that writes `rows`, whose JSON `edited` may edit, and returns what `settle` takes as `report`. */
+  expression(rows: readonly AuditRow[], caller?: Pair, edited?: (text: Sql) => Sql): Sql
   /**
    * The same for the rows of those entries that are in `stored`, a relation with their `nth`, from 1. It is a subquery,
    * which runs once.
@@ -82,8 +82,8 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
     return text
   }
   const textOf = (rows: readonly AuditRow[]): string => rows.map(toJson).join(',')
-  const expression: AuditWriter['expression'] = (rows, caller) =>
-    sql`${writer([{ rows, caller }])}(${`[${textOf(rows)}]`}::json)`
+  const expression: AuditWriter['expression'] = (rows, caller, edited = (text) => text) =>
+    sql`${writer([{ rows, caller }])}(${edited(sql`${`[${textOf(rows)}]`}`)}::json)`
   const shared: AuditWriter['shared'] = (entries, stored) => {
     const texts = entries.map(({ rows }) => textOf(rows))
     return sql`(

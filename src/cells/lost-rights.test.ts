@@ -14,7 +14,9 @@ import { scenario, type TestAccount } from '../testing/index.ts'
 
 /** Runs inside the call, between reading the cell and writing it, if the data requests it. */
 let meanwhile: () => Promise<unknown> = async () => {}
+const sent: string[] = []
 const test = await serviceForFile({
+  onStatement: (text) => sent.push(text),
   hooks: {
     async validateData(_kind: string | null, data: Record<string, unknown>) {
       if (data.meanwhile) await meanwhile()
@@ -153,7 +155,11 @@ it.each(edits)('an editor who keeps the right by another grant: %s is written', 
   await test.roleGrant({ actor_id: editor.actor_id, role })
   await test.cellGrant(cell_id, 'editor', { role, scope_id: null })
   await hold()
+  sent.length = 0
   expect(await reasonOf(waits(() => call(editor.client), revoked(editor.actor_id)))).toBe('ok')
+  // What waits for the lock, and what writes behind it.
+  const last = sent.filter((text) => /\bcell c\b/.test(text)).slice(-2)
+  for (const text of last) expect(text).toContain('me.is_admin')
 })
 
 describe.each(linking)('%s', (_method, call) => {

@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, test as it } from 'vitest'
-import { cellRow } from '../../test/helpers/cell-rows.ts'
+import { cellRow, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import type { actions } from '../actions.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
 
@@ -15,7 +16,7 @@ const made = (owner: TestAccount, row: Parameters<typeof cellRow>[1] = {}) =>
   cellRow(test, { created_by: owner.actor_id, ...row })
 const far = await made(ada, { visibility: 'public' })
 
-type Method = 'cell_field_set' | 'cell_item_insert' | 'cell_delete' | 'cell_update'
+type Method = Extract<keyof typeof actions, `cell_${string}`>
 const call = (method: Method, { cookie }: TestAccount, input: object) =>
   test.service.call(method, input as never, { headers: { cookie } }).then(
     () => 'ok',
@@ -120,7 +121,7 @@ describe('a right that ends when the statement has begun but not yet locked the 
   // lock, for which they would not wait long.
   await other.query(`
     create function await_rival() returns trigger language plpgsql as $$ begin
-      while current_query() !~ 'version = c.version from' and not pg_try_advisory_xact_lock_shared(1) loop
+      while (tg_table_name = 'cell_grant' or current_query() !~ 'version = c.version from') and not pg_try_advisory_xact_lock_shared(1) loop
         perform pg_sleep(0.005);
       end loop;
       return null;
@@ -128,10 +129,13 @@ describe('a right that ends when the statement has begun but not yet locked the 
   for (const [table, event] of [
     ['cell', 'update'],
     ['cell_field', 'insert'],
+    ['cell_field', 'delete'],
     ['cell_item', 'insert'],
+    ['cell_item', 'update'],
+    ['cell_item', 'delete'],
   ])
     await other.query(
-      `create trigger await_rival before ${event} on ${table} for each statement execute function await_rival()`,
+      `create trigger await_rival_to_${event} before ${event} on ${table} for each statement execute function await_rival()`,
     )
   const waiting = () =>
     db.rows(sql`select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
@@ -139,12 +143,17 @@ describe('a right that ends when the statement has begun but not yet locked the 
 
   it.each<[Method, (cell_id: string) => object]>([
     ['cell_field_set', (source_id) => ({ source_id, name: 'a', target_id: far })],
+    ['cell_field_delete', (source_id) => ({ source_id, name: 'held' })],
     ['cell_item_insert', (parent_id) => ({ parent_id, position: 'a', child_id: far })],
+    ['cell_item_move', (parent_id) => ({ parent_id, position: 'held', new_position: 'a' })],
+    ['cell_item_delete', (parent_id) => ({ parent_id, position: 'held' })],
     ['cell_delete', (cell_id) => ({ cell_id })],
     ['cell_update', (cell_id) => ({ cell_id, data: { late: 1 } })],
   ])('is no right any more: %s', async (method, input) => {
     for (const end of ['cell_grant_revoke', 'cell_grant_create']) {
       const cell_id = await made(ada)
+      await fieldRow(test, cell_id, 'held', far)
+      await itemRow(test, cell_id, 'held', far)
       const { id: grant_id } = await test.cellGrant(cell_id, 'editor', principal)
       await other.begin('select pg_advisory_xact_lock(1)')
       const late = call(method, bob, input(cell_id))
@@ -155,5 +164,26 @@ describe('a right that ends when the statement has begun but not yet locked the 
       expect(await late).toBe('cell_not_found')
       expect(await entries(method, cell_id)).toEqual([])
     }
+  })
+
+  it('ends for those who have checked it, though who lowers it has not seen that it was given', async () => {
+    const cell_id = await made(ada)
+    const written = () => db.one<{ ctid: string }>(sql`select ctid::text from cell where id = ${cell_id}`)
+    const before = await written()
+    await other.query(
+      'create trigger await_rival before insert on cell_grant for each statement execute function await_rival()',
+    )
+    await other.begin('select pg_advisory_xact_lock(1)')
+    const late = call('cell_grant_create', ada, { cell_id, level: 'viewer', principal })
+    await expect.poll(waiting).toHaveLength(1)
+    await other.query(
+      `insert into cell_grant (cell_id, level, actor_id, cell_created_at)
+       select id, 'editor', $2, created_at from cell where id = $1`,
+      [cell_id, bob.actor_id],
+    )
+    await other.commit()
+    expect(await late).toBe('ok')
+    expect((await ada.client.cell_grant_list({ cell_id })).grants).toMatchObject([{ level: 'viewer' }])
+    expect(await written()).not.toEqual(before)
   })
 })

@@ -115,10 +115,13 @@ async function run<T>(
     (rows: AuditRow[]): Audit =>
     (event_type, metadata, own) => {
       checkOpen()
-      if (tx.isCommitted) throw new Error('The mutation is committed: record its audit rows in `single`.')
       rows.push({ event_type, outcome: 'success', ...subjectOf(subject, own), metadata })
     }
-  const audit = recordIn(rows)
+  const record = recordIn(rows)
+  const audit: Audit = (...row) => {
+    if (tx.isCommitted) throw new Error('The mutation is committed: record its audit rows in `single`.')
+    record(...row)
+  }
   const single = singleOf(app, tx, { rows, caller, recordIn })
   const notify: Notify = (to, method, params) => {
     checkOpen()

@@ -39,6 +39,55 @@ it('with many rows answers the first, and records once', async () => {
   expect(done).toEqual({ status: 200, reason: 'ok', ...kept, notes: ['kept', 'kept', 'kept'] })
 })
 
+describe('what only the statement finds is in its audit row', () => {
+  const found_id = '33333333-3333-4333-8333-333333333333'
+  const finding = sql`noted as (${write('kept')} returning text, ${found_id}::uuid as id)`
+  const finds = (context: LabContext) =>
+    context.single(finding, 'noted', (audit, found) => audit('cell_update', { cell_id: found('id') }))
+  const found = { ...own, metadata: { cell_id: found_id } }
+
+  it('alone', async () => {
+    expect(await lab.outcome(finds)).toEqual({
+      status: 200,
+      reason: 'ok',
+      ...kept,
+      audit: [successRow, found],
+    })
+  })
+
+  it('behind another statement', async () => {
+    const done = await lab.outcome(async (context) => {
+      await context.db.run(write('first'))
+      await finds(context)
+    })
+    expect(done).toMatchObject({ status: 200, notes: ['first', 'kept'], audit: [successRow, found] })
+  })
+
+  it('where audit rows cannot be written', async () => {
+    await lab.admin.query('alter function audit_write rename to audit_write_away')
+    try {
+      expect(await lab.outcome(finds)).toMatchObject({ status: 200, notes: ['kept'], audit: [] })
+      expect(lab.captured.lines().findLast(({ event }) => event === 'audit_rows_lost')).toMatchObject({
+        rows: 2,
+      })
+    } finally {
+      await lab.admin.query('alter function audit_write_away rename to audit_write')
+    }
+    expect(await lab.outcome(finds)).toMatchObject({ audit: [successRow, found] })
+  })
+
+  it('but not of a statement that others share', async () => {
+    const write = { statement: () => finding, max: 2 }
+    const done = await lab.outcome((context) =>
+      context.single(finding, 'noted', (audit, found) => audit('cell_update', { cell_id: found('id') }), {
+        write,
+        key: 1,
+      }),
+    )
+    expect(done).toEqual({ status: 500, reason: 'internal_error', ...undone })
+  })
+})
+
 describe('without a row', () => {
   const none = sql`noted as (insert into note (text) select 'none' where false returning text)`
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Audit, AuditRow } from '../audit/audit.ts'
 import type { Pair } from '../audit/write.ts'
 import {
@@ -15,17 +16,20 @@ import type { App } from './app.ts'
  * Runs a mutation whose work is one statement in one round trip: `statement` is a list of common table expressions,
  * and `result` the name of the one whose first row is returned. The audit rows that `record` records, and those
  * recorded before, are written by the same statement, which then commits. So `record` cannot know what the
- * statement returns: make ids beforehand. Without a row, the statement must have written nothing, nothing is
- * committed, and the work goes on as any other. With a row, nothing that fails afterwards undoes it.
- * If another statement ran before, this is an ordinary one.
+ * statement returns: make ids beforehand, or name the column of the result that has one by `found`. Without a row, the
+ * statement must have written nothing, nothing is committed, and the work goes on as any other. With a row, nothing
+ * that fails afterwards undoes it. If another statement ran before, this is an ordinary one.
  */
 export type Single = <T, K = unknown>(
   statement: Sql,
   result: string,
-  record: (audit: Audit) => void,
-  /** It may share a statement with its neighbours instead. */
+  record: (audit: Audit, found: Found) => void,
+  /** It may share a statement with its neighbours instead; `found` is not for those. */
   shared?: { write: SharedStatement<K>; key: K },
 ) => Promise<T | undefined>
+
+/** The UUID in a column of the result. `record` runs again with each. */
+export type Found = (column: string) => string
 
 /**
  * The statement of several calls: common table expressions, of which `stored` has the rows that are returned, with
@@ -37,11 +41,16 @@ export type SharedStatement<K> = { statement(keys: readonly K[]): Sql; max: numb
 /** `single` as an ordinary statement, for work within a transaction that goes on. */
 export const singleWithin =
   (db: Queryable, audit: Audit): Single =>
-  async <T>(statement: Sql, result: string, record: (audit: Audit) => void) => {
+  async <T>(statement: Sql, result: string, record: (audit: Audit, found: Found) => void) => {
     const row = await db.first<T>(sql`with ${statement} select * from ${sql.raw(result)}`)
-    if (row) record(audit)
+    if (row) record(audit, foundIn(row))
     return row
   }
+
+const foundIn =
+  (row: unknown): Found =>
+  (column) =>
+    (row as Record<string, string>)[column] as string
 
 type Recording = {
   /** What the mutation has recorded. */
@@ -55,13 +64,19 @@ export function singleOf(app: App, tx: Transaction, { rows, caller, recordIn }: 
   return async <T, K>(
     statement: Sql,
     result: string,
-    record: (audit: Audit) => void,
+    record: (audit: Audit, found: Found) => void,
     shared?: { write: SharedStatement<K>; key: K },
   ) => {
     if (!tx.mayBeAlone) return await ordinary<T>(statement, result, record)
-    const all = [...rows]
-    record(recordIn(all))
+    const recorded = (found: Found): AuditRow[] => {
+      const all = [...rows]
+      record(recordIn(all), found)
+      return all
+    }
+    const { byColumn, found, replaced } = standIns()
+    const all = recorded(found)
     if (shared) {
+      if (byColumn.size > 0) throw new Error('`found` is not for a statement that others share.')
       const { write, key } = shared
       const row = await tx.share<Entry<K>, Reported<T>>(write, { key, rows: all, caller }, () =>
         audited<K, T>(app, write),
@@ -74,12 +89,12 @@ export function singleOf(app: App, tx: Transaction, { rows, caller, recordIn }: 
       if (write.isFinal) return undefined
     }
     // Without a row in `result`, the function is never called; with many, once.
-    const query = sql`with ${statement} select *, ${app.audit.expression(all, caller)} as audit_report
-      from ${sql.raw(result)} limit 1`
+    const query = sql`with ${statement}
+      select *, ${app.audit.expression(all, caller, replaced)} as audit_report from ${sql.raw(result)} limit 1`
     try {
       const row = await tx.alone<T & { audit_report?: unknown }>(query, app.audit.isToBlame)
       if (!row) return undefined
-      rows.splice(0, rows.length, ...all)
+      rows.splice(0, rows.length, ...(byColumn.size > 0 ? recorded(foundIn(row)) : all))
       app.audit.settle([{ report: row.audit_report }], rows)
       delete row.audit_report
       return row
@@ -87,6 +102,24 @@ export function singleOf(app: App, tx: Transaction, { rows, caller, recordIn }: 
       if (error instanceof LastFailed) return await ordinary<T>(statement, result, record)
       throw error
     }
+  }
+}
+
+/** UUIDs that nobody can have sent, in whose places the statement puts those of its result. */
+function standIns() {
+  const byColumn = new Map<string, string>()
+  return {
+    byColumn,
+    found: (column: string): string => {
+      const standIn = byColumn.get(column) ?? randomUUID()
+      byColumn.set(column, standIn)
+      return standIn
+    },
+    replaced: (text: Sql): Sql =>
+      [...byColumn].reduce(
+        (text, [column, standIn]) => sql`replace(${text}, ${standIn}, ${sql.raw(column)}::text)`,
+        text,
+      ),
   }
 }
 

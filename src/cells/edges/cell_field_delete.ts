@@ -13,13 +13,11 @@ export const cell_field_delete = mutation({
   input: z.strictObject({ source_id: Uuid, name: FieldName }),
   output: z.object({ ok: z.literal(true), deleted: z.boolean() }),
   errors: ['cell_not_found'],
-  async handler({ source_id, name }, { actor, db, audit }) {
-    const target_id = await removeEdge(db, fieldEdges, {
-      actor_id: actor.id,
-      anchor_id: source_id,
-      key: name,
-    })
-    if (target_id !== null) audit('cell_field_delete', { source_id, name, target_id })
+  async handler({ source_id, name }, { actor, ...work }) {
+    const at = { actor_id: actor.id, anchor_id: source_id, key: name }
+    const target_id = await removeEdge(work, fieldEdges, at, (audit, target_id) =>
+      audit('cell_field_delete', { source_id, name, target_id }),
+    )
     return { ok: true as const, deleted: target_id !== null }
   },
 })

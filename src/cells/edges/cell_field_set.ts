@@ -5,7 +5,7 @@ import { type Queryable, sql } from '../../db/db.ts'
 import { Uuid } from '../../wire/types.ts'
 import { edgeColumns, Field, FieldName, fieldEdges } from './edges.ts'
 import { isNearlyFull, makeRoom } from './room.ts'
-import { addAtOnce, edgeWriteError, endsOf, type Link, lockAnchor } from './write.ts'
+import { addAtOnce, endsOf, type Link, lockAnchor, refusePurged } from './write.ts'
 
 export const cell_field_set = mutation({
   doc: 'Point a named field of a cell to a cell that the caller may view. If it already leads there, nothing is written.',
@@ -31,9 +31,7 @@ export const cell_field_set = mutation({
     if (locked.is_nearly_full) await makeRoom(db, fieldEdges, link)
     const field = await db
       .first<Field>(sql`with ${endsOf(link)}, ${setting} select * from added`)
-      .catch((error) => {
-        throw edgeWriteError(error)
-      })
+      .catch(refusePurged)
     if (field) {
       record(audit)
       return { field }

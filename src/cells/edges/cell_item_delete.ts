@@ -13,10 +13,11 @@ export const cell_item_delete = mutation({
   input: z.strictObject({ parent_id: Uuid, position: Position }),
   output: z.object({ ok: z.literal(true), deleted: z.boolean() }),
   errors: ['cell_not_found'],
-  async handler({ parent_id, position }, { actor, db, audit }) {
+  async handler({ parent_id, position }, { actor, ...work }) {
     const at = { actor_id: actor.id, anchor_id: parent_id, key: position }
-    const child_id = await removeEdge(db, itemEdges, at)
-    if (child_id !== null) audit('cell_item_delete', { parent_id, position, child_id })
+    const child_id = await removeEdge(work, itemEdges, at, (audit, child_id) =>
+      audit('cell_item_delete', { parent_id, position, child_id }),
+    )
     return { ok: true as const, deleted: child_id !== null }
   },
 })

@@ -1,9 +1,10 @@
 import type { Audit } from '../../audit/audit.ts'
+import type { Work } from '../../core/mutate.ts'
 import type { SharedStatement, Single } from '../../core/single.ts'
 import { briefly, type Queryable, type Sql, sql } from '../../db/db.ts'
 import { brokenConstraint } from '../../db/servers/failure.ts'
 import { unplanned } from '../../db/unplanned.ts'
-import { refusal, type ServiceError } from '../../errors.ts'
+import { refusal } from '../../errors.ts'
 import { isUntouched, me, tier, tiers } from '../access.ts'
 import { type Edges, edgeColumns, type Item, isLive, itemEdges } from './edges.ts'
 import { isNearlyFull } from './room.ts'
@@ -77,37 +78,48 @@ export function addAtOnce<T>(edges: Edges, adding: Sql): AddAtOnce<T> {
   }
   const own = sql`own as (select ${edgeColumns(edges, 'stored')} from stored)`
   return (single, link, record) =>
-    single<T, Link>(sql`${statement([link])}, ${own}`, 'own', record, { write, key: link }).catch((error) => {
-      throw edgeWriteError(error)
-    })
+    single<T, Link>(sql`${statement([link])}, ${own}`, 'own', record, { write, key: link }).catch(
+      refusePurged,
+    )
 }
+
+type Key = { actor_id: string; anchor_id: string; key: string }
 
 /**
  * Deletes the live edge at a key and resolves to its far cell, or null if there is none. Refuses if the caller may
- * not edit the anchor; the far cell need not be visible. Both statements check the tier, so that a right that is
- * lost in between doesn't count.
+ * not edit the anchor; the far cell need not be visible. It locks the anchor without waiting, as `addAtOnce` does;
+ * where that deletes nothing, the lock decides. Both statements then check the tier, so that a right that is lost in
+ * between doesn't count.
  */
 export async function removeEdge(
-  db: Queryable,
+  { db, single, audit }: Pick<Work, 'db' | 'single' | 'audit'>,
   edges: Edges,
-  { actor_id, anchor_id, key }: { actor_id: string; anchor_id: string; key: string },
+  { actor_id, anchor_id, key }: Key,
+  record: (audit: Audit, far_id: string) => void,
 ): Promise<string | null> {
   const table = sql.raw(edges.table)
   const isIt = sql`e.${sql.raw(edges.from)} = c.id and e.${sql.raw(edges.key)} = ${key} and ${isLive(edges, 'e')}`
+  const removing = sql`removed as (delete from ${table} e using c where ${isIt} returning e.${sql.raw(edges.to)} as far_id)`
+  const editable = sql`c.id = ${anchor_id}::uuid and ${tier.edit}`
+  const done = await single<{ far_id: string }>(
+    sql`${me(actor_id)}, c as (
+      select c.id from cell c, me where ${editable} and ${isUntouched} for share of c skip locked
+    ), ${removing}`,
+    'removed',
+    (audit, found) => record(audit, found('far_id')),
+  )
+  if (done) return done.far_id
+
   const locked = await db.first<{ isThere: boolean }>(sql`
     with ${me(actor_id)}
-    select exists (select from ${table} e where ${isIt}) as "isThere"
-    from cell c, me where c.id = ${anchor_id}::uuid and ${tier.edit} for share of c`)
+    select exists (select from ${table} e where ${isIt}) as "isThere" from cell c, me where ${editable} for share of c`)
   if (!locked) throw refusal('cell_not_found')
   if (!locked.isThere) return null
   const removed = await db.first<{ far_id: string | null }>(sql`
-    with ${me(actor_id)}, c as (
-      select c.id from cell c, me where c.id = ${anchor_id}::uuid and ${tier.edit}
-    ), removed as (
-      delete from ${table} e using c where ${isIt} returning e.${sql.raw(edges.to)} as far_id
-    )
+    with ${me(actor_id)}, c as (select c.id from cell c, me where ${editable}), ${removing}
     select removed.far_id from c left join removed on true`)
   if (!removed) throw refusal('cell_not_found')
+  if (removed.far_id !== null) record(audit, removed.far_id)
   return removed.far_id
 }
 
@@ -129,14 +141,13 @@ export async function placeItem(db: Queryable, expressions: Sql): Promise<Item> 
   const placed = await db
     .first<Item | { [K in keyof Item]: null }>(sql`
       with ${expressions} select added.* from item left join added on true`)
-    .catch((error) => {
-      throw edgeWriteError(error)
-    })
+    .catch(refusePurged)
   if (!placed) throw refusal('cell_not_found')
   if (placed.parent_id === null) throw refusal('cell_item_position_taken')
   return placed
 }
 
-/** A far cell that was purged while the edge was written is refused like any other missing cell. */
-export const edgeWriteError = (error: unknown): ServiceError | unknown =>
-  brokenConstraint(error)?.endsWith('_fkey') ? refusal('cell_not_found') : error
+/** Refuses a far cell that was purged while the edge was written like any other missing cell. */
+export function refusePurged(error: unknown): never {
+  throw brokenConstraint(error)?.endsWith('_fkey') ? refusal('cell_not_found') : error
+}

@@ -4,7 +4,7 @@ import { type Queryable, sql } from '../../db/db.ts'
 import { OrNull, Uuid } from '../../wire/types.ts'
 import { me, tier } from '../access.ts'
 import { RoleName } from '../cells.ts'
-import { CellGrant, type Principal, upsertCellGrant } from './grants.ts'
+import { CellGrant, grantAtOnce, type Principal, upsertCellGrant } from './grants.ts'
 
 const PrincipalInput = z.union([
   z.strictObject({ kind: z.literal('actor').optional(), actor_id: Uuid }),
@@ -29,13 +29,18 @@ export const cell_grant_create = mutation({
     'cell_grant_unknown_actor',
     'account_vanished',
   ],
-  async handler({ cell_id, level, principal: sent }, { app, actor, db, audit, fail }) {
+  async handler({ cell_id, level, principal: sent }, { app, actor, db, single, audit, fail }) {
     app.disk.admit()
-    if (!(await lockManaged(db, actor.id, cell_id))) throw fail('cell_not_found')
     const principal: Principal =
       'actor_id' in sent ? { actor_id: sent.actor_id } : { role: sent.role, scope_id: sent.scope_id ?? null }
-    if ('role' in principal && !app.registry.role(principal.role)) throw fail('cell_grant_unknown_role')
-    return { grant: await upsertCellGrant(db, audit, { cell_id, level, principal, granted_by: actor.id }) }
+    const isKnown = 'actor_id' in principal || app.registry.role(principal.role) !== undefined
+    const grant = { cell_id, level, principal, granted_by: actor.id }
+    const given = isKnown && (await grantAtOnce(single, grant))
+    if (given) return { grant: given }
+
+    if (!(await lockManaged(db, actor.id, cell_id))) throw fail('cell_not_found')
+    if (!isKnown) throw fail('cell_grant_unknown_role')
+    return { grant: await upsertCellGrant(db, audit, grant) }
   },
 })
 

@@ -1,11 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Audit } from '../../audit/audit.ts'
+import type { Single } from '../../core/single.ts'
 import { type Queryable, type Sql, sql } from '../../db/db.ts'
 import { jsonObject } from '../../db/json.ts'
 import { brokenConstraint } from '../../db/servers/failure.ts'
 import { refusal } from '../../errors.ts'
 import { Uuid } from '../../wire/types.ts'
-import { me, tier, touched } from '../access.ts'
+import { isUntouched, me, tier, touched } from '../access.ts'
 
 /** Wire form of a cell grant. */
 export const CellGrant = z.object({
@@ -55,15 +57,23 @@ export async function upsertCellGrant(
   grant: NewCellGrant,
   detail: { via?: string } = {},
 ): Promise<CellGrant> {
-  const { cell_id, principal } = grant
-  const row = await db.first<Upserted>(upsertStatement(grant)).catch(refuseVanished)
+  const { principal } = grant
+  const [actor_id, role, scope_id] = partsOf(principal)
+  const row = await db
+    .first<Upserted>(sql`
+      with ${upserting(grant)}
+      select anchor.is_owner, (select account_id from grantee) as account_id,
+        (select ${grantJson('w')} from written w) as written,
+        (select ${grantJson('g')} from cell_grant g where g.cell_id = anchor.id and g.principal = coalesce(
+          'a:' || ${actor_id}::uuid, 'r:' || coalesce(${scope_id}::uuid::text, '*') || ':' || ${role})) as stored
+      from anchor`)
+    .catch(refuseVanished)
   if (!row) throw refusal('cell_not_found')
-  const isActor = 'actor_id' in principal
   if (row.is_owner) throw refusal('cell_grant_principal_is_owner')
-  if (isActor && row.account_id === null) throw refusal('cell_grant_unknown_actor')
+  if ('actor_id' in principal && row.account_id === null) throw refusal('cell_grant_unknown_actor')
   if (row.written) {
-    const target = isActor ? { target_actor_id: principal.actor_id, target_account_id: row.account_id } : {}
-    audit('cell_grant_create', { cell_id, grant_id: row.written.id, principal, ...detail }, target)
+    const found = { id: row.written.id, account_id: row.account_id as string }
+    recordGrant(audit, grant, (column) => found[column], detail)
     return row.written
   }
   // Neither written nor stored: without the cell's lock, another call has inserted the row meanwhile.
@@ -78,30 +88,57 @@ type Upserted = {
   stored: CellGrant | null
 }
 
-function upsertStatement({ cell_id, level, principal, granted_by }: NewCellGrant): Sql {
-  const [actor_id, role, scope_id] =
-    'actor_id' in principal ? [principal.actor_id, null, null] : [null, principal.role, principal.scope_id]
-  return sql`
-    with ${me(granted_by)}, anchor as (
+/**
+ * The same in one statement with its audit row, if that gives the grant or changes it; undefined, and nothing is done,
+ * if not. It locks the cell without waiting: whoever is waited for may take a right away that it has checked before.
+ */
+export async function grantAtOnce(single: Single, grant: NewCellGrant): Promise<CellGrant | undefined> {
+  const row = await single<{ given: CellGrant }>(
+    sql`${upserting(grant, sql`and ${isUntouched} for no key update of c skip locked`)}, own as (
+      select w.id, (select account_id from grantee) as account_id, ${grantJson('w')} as given from written w
+    )`,
+    'own',
+    (audit, found) => recordGrant(audit, grant, found),
+  ).catch(refuseVanished)
+  return row?.given
+}
+
+function recordGrant(
+  audit: Audit,
+  { cell_id, principal }: NewCellGrant,
+  found: (column: 'id' | 'account_id') => string,
+  detail: { via?: string } = {},
+): void {
+  const target =
+    'actor_id' in principal
+      ? { target_actor_id: principal.actor_id, target_account_id: found('account_id') }
+      : {}
+  audit('cell_grant_create', { cell_id, grant_id: found('id'), principal, ...detail }, target)
+}
+
+const partsOf = (principal: Principal) =>
+  'actor_id' in principal ? [principal.actor_id, null, null] : [null, principal.role, principal.scope_id]
+
+/** Common table expressions that write the grant if `anchor` is there; `suffix` ends the statement that finds it. */
+function upserting({ cell_id, level, principal, granted_by }: NewCellGrant, suffix = sql.empty): Sql {
+  const [actor_id, role, scope_id] = partsOf(principal)
+  const new_id = randomUUID()
+  return sql`${me(granted_by)}, anchor as (
       select c.id, c.created_at, c.path, coalesce(c.created_by = ${actor_id}::uuid, false) as is_owner
-      from cell c, me where c.id = ${cell_id}::uuid and ${granted_by === null ? tier.live : tier.manage}
+      from cell c, me
+      where c.id = ${cell_id}::uuid and ${granted_by === null ? tier.live : tier.manage} ${suffix}
     ), grantee as (
       select account.id as account_id from actor join account on account.id = actor.account_id
       where actor.id = ${actor_id}::uuid and actor.deleted_at is null and account.deleted_at is null
     ), written as (
-      insert into cell_grant as g (cell_id, level, actor_id, role, scope_id, cell_created_at, cell_path, granted_by)
-      select anchor.id, ${level}, ${actor_id}::uuid, ${role}, ${scope_id}::uuid, anchor.created_at, anchor.path,
-        ${granted_by}::uuid
+      insert into cell_grant as g (id, cell_id, level, actor_id, role, scope_id, cell_created_at, cell_path, granted_by)
+      select ${new_id}::uuid, anchor.id, ${level}, ${actor_id}::uuid, ${role}, ${scope_id}::uuid, anchor.created_at,
+        anchor.path, ${granted_by}::uuid
       from anchor where ${role}::text is not null or (not is_owner and exists (select from grantee))
       on conflict (cell_id, principal) do update set level = excluded.level, granted_by = excluded.granted_by
         where g.level <> excluded.level
       returning *
-    ), ${touched(sql`select cell_id from written w where exists (select from cell_grant before where before.id = w.id)`)}
-    select anchor.is_owner, (select account_id from grantee) as account_id,
-      (select ${grantJson('w')} from written w) as written,
-      (select ${grantJson('g')} from cell_grant g where g.cell_id = anchor.id and g.principal = coalesce(
-        'a:' || ${actor_id}::uuid, 'r:' || coalesce(${scope_id}::uuid::text, '*') || ':' || ${role})) as stored
-    from anchor`
+    ), ${touched(sql`select cell_id from written where id <> ${new_id}::uuid`)}`
 }
 
 /** Maps the foreign key errors of actors that were purged between the check and the insert. */
