@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { CursorKey } from '../../core/cursor.ts'
 import { query } from '../../core/declare.ts'
+import { openPage } from '../../core/page.ts'
 import { refusal } from '../../errors.ts'
 import { holdsAdmin } from '../../roles/grants.ts'
 import { issue } from '../../wire/issues.ts'
@@ -47,24 +48,20 @@ export const cell_list = query({
   errors: ['cell_list_created_by_requires_auth', 'cell_list_shared_with_requires_auth'],
   refine({ cursor, limit, ...sent }, { actor, app, fail }) {
     const { kind, visibility, created_by, path_prefix, shared_with } = sent
-    const refuse = (key: string, code: 'invalid_value' | 'invalid_cursor') =>
-      refusal('invalid_params', {
-        issues: [issue([key], code, code === 'invalid_value' ? orderRule : undefined)],
-      })
     const isByPath = path_prefix !== undefined
-    if (isByPath && sent.order_by !== undefined) throw refuse('order_by', 'invalid_value')
+    if (isByPath && sent.order_by !== undefined)
+      throw refusal('invalid_params', { issues: [issue(['order_by'], 'invalid_value', orderRule)] })
     const order_by: ListInput['order_by'] = isByPath ? 'path' : (sent.order_by ?? 'created_at')
     const order_direction = sent.order_direction ?? (isByPath ? 'asc' : 'desc')
     const ids = sent.ids && [...new Set(sent.ids)].sort()
     const filters = { ids, kind, visibility, created_by, path_prefix, shared_with }
     const bound = { ...filters, order_by, order_direction, actor_id: actor?.id ?? null }
-    const binding = `cell_list ${JSON.stringify(bound)}`
-    const after = cursor === null || cursor === undefined ? null : app.cursors.read(binding, cursor)
-    if (after === undefined) throw refuse('cursor', 'invalid_cursor')
+    const size = { limit: limit ?? (ids?.length || limitDefault) }
+    const page = openPage(app, 'cell_list', bound, { ...size, cursor })
     if (!actor && created_by !== undefined) throw fail('cell_list_created_by_requires_auth')
     if (!actor && shared_with !== undefined) throw fail('cell_list_shared_with_requires_auth')
-    const list: ListInput = { ...bound, limit: limit ?? (ids?.length || limitDefault) }
-    return { list, after, binding }
+    const list: ListInput = { ...bound, ...size }
+    return { list, after: page.after, binding: page.binding }
   },
   async handler({ list, after, binding }, { app, role_grants, db }) {
     const isShared = list.shared_with !== undefined
