@@ -32,6 +32,7 @@ export function waitOf(code: number, { failures }: Retry): number {
 }
 
 const refusing = [400, 403, 404]
+const answerMs = 10_000
 
 /**
  * Why the service refuses a socket for good; undefined if it may open later. Few WebSocket classes tell how an upgrade
@@ -48,6 +49,7 @@ export async function refusalOf(
         credentials: 'include',
         redirect: 'manual',
         headers: headers(),
+        signal: AbortSignal.timeout(answerMs),
       })
       const reply = (await answer.json()) as { error?: string; actor?: object | null }
       if (reply.error === 'authentication_required') return 'signed_out'

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket as NetSocket } from 'node:net'
-import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, it, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { page, reverseProxy } from '../../test/helpers/reverse-proxy.ts'
@@ -155,6 +155,35 @@ describe('a live client', () => {
     const live = liveOf({ WebSocket: Failing as never })
     expect(await event(live, 'lost')).toMatchObject({ code: 1006 })
     expect(await event(live, 'lost')).toMatchObject({ code: 1006 })
+  })
+
+  it('gives up a connection that neither opens nor fails, and tries again', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      let [opened, closed] = [0, 0]
+      class Silent {
+        constructor() {
+          opened += 1
+        }
+        close() {
+          closed += 1
+        }
+      }
+      const live = liveOf({
+        WebSocket: Silent as never,
+        fetch: () => Promise.reject(new Error('unreachable')),
+      })
+      const lost = event(live, 'lost')
+      await vi.advanceTimersByTimeAsync(24_000)
+      expect([opened, closed]).toEqual([1, 0])
+      await vi.advanceTimersByTimeAsync(1_000)
+      const { code, wait_ms } = await lost
+      expect([opened, closed, code]).toEqual([1, 1, 4000])
+      await vi.advanceTimersByTimeAsync(wait_ms)
+      expect([opened, closed]).toEqual([2, 1])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('comes back after another credential of its account was revoked', async () => {

@@ -154,7 +154,7 @@ function openSocket(Class: SocketClass, address: string, headers: Record<string,
 }
 type SocketClass = new (url: string, options?: object) => Socket
 
-/** How often the client sends a heartbeat. If nothing came since the last one, the connection counts as dead. */
+/** How often the client sends a heartbeat. A connection that hears nothing, or does not open, for so long counts as dead. */
 const beatMs = 25_000
 
 /**
@@ -181,7 +181,7 @@ export function createLive<A = Actions, N = ConsumerNotifications>(
   let over: Ending | undefined
   let retry: Retry = { failures: 0 }
   let timer: ReturnType<typeof setTimeout> | undefined
-  let beat: ReturnType<typeof setInterval> | undefined
+  let beat: ReturnType<typeof setTimeout> | undefined
 
   const emit = (event: string, params: unknown): void => {
     for (const hear of listeners.get(event) ?? []) hear(params as never)
@@ -191,8 +191,10 @@ export function createLive<A = Actions, N = ConsumerNotifications>(
     if (over || socket) return
     const own = openSocket(Class, address, to.headers())
     socket = own
+    beat = setTimeout(() => lose(own, 4000), beatMs)
     own.onopen = () => {
       if (own !== socket) return own.close()
+      clearTimeout(beat)
       isOpen = true
       retry = { failures: 0 }
       let heard = true
