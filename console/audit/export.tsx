@@ -50,21 +50,15 @@ export function Export({ filter, onClose }: { filter: Filter; onClose(): void })
     <Dialog
       title={audit.export_title}
       onClose={onClose}
-      onSubmit={() => void start()}
+      onSubmit={() => (state.kind === 'done' ? save(parts.current) : void start())}
       foot={
         <>
           <Button onClick={() => (isRunning ? stop.current?.abort() : onClose())}>
             {state.kind === 'done' ? words.close : words.cancel}
           </Button>
-          {state.kind === 'done' ? (
-            <Button kind="primary" onClick={() => save(parts.current)}>
-              {audit.save_again}
-            </Button>
-          ) : (
-            <Button kind="primary" type="submit" isBusy={isRunning} autofocus>
-              {audit.export_start}
-            </Button>
-          )}
+          <Button kind="primary" type="submit" isBusy={isRunning} autofocus>
+            {state.kind === 'done' ? audit.save_again : audit.export_start}
+          </Button>
         </>
       }
     >

@@ -49,7 +49,9 @@ export default function InvitesPage() {
             columns={[
               {
                 head: invites.for,
-                cell: ({ email, username }) => <Text>{[email, username].filter(Boolean).join(', ')}</Text>,
+                cell: ({ email, username }) => (
+                  <Text long>{[email, username].filter(Boolean).join(', ')}</Text>
+                ),
               },
               { head: invites.state, cell: (one) => <State invite={one} /> },
               { head: invites.by, label: invites.by, cell: ({ created_by_username }) => created_by_username },
