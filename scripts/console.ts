@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
-import type { BuiltFile, BuiltFiles } from '../src/http/site.ts'
+import type { BuiltFile, BuiltFiles } from '../src/http/built-site.ts'
 
 const root = new URL('../', import.meta.url)
 const target = new URL('dist/console/', root)

@@ -96,8 +96,8 @@ export const groups: Group[] = [
       ['if (!parsed.success) throw issues(toIssues(parsed.error))', ''],
       ['await charge(app, action, call, caller)', ''],
       [`!(auth.account === 'optional' && caller)`, 'true'],
-      [`axis !== 'account' && `, ''],
-      [`if (axis !== 'ip' && caller)`, 'if (false)'],
+      [`if (axis === 'both' && caller)`, 'if (false)'],
+      [`else if (axis === 'account' && caller)`, 'else if (false)'],
       ['call.trace.account_id = caller.account.id', ''],
       [
         'role_grants: actor?.role_grants ?? []',
@@ -138,8 +138,36 @@ export const groups: Group[] = [
   },
   {
     file: 'src/cells/edges/write.ts',
-    tests: ['src/cells/shared-links.test.ts'],
-    mutants: [[' and ${isUntouched}', '']],
+    tests: ['src/cells/shared-links.test.ts', 'src/cells/edges/races.test.ts'],
+    mutants: [
+      [
+        '${linkable(sql`asked.anchor_id`, sql`asked.far_id`)} and ${isUntouched}',
+        '${linkable(sql`asked.anchor_id`, sql`asked.far_id`)}',
+      ],
+      [
+        'where ${editable} and ${isUntouched} for share of c skip locked',
+        'where ${editable} for share of c skip locked',
+      ],
+    ],
+  },
+  {
+    file: 'src/cells/edges/cell_item_move.ts',
+    tests: ['src/cells/shared-links.test.ts', 'src/cells/lost-rights.test.ts'],
+    mutants: [
+      ['${movable} and ${isUntouched}', '${movable}'],
+      [' and i.child_id = free.child_id', ''],
+      [`=== 'cell_item_pkey'`, `=== ''`],
+      [' for no key update of c skip locked', ' for no key update of c'],
+    ],
+  },
+  {
+    file: 'src/cells/grants/grants.ts',
+    tests: ['src/cells/shared-links.test.ts', 'src/cells/lost-rights.test.ts', 'src/cells/grants'],
+    mutants: [
+      ['for no key update of c skip locked`', 'for no key update of c`'],
+      ['where id <> ${new_id}::uuid', 'where false'],
+      [' and exists (select from grantee)', ''],
+    ],
   },
   {
     file: 'src/cells/cell_delete.ts',
@@ -346,8 +374,12 @@ export const groups: Group[] = [
     mutants: [
       ['and not ${isPrivileged(sql`account.id`)}', ''],
       [' and email_verified\n', '\n'],
-      [`if (provider.on_unknown === 'refuse')`, 'if (false)'],
     ],
+  },
+  {
+    file: 'src/oidc/sign-up.ts',
+    tests: ['src/oidc/strangers.test.ts'],
+    mutants: [[`if (provider.on_unknown === 'refuse')`, 'if (false)']],
   },
   {
     file: 'src/cells/explain/one.ts',

@@ -61,6 +61,9 @@ export const copyOf = (error: unknown): unknown =>
     ? Object.assign(new ServiceError(error.code, { ...error.data }, error.status), { cause: error.cause })
     : error
 
+export const hasReason = (error: unknown, reason: BuiltinReason): error is ServiceError =>
+  error instanceof ServiceError && error.data.reason === reason
+
 /** What `invalid_request` names in its `detail`, and the rule that was broken. */
 export const requestRules = {
   not_an_object: 'A call is a JSON object.',
@@ -87,8 +90,7 @@ export const invalidRequest = (detail: keyof typeof requestRules): ServiceError 
 
 /** Says of a mutation that found the service unavailable that it wrote nothing, unless that is not known. */
 export function tellOutcome(error: unknown): unknown {
-  if (error instanceof ServiceError && error.data.reason === 'service_unavailable')
-    error.data.outcome ??= 'none'
+  if (hasReason(error, 'service_unavailable')) error.data.outcome ??= 'none'
   return error
 }
 

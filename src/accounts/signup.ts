@@ -4,7 +4,7 @@ import { callerSubject, mutate, recorded } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { brokenConstraint } from '../db/servers/failure.ts'
 import { sendVerification } from '../email/verification.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal, ServiceError } from '../errors.ts'
 import { claimInvite, lockInviteFor } from '../invites/invites.ts'
 import { crowdOf, identifierKey } from '../limits/limiters.ts'
 import { endForeignSession, startSession } from '../sessions/sessions.ts'
@@ -122,5 +122,4 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
 
 /** The refusal does not tell whether the username or the e-mail is taken. */
 const isTaken = (error: unknown): boolean =>
-  (error instanceof ServiceError && error.data.reason === 'username_taken') ||
-  brokenConstraint(error) === 'account_email_key'
+  hasReason(error, 'username_taken') || brokenConstraint(error) === 'account_email_key'

@@ -114,7 +114,7 @@ it('cell_delete: each is recorded as it is alone, and one cell is deleted once',
   ])
 })
 
-describe('a right that ends when the statement has begun but not yet locked the cell', async () => {
+describe('a right or an edge that changes when the statement has begun but not yet locked the cell', async () => {
   const other = await rival(test.databaseUrl)
   afterAll(() => other.close())
   // A trigger fires before the statement looks at any cell. It waits for the writes of these methods alone, and not by a
@@ -149,7 +149,7 @@ describe('a right that ends when the statement has begun but not yet locked the 
     ['cell_item_delete', (parent_id) => ({ parent_id, position: 'held' })],
     ['cell_delete', (cell_id) => ({ cell_id })],
     ['cell_update', (cell_id) => ({ cell_id, data: { late: 1 } })],
-  ])('is no right any more: %s', async (method, input) => {
+  ])('a right that ends is none any more: %s', async (method, input) => {
     for (const end of ['cell_grant_revoke', 'cell_grant_create']) {
       const cell_id = await made(ada)
       await fieldRow(test, cell_id, 'held', far)
@@ -166,7 +166,32 @@ describe('a right that ends when the statement has begun but not yet locked the 
     }
   })
 
-  it('ends for those who have checked it, though who lowers it has not seen that it was given', async () => {
+  it.each([
+    [
+      'what is moved has become another cell, which the caller may not view',
+      `update cell_item set child_id = $2 where parent_id = $1 and position = 'held'`,
+      'cell_not_found',
+    ],
+    [
+      'the new position is taken',
+      `insert into cell_item (parent_id, position, child_id) values ($1, 'a', $2)`,
+      'cell_item_position_taken',
+    ],
+  ])('%s: nothing is moved', async (_what, change, reason) => {
+    const [parent_id, hidden] = [await made(bob), await made(ada)]
+    await itemRow(test, parent_id, 'held', far)
+    await other.begin('select pg_advisory_xact_lock(1)')
+    const late = call('cell_item_move', bob, { parent_id, position: 'held', new_position: 'a' })
+    await expect.poll(waiting).toHaveLength(1)
+    await other.query(change, [parent_id, hidden])
+    await other.commit()
+    expect(await late).toBe(reason)
+    const rows = await db.rows(sql`select position from cell_item where parent_id = ${parent_id}`)
+    expect(rows).toContainEqual({ position: 'held' })
+    expect(await entries('cell_item_move', parent_id)).toEqual([])
+  })
+
+  it('a right ends for those who have checked it, though whoever lowers it has not seen that it was given', async () => {
     const cell_id = await made(ada)
     const written = () => db.one<{ ctid: string }>(sql`select ctid::text from cell where id = ${cell_id}`)
     const before = await written()

@@ -3,7 +3,8 @@ import { randomToken } from '../auth/secrets.ts'
 import { loadConfig } from '../config/file.ts'
 import { StartError } from '../errors.ts'
 import { replacePrivateFile } from '../files/private-file.ts'
-import { group, subcommand } from './shell/command.ts'
+import { subcommand } from './shell/command.ts'
+import { group } from './shell/command-group.ts'
 
 const rotate = subcommand('daemon-token', {
   name: 'rotate',

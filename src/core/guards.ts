@@ -1,10 +1,7 @@
-import type { z } from 'zod'
 import type { Caller, Candidate } from '../auth/caller.ts'
 import type { RoleGrant, TokenScope } from '../auth/identity.ts'
 import { refusal, type ServiceError } from '../errors.ts'
-import type { Log } from '../log/log.ts'
 import { issue } from '../wire/issues.ts'
-import { resultValue } from '../wire/json-text.ts'
 import { Uuid } from '../wire/types.ts'
 import type { AuthSpec, ScopedRole } from './method.ts'
 
@@ -113,65 +110,4 @@ export function resolveActor(auth: AuthSpec, caller: Caller | null, acting: unkn
   if (candidates.length > 1)
     throw refusal('actor_required', { available: candidates.map(({ id, name }) => ({ id, name })) })
   return candidates[0] as Candidate
-}
-
-/** Whatever declares an output: an RPC method or a REST route. */
-type Declared = { readonly output?: z.ZodType | undefined }
-
-/** Compares results with the output that their method or route declares. */
-export type Outputs = {
-  /** Strict: throws if the result breaks the declaration. Otherwise checks a sample and counts what breaks. */
-  check(declared: Declared, name: string, result: unknown): void
-  /** Broken results found so far, by method or route. */
-  broken(): ReadonlyMap<string, number>
-}
-
-/** The first results show what is always broken; after that, a sample shows what is broken sometimes. */
-const firstChecked = 20
-const oneIn = 1000
-
-const issuesShown = 5
-
-export function createOutputs(isStrict: boolean, log: Log): Outputs {
-  const seen = new Map<Declared, number>()
-  const broken = new Map<string, number>()
-  const count = (name: string, flaw: string): void => {
-    const before = broken.get(name) ?? 0
-    broken.set(name, before + 1)
-    if (before === 0)
-      log.error(
-        { event: 'output_flaw', method: name, flaw },
-        'a result breaks its declared output; further ones are only counted',
-      )
-  }
-  return {
-    check(declared, name, result) {
-      if (isStrict) {
-        const flaw = flawOf(declared, result)
-        if (flaw) throw new Error(`The result of ${name} breaks its declared output: ${flaw}`)
-        return
-      }
-      const nth = seen.get(declared) ?? 0
-      seen.set(declared, nth + 1)
-      if (nth >= firstChecked && nth % oneIn !== 0) return
-      const flaw = flawOf(declared, result)
-      if (flaw) count(name, flaw)
-    },
-    broken: () => broken,
-  }
-}
-
-/** Which rules of the schema the result breaks and where, without any value of the result. */
-function flawOf({ output }: Declared, result: unknown): string | undefined {
-  if (!output) return undefined
-  try {
-    const parsed = output.safeParse(resultValue(result))
-    if (parsed.success) return undefined
-    return parsed.error.issues
-      .slice(0, issuesShown)
-      .map(({ path, code }) => `${path.join('.') || 'result'}: ${code}`)
-      .join(', ')
-  } catch (error) {
-    return `its schema threw: ${(error as Error).message}`
-  }
 }

@@ -1,7 +1,7 @@
 import type { Line } from './batched.ts'
 import { type Clock, createClock } from './clock.ts'
 import { exclusively } from './exclusively.ts'
-import { joiner } from './point.ts'
+import { joiner } from './joined.ts'
 import { type DatabaseOptions, openPool, type Queryable, queryable, type ReadOnly } from './pool.ts'
 import { nameIn } from './servers/connection.ts'
 import type { Primary } from './servers/primary.ts'
@@ -74,7 +74,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 
 export type { Clock } from './clock.ts'
 export { LastFailed } from './held.ts'
-export type { JoinedRead } from './point.ts'
+export type { JoinedRead } from './joined.ts'
 export { type DatabaseOptions, planning, type Queryable, type ReadOnly } from './pool.ts'
 export type { Connection } from './servers/connection.ts'
 export { briefly, type SharedWrite, type Stored } from './shared-write.ts'

@@ -14,7 +14,8 @@ import {
   withoutValues,
 } from './servers/failure.ts'
 import type { Slot } from './slots.ts'
-import { isWornOut, type Sql } from './sql.ts'
+import type { Sql } from './sql.ts'
+import { isWornOut } from './statement-names.ts'
 
 /** The running transaction; marked closed when it ends, because a promise that was not awaited may outlive it. */
 export const enclosing = new AsyncLocalStorage<{ isOpen: boolean }>()

@@ -5,7 +5,8 @@ import { beginStatement } from '../observe/statement.ts'
 import { addTime, currentWork } from '../observe/work.ts'
 import { type Answered, answered } from './answered.ts'
 import type { Clock } from './clock.ts'
-import { type JoinedRead, pipelinedReader } from './point.ts'
+import type { JoinedRead } from './joined.ts'
+import { pipelinedReader } from './point.ts'
 import { Receiving } from './receiving.ts'
 import type { Limits } from './servers/admission.ts'
 import { type Connection, clientConfig, type ReplicaOptions } from './servers/connection.ts'
@@ -20,7 +21,8 @@ import {
 import { lostNames } from './servers/lost-names.ts'
 import { openPrimary, type Primary } from './servers/primary.ts'
 import { openSlots, type Slot } from './slots.ts'
-import { compile, isWornOut, nameless, noteOpened, type Sql, wireTypes } from './sql.ts'
+import { compile, nameless, type Sql, wireTypes } from './sql.ts'
+import { isWornOut, noteOpened } from './statement-names.ts'
 
 /** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
 export const transactionLimitMs = 30_000

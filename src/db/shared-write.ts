@@ -4,7 +4,8 @@ import { batched } from './batched.ts'
 import { afterSending, confirmed, type Held } from './held.ts'
 import type { Pool } from './pool.ts'
 import { repeatCause, unavailable } from './servers/failure.ts'
-import { isWornOut, type Sql, sql } from './sql.ts'
+import { type Sql, sql } from './sql.ts'
+import { isWornOut } from './statement-names.ts'
 
 /**
  * A write that shares one statement, and its commit, with its neighbours: those asked for in one turn of the event

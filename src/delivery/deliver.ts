@@ -1,7 +1,7 @@
 import { fold } from '../accounts/formats.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
-import { ServiceError } from '../errors.ts'
+import { hasReason } from '../errors.ts'
 import { type Deliver, DeliveryRefused, type Message } from '../registry/messages.ts'
 import { isDeliverable, withAsciiDomain } from '../wire/address.ts'
 import { type Claimed, type MessageError, messageOf, type Outcome, record } from './claim.ts'
@@ -88,7 +88,7 @@ async function isOverLimit({ limiters }: App, { purpose, to_address }: Claimed):
     await limiters.take(limiter, sha256Hex(fold(withAsciiDomain(to_address))))
     return false
   } catch (error) {
-    if (error instanceof ServiceError && error.data.reason === 'rate_limited') return true
+    if (hasReason(error, 'rate_limited')) return true
     throw error
   }
 }

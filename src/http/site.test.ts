@@ -7,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { pagePaths } from '../config/rules.ts'
 import { testService } from '../testing/index.ts'
+import type { BuiltFiles } from './built-site.ts'
 import type { EdgeRequest } from './exchange.ts'
-import { type BuiltFiles, createSite } from './site.ts'
+import { createSite } from './site.ts'
 
 const script = 'let built = 1 // '.padEnd(200, 'x')
 const built: BuiltFiles = {

@@ -1,7 +1,7 @@
 import { noPassword } from '../auth/password.ts'
 import type { App } from '../core/app.ts'
 import { operate } from '../core/operate.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal } from '../errors.ts'
 import type { Row } from './line.ts'
 import { type Written, writeBatch } from './write.ts'
 
@@ -30,7 +30,7 @@ export function keeping(
         return written
       })
     } catch (error) {
-      if (clash && error instanceof ServiceError && error.data.reason === 'username_taken') return clash
+      if (clash && hasReason(error, 'username_taken')) return clash
       throw error
     }
   }

@@ -1,30 +1,18 @@
-import { insertAccount } from '../accounts/accounts.ts'
 import { fold } from '../accounts/formats.ts'
 import { lockIfLive } from '../accounts/locks.ts'
-import { isReserved } from '../accounts/usernames.ts'
-import { noPassword } from '../auth/password.ts'
 import { callerSubject, mutate, type Work } from '../core/mutate.ts'
 import type { RouteHold } from '../core/route.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { brokenConstraint } from '../db/servers/failure.ts'
-import { refusal, ServiceError } from '../errors.ts'
-import { claimInvite } from '../invites/invites.ts'
-import { startSession } from '../sessions/sessions.ts'
+import { hasReason, refusal } from '../errors.ts'
 import { isSignupOpen } from '../settings/settings.ts'
 import { isPrivileged } from '../sign-in/privileged.ts'
 import { signIn } from '../sign-in/sign-in.ts'
-import { isIn, usernameCandidates } from './identity.ts'
-import { lockInvite } from './invited.ts'
-import { addLink, insertLink, type Link, linkOf } from './link.ts'
+import { isIn } from './identity.ts'
+import { addLink, type Link, linkOf } from './link.ts'
 import type { Context, Finished, Proven } from './proven.ts'
+import { enterNew, raced } from './sign-up.ts'
 
 const triesMax = 5
-/** Others have linked, unlinked or signed up between two reads: what was decided no longer holds. */
-const raced = () => refusal('signup_conflict')
-
-const isRefused = (error: unknown, reason: string): boolean =>
-  error instanceof ServiceError && error.data.reason === reason
-
 /** Signs in whoever the provider has recognised: with the linked account, one with the same e-mail, or a new one. */
 export async function enter(context: Context, hold: RouteHold, proven: Proven): Promise<Finished> {
   const { app } = context
@@ -33,7 +21,7 @@ export async function enter(context: Context, hold: RouteHold, proven: Proven): 
     return await settled(() => tryToEnter(context, proven, false))
   } catch (error) {
     const mayOpen = provider.on_unknown === 'signup' && flow.invite_id === null
-    if (!isRefused(error, 'oidc_unknown_account') || !mayOpen || !(await isSignupOpen(app.db))) throw error
+    if (!hasReason(error, 'oidc_unknown_account') || !mayOpen || !(await isSignupOpen(app.db))) throw error
   }
   // Only strangers take a slot of open signup, so that its limiter never keeps out people who have an account.
   let isMade = false
@@ -48,7 +36,7 @@ async function settled<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      if (!isRefused(error, raced().data.reason)) throw error
+      if (!hasReason(error, 'signup_conflict')) throw error
     }
   }
   throw refusal('busy', { retry_after: 1 })
@@ -114,61 +102,4 @@ function openSession(
     { db: work.db, audit },
     { account_id, proof, provider: provider.id, presented: carriers, ip },
   )
-}
-
-type Admission = { wasOpen: boolean; isEmailTaken: boolean }
-
-/** Makes an account without a password, if an invite or open signup admits the person. */
-async function enterNew(
-  { app, carriers, ip }: Context,
-  { db, audit }: Work,
-  { provider, identity, flow }: Proven,
-  { wasOpen, isEmailTaken }: Admission,
-): Promise<Finished> {
-  const { email, strong } = identity
-  if (provider.on_unknown === 'refuse') throw refusal('oidc_unknown_account')
-  const invite = await lockInvite(db, app.config, { ...flow, email })
-  // Open only if both reads say so: the first read decided whether to hold the slot that counts open signups.
-  const open_signup = !invite && wasOpen && (await isSignupOpen(db))
-  if (!invite && !open_signup) throw refusal('oidc_unknown_account')
-  if (isEmailTaken) throw refusal('oidc_account_exists')
-  const username = await freeUsername(db, invite?.username ?? identity.username)
-  const { account_id, actor_id } = await insertAccount(db, {
-    username,
-    email,
-    email_verified: email !== null,
-    password_hash: noPassword,
-    actor_name: identity.name ?? username,
-    created_by: invite?.created_by ?? null,
-  }).catch((error: unknown) => {
-    throw isRefused(error, 'username_taken') || brokenConstraint(error) === 'account_email_key'
-      ? raced()
-      : error
-  })
-  if (!(await insertLink(db, { account_id, provider: provider.id, identity }))) throw raced()
-  if (invite) await claimInvite(db, invite.id, account_id)
-  const session = await startSession(app, db, {
-    account_id,
-    proof: { methods: ['oidc'], strong },
-    presented: carriers,
-    ip,
-  })
-  const { session_id } = session
-  audit(
-    'signup',
-    { session_id, open_signup, ...(invite && { invite_id: invite.id }), provider: provider.id },
-    { account_id, actor_id },
-  )
-  return { created: true, linked: false, session }
-}
-
-async function freeUsername(db: Queryable, wanted: string): Promise<string> {
-  // Newcomers who want one name take turns, until the end of their transactions: each sees the names that are taken.
-  await db.run(sql`select pg_advisory_xact_lock(hashtextextended(${`cellkeep username ${wanted}`}, 0))`)
-  const { username } = await db.one<{ username: string }>(sql`
-    select username from unnest(${usernameCandidates(wanted)}::text[]) with ordinality as wanted (username, place)
-    where not exists (select from account where account.username = wanted.username)
-      and not ${isReserved(sql`wanted.username`)}
-    order by place limit 1`)
-  return username
 }

@@ -6,7 +6,7 @@ import { verificationsMax } from '../auth/password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal, ServiceError } from '../errors.ts'
 import { accountKey, crowdOf, identifierKey, keyAt } from '../limits/limiters.ts'
 import { signIn } from '../sign-in/sign-in.ts'
 import { seenToday } from './addresses.ts'
@@ -98,7 +98,7 @@ async function rehash({ app, ip }: Context, hash: string, password: string): Pro
   const { passwords } = app
   if (!passwords.isOutdated(hash) || !passwords.hasRoom()) return null
   return await passwords.hash(password, crowdOf(ip)).catch((error: unknown) => {
-    if (error instanceof ServiceError && error.data.reason === 'busy') return null
+    if (hasReason(error, 'busy')) return null
     throw error
   })
 }

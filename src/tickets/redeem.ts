@@ -4,7 +4,7 @@ import { sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import type { Attempt } from '../core/route.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal } from '../errors.ts'
 import type { TicketPurpose } from '../registry/messages.ts'
 import { isOpen } from './tickets.ts'
 
@@ -79,7 +79,7 @@ export async function redeeming<T>(
     })
   } catch (error) {
     // Wait outside the attempt, so that the failure is charged at once and not after the floor.
-    if (error instanceof ServiceError && error.data.reason === 'ticket_not_found') {
+    if (hasReason(error, 'ticket_not_found')) {
       await onMiss?.()
       await floor
     }

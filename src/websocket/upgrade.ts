@@ -2,7 +2,7 @@ import type { Caller, Carriers } from '../auth/caller.ts'
 import type { Credential } from '../auth/identity.ts'
 import type { App } from '../core/app.ts'
 import { guardStrength, resolveActor } from '../core/guards.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal, type ServiceError } from '../errors.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, type ReplyHeaders } from '../http/exchange.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
 import { issue } from '../wire/issues.ts'
@@ -69,8 +69,7 @@ function defaultActor(query: URLSearchParams, caller: Caller | null): string | n
   try {
     return resolveActor({ account: 'required', actor: 'required' }, caller, acting)?.id ?? null
   } catch (error) {
-    if (error instanceof ServiceError && error.data.reason === 'invalid_params')
-      throw badQuery(error.data.issues)
+    if (hasReason(error, 'invalid_params')) throw badQuery(error.data.issues)
     throw error
   }
 }

@@ -7,7 +7,7 @@ import { jsonObject } from '../../db/json.ts'
 import { brokenConstraint } from '../../db/servers/failure.ts'
 import { refusal } from '../../errors.ts'
 import { Uuid } from '../../wire/types.ts'
-import { isUntouched, me, tier, touched } from '../access.ts'
+import { me, tier, touched } from '../access.ts'
 
 /** Wire form of a cell grant. */
 export const CellGrant = z.object({
@@ -94,7 +94,7 @@ type Upserted = {
  */
 export async function grantAtOnce(single: Single, grant: NewCellGrant): Promise<CellGrant | undefined> {
   const row = await single<{ given: CellGrant }>(
-    sql`${upserting(grant, sql`and ${isUntouched} for no key update of c skip locked`)}, own as (
+    sql`${upserting(grant, sql`for no key update of c skip locked`)}, own as (
       select w.id, (select account_id from grantee) as account_id, ${grantJson('w')} as given from written w
     )`,
     'own',

@@ -97,43 +97,6 @@ export function perhaps(name: string, names: readonly string[]): string {
   return near === undefined ? '.' : `; did you mean ${near}?`
 }
 
-/**
- * A group: the first argument selects the command, without one that of the group's own name; flags tell commands with
- * the same word apart.
- */
-export function group(spec: {
-  name: string
-  summary: string
-  details?: string
-  commands: readonly Command[]
-  /** The word that may be left out. */
-  usual?: string
-}): Command {
-  const { name, commands, usual = name } = spec
-  const words = [...new Set(commands.map(wordOf))].filter((word) => word !== name)
-  const mayBeLeftOut = commands.some((one) => one.name === usual)
-  return {
-    ...spec,
-    usage: `${name} ${words.join('|')}`,
-    run: async (given, io) => {
-      const isLeftOut = mayBeLeftOut && (given[0] ?? '-').startsWith('-')
-      const [word = '', ...args] = isLeftOut ? [usual, ...given] : given
-      const forms = commands.filter((one) => wordOf(one) === word)
-      const flagged = forms.find(
-        (one) => flagsOf(one).length > 0 && flagsOf(one).every((flag) => args.includes(flag)),
-      )
-      const form = flagged ?? forms.find((one) => flagsOf(one).length === 0)
-      if (form) return await withUsage(forms, args, io, () => form.run(args, io))
-      const isNamed = word !== '' && !word.startsWith('-')
-      const unknown = isNamed ? `There is no command "${name} ${word}"${perhaps(word, words)}\n` : ''
-      return wrongUsage(commands, given, io, unknown)
-    },
-  }
-}
-
-export const wordOf = ({ name }: Command): string => name.split(' ')[0] ?? ''
-const flagsOf = ({ name }: Command): string[] => name.split(' ').slice(1)
-
 /** A command outside a group, declared like one in a group. */
 export const command = <const O extends Options = Record<never, never>>(spec: Declaration<O>): Command =>
   alone(subcommand('', spec))
@@ -144,7 +107,7 @@ export const alone = (one: Command): Command => ({
 })
 
 /** Runs a command; prints its `WrongUsage` with the usage of these commands. */
-async function withUsage(
+export async function withUsage(
   forms: readonly Command[],
   args: readonly string[],
   io: CommandIo,

@@ -1,5 +1,6 @@
 import { actions } from '../../actions.ts'
-import { type Command, command, WrongUsage, wordOf } from './command.ts'
+import { type Command, command, WrongUsage } from './command.ts'
+import { wordOf } from './command-group.ts'
 
 /** What each shell runs for the words typed so far; the last one is being typed and may be empty. */
 const scripts: Record<string, string> = {

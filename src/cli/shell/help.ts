@@ -1,4 +1,5 @@
-import { type Command, perhaps, wordOf } from './command.ts'
+import { type Command, perhaps } from './command.ts'
+import { wordOf } from './command-group.ts'
 import { commands, groups } from './groups.ts'
 import { aligned, type CommandIo } from './output.ts'
 

@@ -1,0 +1,45 @@
+import type { Observer } from '../observe/observer.ts'
+import { currentWork, siteOf } from '../observe/work.ts'
+import { batched, type Line } from './batched.ts'
+import type { Sql } from './sql.ts'
+
+/**
+ * A read that joins its neighbours: those asked for in one turn share a statement, whoever asks. Its rows say by
+ * `nth`, from 1, to which key they belong; a key has one row at most.
+ */
+export type JoinedRead<K extends readonly (string | null)[], V> = {
+  statement(keys: readonly K[]): Sql
+  /** The most keys of one statement; with what a row may hold, it bounds the answer on the shared connection. */
+  max: number
+  /** Only a type. */
+  row?: V
+}
+
+/** Runs joined reads by means of `point`. */
+export function joiner(
+  point: <T>(query: Sql, shared?: string) => Promise<T[]>,
+  { line, observer }: { line: Line; observer: Observer },
+) {
+  const readers = new WeakMap<object, (key: string) => Promise<unknown>>()
+  return <K extends readonly (string | null)[], V>(
+    read: JoinedRead<K, V>,
+    key: K,
+  ): Promise<V | undefined> => {
+    const reader = readers.get(read) ?? make(read)
+    readers.set(read, reader)
+    return reader(JSON.stringify(key)) as Promise<V | undefined>
+  }
+
+  function make<K extends readonly (string | null)[], V>(read: JoinedRead<K, V>) {
+    // Named after the method that asks first.
+    const site = siteOf(currentWork())
+    return batched(
+      async (texts: string[]) => {
+        const keys = texts.map((text) => JSON.parse(text))
+        const rows = await point<V & { nth: number }>(read.statement(keys), site)
+        return new Map(rows.map((row) => [texts[row.nth - 1] as string, row]))
+      },
+      { line, watched: { site, observer }, max: read.max },
+    )
+  }
+}
