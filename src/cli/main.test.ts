@@ -137,6 +137,7 @@ describe('with --json whatever ends a command is one object on standard error', 
     [['account', 'list'], { CELLKEEP_DATABASE_URL: 'mysql://x' }, 78, { reason: 'configuration' }],
     [['account', 'show'], {}, 2, { reason: 'wrong_usage', usage: ['cellkeep account show REF'] }],
     [['settings'], {}, 2, { reason: 'wrong_usage', message: 'A word is missing.' }],
+    [['config', 'check'], {}, 2, { reason: 'wrong_usage', message: 'It takes nothing but --json.' }],
     [['acount'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean account?') }],
     [['account', 'shwo'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean show?') }],
   ] as const)('%j', async (words, env, code, error) => {
