@@ -11,7 +11,7 @@ export const config: Command = {
   summary: 'Print every setting, its value and where it comes from; check them as `start` does.',
   async run(args, io) {
     const json = args[0] === '--json'
-    if (args.length > (json ? 1 : 0)) return wrongUsage(config, args, io)
+    if (args.length > (json ? 1 : 0)) return wrongUsage(config, args, io, 'It takes nothing but --json.\n')
     const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
     declared(parsed)
     const settings = shownSettings(parsed)

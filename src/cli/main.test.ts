@@ -104,6 +104,29 @@ it.runIf(existsSync('/dev/full'))('output that found no room is exit code 1, dow
   expect([status, String(stderr)]).toEqual([1, expect.stringContaining('could not be written')])
 })
 
+it.runIf(existsSync('/dev/full'))(
+  'an export that nobody reads, or that found no room, tells no last row to go on from',
+  async () => {
+    const test = await testService()
+    await test.account()
+    const run = (to: string) =>
+      promisify(execFile)(
+        '/bin/sh',
+        ['-c', `"$@" ${to}`, 'sh', process.execPath, program, 'audit', 'export'],
+        {
+          cwd,
+          env: { ...process.env, CELLKEEP_DATABASE_URL: test.databaseUrl },
+        },
+      )
+    expect((await run('| cat')).stderr).toMatch(/^\{"rows":\d+,"last_seq":\d+\}\n$/)
+    expect((await run('| true')).stderr).toBe('')
+    await expect(run('>/dev/full')).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^The output could not be written: ENOSPC[^\n]*\n$/),
+    })
+  },
+)
+
 describe('with --json whatever ends a command is one object on standard error', () => {
   const absent = {
     CELLKEEP_DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
@@ -114,6 +137,7 @@ describe('with --json whatever ends a command is one object on standard error', 
     [['account', 'list'], { CELLKEEP_DATABASE_URL: 'mysql://x' }, 78, { reason: 'configuration' }],
     [['account', 'show'], {}, 2, { reason: 'wrong_usage', usage: ['cellkeep account show REF'] }],
     [['settings'], {}, 2, { reason: 'wrong_usage', message: 'A word is missing.' }],
+    [['config', 'check'], {}, 2, { reason: 'wrong_usage', message: 'It takes nothing but --json.' }],
     [['acount'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean account?') }],
     [['account', 'shwo'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean show?') }],
   ] as const)('%j', async (words, env, code, error) => {

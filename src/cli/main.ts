@@ -5,8 +5,10 @@ import type { CommandIo } from './shell/output.ts'
 /** The command line: sets the exit code and never exits the process itself. */
 export async function run(argv: readonly string[]): Promise<void> {
   const { stdin, stdout, stderr, env } = process
+  const cut = new AbortController()
   let isCut = false
   stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    cut.abort()
     // EPIPE means that the reader stopped, as `head` does, which is no failure. A full disk is.
     if (code === 'EPIPE' || isCut) return
     isCut = true
@@ -16,7 +18,8 @@ export async function run(argv: readonly string[]): Promise<void> {
   })
   // Without a listener, a broken pipe on standard error would end the server.
   stderr.on('error', () => {})
-  const code = await execute(argv, { stdin, stdout, stderr, env, cwd: process.cwd(), yield: yieldToOthers })
+  const io = { stdin, stdout, stderr, env, cwd: process.cwd(), cut: cut.signal, yield: yieldToOthers }
+  const code = await execute(argv, io)
   process.exitCode = code || Number(isCut)
 }
 

@@ -1,13 +1,15 @@
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { unwritable } from '../../files/unwritable.ts'
 import type { CommandIo } from './output.ts'
 import { withProgress } from './progress.ts'
 
 /**
  * Writes rows as JSON lines to standard output or a new file, and then a summary to standard error. No part of a file is
- * left if that fails, or `interrupt` aborts.
+ * left if that fails, or `interrupt` aborts. Where standard output takes no more there is no summary: nobody knows which
+ * row was the last to arrive, and a later export must not go on behind it.
  */
 export async function writeLines(
   rows: AsyncIterable<unknown>,
@@ -16,7 +18,7 @@ export async function writeLines(
   io: CommandIo,
   interrupt: AbortSignal,
 ): Promise<void> {
-  const target = typeof out === 'string' ? await newFile(resolve(io.cwd, out)) : toStdout(io.stdout)
+  const target = typeof out === 'string' ? await newFile(resolve(io.cwd, out)) : toStdout(io)
   let count = 0
   let last: unknown
   // Rows on the terminal already show the progress.
@@ -25,6 +27,7 @@ export async function writeLines(
     await withProgress(shown, 'rows', async (progress) => {
       for await (const row of rows) {
         interrupt.throwIfAborted()
+        if (target.cut?.aborted) break
         await target.write(`${JSON.stringify(row)}\n`)
         count += 1
         last = row
@@ -37,14 +40,22 @@ export async function writeLines(
     await target.discard()
     throw error
   }
+  if (target.cut?.aborted) return
   io.stderr.write(`${JSON.stringify({ rows: count, ...summary(last) })}\n`)
 }
 
-type Target = { write(line: string): unknown; end(): unknown; discard(): unknown }
+type Target = {
+  write(line: string): unknown
+  end(): unknown
+  discard(): unknown
+  cut?: AbortSignal | undefined
+}
 
-const toStdout = (stdout: CommandIo['stdout']): Target => ({
+const toStdout = ({ stdout, cut }: CommandIo): Target => ({
+  cut,
   write: (line) => stdout.write(line),
-  end: () => undefined,
+  // A failed write is told only after the turn that made it.
+  end: () => nextTurn(),
   discard: () => undefined,
 })
 

@@ -10,6 +10,8 @@ export type CommandIo = {
   stderr: { write(text: string): unknown; isTTY?: boolean }
   env: Environment
   cwd: string
+  /** Aborted once standard output takes no more: its reader stopped, or its disk is full. */
+  cut?: AbortSignal
   /** Lets all other processes go first. */
   yield?(): void
 }
