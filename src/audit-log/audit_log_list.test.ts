@@ -232,6 +232,7 @@ describe('audit_log_list refuses', () => {
     [{ event_type: '' }, 'event_type invalid_format'],
     [{ event_type: 'x'.repeat(129) }, 'event_type too_big'],
     [{ outcome: 'x' }, 'outcome invalid_value'],
+    [{ outcome: 1 }, 'outcome invalid_type'],
     [{ account_id: 'x' }, 'account_id invalid_format'],
     [{ offset: 0, since_seq: 0 }, 'offset invalid_value'],
     [{ cursor: 'garbage' }, 'cursor invalid_cursor'],

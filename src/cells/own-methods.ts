@@ -8,6 +8,7 @@ import { refusal } from '../errors.ts'
 import { badText, issue, toIssues } from '../wire/issues.ts'
 import { inOnePiece, type Text } from '../wire/json-text.ts'
 import { parseJson } from '../wire/parse-json.ts'
+import { withRules } from '../wire/rules.ts'
 import { me, tiers } from './access.ts'
 import { cell_create } from './cell_create.ts'
 import { cell_delete } from './cell_delete.ts'
@@ -59,7 +60,7 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
       throw new TypeError('Cells are written in a mutation() whose auth requires an actor; declare it so.')
     const bad = badText(input)
     if (bad) throw refusal('invalid_params', { issues: [issue(bad, 'invalid_format')] })
-    const parsed = action.input.safeParse(input)
+    const parsed = action.input.safeParse(input, withRules)
     if (!parsed.success) throw refusal('invalid_params', { issues: toIssues(parsed.error) })
     const { db } = context
     const inner = {

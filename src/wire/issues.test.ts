@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { tooDeep } from '../http/jsonrpc.ts'
 import { badText, type IssuePath, issue, mayHoldBadText, toIssues } from './issues.ts'
 import { parseJson } from './parse-json.ts'
+import { withRules } from './rules.ts'
 
 const prototypeBefore = JSON.stringify(Object.getOwnPropertyNames(Object.prototype))
 afterEach(() => {
@@ -13,7 +14,7 @@ afterEach(() => {
 
 /** The path and code of every issue of the JSON text. */
 function issuesOf(schema: z.ZodType, json: string): [IssuePath, string][] {
-  const { error } = schema.safeParse(JSON.parse(json))
+  const { error } = schema.safeParse(JSON.parse(json), withRules)
   return error ? toIssues(error).map(({ path, code }) => [path, code]) : []
 }
 
@@ -46,6 +47,8 @@ describe('toIssues', () => {
     ['{"list":[{},{"s":"long"}]}', ['list', 1, 's'], 'too_big'],
     ['{"list":[{},{},{}]}', ['list'], 'too_big'],
     ['{"kind":"z"}', ['kind'], 'invalid_value'],
+    ['{"kind":5}', ['kind'], 'invalid_type'],
+    ['{"kind":null}', ['kind'], 'invalid_type'],
     ['{"step":4}', ['step'], 'invalid_value'],
     ['{"map":{"A":1}}', ['map', 'A'], 'invalid_format'],
     ['{"map":{"a":"1"}}', ['map', 'a'], 'invalid_type'],
@@ -60,7 +63,8 @@ describe('toIssues', () => {
   })
 
   test('a missing key is invalid_type', () => {
-    expect(issuesOf(z.strictObject({ must: z.string() }), '{}')).toEqual([[['must'], 'invalid_type']])
+    for (const must of [z.string(), z.enum(['x', 'y']), z.literal('x'), z.literal(true)])
+      expect(issuesOf(z.strictObject({ must }), '{}')).toEqual([[['must'], 'invalid_type']])
   })
 
   test.each<[string, IssuePath]>([

@@ -51,6 +51,8 @@ function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
       const code: unknown = found.params?.code
       return isIssueCode(code) ? issue(path, code, ruleOf(found)) : issue(path, 'custom', found.message)
     }
+    case 'invalid_value':
+      return issue(path, hasOtherType(found) ? 'invalid_type' : 'invalid_value', ruleOf(found))
     case 'invalid_key':
     case 'invalid_element': {
       const [inner] = found.issues
@@ -60,6 +62,10 @@ function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
       return issue(path, isIssueCode(found.code) ? found.code : 'invalid_value', ruleOf(found))
   }
 }
+
+/** A choice that is missing, null or no string is as wrong as such a string; needs a parse that reports the input. */
+const hasOtherType = ({ values, ...found }: z.core.$ZodIssueInvalidValue): boolean =>
+  'input' in found && !values.some((value) => value === null || typeof value === typeof found.input)
 
 const isIssueCode = (code: unknown): code is IssueCode =>
   typeof code === 'string' && Object.hasOwn(messages, code)

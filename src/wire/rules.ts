@@ -84,8 +84,9 @@ const units: Readonly<Record<string, [one: string, many: string]>> = {
   array: [' entry', ' entries'],
 }
 
-/** Passed to a parse, so that issues about keys and unions carry what only the schema knows. */
+/** Passed to a parse, so that issues carry what only the schema knows, and the input they are about. */
 export const withRules: z.core.ParseContext<z.core.$ZodIssue> = {
+  reportInput: true,
   error: (raw) => {
     const rule = schemaRule(raw)
     if (rule !== undefined) Object.assign(raw, { rule })
