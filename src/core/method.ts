@@ -12,7 +12,7 @@ import type { Registry } from '../registry/registry.ts'
 export type Axis = 'none' | 'optional' | 'required'
 export type RateLimit = 'ip' | 'account' | 'both'
 
-/** A role that is asked for in the scope that the input names; a global grant of it counts too. */
+/** A role required in the scope that the input names; a global grant of it counts too. */
 export type ScopedRole<In = never> = {
   readonly role: string
   /** Left out: the only kind of scope that the role applies to. */
@@ -78,7 +78,7 @@ export type WiredMethod = Method & {
   readonly method: string
   readonly params: z.ZodType
   readonly scope: string
-  /** Some role is asked for in a scope, which is judged with the input. */
+  /** True: some role is required in a scope, which is checked with the input. */
   readonly isScoped: boolean
 }
 
