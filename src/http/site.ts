@@ -93,7 +93,7 @@ const documentHeaders = {
   'permissions-policy':
     'accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), usb=(), publickey-credentials-get=(self), publickey-credentials-create=(self)',
 }
-/** The pages that links in messages and providers lead to; their addresses hold secrets and must not leak. */
+/** For pages reached from links in messages and from providers: their addresses contain secrets and must not leak. */
 const once = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
 
 /** What the pages need to know about this server before their first call; public, the same for everybody. */
@@ -161,7 +161,7 @@ const formOf = (bytes: Uint8Array): Form => ({
   etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
 })
 
-/** The smallest form that the client takes. */
+/** The smallest encoding that the client accepts. */
 function codingOf(entry: Entry, sent = ''): 'br' | 'gzip' | 'identity' {
   const taken = new Set(
     sent
