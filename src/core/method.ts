@@ -56,7 +56,9 @@ export type Method<
   readonly event?: EventType
   /** True: the handler resolves to the JSON text of its result, which is sent without being parsed. */
   readonly json_text?: boolean
-  /** True: a replica may answer what a query reads through its `db`, as far as it is no older than the call. */
+  /**
+   * True: a replica that has replayed everything committed before the call may answer the query's reads through `db`.
+   */
   readonly replica?: boolean
   /** True: also for a caller who has yet to enrol a second factor that a role requires. */
   readonly before_enrolment?: boolean
