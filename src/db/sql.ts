@@ -3,8 +3,8 @@ import pg from 'pg'
 import { parseJson } from '../wire/parse-json.ts'
 
 /**
- * A composable SQL template: values become parameters, nested fragments are spliced in. It is only put together as a
- * text when it is sent for the first time, since most are sent again and again.
+ * A composable SQL template: values become parameters, nested fragments are spliced in. The text is assembled only when
+ * it is first sent, since most templates are sent many times.
  */
 export type Sql = {
   readonly [fragment]: true
@@ -12,7 +12,7 @@ export type Sql = {
   readonly parts: readonly unknown[]
 }
 
-/** No value that came as JSON has it; the same for every copy of this module. */
+/** No value parsed from JSON has this symbol; every copy of this module shares it. */
 const fragment: unique symbol = Symbol.for('cellkeep.sql')
 
 const fragmentOf = (strings: readonly string[], parts: readonly unknown[]): Sql => ({
@@ -39,7 +39,7 @@ sql.join = (parts: readonly Sql[], separator: string): Sql =>
 /** By separator, the strings around so many parts. */
 const joints = new Map<string, (readonly string[])[]>()
 
-/** The same array each time, since `follow` knows a template by its strings. */
+/** Returns the same array each time, since `follow` recognises a template by the identity of its strings. */
 function between(separator: string, count: number): readonly string[] {
   const known = joints.get(separator) ?? []
   joints.set(separator, known)
@@ -65,8 +65,8 @@ export function nameless(query: Sql): { text: string; values: unknown[] } {
 }
 
 /**
- * A tree of the statements sent so far. The way to a text leads over the strings of its templates, literal texts,
- * and a mark for each parameter, in their order; nothing else decides it.
+ * A tree of the statements sent so far. The path to a text consists of the strings of its templates, literal texts, and
+ * a mark for each parameter, in order; nothing else determines the text.
  */
 class Step {
   readonly next = new Map<unknown, Step>()
@@ -110,9 +110,9 @@ function textOf(query: Sql): string {
 
 /**
  * Names for prepared statements: a connection parses and plans each named text once. A name is a digest of its text:
- * behind a pooler that hands connections round, the same name never means the statement of another process.
- * The process keeps this many; beyond that the clock algorithm evicts a text that was not used since the hand
- * last passed it. So a flood of rare texts never evicts the common ones.
+ * behind a pooler that shares connections, the same name never means another statement of another process. The process
+ * keeps this many; beyond that the clock algorithm evicts a text that was not used since the hand last passed it. So a
+ * flood of rare texts never evicts the common ones.
  */
 const namesMax = 300
 
