@@ -75,7 +75,7 @@ export async function readAuditPage(
   const size = pageSize(page.limit)
   const rows: Row[] = []
   const parts = partsOf(stretch, position)
-  // What is skipped counts over all parts.
+  // The offset counts rows over all parts, so they are read as one.
   for (const part of offset > 0 ? [{ ...stretch, isWide: parts.length > 1 }] : parts) {
     const numbers = numbersOf(selected, part, size, { skipped: offset, skippedMax: offsetMax })
     rows.push(
@@ -99,7 +99,7 @@ const named = (numbers: Sql, part: Stretch): Sql => sql`
     ) e
     order by e.seq ${sql.raw(part.direction)}`
 
-/** As subqueries, which are probes for each row of the page whatever the planner expects. */
+/** As subqueries, so that each row of the page costs index probes, whatever the planner estimates. */
 const username = (actor_id: Sql, account_id: Sql): Sql => sql`(
   select username from account
   where id = coalesce((select account_id from actor where id = ${actor_id}), ${account_id}))`

@@ -16,7 +16,7 @@ const Filter = z.strictObject({
   until_seq: Int(0, Number.MAX_SAFE_INTEGER).optional(),
   event_type: EventType.optional(),
   outcome: z.enum(['success', 'failure']).optional(),
-  /** As the account that acted or as the target. */
+  /** The account that acted, or the target. */
   account_id: Uuid.optional(),
 })
 export type AuditFilter = z.input<typeof Filter>
@@ -50,7 +50,7 @@ export const exportAudit = operation({
   },
 })
 
-/** Refuses a type that is not declared, unless the log has rows of it from when it was. */
+/** Refuses a type that is not declared, unless the log still has rows from a time when it was. */
 async function refuseUnknown({ db, registry }: App, type: string): Promise<void> {
   if (registry.events.has(type)) return
   const { known } = await db.one<{ known: boolean }>(sql`

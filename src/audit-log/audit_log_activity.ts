@@ -19,7 +19,7 @@ const Bucket = z.object({
   from: z.string(),
   success: z.int(),
   failure: z.int(),
-  /** It has more rows than were counted: the newest 1000, or up to 8000 if there are fewer buckets. */
+  /** The bucket has more rows than were counted: the newest 1000, or up to 8000 if there are fewer buckets. */
   is_cut: z.boolean(),
 })
 
@@ -58,7 +58,7 @@ export const audit_log_activity = query({
       { direction: 'desc', from: sql`bucket.above`, to: sql`bucket.below` },
       size,
     )
-    // Rows of nearly the same time may have their numbers in another order.
+    // The numbers of rows with nearly the same time may be in a different order.
     const near = 100
     const rows = await db.rows<z.output<typeof Bucket>>(sql`
       with edge as materialized (

@@ -42,12 +42,12 @@ export function refuseEmpty({ from, to }: Period): void {
 }
 
 /**
- * Longer than any transaction of the service: of two rows so far apart, the later has the higher number, unless the
- * clock has jumped.
+ * Longer than any transaction of the service: if two rows are further apart than this, the later one has the higher
+ * number, unless the clock has jumped.
  */
 const slack = sql`interval '1 minute'`
 
-/** How many rows just inside a bound are asked whether its number can be right. */
+/** How many rows just inside a bound are examined to judge whether its number can be right. */
 const judges = 10
 
 /** Narrows a stretch to the numbers that rows of a period can have, and a selection to its rows. */
@@ -67,7 +67,7 @@ export async function within(
       ${outermost('min', nearest(sql`created_at >= ${from}::timestamptz`, 'asc', judges))} as first,
       ${outermost('max', nearest(sql`created_at < ${to}::timestamptz`, 'desc', judges))} as last,
       ${nearest(sql`created_at > ${to}::timestamptz + ${slack}`, 'asc', 1)} as after`)
-  // The row next to a bound may be one of a jump of the clock; then rows of the period lie beyond its number.
+  // The row next to a bound may have been written after a clock jump; then rows of the period lie beyond its number.
   const lowest = before !== null && (first === null || before < first) ? before : 0
   const highest = after !== null && (last === null || after > last) ? after : seqEnd
   // An expression, so that no plan reads the whole period by the index on the time and sorts it.

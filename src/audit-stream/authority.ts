@@ -14,7 +14,7 @@ export type Authority = {
   /** The token itself, for a daemon token. */
   daemon?: string | undefined
   actor_id: string
-  /** Of the admin grant. */
+  /** When the admin grant expires. */
   role_expires_at: string | null
 }
 

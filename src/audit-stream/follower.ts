@@ -42,7 +42,7 @@ export class Follower {
   /** The stream ends with this reason once it has sent everything up to `lastSeq`. */
   #ending: { reason: StreamEnd; lastSeq: number } | undefined
   #stalls = 0
-  /** Of the tail, when the authority was read last. */
+  /** `tail.pauses()` when the authority was last read. */
   #pauses: number
   #disarm = (): void => {}
   #lastRow: NodeJS.Timeout | undefined
@@ -72,7 +72,7 @@ export class Follower {
     }
   }
 
-  /** Starts after `after`, or at the newest row. Nothing but the opening is sent before. */
+  /** Starts after `after`, or at the newest row. Only the opening is sent before this. */
   start(after: number | undefined): void {
     this.isStarted = true
     if (this.#isEnded) return
@@ -80,7 +80,7 @@ export class Follower {
     const { position } = this.#options.tail
     this.#position = after ?? position
     this.#isLive = this.#position >= position
-    // The position that was asked for may be in the future.
+    // The requested position may be in the future.
     if (this.#position > position) this.#skip(this.#position, position)
     this.#settle()
     void this.#run()
@@ -122,7 +122,7 @@ export class Follower {
     }
   }
 
-  /** After a pause the authority is read again before anything is sent: this node may not have heard that it ended. */
+  /** After a pause, reads the authority again before anything is sent: this node may have missed its end. */
   async #isAllowed(): Promise<boolean> {
     const pauses = this.#options.tail.pauses()
     if (pauses > this.#pauses) await this.#judge()
@@ -131,7 +131,8 @@ export class Follower {
 
   #take({ blocks, end, removed_seq }: Page): void {
     if (removed_seq > this.#position) {
-      // The rows behind the gap are read next: this page may begin with lower numbers that retention has left.
+      // The rows after the gap are read next: this page may begin with lower numbers, which retention has not removed
+      // yet.
       this.#skip(this.#position, removed_seq)
     } else {
       if (blocks.count > 0) this.#put(blocks)
@@ -159,7 +160,7 @@ export class Follower {
       void this.#judge()
   }
 
-  /** The change that took the authority wrote a committed row; ends the stream once that row has been sent. */
+  /** The change that ended the authority has committed an audit row; ends the stream once that row has been sent. */
   async #lose(reason: StreamEnd): Promise<void> {
     if (this.#ending || this.#isEnded) return
     if (this.#options.tail.pauses() > this.#pauses) return this.close(reason)
@@ -192,7 +193,7 @@ export class Follower {
     this.#disarm()
     if (this.#isEnded || role_expires_at === null) return
     const { clock } = this.#options
-    // The database decides what has expired, and we know its clock roughly.
+    // The database decides what has expired, and its clock is known only roughly here.
     if (Date.parse(role_expires_at) <= clock.now()) this.#judgeSoon()
     else this.#disarm = at(role_expires_at, clock, () => void this.#judge())
   }

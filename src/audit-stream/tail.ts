@@ -28,8 +28,8 @@ export type Tail = {
   /** The highest number that streams can read up to. */
   readonly position: number
   /**
-   * How often nothing was read for long, as the process, its event loop or the database stood still. Rows from such a
-   * time may be behind a revocation that this node has not heard of.
+   * How often nothing was read for a long time, because the process, its event loop or the database stood still. Rows
+   * from such a pause may follow a revocation that this node has missed.
    */
   pauses(): number
   /** Stops reading; resolves when nothing is running. */
@@ -44,7 +44,7 @@ const pollMs = 1_000
 /** The time within which a stream must be closed. */
 const pauseMs = 2_000
 
-/** How many numbers a page of the past looks through, so that it opens few partitions of the log. */
+/** Max numbers that a page of old rows covers, so that it opens few partitions of the log. */
 const reach = 10_000_000
 
 /** Min time between two readings, so that one reading serves many concurrent writers. */
@@ -129,8 +129,8 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
 
   async function advance(): Promise<void> {
     await numberRows(db)
-    // A statement sees rows that are numbered while it is planned, but not a partition that is made for them. So it
-    // reads no further than the numbers given before it.
+    // A statement sees rows that are numbered while it is planned, but not a partition created for them meanwhile. So
+    // it reads no further than the numbers given before it began.
     const { seq } = await db.readOnly.one<{ seq: number }>(sql`select seq from audit_position`)
     let at = position ?? seq
     for (let isMore = true; isMore && !isOver; ) {
@@ -142,7 +142,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
       countPauses()
       readAt = performance.now()
       position = at
-      // Also if there was nothing new, so that streams that have ended stop waiting.
+      // Resolved even if there was nothing new, so that streams that have ended stop waiting.
       moved.resolve()
       moved = Promise.withResolvers()
     }
@@ -172,7 +172,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     fresh,
     after: async (at) => {
       while (position === undefined || at >= position) await moved.promise
-      // Only up to where the others are, so that streams that catch up share the next page with them.
+      // Only up to the position of the live streams, so that a stream that catches up shares the next page with them.
       return await (pages.get(at) ?? keep(at, replay(at, position)))
     },
     get position() {

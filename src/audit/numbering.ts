@@ -1,6 +1,6 @@
 import { type Database, type Sql, sql } from '../db/db.ts'
 
-/** How far the log is. */
+/** How far the log is numbered. */
 export type Position = {
   /** The highest number given, as of a moment ago. */
   seq: number
@@ -22,7 +22,7 @@ export async function numberRows(db: Pick<Database, 'one' | 'readOnly' | 'replic
     const { numbered } = is_waiting
       ? await db.one<{ numbered: number }>(sql`select audit_number(${sql.raw(numberedMax)}) as numbered`)
       : { numbered: 0 }
-    // Fewer: all that had been committed are numbered, or no partition can be made for them.
+    // Fewer: all committed rows are numbered, or no partition can be created for them.
     if (numbered === numberedMax) continue
     // So that replicas show the numbers too.
     await db.replicas?.fence.take()
@@ -35,16 +35,18 @@ export type Stretch<N = number> = {
   direction: 'asc' | 'desc'
   from: N
   to: N
-  /** It lies within few of many partitions. */
+  /** There are many partitions, and the stretch lies within few of them. */
   isNarrow?: boolean
-  /** It goes over many partitions. */
+  /** The stretch covers many partitions. */
   isWide?: boolean
 }
 
 /** Above every number that a row can have. */
 export const seqEnd = 2 ** 53
 
-/** Whether a number is in a stretch. Said of the log itself, it keeps partitions beyond from being opened. */
+/**
+ * Whether a number is in a stretch. As a condition on the log itself, it lets the planner skip the partitions outside.
+ */
 export const inside = (seq: Sql, { from, to }: Pick<Stretch<number | Sql>, 'from' | 'to'>): Sql =>
   sql`${seq} > ${from}::bigint and ${seq} < ${to}::bigint`
 
@@ -53,8 +55,8 @@ export const rowOf = (seq: Sql, stretch: Pick<Stretch<number | Sql>, 'from' | 't
   sql`select * from audit_log where seq = ${seq} and ${inside(sql`seq`, stretch)} limit 1`
 
 /**
- * Reads rows of a stretch over many partitions. Their numbers come first: the rows lie in few of the partitions, and to
- * open all of them a second time takes as long as to find them.
+ * Reads rows of a stretch over many partitions. It reads their numbers first: the rows lie in few partitions, and
+ * opening all partitions a second time would take as long as finding the rows.
  */
 export async function readApart<Row>(
   db: Pick<Database, 'rows'>,
@@ -67,7 +69,7 @@ export async function readApart<Row>(
     if (found.length === 0) return []
     const near = { ...stretch, from: Math.min(...found) - 1, to: Math.max(...found) + 1 }
     const rows = await db.rows<Row>(rowsOf(sql`select unnest(${found}::bigint[]) as seq`, near))
-    // Fewer if retention came by in between; then further rows take their place.
+    // Retention may have removed some meanwhile; then further rows take their place.
     if (rows.length === found.length || isAgain) return rows
   }
 }
@@ -77,7 +79,7 @@ const fewPartitions = 32
 
 /**
  * The parts of a stretch over many partitions, in its order: the first is as long as a partition, and most pages end
- * there. Rows that were numbered since the position was read belong to the part at that end.
+ * there. Rows numbered since the position was read belong to the part at the newest end.
  */
 export function partsOf(stretch: Stretch, { seq, partition_rows }: Position): Stretch[] {
   const { direction, from } = stretch

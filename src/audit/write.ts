@@ -10,7 +10,7 @@ import { createLosses } from './loss.ts'
 /** The authenticated caller: these two ids are known to belong together. */
 export type Pair = Pick<AuditSubject, 'actor_id' | 'account_id'>
 
-/** What one of several calls writes. */
+/** The audit rows of one of the calls that share a statement. */
 type Entry = { rows: readonly AuditRow[]; caller?: Pair | undefined }
 
 /** The result of the statement that writes rows, or its error. */
@@ -24,8 +24,8 @@ export type AuditWriter = {
   /** The expression that writes `rows`, whose JSON `edited` may edit, and returns what `settle` takes as `report`. */
   expression(rows: readonly AuditRow[], caller?: Pair, edited?: (text: Sql) => Sql): Sql
   /**
-   * The same for the rows of those entries that are in `stored`, a relation with their `nth`, from 1. It is a subquery,
-   * which runs once.
+   * The same for the rows of the entries whose `nth`, from 1, is in the relation `stored`. It is a subquery, which runs
+   * once.
    */
   shared(entries: readonly Entry[], stored: Sql): Sql
   /** The statement that writes `rows`; it is pipelined with the mutation's COMMIT. */
@@ -126,7 +126,7 @@ function isToBlame(error: unknown): boolean {
   return /\baudit_write/.test(`${message} ${where}`)
 }
 
-/** The function that writes them: that which checks pairs only if one has not been verified. */
+/** The function that writes the rows; the one that checks pairs is used only if some pair has not been verified. */
 const writer = (entries: readonly Entry[]): Sql =>
   entries.some(({ rows, caller }) => rows.some((row) => isUnpaired(row, caller)))
     ? sql`audit_write_paired`
@@ -154,7 +154,7 @@ function parsed(report: string, rows: readonly AuditRow[]): z.output<typeof Repo
 const pick = (rows: readonly AuditRow[], places: readonly number[]): AuditRow[] =>
   places.flatMap((place) => rows[place] ?? [])
 
-/** The parts of a row that may be logged. Metadata is left out: that of a purge names an account. */
+/** The parts of a row that may be logged. Metadata is left out, because that of a purge names an account. */
 const nameable = ({ event_type, outcome, ...row }: AuditRow) => ({
   event_type,
   outcome,

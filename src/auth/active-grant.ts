@@ -10,8 +10,8 @@ export const unendedGrant = sql`g.revoked_at is null and g.closed_at is null`
 export const activeGrant = sql`${unendedGrant} and (g.expires_at is null or g.expires_at > statement_timestamp())`
 
 /**
- * Whether an account, given by an expression for its id, holds one of the roles everywhere, by a live actor; with
- * `byAnyActor` by a removed one, too.
+ * Whether an account, given by an expression for its id, holds one of the roles globally through a live actor; with
+ * `byAnyActor`, also through a removed one.
  */
 export const holdsAnyOf = (
   account_id: Sql,

@@ -13,12 +13,12 @@ export function createBlocklist(source: string | null, fold: (text: string) => s
   const lines = source === 'builtin' ? [] : readText(source).split(/\r?\n/)
   const bytes = readFileSync(builtinList)
   const builtin = Array.from({ length: bytes.length / 8 }, (_, index) => bytes.readBigUInt64BE(index * 8))
-  // Digests, not texts: a long list of one's own takes 8 bytes a line.
+  // Stores digests rather than texts, so that a long custom list takes 8 bytes a line.
   const prefixes = new BigUint64Array([...builtin, ...lines.map((line) => prefixOf(fold(line)))]).sort()
   return (folded) => holds(prefixes, prefixOf(folded))
 }
 
-/** Without the byte order mark that some editors begin a file with. */
+/** Drops the byte order mark that some editors write at the start of a file. */
 const readText = (path: string): string => new TextDecoder().decode(readFileSync(path))
 
 export const prefixOf = (folded: string): bigint => hash('sha256', folded, 'buffer').readBigUInt64BE()

@@ -21,7 +21,10 @@ export type Bootstrap = {
   /** Deletes the file after the commit; if that fails, readiness warns until it is gone. */
   discard(): Promise<void>
   warnings(): string[]
-  /** Replaces the token with a new one; if that fails, it stays. Hold the lock row, so that nobody bootstraps meanwhile. */
+  /**
+   * Replaces the token with a new one; if that fails, the old one stays. Call it while holding the lock row, so that
+   * nobody bootstraps meanwhile.
+   */
   renew(): Promise<void>
   /** At start: makes the token file if there are no accounts, removes it if bootstrap has happened. */
   prepare(): Promise<void>
@@ -99,7 +102,7 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
   }
 }
 
-/** Whoever made the file knows the token and could become the keeper with it. */
+/** Refuses a token file that others could have written: its author knows the token and could become the keeper. */
 const planted = (path: string, problem: string, remedy: string): StartError =>
   new StartError(
     'configuration',

@@ -59,9 +59,9 @@ export type Caller = {
 
 export type CallerReader = {
   /**
-   * Credential → account, if `withActors` with its actors and their active grants, in one statement shared by
-   * all requests of this turn. Null: no valid credential. Never cached. A valid daemon token takes precedence
-   * over a valid session, and that over a bearer token; a bearer that loses is not looked up.
+   * Credential → account, plus its actors and their active grants if `withActors`, in one statement shared by all
+   * requests of this event loop turn. Null: no valid credential. Never cached. A valid daemon token takes precedence
+   * over a valid session, and a valid session over a bearer token; a bearer token that is not needed is not looked up.
    */
   read(carriers: Carriers, withActors: boolean, ip: string): Promise<Caller | null>
 }
@@ -122,7 +122,7 @@ const keeper = (_keys: string[], extra: Sql): Sql => sql`
   select 'keeper' as key, null as id_of_credential, null as expires_at, true as strong, ${account} ${extra}
   from account where account.id = ${keeperAccountId}`
 
-/** Asked only where the policy names roles, and read only for weak credentials. */
+/** Part of the statement only if the policy names roles, and evaluated only for weak credentials. */
 const mustEnrol = (roles: readonly string[]): Sql =>
   sql`, not c.strong and ${holdsAnyOf(sql`account.id`, roles)} as must_enrol`
 

@@ -37,7 +37,7 @@ export const sessionLifetimeSeconds = 2_592_000
 
 const envelope = /^([A-Za-z0-9_-]{43})\.([1-9][0-9]{0,11})\.([A-Za-z0-9_-]{43})$/
 
-/** The name of a cookie of ours, and the attributes that all of them have. */
+/** The name of one of our cookies, and the attributes that all of them share. */
 export const formOf = (
   name: string,
   { secure, hostPrefix }: Pick<SessionCookieOptions, 'secure' | 'hostPrefix'>,
@@ -77,8 +77,8 @@ export function createSessionCookie(mac: Mac, options: SessionCookieOptions): Se
 const rememberedMax = 1000
 
 /**
- * Remembers the latest valid cookies: their meaning never changes, and checking the signature is a tenth of
- * the work of a request. Whether the session still exists is looked up in the database every time.
+ * Remembers the latest valid cookies: their meaning never changes, and checking the signature takes a tenth of the time
+ * of a request. Whether the session still exists is looked up in the database every time.
  */
 function remembered(check: (value: string) => Good | undefined): typeof check {
   let latest = new Map<string, Good>()

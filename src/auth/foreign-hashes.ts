@@ -26,7 +26,7 @@ const pbkdf2Form = /^\$pbkdf2-(sha1|sha256|sha512)\$i=(\d{1,10})\$([A-Za-z0-9+/]
 const keyMin = 16
 const keyMax = 128
 
-/** Undefined if the text is no such hash. `isBearable` judges its cost. */
+/** Undefined if the text is not such a hash. `isBearable` checks its cost. */
 export function parseForeign(stored: string): Foreign | undefined {
   const bcrypt = bcryptForm.exec(stored)
   if (bcrypt) {
@@ -37,7 +37,7 @@ export function parseForeign(stored: string): Foreign | undefined {
   if (scrypt) {
     const [, variant = '', ...rest] = scrypt
     const [ln, r, p] = rest.splice(0, 3).map(Number) as [number, number, number]
-    // Scrypt is defined for fewer rounds than a block has states.
+    // Scrypt requires N < 2^(128 r / 8), so `ln` must be below `16 * r`.
     return ln < 16 * r ? keyed(rest, { kind: 'scrypt', variant, ln, r, p }) : undefined
   }
   const [, digest, iterations, ...rest] = pbkdf2Form.exec(stored) ?? []

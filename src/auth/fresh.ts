@@ -7,7 +7,7 @@ import { type Configured, secondFactorActive, waysIn } from './ways-in.ts'
 /** Whether the session `s` has proven the second factor, if its account has one. */
 export const isStrongEnough = sql`(s.strong or not ${secondFactorActive(sql`s.account_id`)})`
 
-/** Whether the session `s` was proven lately, and strongly if its account has a second factor. */
+/** Whether the session `s` was proven recently, and with the second factor if its account has one. */
 export const isFresh = ({ fresh_seconds }: Config): Sql => sql`(
     s.authenticated_at > now() - ${fresh_seconds}::int * interval '1 second' and ${isStrongEnough}
   )`

@@ -15,14 +15,16 @@ const file = new URL(`./hash-worker${extname(import.meta.url)}`, import.meta.url
 
 type Thread = {
   worker: Worker
-  /** Ends the job in hand. */
+  /** Settles the running job. */
   settle?: ((answer: HashAnswer) => void) | undefined
   idle?: NodeJS.Timeout
 }
 
 let tellPriorityKept: ((reason: string) => void) | undefined
 
-/** Calls back, once in a process, if hashing threads cannot have a lower priority here. The first one to ask is told. */
+/**
+ * Calls back, once per process, if hashing threads cannot have a lower priority here. Only the first listener is told.
+ */
 export function onPriorityKept(tell: (reason: string) => void): void {
   tellPriorityKept ??= tell
 }

@@ -11,7 +11,7 @@ const functions = { hash: hashSync, verify: verifySync, verifyForeign }
 export type HashFunctions = typeof functions
 export type HashJob = { name: keyof HashFunctions; args: unknown[] }
 export type HashAnswer = { value: unknown } | { error: unknown }
-/** What a thread says before its first answer if it cannot have a lower priority. */
+/** Sent by a thread before its first answer if it cannot lower its priority. */
 export type PriorityKept = { priorityKept: string }
 
 const port = parentPort as MessagePort

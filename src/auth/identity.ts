@@ -26,6 +26,6 @@ export type Credential = {
   id: string | null
   scope: TokenScope
   expires_at: string | null
-  /** It was proven by more than one factor, or made by a session that was. */
+  /** True: proven with more than one factor, or created by a session that was. */
   strong: boolean
 }

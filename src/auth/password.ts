@@ -8,13 +8,13 @@ import { type RunHash, runHash } from './hash-threads.ts'
 /** Stored for an account that has no password: none verifies against it. */
 export const noPassword = '*'
 
-/** The most verifications of one attempt: it verifies again if the stored hash changed meanwhile. */
+/** Max verifications of one attempt: it verifies again if the stored hash changed meanwhile. */
 export const verificationsMax = 3
 
 export type PasswordsOptions = {
   /** Hashes computed in parallel, each on its own thread. */
   concurrency: number
-  /** Jobs that may wait besides those; more are refused as `busy`. */
+  /** Max waiting jobs; further ones are refused as `busy`. */
   queueMax: number
   /** Memory in KiB, iterations, lanes. */
   argon2: { memory: number; time: number; parallelism: number }
@@ -34,7 +34,7 @@ export interface Passwords {
    * resolves to false. Accepts hashes of other systems too. Rejects with `busy` (503) if the queue is full.
    */
   verify(storedHash: string | undefined, password: string, from?: string): Promise<boolean>
-  /** True if the hash was made in another way, or with other parameters, than is configured. */
+  /** True if the hash uses an algorithm or parameters other than the configured ones. */
   isOutdated(storedHash: string): boolean
   /** True if the queue would accept a job now. */
   hasRoom(): boolean
@@ -104,7 +104,7 @@ function hashOfNothing({ memoryCost, timeCost, parallelism, outputLen }: Setting
 type Parameters = ReturnType<typeof parseOptions>
 
 function parse(storedHash: string): Parameters | undefined {
-  // Checked first, because making the library's error takes longer than everything else here.
+  // Checked first, because creating the library's error takes longer than everything else here.
   if (!storedHash.startsWith('$argon2')) return undefined
   try {
     return parseOptions(storedHash)
@@ -113,7 +113,7 @@ function parse(storedHash: string): Parameters | undefined {
   }
 }
 
-/** True for what an account may have: a hash of ours or of another system, or none. */
+/** True for what an account may store: a hash of ours or of another system, or `noPassword`. */
 export const isStoredHash = (text: string): boolean =>
   text === noPassword || parse(text) !== undefined || isForeign(text)
 

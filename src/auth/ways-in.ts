@@ -2,7 +2,10 @@ import type { Config } from '../config/config.ts'
 import { type Sql, sql } from '../db/sql.ts'
 import type { Registry } from '../registry/registry.ts'
 
-/** What an account can prove itself with, as SQL fragments. `id` is an expression for the id of the account. */
+/**
+ * The credentials that an account can prove its identity with, as SQL fragments. `id` is an expression for the id of
+ * the account.
+ */
 
 /**
  * A second factor is asked for at each sign-in, whether or not its feature is still on. `offset 0` makes it one index
@@ -13,7 +16,7 @@ export const secondFactorActive = (id: Sql): Sql => sql`(
     or exists (select from account_passkey where account_id = ${id} and second_factor offset 0)
   )`
 
-/** What is configured decides where passkeys belong and which providers count. */
+/** The configuration decides for which host passkeys are valid and which providers count. */
 export type Configured = { config: Config; registry: Registry }
 
 /**

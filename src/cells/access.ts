@@ -44,8 +44,9 @@ const viaFirst = (via: string): string =>
   `case when ${via} = any(me.principals) then ${via} || me.principals else me.principals end`
 
 /**
- * The tiers of the caller on the cell with this alias. Each needs `me` in the statement and is never null. `via`: a
- * column with the principal by which the cell was found, tried first, since a caller with fifty roles has as many.
+ * The tiers of the caller on the cell with this alias. Each needs `me` in the statement and is never null. `via` is a
+ * column with the principal by which the cell was found. It is tried first, because a caller with fifty roles has fifty
+ * principals.
  */
 export function tiers(
   alias: string,
@@ -80,8 +81,8 @@ export function tiers(
 export const tier = tiers('c')
 
 /**
- * Writes the row of a cell without changing it, in a statement that takes a right on the cell away: `cell_ids`
- * selects its id. See `isUntouched`.
+ * Writes the row of a cell without changing it. For statements that take away a right on the cell, whose id `cell_ids`
+ * selects. See `isUntouched`.
  */
 export const touched = (cell_ids: Sql): Sql => sql`touched as (
   update cell c set version = c.version from (${cell_ids}) taken (id) where c.id = taken.id
@@ -89,7 +90,7 @@ export const touched = (cell_ids: Sql): Sql => sql`touched as (
 
 /**
  * A condition of a statement that checks the rights on `cell c` and locks it: nobody has written or touched the cell
- * since the statement began. PostgreSQL evaluates it again for the newest row, and the subquery for that of the
- * beginning.
+ * since the statement began. After a wait PostgreSQL evaluates it again with the newest `c`, while the subquery still
+ * reads the statement's snapshot.
  */
 export const isUntouched = sql`c.ctid = (select before.ctid from cell before where before.id = c.id)`

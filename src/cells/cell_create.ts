@@ -127,10 +127,10 @@ type Key = {
   way: Way
 }
 
-/** Of `data` in a shared statement. */
+/** Max bytes of `data` in a shared statement. */
 const sharedBytesMax = 8192
 
-/** Inserts cells without a path, of accounts that have room for all of theirs. */
+/** Inserts cells without a path, for accounts that have room for all of their cells in the statement. */
 const sharedInsert: SharedStatement<Key> = {
   max: 16,
   statement: (keys) => {

@@ -46,8 +46,8 @@ const deletes: SharedStatement<Key> = {
 }
 
 /**
- * Deletes cells. It locks them without waiting: whoever is waited for may take a right away that this statement has
- * checked before.
+ * Deletes cells. It never waits for a row lock: the transaction that holds the lock may take away a right that this
+ * statement has already checked.
  */
 function deleted(keys: readonly Key[], joined: Sql = sql.empty): Sql {
   const cell_ids = keys.map(({ cell_id }) => cell_id)

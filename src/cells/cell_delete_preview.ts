@@ -7,7 +7,7 @@ import { me, tier } from './access.ts'
 import { type Edges, fieldEdges, itemEdges, visibleEdges } from './edges/edges.ts'
 
 const Preview = z.object({
-  /** Cells that lead to it by a field or as an item. */
+  /** Cells that link to it by a field or an item. */
   linked_from: z.int(),
   fields: z.int(),
   items: z.int(),
@@ -38,7 +38,7 @@ export const cell_delete_preview = query({
   },
 })
 
-/** Without the row that says where examined edges end. */
+/** Leaves out the row that marks where the examined edges end. */
 const counted = (ends: Sql): Sql => boundedCount(sql`select from (${ends}) e where e.cell_id is not null`)
 
 const leadingFrom = (edges: Edges): Sql => sql`

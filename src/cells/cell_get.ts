@@ -45,7 +45,7 @@ export const cell_get = query({
 })
 
 type Rights = { can_edit: boolean; can_grant: boolean }
-/** JSON text. `cell` is null if a statement of its own must read it; `fields` and `items` are null if there are none. */
+/** JSON text. `cell` is null if a separate statement must read it; `fields` and `items` are null if there are none. */
 type Joined = Rights & { cell: string | null; fields: string | null; items: string | null }
 type Large = Rights & { cell: string; fields: Bundle<Field>; items: Bundle<Item> }
 type Bundle<T> = { edges: T[]; is_cut: boolean }

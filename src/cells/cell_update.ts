@@ -97,13 +97,13 @@ export const cell_update = mutation({
       const seen = editableOf(row)
       const change = await decide(seen)
       if (!change) return { cell: seen.stored }
-      // A new path goes to the grants of the cell as well, and without the lock one that was just given may be missed.
+      // A new path is copied to the grants of the cell, and without the lock a grant just created could be missed.
       if (change.path === undefined) {
         const cell = await writeAtOnce(single, change).catch((error) => {
           throw refused(error)
         })
         if (cell) return { cell }
-        // A purge of the actor takes its rights along.
+        // A purge of the actor also removes its rights.
         if (!(await db.first(sql`select 1 from actor where id = ${actor.id}::uuid`)))
           throw fail('account_vanished')
       }
@@ -130,12 +130,12 @@ export const cell_update = mutation({
 type Change = {
   cell_id: string
   actor_id: string
-  /** The version that it changes. */
+  /** The version that the caller has seen. */
   version: number
   data?: CellData
   visibility?: string
   path?: string | null
-  /** What it adds to the usage of the owner's account; system cells count against none. */
+  /** What it adds to the usage of the owner's account; undefined for system cells, which count against no account. */
   counts: Write | undefined
 }
 
@@ -157,10 +157,10 @@ function editableOf({ manages, is_admin, data_bytes, owner_id, ...row }: Editabl
   return { stored, manages, is_admin, owner }
 }
 
-/** The most `data` of a cell that is read and written beside others. */
+/** Max bytes of `data` of a cell that shares statements with others. */
 const sharedBytesMax = 8192
 
-/** Cells that callers may edit, but for large ones. */
+/** Reads cells that callers may edit, except large ones. */
 const editable: JoinedRead<[actor_id: string, cell_id: string], EditableRow> = {
   max: 16,
   statement: (keys) => sql`
@@ -175,9 +175,9 @@ const editable: JoinedRead<[actor_id: string, cell_id: string], EditableRow> = {
 }
 
 /**
- * Locks the cell if the caller may edit it; a row that fails the check is never locked. After a wait for the
- * lock, PostgreSQL returns the newest row but has checked the rights as of before the wait. In that case it runs
- * again, so that a former holder of a right never sees what was written after it was revoked.
+ * Locks the cell if the caller may edit it; a row that fails the check is never locked. After a wait for the lock,
+ * PostgreSQL returns the newest row but has checked the rights as of before the wait. In that case the statement runs
+ * again, so that a caller whose right was revoked never sees what was written afterwards.
  */
 async function lockEditable(db: Queryable, actor_id: string, cell_id: string): Promise<Editable> {
   const row = await db.first<EditableRow & { version_before: number }>(sql`
@@ -205,7 +205,10 @@ function mergedData(
   return merged
 }
 
-/** Writes a change but of the path, unless the cell, a right or the room for it is no more what it was, or another call holds it. */
+/**
+ * Writes a change (not of the path) without waiting; writes nothing if the cell, a right or the room has changed, or if
+ * another call holds the row lock.
+ */
 async function writeAtOnce(single: Single, change: Change): Promise<Cell | undefined> {
   const { cell_id, data, counts } = change
   const mayShare = !data || compactBytes(data) <= sharedBytesMax
@@ -234,8 +237,8 @@ type Key = { change: Change; way: Way }
 const updates: SharedStatement<Key> = { max: 16, statement: (keys) => written(keys, sql`, ${briefly}`) }
 
 /**
- * Changes cells that are still of the version that their callers have seen. It locks them without waiting: whoever
- * is waited for may take a right away that this statement has checked before.
+ * Changes cells that still have the version that their callers have seen. It never waits for a row lock: the
+ * transaction that holds the lock may take away a right that this statement has already checked.
  */
 function written(keys: readonly Key[], joined: Sql = sql.empty): Sql {
   const each = <T>(of: (change: Change) => T): T[] => keys.map(({ change }) => of(change))

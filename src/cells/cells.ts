@@ -33,7 +33,7 @@ const cellJson: JsonColumns = {
   updated_by: 'word?',
   created_at: 'time',
   updated_at: 'time?',
-  // Last, so that what stands before it can be found without reading it.
+  // Last, so that the keys before it can be read without parsing it.
   data: 'plain',
 }
 /** The names of the columns of `cell` that make up its wire form. */
@@ -43,18 +43,18 @@ export const cellColumns = columnsOf('c', cellJson)
 /** The wire form of the cell with this alias, as JSON text. */
 export const cellText = (alias: string): Sql => jsonObject(alias, cellJson)
 
-/** What the text of a cell says before its data. */
+/** The keys that precede `data` in the text of a cell. */
 export type CellHead = Omit<Cell, 'data'>
 
 const between = '},{"id":"'
 
 /**
- * Cuts the last one of several such texts, joined by commas, off. Quotes in a string are escaped and `jsonb` has a
- * space behind each comma, so nothing else looks like the border of two cells.
+ * Removes the last of several such texts that are joined by commas. Quotes in strings are escaped and `jsonb` writes a
+ * space after each comma, so no other text looks like the border between two cells.
  */
 export const withoutLast = (cells: string): string => cells.slice(0, cells.lastIndexOf(between) + 1)
 
-/** The last one of such texts, up to its data, whatever its length. */
+/** The last of such texts, up to its data. */
 export function lastHead(cells: string): CellHead {
   const start = cells.lastIndexOf(between) + 1
   const text = cells.slice(start === 0 ? 0 : start + 1, cells.indexOf(',"data":', start))

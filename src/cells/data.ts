@@ -13,7 +13,9 @@ const isData = (value: unknown): value is CellData =>
 
 export const compactBytes = (data: CellData): number => Buffer.byteLength(JSON.stringify(data))
 
-/** Max size of the text form of jsonb, which has numbers in full and a space after each comma and colon. */
+/**
+ * Max size of the text form of jsonb, which writes numbers without exponents and a space after each comma and colon.
+ */
 const textBytesMax = 524_288
 
 /**
@@ -29,7 +31,8 @@ export function checkData(data: CellData): 'too_big' | 'invalid_type' | undefine
     const next: object[] = []
     for (const holder of level) {
       const values = Object.values(holder)
-      // The shortest are `0,` and `"":0,`: what cannot fit is not written out, which takes long for a hundred thousand keys.
+      // The shortest entries are `0,` and `"":0,`. Data that cannot fit is refused before it is serialised, which is
+      // slow for a hundred thousand keys.
       least += Math.max(values.length * (Array.isArray(holder) ? 2 : 5) - 1, 0)
       if (least > dataBytesMax) return 'too_big'
       added += Math.max(values.length - 1, 0) + (Array.isArray(holder) ? 0 : values.length)

@@ -34,7 +34,7 @@ export async function mayCreate(
   }
 }
 
-/** Callers never see what a hook throws, be it a refusal or a database error of its own. */
+/** Callers never see what a hook throws, whether it is a refusal or a database error. */
 const hookFailed = (hook: keyof CellHooks, cause: unknown): Error =>
   new Error(`The hook ${hook} failed.`, { cause })
 

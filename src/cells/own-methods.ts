@@ -17,7 +17,7 @@ import { cell_update } from './cell_update.ts'
 import { cell_grant_create } from './grants/cell_grant_create.ts'
 import { cell_list } from './list/cell_list.ts'
 
-/** What a consumer's own methods work on cells with: the access rule as SQL, and the functions of our methods. */
+/** Tools for a consumer's own methods on cells: the access rule as SQL, and the functions of the built-in methods. */
 
 type Anyone = { account: 'optional'; actor: 'optional' }
 type Actor = { account: 'required'; actor: 'required' }
@@ -46,7 +46,7 @@ export const cells = {
   grant: own<typeof cell_grant_create, CellWriter>(cell_grant_create),
 }
 
-/** Within a transaction a read joins no neighbours: it must see what the transaction wrote. */
+/** Within a transaction a read shares no statement with other calls, because it must see what the transaction wrote. */
 const alone =
   (db: Queryable) =>
   <K extends readonly (string | null)[], V>(read: JoinedRead<K, V>, key: K): Promise<V | undefined> =>

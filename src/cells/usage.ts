@@ -17,8 +17,8 @@ export const noQuota: Quota = { cells: null, bytes: null }
 
 /**
  * Rows per account for concurrent writers, which pick one by their server process. Row 0 is for accounts near their
- * quota. A writer that is alone takes the row behind these: most accounts never need another, so the row is there
- * to be updated, and there is only one to add up. Two nodes that both do so wait for each other.
+ * quota. A lone writer uses the row after these. Most accounts never need another, so the write is an update and there
+ * is only one row to sum up. Two nodes that both use it wait for each other.
  */
 const shards = 64
 export const loneShard = sql.raw(shards + 1)
@@ -40,8 +40,8 @@ export const clonesUnderWay: Amount = { cells: 64_000, bytes: 1_073_741_824 }
 export type Write = { account_id: string; amount: Amount; quota: Quota; shard: Sql }
 
 /**
- * How a write is counted: in which row (that of its server process, or row 0 under its lock), and how much room
- * must be left besides. A null margin skips the check, because this process has just seen that there is room.
+ * How a write is counted: in which row (that of its server process, or row 0 under its lock), and how much room must
+ * remain after it. A null margin skips the check, because this process has just seen that there is room.
  */
 export type Way = { margin: Amount | null; shard: Sql }
 
@@ -105,8 +105,8 @@ export const counted = ({ account_id, amount }: Write, { shard }: Way): Sql => s
 )`
 
 /**
- * The same for several writes of one statement: arrays of their amounts and room, what they are called in the
- * relation `asked`, and its expressions. An account has room if it has it for all of its writes. What counts
+ * The same for several writes of one statement: arrays of their amounts and room, the names of their columns in the
+ * relation `asked`, and its expressions. An account has room only if all of its writes fit. An entry that counts
  * against no account has no `write`.
  */
 export const sharedAmounts = (writes: readonly Counted[]): Sql => {
@@ -193,7 +193,7 @@ export async function storeWithin<T>(
     if (used[limit] + amount[limit] + margin[limit] > max)
       throw refusal('cell_quota_exceeded', { limit, max })
   }
-  // Writes that make room wait for nobody, so one of them may have made it just now. Those that take room wait.
+  // Writes that free room do not wait for this lock, so one may have freed some just now; writes that take room wait.
   return await storeLast()
 }
 

@@ -4,7 +4,7 @@ import { issue } from '../wire/issues.ts'
 
 /**
  * Refuses a time that is past, or more than `daysMax` ahead, by the clock of the database, which also judges what has
- * expired. Whoever then waits for locks calls it again, as the time may have passed meanwhile.
+ * expired. A caller that then waits for locks must check again, because the time may pass during the wait.
  */
 export async function requireAhead(
   db: Queryable,

@@ -59,13 +59,13 @@ export type App = {
   readonly fail: Refusal
   readonly gate: Gate
   readonly tally: Tally
-  /** What readiness answers beside 200, for operators. Whoever finds the fault adds its word, and removes it. */
+  /** Warnings that readiness reports with its 200. The code that finds a fault adds its warning and removes it. */
   readonly warnings: Set<Warning>
   readonly node: ThisNode
   readonly bootstrap: Bootstrap
   /** The descriptions of this service for machines, by kind; each is made on first use. */
   readonly documents: Map<'openrpc' | 'openapi', Document>
-  /** The consumer's rule for who may offer a role; undefined: whoever holds it. */
+  /** The consumer's rule for who may offer a role; undefined: those who hold it. */
   readonly authorizeOffer: AuthorizeOffer | undefined
   /** The consumer's transport of messages. */
   readonly deliver: Deliver | undefined

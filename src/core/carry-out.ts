@@ -3,7 +3,7 @@ import type { App } from './app.ts'
 import { asServiceError } from './boundary.ts'
 import { type Call, dispatch } from './dispatch.ts'
 
-/** How a call came: alone or in a batch by HTTP, by WebSocket, or by `service.call`. */
+/** The way a call arrived: by HTTP, alone or in a batch; by WebSocket; or through `service.call`. */
 export type CallSurface = 'http' | 'batch' | 'ws' | 'call'
 
 /** Dispatches one call, counted and timed; rejects with `ServiceError` only. */

@@ -16,7 +16,7 @@ export type AuthDeclaration =
   | (Omit<AuthSpec, 'roles'> & { readonly roles?: readonly (string | object)[] })
   | { readonly role: string }
 
-/** What D is checked against besides: no other keys, and scoped roles that read the input of this method. */
+/** Further checks of D: it has no other keys, and its scoped roles read the input of this method. */
 type Auth<D extends AuthDeclaration, I extends z.ZodType> = D & {
   readonly roles?: readonly (string | ScopedRole<z.output<I>>)[]
 } & { readonly [K in Exclude<keyof D, keyof AuthSpec | 'role'>]: never }
@@ -65,7 +65,10 @@ type Declaration<
   rate_limit_group?: string | undefined
   before_enrolment?: true | undefined
   enabled?: ((config: Config, registry: Registry) => boolean) | undefined
-  /** The handler resolves to the JSON text of its result, or to its pieces, made by the database for instance. It is sent as it is. */
+  /**
+   * The handler resolves to the JSON text of its result, or to its pieces, made by the database for instance. The text
+   * is sent unchanged.
+   */
   json_text?: T
   refine?(input: z.output<I>, context: CallerOf<AuthOf<D>> & { app: App; fail: Fail<E> }): R
   handler(input: R, context: C): Promise<T extends true ? Text : z.input<O>>
@@ -83,7 +86,7 @@ export function query<
   const T extends true | undefined = undefined,
 >(
   spec: Declaration<D, I, O, E, R, QueryContext<AuthOf<D>, E>, T> & {
-    /** A replica may answer what is read by `db`, once it has everything that was committed before the call. */
+    /** A replica may answer the reads of `db` once it has replayed everything committed before the call. */
     replica?: true | undefined
   },
 ): Method<AuthOf<D>, I, O, NoInfer<E>> {
@@ -111,7 +114,7 @@ export function mutation<
   return declare(spec, true)
 }
 
-/** Keys that are no part of a declaration are passed on, so that the start can refuse them by the method's name. */
+/** Unknown keys are passed on, so that the start can refuse them and name the method. */
 function declare<
   D extends AuthDeclaration,
   I extends z.ZodType,

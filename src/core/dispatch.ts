@@ -166,7 +166,8 @@ function parse(action: WiredMethod, call: Call, context: ReturnType<typeof conte
   if (bad) throw issues([issue(bad, 'invalid_format')])
   const parsed = action.params.safeParse(call.params ?? {}, withRules)
   if (!parsed.success) throw issues(toIssues(parsed.error))
-  // The actor is in the context: a handler may record all of its input, and a cursor be bound to it.
+  // The actor is in the context, so `acting` is taken out: handlers record their whole input, and cursors are bound to
+  // it.
   const { acting: _, ...input } = parsed.data as Record<string, unknown>
   if (action.isScoped) guardScope(action.auth, context.role_grants, input, action.method)
   return input

@@ -5,7 +5,7 @@ import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
 import type { AuthSpec, ScopedRole } from './method.ts'
 
-/** The guards that need no body: a credential is present, its type, its token scope and its strength fit. */
+/** The guards that need no body: they check that a credential is present, and its type, token scope and strength. */
 export function guardCredential(
   auth: AuthSpec,
   caller: Caller | null,
@@ -42,9 +42,9 @@ function reaches(
 type Grant = Pick<RoleGrant, 'role' | 'scope_kind' | 'scope_id'>
 
 /**
- * Requires any of the roles, as an active grant of the acting actor. One that is asked for in a scope may be held
- * anywhere: `guardScope` judges where once the input is known to be valid. Whoever holds it nowhere is refused here,
- * and learns nothing about the input.
+ * Requires any of the roles, as an active grant of the acting actor. A scoped role may be held in any scope here;
+ * `guardScope` checks the scope after the input has been validated. A caller who holds the role nowhere is refused
+ * here, and so learns nothing about the input.
  */
 export function guardRole(auth: AuthSpec, grants: readonly Grant[]): void {
   if (!auth.roles) return
@@ -70,7 +70,7 @@ export function guardScope(
     if (id !== null && typeof id !== 'string')
       throw new TypeError(`${method}: \`in\` of the role ${named} must return the id of a scope, or null`)
     const { scope_kind } = asked
-    // Ids of scopes are stored in lower case, and schemas may let others through.
+    // Scope ids are stored in lower case, but schemas may accept upper case.
     const scope = id?.toLowerCase()
     return held.some(
       (grant) => grant.scope_id === null || (grant.scope_kind === scope_kind && grant.scope_id === scope),

@@ -31,17 +31,17 @@ export type Keyed = {
   subject: Pair
   /** The input as parsed by the schema. */
   input: unknown
-  /** Notified when the answer is that of an earlier call. */
+  /** Marked when the answer comes from an earlier call. */
   trace: { replayed?: true }
 }
 
-/** What one transaction has of the mutation's tools. */
+/** The tools of a mutation that `once` needs. */
 type Tools = { db: Queryable; afterCommit(effect: () => void): void }
 
 /**
- * Carries out a mutation, unless it was carried out under its key: then `replay` gets the earlier answer, a result
- * as text or a refusal. Must be the first statement of the transaction, so that a caller waiting for the key
- * holds no other lock.
+ * Carries out a mutation, unless it was carried out under its key: then `replay` gets the earlier answer, a result as
+ * text or a refusal. Must be the first statement of the transaction, so that a call that waits for the key holds no
+ * other lock.
  */
 export async function once(
   app: App,
@@ -67,7 +67,8 @@ export async function once(
   const keep = (reply: string | null): void => {
     afterCommit(() => count('stored'))
     const kept = reply !== null && Buffer.byteLength(reply) <= replyMaxBytes ? reply : null
-    // Not awaited, so that it goes out with COMMIT, which fails if it fails. Inserts nothing for a purged account.
+    // Not awaited, so that it shares the round trip of COMMIT, which fails if this statement fails. Inserts nothing for
+    // a purged account.
     db.run(sql`
       update idempotency_key set reply = to_jsonb(${kept}::text), created_at = clock_timestamp()
       where ${isRow(row)} and exists (select from account where id = account_id)`).catch(() => {})
@@ -89,13 +90,16 @@ type StoredRefusal = { code: number; status: number; data: ErrorData; text?: str
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** The key is part of what is hashed for the request: without it nobody can try inputs against the stored hash. */
+/**
+ * The key is part of the request hash, so that nobody who lacks the key can test guessed inputs against the stored
+ * hash.
+ */
 function rowOf({ key, action, subject, input }: Keyed): Row {
   const request = JSON.stringify([key, action.method, subject.actor_id, input], inOrder)
   return { account_id: subject.account_id as string, key_hash: sha256(key), request_hash: sha256(request) }
 }
 
-/** For `JSON.stringify`: a consumer's schema may produce values that JSON lacks. */
+/** For `JSON.stringify`: a consumer's schema may produce values that JSON cannot represent. */
 function inOrder(_: string, value: unknown): unknown {
   if (typeof value === 'bigint') return `${value}n`
   if (value instanceof Map || value instanceof Set) return [...value]
@@ -120,7 +124,9 @@ const hasRoom = sql`(
   ${countUpTo(200, sql`k.key_hash < '\\x08'`)} < 200
   or ${countUpTo(keysMax, sql`true`)} < ${sql.raw(keysMax)})`
 
-/** Takes the key for this transaction, or resolves to what was done under it; waits for a transaction that holds it. */
+/**
+ * Takes the key for this transaction, or resolves to the earlier outcome; waits for a transaction that holds the key.
+ */
 async function claim(db: Queryable, row: Row): Promise<Done | undefined> {
   const { account_id, key_hash, request_hash } = row
   const isTaken = await db.first(sql`

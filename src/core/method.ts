@@ -12,7 +12,7 @@ import type { Registry } from '../registry/registry.ts'
 export type Axis = 'none' | 'optional' | 'required'
 export type RateLimit = 'ip' | 'account' | 'both'
 
-/** A role that is asked for in the scope that the input names; a global grant of it counts too. */
+/** A role required in the scope that the input names; a global grant of it counts too. */
 export type ScopedRole<In = never> = {
   readonly role: string
   /** Left out: the only kind of scope that the role applies to. */
@@ -56,7 +56,9 @@ export type Method<
   readonly event?: EventType
   /** True: the handler resolves to the JSON text of its result, which is sent without being parsed. */
   readonly json_text?: boolean
-  /** True: a replica may answer what a query reads through its `db`, as far as it is no older than the call. */
+  /**
+   * True: a replica that has replayed everything committed before the call may answer the query's reads through `db`.
+   */
   readonly replica?: boolean
   /** True: also for a caller who has yet to enrol a second factor that a role requires. */
   readonly before_enrolment?: boolean
@@ -78,7 +80,7 @@ export type WiredMethod = Method & {
   readonly method: string
   readonly params: z.ZodType
   readonly scope: string
-  /** Some role is asked for in a scope, which is judged with the input. */
+  /** True: some role is required in a scope, which is checked with the input. */
   readonly isScoped: boolean
 }
 

@@ -38,7 +38,7 @@ export function recorded<K extends EventType>(
   return error
 }
 
-/** Makes a refusal commit the writes before it, as when an offer turns out to lack authority and is superseded. */
+/** Makes a refusal commit the writes before it: an offer found to lack authority, for example, is superseded. */
 export function committed(error: ServiceError): ServiceError {
   error.commits = true
   return error
@@ -50,7 +50,7 @@ export type Mutator = {
   /** True: the service has verified that the actor of the subject belongs to its account. */
   isCaller?: boolean
   origin?: object | undefined
-  /** For a library call or operator command: is in the audit row if it is rolled back. */
+  /** For a library call or operator command: recorded in the audit row if the transaction is rolled back. */
   via?: string | undefined
   /** All statements of the transaction see one snapshot of the database. */
   snapshot?: boolean | undefined
@@ -157,7 +157,9 @@ async function run<T>(
   return outcome
 }
 
-/** Sockets are of accounts, so a notification to an actor goes to its account; without one it is dropped. */
+/**
+ * Sockets belong to accounts, so a notification to an actor goes to its account; it is dropped if the actor has none.
+ */
 async function addressAccounts(
   db: Pick<Queryable, 'rows'>,
   toActors: readonly (readonly [actor_id: string, Notification])[],
@@ -175,8 +177,8 @@ async function addressAccounts(
 }
 
 /**
- * The failure rows of a mutation that did not commit: the rows it had recorded, then the row of its refusal. If
- * something unexpected rolled it back before it recorded its own event, a row of that event.
+ * The failure rows of a mutation that did not commit: the rows it had recorded, then the row of its refusal. If an
+ * unexpected error rolled it back before it recorded its own event, there is a row of that event.
  */
 function rowsLeft(
   error: unknown,
@@ -228,8 +230,8 @@ const pairs = [
 ] as const
 
 /**
- * The request's subject, overridden by what the event names. If an event names only one id of a pair and it differs
- * from the request's, the other id becomes null: the request's would belong to someone else.
+ * The request's subject, overridden by what the event names. If an event names only one id of a pair and this id
+ * differs from the request's, the other id becomes null, because the request's other id belongs to someone else.
  */
 export function subjectOf<T extends Partial<AuditSubject>>(
   subject: AuditSubject,

@@ -6,11 +6,10 @@ import { mutate, subjectOf, type Work } from './mutate.ts'
 import { singleWithin } from './single.ts'
 
 /**
- * Who acts when there is no request: an operator command, or a library call of the consumer, which may name the
- * actor it acts for.
+ * Who acts when there is no request: an operator command or a library call, which may name the actor that it acts for.
  */
 export type Operator = {
-  /** `cli`, or the library caller's own word (`^[a-z_]{1,32}$`); is in the metadata of every audit row. */
+  /** `cli`, or the library caller's own word (`^[a-z_]{1,32}$`); recorded in the metadata of every audit row. */
   via: string
   actor_id?: string | null | undefined
   account_id?: string | null | undefined
@@ -42,7 +41,7 @@ export async function operate<T>(
   return await (within ? joinTransaction(within, subject, run) : mutate(app, event, { subject, via }, run))
 }
 
-/** Work in a transaction that is open already; its audit rows name this subject. */
+/** Runs work in a transaction that is already open; its audit rows name this subject. */
 export async function joinTransaction<T>(
   within: Work,
   subject: AuditSubject,
@@ -53,7 +52,7 @@ export async function joinTransaction<T>(
   try {
     return await work({ db, audit, single: singleWithin(db, audit), notify, afterCommit })
   } catch (error) {
-    // The outer transaction writes the row of this refusal, and would put its own caller there.
+    // The outer transaction writes the failure row, and would otherwise name its own caller in it.
     if (error instanceof ServiceError && error.failureRow)
       error.failureRow.subject = subjectOf(subject, error.failureRow.subject)
     throw error

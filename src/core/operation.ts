@@ -99,7 +99,7 @@ export type Command<In = Record<string, unknown>, O = unknown> = {
   lines?(last: StreamedOf<O> | undefined): Record<string, unknown>
 }
 
-/** A command of whatever input and result, as the CLI runs it. */
+/** A command of any input and result type, as the CLI runs it. */
 export type AnyCommand = Omit<Command, 'table' | 'phrase' | 'failed' | 'lines'> & {
   table?: Table<Record<string, unknown>>
   phrase?(result: unknown, said: Said): Phrase

@@ -13,7 +13,7 @@ export type Outputs = {
   broken(): ReadonlyMap<string, number>
 }
 
-/** The first results show what is always broken; after that, a sample shows what is broken sometimes. */
+/** The first results reveal permanent faults; after that, a sample reveals occasional ones. */
 const firstChecked = 20
 const oneIn = 1000
 

@@ -48,7 +48,7 @@ export function closePage<T>(
 }
 
 /**
- * The same for a walk that examines a bounded number of entries. Its last row may be no match, and only say where the
+ * The same for a search that examines a bounded number of rows. Its last row need not match; it may only mark where the
  * next page begins.
  */
 export function closeWalk<T extends { is_match: boolean; is_end: boolean }>(

@@ -5,7 +5,7 @@ export type Tally = {
   /** Requests that are being answered. */
   running: number
   readonly refusals: Map<string, number>
-  /** How many answers took how long since the array was last cleared; `withinMs` reads it. */
+  /** A histogram of answer times since it was last cleared; `withinMs` reads it. */
   readonly durations: Uint32Array
 }
 
@@ -21,7 +21,7 @@ export const createTally = (): Tally => ({
   durations: new Uint32Array(buckets),
 })
 
-/** Counts an answer; `reason` is that of a refusal. */
+/** Counts an answer; `reason` is undefined unless it was a refusal. */
 export function countAnswer(tally: Tally, reason: string | undefined, ms: number): void {
   tally.requests++
   const bucket = Math.ceil(Math.log(ms / shortest) / Math.log(ratio))
@@ -30,7 +30,9 @@ export function countAnswer(tally: Tally, reason: string | undefined, ms: number
   if (reason !== undefined) tally.refusals.set(reason, (tally.refusals.get(reason) ?? 0) + 1)
 }
 
-/** Milliseconds in which this share of the answers was given, up to a fifth too many; null if there was no answer. */
+/**
+ * The time within which this share of the answers was given, overestimated by a fifth at most; null without answers.
+ */
 export function withinMs({ durations }: Pick<Tally, 'durations'>, share: number): number | null {
   let left = durations.reduce((all, count) => all + count, 0) * share
   if (left === 0) return null

@@ -10,8 +10,8 @@ export type ThisNode = {
   readonly id: string
   readonly name: string
   phase: Phase
-  /** An operator drains it: balancers send nobody new, and it still answers. */
+  /** An operator drains this node: balancers send it no new clients, and it still answers. */
   isDrained: boolean
-  /** A newer version serves too, and does the periodic work. */
+  /** A node of a newer version also serves, and does the periodic work instead. */
   isBehind: boolean
 }

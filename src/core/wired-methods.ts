@@ -14,11 +14,11 @@ import type { AuthSpec, Method, ScopedRole, WiredMethod } from './method.ts'
 const scopeForm = /^[a-z][a-z_]*:[a-z][a-z0-9_.]*$/
 
 /**
- * Checks every declaration and adds what follows from its place in the table. A broken rule stops the start with
- * an error that names the method and the rule. A declaration without a handler is left out, so callers cannot tell
- * it from an unknown method. No compiler has checked the declarations of a config file, and a misspelled guard
- * there must not become no guard. Methods that the configuration switches off are checked too. Only the names in
- * `reserved` may begin with `rpc.`.
+ * Checks every declaration and adds what follows from its place in the table. A broken rule stops the start with an
+ * error that names the method and the rule. A declaration without a handler is left out, so callers cannot tell it from
+ * an unknown method. Declarations in a config file are not type-checked, and a misspelled guard must not leave the
+ * method unguarded. Methods that the configuration switches off are checked too. Only the names in `reserved` may begin
+ * with `rpc.`.
  */
 export function wireMethods(
   table: Readonly<Record<string, Method>>,
@@ -184,7 +184,7 @@ function checkRole(asked: string | ScopedRole, registry: Registry, refuse: (rule
     refuse(`role "${name}" is not registered${meant(String(name), registry.roleNames, '.')}`)
 }
 
-/** A scope is a kind and an id; the kind goes without saying if the role applies to one only. */
+/** A scope is a kind and an id; the kind may be left out if the role applies to only one. */
 function withKind(
   asked: string | ScopedRole,
   registry: Registry,
@@ -224,7 +224,7 @@ export type MethodEntry = {
   /** Zod schemas; `input` includes `acting`. `z.toJSONSchema` from zod makes JSON Schema of them. */
   input: WiredMethod['params']
   output: WiredMethod['output']
-  /** The reasons that it lists, besides those that any call may be refused with. */
+  /** The reasons that the method declares; any call may also be refused with the common ones. */
   errors: readonly Reason[]
 }
 

@@ -4,8 +4,8 @@ import { Statement } from './statement.ts'
 export type Answered = Pick<pg.QueryResult, 'rows' | 'rowCount'>
 
 /**
- * Runs a statement. It takes the rows out of the result of the driver, whose objects outlive the call: with their rows,
- * nearly all of what is read would be moved to old memory and be collected late.
+ * Runs a statement. Takes the rows out of the driver's result object, which outlives the call. If it kept its rows,
+ * nearly everything read would be promoted to the old generation of the heap and collected late.
  */
 export const answered = (
   client: pg.ClientBase,

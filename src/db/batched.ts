@@ -9,15 +9,15 @@ const batchMax = 128
 /** Concurrent statements. What arrives meanwhile forms the next batch, so batches grow with the load. */
 const underWayMax = 2
 /**
- * How long the callers of an answered batch may run in one turn of the event loop, and after how many of them the clock
- * is read: each may parse a large input next. A turn for every few of them would split the next batches.
+ * How long the callers of an answered batch may run in one event loop turn, since each may parse a large input next;
+ * the clock is read after every `goOnStep` callers. A turn for every few callers would split the next batches.
  */
 const goOnMs = 10
 const goOnStep = 16
 /** Resolves in the same turn, after what the answered callers do next. */
 const haveGoneOn = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
 
-/** Bounds how many wait while there is no primary. */
+/** Bounds how many callers wait while there is no primary. */
 export type Line = Pick<Primary, 'enter' | 'leave'>
 
 type Waiting<V> = {

@@ -1,8 +1,8 @@
 import { type Sql, sql } from './sql.ts'
 
-/** How far counts for people go; beyond it they say "1000 or more". */
+/** The highest count shown to people; beyond it they see "1000 or more". */
 export const countedMax = 1000
 
-/** How many rows the query gives, counted to `countedMax` and reading no more. */
+/** The number of rows of the query, at most `countedMax`; it reads no more rows than that. */
 export const boundedCount = (rows: Sql): Sql =>
   sql`(select count(*)::int from (${rows} limit ${sql.raw(countedMax)}) counted)`

@@ -1,7 +1,7 @@
 /**
- * The clock of the database, as far as this process knows it: a steady clock, set by the time measured last, as that of
- * the machine may jump. What is valid or over is decided by the database itself; this is for what must be judged without
- * asking it.
+ * The clock of the database, as far as this process knows it: a monotonic clock set by the last measurement, because
+ * the machine's clock may jump. The database itself decides what has expired; this clock is for what must be judged
+ * without asking it.
  */
 export type Clock = {
   /** Milliseconds since 1970. */

@@ -14,7 +14,7 @@ export interface Database extends Queryable, ReadOnly {
   readonly readOnly: ReadOnly
   /**
    * One transaction: READ COMMITTED, or one `snapshot` for all its statements. It is retried once after a
-   * deadlock, a serialization failure (a snapshot up to three times), or the loss of the connection or primary
+   * deadlock, a serialization failure (a snapshot up to eight times), or the loss of the connection or primary
    * before COMMIT was sent, unless `repeat` is false; and once if only its last statement failed. Rejects with
    * `service_unavailable`, `timeout`, or what `work` threw. Transactions cannot be nested: the outer one would
    * hold its locks and its connection while the inner one waits.
@@ -33,7 +33,7 @@ export interface Database extends Queryable, ReadOnly {
     'session' | 'doubt' | 'isOpen' | 'isAway' | 'inside' | 'trouble' | 'admission'
   >
   readonly clock: Clock
-  /** Undefined where there is none, and until `useReplicas`, which comes before the first request. */
+  /** Undefined without replicas, and until `useReplicas`, which is called before the first request. */
   readonly replicas: Replicas | undefined
   useReplicas(): Promise<void>
   /** Pooled connections: open ones, idle ones among them, and requests that wait for one. */

@@ -3,18 +3,21 @@ import { refusal } from '../errors.ts'
 import { databaseRefusal, unavailable, withCause } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
 
-/** How often the connection that holds the lock is asked whether it still does. */
+/** How often the connection that holds the lock is checked. */
 const askMs = 5_000
 const answerMs = 5_000
-/** Without a question for so long the server ends the connection, as a process or machine that stands still cannot. */
+/**
+ * After this long without a check the server closes the connection, because a process or machine that stands still
+ * cannot.
+ */
 const standstillMs = 15_000
 /** How long to wait for a connection that does not close. */
 const farewellMs = 2_000
 
 /**
- * Runs `work` under an advisory lock on `name`; resolves to undefined without running it if another process holds
- * the lock. The lock is that of a connection of its own, whose name `pg_stat_activity` shows: when that ends, another
- * process may hold the lock, so `lost` is aborted, and the result is `service_unavailable`.
+ * Runs `work` under an advisory lock on `name`; resolves to undefined without running it if another process holds the
+ * lock. A separate connection, named in `pg_stat_activity`, holds the lock. When that connection ends, another process
+ * may take the lock, so `lost` is aborted and the call rejects with `service_unavailable`.
  */
 export async function exclusively<T>(
   session: Primary['session'],
@@ -37,7 +40,7 @@ export async function exclusively<T>(
     asking = setInterval(() => void client.query('select').catch(() => lost.abort()), askMs).unref()
     const result = await work(lost.signal)
     if (lost.signal.aborted) throw new Error(`The connection that held the lock of ${name} ended.`)
-    // A server that has not seen the end of the connection yet would refuse the next run.
+    // Unlocks explicitly: until the server has noticed that the connection is closed, the next run would be refused.
     await call('pg_advisory_unlock')
     return result
   } catch (error) {

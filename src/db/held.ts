@@ -29,7 +29,7 @@ export type Sent = {
 
 export const asError = (error: unknown): Error => error as Error
 
-/** The last statement failed and took the transaction with it. */
+/** The last statement failed and so aborted the transaction. */
 export class LastFailed extends Error {
   constructor(cause: Error) {
     super('The last statement of a transaction failed', { cause })
@@ -54,8 +54,8 @@ export type Held = {
 }
 
 /**
- * A transaction that takes its connection with its first statement, so that work without one holds up nobody, and
- * keeps it for as long as a transaction may live; after that the connection is destroyed.
+ * A transaction that takes its connection with its first statement, so that work without statements occupies none. The
+ * connection is destroyed when the transaction exceeds its time limit.
  */
 export function hold(pool: Pool, level: string, isNameless: boolean): Held {
   let slot: Slot | undefined
@@ -116,7 +116,7 @@ export async function alone<T>(
   }
 }
 
-/** What a statement that commits by itself rejects with: without its answer it may be committed. */
+/** The error of a statement that commits by itself; if its answer was lost, it may have committed. */
 export function afterSending(error: unknown): unknown {
   const known = refused(error)
   const isLost = known instanceof ServiceError && known.data.reason === 'service_unavailable'
@@ -189,7 +189,7 @@ export async function confirmed<T>(client: pg.PoolClient, commit: () => Promise<
   return answer
 }
 
-/** What work rejects with that failed after its commit, of which nobody may be told that nothing was done. */
+/** The error of work that failed after its commit: the caller must not be told that nothing was done. */
 export function afterCommit(error: unknown): unknown {
   const known = refused(error)
   const isLost = known instanceof ServiceError && known.data.reason === 'service_unavailable'

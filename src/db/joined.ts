@@ -4,12 +4,12 @@ import { batched, type Line } from './batched.ts'
 import type { Sql } from './sql.ts'
 
 /**
- * A read that joins its neighbours: those asked for in one turn share a statement, whoever asks. Its rows say by
- * `nth`, from 1, to which key they belong; a key has one row at most.
+ * A read that shares its statement with all such reads requested in the same event loop turn, by any caller. `nth`,
+ * from 1, says to which key a row belongs; a key has at most one row.
  */
 export type JoinedRead<K extends readonly (string | null)[], V> = {
   statement(keys: readonly K[]): Sql
-  /** The most keys of one statement; with what a row may hold, it bounds the answer on the shared connection. */
+  /** Max keys of one statement; with the max size of a row, it bounds the answer on the shared connection. */
   max: number
   /** Only a type. */
   row?: V

@@ -11,7 +11,7 @@ type ReaderOptions = {
   onError(error: unknown, what: string): void
   onStatement?: ((text: string) => void) | undefined
   noteLostName(error: unknown): void
-  /** What a session sets is not kept: each read is a transaction. */
+  /** True: session settings are not kept, so each read is a transaction. */
   isPooled: boolean
   hasNames: boolean
   observer: Observer
@@ -24,8 +24,9 @@ type Shared = { opened: Promise<pg.Client> | undefined; reads: number }
 const connections = 2
 
 /**
- * The plan of a read by keys is the same for all keys. Left alone, PostgreSQL plans anew for each read, which takes four
- * times as long as the read. A kept plan must be right for large tables too, however small they were when it was made.
+ * The plan of a read by keys is the same for all keys. By default PostgreSQL would plan each read anew, which takes
+ * four times as long as the read. A kept plan must be right for large tables too, however small they were when it was
+ * made.
  */
 const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode = force_generic_plan;
   set enable_seqscan = off`
@@ -68,7 +69,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
   const retire = (client: pg.Client, slot: Shared, opened: Promise<pg.Client>): void => {
     if (slot.opened !== opened) return
     slot.opened = undefined
-    // Deferred, so that reads which awaited this connection can still send; end() waits for their answers.
+    // Deferred, so that reads that awaited this connection can still send; `end` waits for their answers.
     setImmediate(() => client.end().catch(() => {}))
   }
 
@@ -87,7 +88,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
     const statement = isNamed ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     const end = beginStatement(observer, shared)
-    // The least busy one: where there is little to do, the first plans each statement, and no other is opened.
+    // The least busy connection: under low load only the first is opened, and plans each statement once.
     const slot = slots.reduce((best, one) => (one.reads < best.reads ? one : best))
     slot.reads += 1
     try {

@@ -67,7 +67,7 @@ export type DatabaseOptions = {
   replicas?: ReplicaOptions
 }
 
-/** The connections of one process. On each a statement that is declared as reading, and only that, is read-only. */
+/** The connections of one process. A connection is read-only for statements declared as reads, and only for these. */
 export type Pool = {
   /** Rejects with `service_unavailable`. */
   connect(): Promise<Slot>
@@ -204,7 +204,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       const cause = repeatCause(error)
       slot.release(cause !== undefined)
       if (takesNoWrites(error)) primary.doubt()
-      // A statement that was sent may have been done.
+      // A statement that was sent may have been carried out.
       if (!cause || isRepeat || (cause === 'lost' && !isUnsent(error))) throw writeRefused(error)
       await primary.repeats(cause)
       return await write(query, cause === 'statement_name', true)
@@ -230,10 +230,10 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
   }
 }
 
-/** Connections whose last statement of their own was a reading one. */
+/** Connections that are set read-only, because their last single statement was a read. */
 const readOnly = new WeakSet<Slot>()
 
-/** Is not awaited, so that it goes out with the statement behind it; often there is nothing to do. */
+/** Not awaited, so that it shares the round trip of the next statement; often there is nothing to do. */
 function setReadOnly(slot: Slot, to: 'on' | 'off'): Promise<unknown> | undefined {
   if (readOnly.has(slot) === (to === 'on')) return undefined
   if (to === 'on') readOnly.add(slot)

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type pg from 'pg'
 import { streamOf } from './servers/dial.ts'
 
-/** Bytes of large results that may be arriving at the same time, beyond which they arrive one after the other. */
+/** Max bytes of large results that arrive at the same time; beyond it they arrive one after the other. */
 const arrivingMax = 4_194_304
 /** A result that is shorter never waits. */
 const shortMax = 262_144
@@ -11,8 +11,8 @@ type Client = Pick<pg.Client, 'query'>
 type Result = { socket: Socket; bytes: number; isPaused: boolean }
 
 /**
- * Results that are arriving from the database. The objects made of one take several times its bytes, so large ones
- * take turns: the one that became large first goes on, the others stay unread on their connections.
+ * Results that are arriving from the database. Parsed rows take several times the bytes of the result, so large results
+ * take turns: the first to become large goes on, and the others stay unread on their connections (backpressure).
  */
 export class Receiving {
   readonly #results = new WeakMap<Client, Result>()
@@ -56,7 +56,7 @@ export class Receiving {
     this.#bytes -= bytes
     for (const next of this.#large) {
       resume(next)
-      // The oldest in any case; others while there is room.
+      // The oldest always resumes; others only while there is room.
       if (this.#bytes > arrivingMax) return
     }
   }

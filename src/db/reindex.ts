@@ -17,7 +17,7 @@ type ReindexOptions = {
   around: (index: string, work: (onProgress?: OnProgress) => Promise<void>) => Promise<void>
 }
 
-/** With less unused space than this an index is left: insertions between its values use that space again. */
+/** An index with less unused space than this is left alone: later insertions reuse the space. */
 const bloatMin = 0.3
 /** With fewer pages the estimate is useless, and rebuilding gains nothing. */
 const pagesMin = 32
@@ -52,7 +52,7 @@ export async function reindex(
   })
 }
 
-/** What an interrupted run left: an invalid new index, or an old one that it had yet to drop. */
+/** Drops what an interrupted run left: an invalid new index, or an old one not yet dropped. */
 async function dropLeftOver(client: pg.Client, tables: readonly string[]): Promise<void> {
   const { rows } = await client.query<{ index: string }>(
     `select indexrelid::regclass::text as index from pg_index join pg_class c on c.oid = indexrelid
@@ -63,8 +63,8 @@ async function dropLeftOver(client: pg.Client, tables: readonly string[]): Promi
 }
 
 /**
- * The B-tree indexes with more pages than the mean widths of their columns account for, the largest first. Frequent
- * values take less than that, so an index may be more bloated than it seems, never less. Needs fresh statistics.
+ * The B-tree indexes with more pages than the mean widths of their columns explain, largest first. Frequent values take
+ * less space than the mean, so an index may be more bloated than estimated, never less. Needs fresh statistics.
  */
 export async function bloatedIndexes(
   client: pg.Client,

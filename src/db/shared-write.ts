@@ -8,15 +8,15 @@ import { type Sql, sql } from './sql.ts'
 import { isWornOut } from './statement-names.ts'
 
 /**
- * A write that shares one statement, and its commit, with its neighbours: those asked for in one turn of the event
- * loop, or while others run. What the statement leaves out, or all if it fails, is for each to do alone.
+ * A write that shares one statement and its commit with other writes, requested in the same event loop turn or while
+ * others run. Entries that the statement leaves out, or all if it fails, are then written alone.
  */
 export type SharedWrite<E, V extends Stored> = {
-  /** Stores what it can of the entries, and has a row for each that it stored. */
+  /** Stores the entries that it can, and returns a row for each stored one. */
   statement(entries: readonly E[]): Sql
   /** Gets the rows after the commit. */
   stored(rows: readonly V[], entries: readonly E[]): void
-  /** The most entries of one statement; with their size, it bounds what one waits for others. */
+  /** Max entries of one statement; with their size, it bounds how long an entry waits for the others. */
   max: number
 }
 
@@ -24,14 +24,14 @@ export type SharedWrite<E, V extends Stored> = {
 export type Stored = { nth: number }
 
 /**
- * To be joined in the `from` of a shared statement: if one entry waits for a lock, the others should not wait for
- * long. It goes alone then, and may wait as any other.
+ * For the `from` of a shared statement: if one entry meets a row lock, the statement soon fails, so that the others do
+ * not wait long. Each entry then runs alone and may wait as usual.
  */
 export const briefly = sql.raw("set_config('lock_timeout', '100ms', true) as briefly")
 
 export type Share = <E, V extends Stored>(
   held: Held,
-  /** Those of one write share statements. */
+  /** Entries with the same `by` share statements. */
   by: object,
   entry: E,
   make: () => SharedWrite<E, V>,

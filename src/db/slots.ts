@@ -64,7 +64,7 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
     if (next) next.resolve(certain(slot))
     else idle.push({ slot, since: performance.now() })
   }
-  /** Doubts end before the connection is used again. */
+  /** Settles doubts about the connection before it is used again. */
   const certain = (slot: Slot): Slot | Promise<Slot> => {
     lend(slot)
     if (primary.isCertain(slot)) return slot

@@ -3,8 +3,8 @@ import { parseJson } from '../wire/parse-json.ts'
 import { statementName } from './statement-names.ts'
 
 /**
- * A composable SQL template: values become parameters, nested fragments are spliced in. It is only put together as a
- * text when it is sent for the first time, since most are sent again and again.
+ * A composable SQL template: values become parameters, nested fragments are spliced in. The text is assembled only when
+ * it is first sent, since most templates are sent many times.
  */
 export type Sql = {
   readonly [fragment]: true
@@ -12,7 +12,7 @@ export type Sql = {
   readonly parts: readonly unknown[]
 }
 
-/** No value that came as JSON has it; the same for every copy of this module. */
+/** No value parsed from JSON has this symbol; every copy of this module shares it. */
 const fragment: unique symbol = Symbol.for('cellkeep.sql')
 
 const fragmentOf = (strings: readonly string[], parts: readonly unknown[]): Sql => ({
@@ -39,7 +39,7 @@ sql.join = (parts: readonly Sql[], separator: string): Sql =>
 /** By separator, the strings around so many parts. */
 const joints = new Map<string, (readonly string[])[]>()
 
-/** The same array each time, since `follow` knows a template by its strings. */
+/** Returns the same array each time, since `follow` recognises a template by the identity of its strings. */
 function between(separator: string, count: number): readonly string[] {
   const known = joints.get(separator) ?? []
   joints.set(separator, known)
@@ -65,8 +65,8 @@ export function nameless(query: Sql): { text: string; values: unknown[] } {
 }
 
 /**
- * A tree of the statements sent so far. The way to a text leads over the strings of its templates, literal texts,
- * and a mark for each parameter, in their order; nothing else decides it.
+ * A tree of the statements sent so far. The path to a text consists of the strings of its templates, literal texts, and
+ * a mark for each parameter, in order; nothing else determines the text.
  */
 class Step {
   readonly next = new Map<unknown, Step>()

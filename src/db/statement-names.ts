@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 
 /**
  * Names for prepared statements: a connection parses and plans each named text once. A name is a digest of its text:
- * behind a pooler that hands connections round, the same name never means the statement of another process.
- * The process keeps this many; beyond that the clock algorithm evicts a text that was not used since the hand
- * last passed it. So a flood of rare texts never evicts the common ones.
+ * behind a pooler that shares connections, the same name never means another statement of another process. The process
+ * keeps this many; beyond that the clock algorithm evicts a text that was not used since the hand last passed it. So a
+ * flood of rare texts never evicts the common ones.
  */
 const namesMax = 300
 

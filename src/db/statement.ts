@@ -19,14 +19,17 @@ const { Query, utils } = pg as unknown as {
   utils: { prepareValue: pg.BindConfig['valueMapper'] }
 }
 
-/** By connection and name, what the statement returns: PostgreSQL refuses a prepared one that would return anything else. */
+/**
+ * The result columns by connection and statement name. They cannot change: PostgreSQL refuses a prepared statement
+ * whose columns changed.
+ */
 const described = new WeakMap<pg.Connection, Map<string, Columns>>()
 
 const executeAndSync = Buffer.from('45000000090000000000' + '5300000004', 'hex')
 
 /**
  * A statement as the driver sends it, but a prepared one asks only once on each connection for a description of its
- * columns. It takes longer to read than most rows.
+ * columns. Parsing the description takes longer than parsing most rows.
  */
 export class Statement extends Query {
   constructor(text: string, values: unknown[], name: string | undefined, callback: Callback) {

@@ -53,12 +53,13 @@ type Work<T> = (tx: Transaction) => Promise<T>
 type Last = Parameters<Transaction['beforeCommit']>
 type Effect = () => void | Promise<void>
 
-/** A snapshot conflicts with any commit to a row that it changes, so that some in a row are no sign of trouble. */
+/** A snapshot conflicts with every commit to a row that it changes, so several conflicts in succession are normal. */
 const maxSnapshotRepeats = 8
 
 /**
- * Sent first by a snapshot that met a conflict. Of these, one runs at a time, or each would undo all others. LOCK is the
- * one statement that takes no snapshot, so that this one's begins after the wait; ordinary writes pass the lock.
+ * Sent first by a snapshot transaction that met a conflict, so that such transactions run one at a time instead of
+ * aborting each other. LOCK takes no snapshot, so the snapshot begins after the wait; ordinary writes do not wait for
+ * this lock.
  */
 const turn = sql`lock table cell_usage in share update exclusive mode`
 

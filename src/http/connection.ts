@@ -32,7 +32,7 @@ export class Connections {
   running = 0
   waiting = 0
   lingering = 0
-  /** The server will stop soon: clients shall make new connections, to another one. */
+  /** The server will stop soon: clients should open new connections, which reach another node. */
   isLeaving: () => boolean = () => false
   readonly limits: { -readonly [K in keyof AnswerLimits]: AnswerLimits[K] }
   readonly start: Start
@@ -74,11 +74,11 @@ export class Connection implements Holder {
   unsent = 0
   readonly isPatient = false
   readonly graceMs = 1_000
-  /** True: it ends with an answer already given; anything else that arrives on it is ignored. */
+  /** True: it closes after an answer already given; anything else that arrives on it is ignored. */
   isEnding = false
-  /** True: it ends with the answer to the request that came last. */
+  /** True: it closes after the answer to the latest request. */
   endsNext = false
-  /** True: its answer is a stream, which has a rule of its own for clients that do not read. */
+  /** True: its answer is a stream, which handles clients that do not read itself. */
   isStream = false
   readonly #all: Connections
   readonly #socket: Socket
@@ -105,7 +105,7 @@ export class Connection implements Holder {
 
   take(request: IncomingMessage, response: ServerResponse): void {
     this.isEnding ||= this.endsNext
-    // Node keeps what is ignored until the connection has ended, so no more of it may come.
+    // Node buffers ignored requests until the connection closes, so the socket must not be read any more.
     if (this.isEnding) return void this.#pause()
     const begins = this.isIdle || (this.#waiting.length === 0 && this.#hasRoom())
     this.#owed.set(response, 0)
@@ -131,7 +131,7 @@ export class Connection implements Holder {
     this.#all.running -= 1
     // Nobody would read the answers of a closed connection, so its waiting requests are not started.
     if (this.#waiting.length > 0 && !this.#socket.destroyed) this.#goOn()
-    // Node would keep it until its client has been silent for long, and `server.close()` waits for it.
+    // Node would keep the idle connection open until its keep-alive timeout, and `server.close()` waits for that.
     else if (this.isIdle && this.#all.isLeaving()) this.#socket.destroySoon()
   }
 
@@ -188,7 +188,7 @@ export class Connection implements Holder {
 
   /**
    * Answers bytes that are not a request and ends the connection. Requests before them get their own answers first:
-   * otherwise the client would take this refusal for the answer of a mutation that has been carried out.
+   * otherwise the client would mistake this refusal for the answer to a mutation that was carried out.
    */
   endUnparsed(status: string): void {
     if (this.isEnding) return
@@ -241,7 +241,10 @@ export class Connection implements Holder {
     })
   }
 
-  /** When a connection ends, Node makes an error for each of its requests; the stacks would be most of the cost. */
+  /**
+   * When a connection closes, Node creates an error for each of its requests; collecting stack traces would be most of
+   * the cost.
+   */
   #quiet(): void {
     this.#isQuiet = true
     const { stackTraceLimit } = Error

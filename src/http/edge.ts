@@ -174,13 +174,13 @@ function clearSession({ headers }: EdgeReply, { sessionCookie }: App): void {
     headers['set-cookie'] = [...set, sessionCookie.clear()]
 }
 
-/** What the path and the `Origin` header of a request lead to. */
+/** What the path and the `Origin` header of a request resolve to. */
 type Sent = { surface: Surface | undefined; origin: string | undefined; isAllowed: boolean }
 
 /** Refusals that end the connection: the rest of the request is not read, or the server is stopping. */
 const endsConnection = new Set(['payload_too_large', 'shutting_down'])
 
-/** Whether the sender has a valid credential; refuses one that is not. */
+/** Whether the sender has a valid credential; an invalid one is refused. */
 async function isKnown(app: App, { carriers, ip }: RequestInfo): Promise<boolean> {
   const { cookie, bearer, daemon } = carriers
   if (cookie.state !== 'good' && bearer === undefined && daemon === undefined) return false
@@ -249,7 +249,7 @@ function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Ma
   })
   const serving = unlessLeaving(readiness.recent, (state) => {
     if (state.ready) return alive()
-    // A balancer that takes out every node because their database is away would cut all connections.
+    // If the database is down, a balancer would otherwise take out every node and cut all connections.
     const isOurs = state.reason !== 'schema_drift' && state.reason !== 'db_other_database'
     const mayReturn = isOurs && state.sinceMs < config.serving_grace_s * 1000
     return mayReturn ? alive() : refuse(state.reason)
@@ -261,7 +261,7 @@ function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Ma
 }
 
 function addCors({ headers }: EdgeReply, { origin, isAllowed }: Sent): void {
-  // Also without an origin: a cache must not give this answer to a page of one.
+  // Also for requests without an `Origin`: a cache must not serve this answer to a cross-origin page.
   if (!/\borigin\b/i.test(String(headers.vary)))
     headers.vary = [headers.vary ?? [], 'Origin'].flat().join(', ')
   if (!isAllowed) return

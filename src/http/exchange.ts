@@ -36,7 +36,9 @@ export const smallBody = 65_536
 export type Sender = {
   /** Of the client, not of a proxy before it. */
   ip: string
-  /** Asked once for a body that is not small: whether there is a valid credential. Rejects an invalid one. */
+  /**
+   * Whether the sender has a valid credential; asked once, and only for a large body. Rejects an invalid credential.
+   */
   isKnown(): boolean | Promise<boolean>
 }
 
@@ -113,10 +115,13 @@ export function flatReply(status: number, data: ErrorData, headers?: ReplyHeader
 export const retryAfter = (data: ErrorData): Record<string, string> =>
   typeof data.retry_after === 'number' ? { 'retry-after': String(data.retry_after) } : {}
 
-/** Headers that may be sent once only; if one comes twice, neither counts. */
+/** Headers that may be sent only once; if one is sent twice, both lines are ignored. */
 const onceOnly = new Set(['authorization', 'x-daemon-token'])
 
-/** Whether proxies and servers disagree about where such a request ends or goes, as with two `Host` headers: smuggling. */
+/**
+ * Whether a proxy and a server may disagree about where the request ends or goes, as with two `Host` headers (request
+ * smuggling).
+ */
 export function isMalformed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return true
   const coding = headers['transfer-encoding']
@@ -155,7 +160,7 @@ export function pathAndQuery(target: string): Pick<EdgeRequest, 'path' | 'query'
     : { path: target.slice(0, mark), query: target.slice(mark + 1) }
 }
 
-/** A flaw of the application, which only the log tells. */
+/** A mistake of the application: only the log reports it. */
 export const alreadyRead = (): Error =>
   new Error(
     'The body was read before the service got the request: pass it on before any body parser reads it.',

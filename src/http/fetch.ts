@@ -20,15 +20,15 @@ export type FetchInfo = {
 /** The adapter for any server that works with the web-standard Request and Response. */
 export function fetchHandler(handle: (request: EdgeRequest) => Promise<EdgeReply>) {
   return async (request: Request, info: FetchInfo): Promise<Response> => {
-    // Not by URL: of a request without a valid `Host`, Bun gives the path alone, or a URL that does not parse.
+    // Not parsed by URL: for a request without a valid `Host`, Bun gives only the path, or a URL that does not parse.
     const target = request.url.replace(/#.*/s, '').replace(/^https?:\/\/[^/?]*/, '')
     const { status, headers, body } = await handle({
       method: request.method,
       ...pathAndQuery(target),
       header: (name) => request.headers.get(name) ?? undefined,
       address: info?.address,
-      // A Request created in this process may have a body without a header that declares it; servers may give each
-      // POST a stream, also an empty one.
+      // A Request created in this process may have a body without a header that declares it; some servers give every
+      // POST a stream, even without a body.
       hasBody: request.body !== null && request.headers.get('content-length') !== '0',
       body: (limit, { isKnown }) => readBody(request, limit, isKnown),
       isGone: () => request.signal.aborted,
@@ -103,8 +103,8 @@ function readable(body: StreamBody, signal: AbortSignal): ReadableStream<Uint8Ar
 let lingering = 0
 
 /**
- * Discards the rest of a long body for a while. Where it is left unread or cancelled, hosts cut the connection, and the
- * client, which is still sending, loses the answer.
+ * Discards the rest of a long body for a while. If it is left unread or cancelled, hosts cut the connection, and a
+ * client that is still sending loses the answer.
  */
 async function discardLong({ body, headers }: Request): Promise<void> {
   const length = Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY)

@@ -1,10 +1,10 @@
 import type { App } from '../core/app.ts'
 import { type EdgeReply, type EdgeRequest, jsonReply } from './exchange.ts'
 
-/** Whether a person's browser asks, and not a program. */
+/** Whether a browser asks for a page, rather than a program. */
 export const wantsPage = ({ header }: EdgeRequest): boolean => /\btext\/html\b/.test(header('accept') ?? '')
 
-/** `/` for programs: what runs here, and where to go on. */
+/** `/` for programs: names the service and its paths. */
 export async function home({ config, bootstrap }: App): Promise<EdgeReply> {
   const bootstrap_available = (await bootstrap.availability()) === true
   const paths = {

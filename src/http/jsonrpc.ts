@@ -26,7 +26,7 @@ export type Answer = {
   status: number
   text: Text
   headers?: Record<string, string>
-  /** Length of a result that was made but found no room. */
+  /** Length of a result that was produced but not sent, for lack of room. */
   discarded?: number
 }
 
@@ -161,7 +161,7 @@ export async function run(
   }
 }
 
-/** Says that this was answered to an earlier call with the same key. */
+/** Marks an answer that repeats the one to an earlier call with the same key. */
 const asReplayed = ({ message }: RequestInfo, answer: Answer): Answer =>
   message
     ? { ...answer, text: `${inOnePiece(answer.text).slice(0, -1)},"replayed":true}` }
@@ -169,7 +169,7 @@ const asReplayed = ({ message }: RequestInfo, answer: Answer): Answer =>
 
 const longestName = 64
 
-/** Names a method of this service that is spelt alike, unless it keeps its methods to itself. */
+/** Suggests a method with a similar name, unless the service does not publish its methods. */
 function notFoundMessage({ actions, config }: App, method: string): string | undefined {
   if (config.openrpc === 'off' || method.length > longestName) return undefined
   const meant = closest(method, [...actions.keys()])

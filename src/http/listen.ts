@@ -9,8 +9,8 @@ export type Serving = {
   /** The base URL for clients, without a trailing slash. */
   url: string
   /**
-   * Makes readiness answer 503 from now on, and the other answers end their connections. Resolves after
-   * `shutdown_delay_ms`, when no connection is accepted any more and those that came last have been used.
+   * From now on readiness answers 503, and every other answer closes its connection. Resolves after
+   * `shutdown_delay_ms`, once no connection is accepted any more and the last ones accepted have sent their requests.
    */
   leave(): Promise<void>
   /**
@@ -23,8 +23,8 @@ export type Serving = {
 /** Connections not yet accepted; the system may allow fewer. With a full queue, clients wait a second or more. */
 const backlog = 4_096
 /**
- * Sockets that listen on the same port. Node accepts one connection of each in a turn of its loop, so with only one a
- * flood of connections would keep every other client waiting for seconds.
+ * Sockets that listen on the same port. Node accepts one connection per socket in each event loop turn, so with a
+ * single socket a flood of connections would make all other clients wait for seconds.
  */
 const listening = 64
 
@@ -69,15 +69,16 @@ export async function serve({ app, handle, upgrade, join, leave, socketsClosed }
   }
 }
 
-/** How long the request of a connection that was accepted last may be on its way. */
+/** How long the request of the connection accepted last may take to arrive. */
 const settleMs = 200
-/** A turn of the event loop in which nothing happened is shorter. */
+/** An event loop turn without work is shorter than this. */
 const quietMs = 0.3
 const turnsMax = 100
 
 /**
  * The system resets connections that wait to be accepted when their listener closes, and a balancer that has sent a
- * mutation may not send it again. So each closes right after a turn that accepted what there was and did little else.
+ * mutation may not send it again. So each listener closes right after a turn that accepted all waiting connections and
+ * did little else.
  */
 async function closeQuietly(listeners: NetServer[]): Promise<void> {
   for (const listener of listeners.splice(0)) {
@@ -90,7 +91,10 @@ async function closeQuietly(listeners: NetServer[]): Promise<void> {
   }
 }
 
-/** Not http.Server.close: it would cut idle connections, whose next request must get its 503. That of Bun is no net.Server. */
+/**
+ * Not http.Server.close: it would cut idle connections, whose next request must get its 503. Bun's server is not a
+ * net.Server.
+ */
 const stopAccepting = (listener: NetServer): void => {
   const { close } = listener instanceof NetServer ? NetServer.prototype : (listener as NetServer)
   close.call(listener)
@@ -100,12 +104,12 @@ const stopAccepting = (listener: NetServer): void => {
 async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<NetServer[]> {
   const bind = (listener: NetServer, at: ListenOptions): Promise<NetServer> =>
     new Promise((resolve, reject) => {
-      // It stays: a later error concerns one connection that could not be accepted.
+      // The listener stays: a later error only means that one connection could not be accepted.
       listener.on('error', reject)
       listener.listen({ ...at, backlog }, () => resolve(listener))
     })
   try {
-    // A shared port would also be shared with whatever else listens there, so it must be free first.
+    // A shared port would also be shared with any other program that listens there, so check first that it is free.
     const alone = await bind(createServer(), { host, port })
     const { port: free } = alone.address() as AddressInfo
     await new Promise((resolve) => alone.close(resolve))
@@ -123,7 +127,7 @@ async function listen(server: Server, { host, port }: { host: string; port: numb
         shared,
       )
     })
-    // With few file descriptors there may be fewer.
+    // If file descriptors run short, fewer listeners will do.
     const opened = await Promise.allSettled(more)
     return [server, ...opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))]
   } catch (error) {

@@ -50,7 +50,8 @@ function createListener(
     if (isMalformed(request) && !connection.isEnding) connection.endUnparsed(badRequest)
     else connection.take(request, response)
     if (!offersUpgrade(request)) return
-    // Of what came in the same read behind a declined offer, Node drops all, and would take the rest for a request.
+    // Node drops the bytes that arrived in the same read after a declined upgrade, and would parse later bytes as a
+    // request.
     response.shouldKeepAlive = false
     connection.endsNext = true
   }
@@ -71,9 +72,9 @@ export type ServerOptions = {
 }
 
 /**
- * The server of `cellkeep start`, for an application with the service inside: `createServer(service, { request: app })`.
- * It has the limits and timeouts of the settings, and answers every request of a pipeline before an upgrade behind it.
- * Call `listen` yourself; to stop, `service.leave('draining')`, `server.close()` and `service.close()`.
+ * The server of `cellkeep start`, for an application with the service inside: `createServer(service, { request: app
+ * })`. It has the limits and timeouts of the settings, and answers all pipelined requests before an upgrade that
+ * follows them. Call `listen` yourself; to stop, `service.leave('draining')`, `server.close()` and `service.close()`.
  */
 export const createServer = (
   { handle, upgrade, answers, app }: Pick<Service, 'handle' | 'upgrade' | 'answers' | 'app'>,
@@ -145,7 +146,10 @@ export function createNodeServer(
   }
 }
 
-/** Node has taken the request out of HTTP. Gives it back without its `Upgrade`; the connection ends behind the answer. */
+/**
+ * Node has taken the connection out of HTTP. Gives the request back without its `Upgrade`; the answer closes the
+ * connection.
+ */
 function parseAnew(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
   const { method, url, httpVersion, rawHeaders } = request
   const lines = [`${method} ${url} HTTP/${httpVersion}`]

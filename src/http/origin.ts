@@ -4,9 +4,9 @@ import { StartError } from '../errors.ts'
 export { checkOriginPattern } from '../config/origins.ts'
 
 /**
- * Compiles the origin allow-list to a test of an `Origin` header as received. Two header lines arrive joined by a
- * comma and match nothing, as do an empty one and `null`. Throws a configuration StartError on a bad pattern and
- * on an empty list.
+ * Compiles the origin allow-list to a test of an `Origin` header as received. Two header lines arrive joined by a comma
+ * and match nothing; an empty one and `null` match nothing either. Throws a configuration StartError on a bad pattern
+ * and on an empty list.
  */
 export function compileOrigins(patterns: readonly string[]): (originHeader: string) => boolean {
   if (patterns.length === 0) throw refused('needs at least one pattern')
@@ -21,7 +21,7 @@ export function compileOrigins(patterns: readonly string[]): (originHeader: stri
   }
 }
 
-/** A `*` is one whole DNS label: none of the characters that separate labels or that no host name can hold. */
+/** A `*` stands for one whole DNS label, so it excludes separators and characters that no host name can contain. */
 const anyLabel = '[^./:,@\\s\\[\\]]+'
 
 function matcher({ scheme, host, port }: OriginPattern): RegExp {

@@ -45,7 +45,7 @@ export class RequestBodies {
     })
   }
 
-  /** Lets a large body flow: at once if its sender is known, else in turn with those of other networks. */
+  /** Lets a large body flow: at once if its sender is known, else in turn with bodies from other networks. */
   async admit(body: Arriving): Promise<void> {
     body.isAdmitted = true
     try {
@@ -81,7 +81,7 @@ const busy = (): ServiceError => refusal('busy', { retry_after: 1 })
 const empty = Buffer.alloc(0)
 
 class Arriving {
-  /** Bytes of memory that it uses. */
+  /** Bytes of memory that this body uses. */
   held = 0
   isAdmitted = false
   hasArrived = false
@@ -125,7 +125,7 @@ class Arriving {
     request.on('close', () => this.#isOver || this.hasArrived || this.refuse(refusal('invalid_json_body')))
   }
 
-  /** Those of one network share a turn. */
+  /** Senders of one network share a turn. */
   get crowd(): string {
     return crowdOf(this.sender.ip)
   }
@@ -138,7 +138,7 @@ class Arriving {
     this.#request.on('data', (chunk: Buffer) => this.#take(chunk))
   }
 
-  /** Resolves when it has ended; it is refused when it takes long while others wait. */
+  /** Resolves when the body has ended; a body that takes long while others wait is refused. */
   flowInTurn(othersWait: () => boolean): Promise<void> {
     return new Promise((resolve) => {
       if (this.#isOver) return resolve()

@@ -41,7 +41,7 @@ export function send(
   swallow(connection, request, response)
 }
 
-/** Whether the client sends nothing more: it has left, or only waits for its answers. */
+/** Whether the client sends nothing more: it has left, or only waits for answers. */
 export const hasEnded = (socket: Socket): boolean => socket.destroyed || socket.readableEnded
 
 /** Whether a long rest of the body is unread; a chunked one may never end. */
@@ -76,13 +76,13 @@ const oneText = (body: Body): string | Uint8Array | null =>
 /** Up to this length, pieces are joined in less time than it takes to write each. */
 const joinedMax = 8_192
 
-/** Node gives all of them to the kernel at once, and encodes each by itself. */
+/** Node encodes each text separately and hands all of them to the kernel in one call. */
 function writePieces(response: ServerResponse, texts: readonly string[]): void {
   for (const text of texts.slice(0, -1)) response.write(text)
   response.end(texts.at(-1))
 }
 
-/** How much is given to the kernel at a time, in UTF-16 units; a piece that it takes shows that the client reads. */
+/** Size of one write to the kernel, in UTF-16 units; a completed write shows that the client reads. */
 const pieceLength = 131_072
 
 /** Writes a large body piece by piece, so that no more of it is encoded than the client takes. */

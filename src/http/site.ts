@@ -49,10 +49,10 @@ export function createSite({ config, log }: Pick<App, 'config' | 'log'>, folder 
   return { answers, answer }
 }
 
-/** The pages that links in messages and providers lead to; their addresses hold secrets and must not leak. */
+/** For pages reached from links in messages and from providers: their addresses contain secrets and must not leak. */
 const once = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
 
-/** The smallest form that the client takes. */
+/** The smallest encoding that the client accepts. */
 function codingOf(entry: Entry, sent = ''): 'br' | 'gzip' | 'identity' {
   const taken = new Set(
     sent

@@ -1,6 +1,6 @@
 /**
- * Accounts for the answers that are ready but that clients have not taken yet. Without a limit, clients that do
- * not read would decide how much memory these use.
+ * Accounts for the answers that are ready but that clients have not taken yet. Without a max, clients that do not read
+ * would decide how much memory the answers use.
  */
 
 export type AnswerLimits = {
@@ -29,7 +29,10 @@ export type Holder = {
 export const smallAnswer = 65_536
 
 const sweepMs = 250
-/** Cut in one sweep, but for sockets while there is too much: ending a connection costs time for each of its requests. */
+/**
+ * Max connections cut in one sweep, because closing one costs time for each of its requests. Sockets are exempt while
+ * too much is unsent.
+ */
 const cutsMax = 4
 class Unsent {
   bytes = 0
@@ -65,7 +68,7 @@ class Unsent {
     let left = this.bytes
     for (const holder of stuck.sort((a, b) => b.unsent - a.unsent)) {
       const { unsent_max } = holder.limits
-      // Keep a quarter free, so that the next answers need not wait for a sweep.
+      // Free a quarter, so that the next answers need not wait for another sweep.
       const isEnough = left <= unsent_max || !holder.isPatient
       if (left <= unsent_max * 0.75 || (cuts++ >= cutsMax && isEnough)) return
       left -= holder.unsent

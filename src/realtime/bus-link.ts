@@ -14,14 +14,14 @@ export type LinkOptions = {
   session: Primary['session']
   log: Log
   observer: Observer
-  /** Of readiness. */
+  /** The warnings of readiness. */
   warnings: { add(one: 'bus_deaf'): unknown; delete(one: 'bus_deaf'): boolean; has(one: 'bus_deaf'): boolean }
   channel: string
   /** Aborted when reconnecting must stop. */
   ended: AbortSignal
   /** Called with every notification. */
   hear(payload: string): void
-  /** How long a connection takes to hear itself, in seconds; undefined: it does not. */
+  /** Seconds until a connection hears its own signal; undefined: it does not hear it. */
   echo(client: pg.Client): Promise<number | undefined>
 }
 
@@ -101,7 +101,7 @@ export function createLink(options: LinkOptions): Link {
       await delay(wait * (0.5 + Math.random()), undefined, { signal: ended }).catch(() => {})
       if (ended.aborted) break
       await connected().catch(() => {})
-      // It may have been lost again with the answer that completed it.
+      // The connection may already be lost again.
       if (!isOpen) continue
       log.info('the connection for signals between nodes is back')
       onGap?.()
@@ -119,7 +119,7 @@ export function createLink(options: LinkOptions): Link {
       .catch(() => {})
   }
 
-  /** A connection that does not hear itself is replaced: at once if that is news, else when a ping is due again. */
+  /** Replaces a connection that does not hear itself: at once the first time, later only when a ping is due. */
   async function ping(isDue: boolean): Promise<void> {
     const asked = client
     const one = await asked?.catch(() => undefined)

@@ -66,7 +66,7 @@ export function createBus({ connection, session, log, node, observer, warnings }
     echo: (client) => echo.of(client),
   })
 
-  // Bound here, as what is sent belongs to no single request: many share it.
+  // Bound here, so that the async context of no single request is used: many share what is sent.
   const start: () => void = AsyncResource.bind(() => {
     sending ??= flush().finally(() => {
       sending = undefined

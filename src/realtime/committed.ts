@@ -122,13 +122,13 @@ const heldMax = 1000
 /** PostgreSQL accepts less than 8000 bytes per notification. */
 const payloadMax = 7_900
 
-/** How much a signal tells. */
+/** The number of entries of a signal. */
 export const sizeOf = ({ notifications, closings, cleared = [] }: Signal): number =>
   notifications.length + closings.length + cleared.length
 
 /**
- * Merges two signals. Order is kept within each kind; connections can't see more. `largest`: the size of the largest of
- * all that were merged, since however much one commit tells is told.
+ * Merges two signals. Order is kept within each kind; connections can't see more. `largest` is the size of the largest
+ * signal merged so far: a single commit is sent whole, whatever its size.
  */
 export function merged(a: Signal | undefined, b: Signal, largest = 0): Signal {
   if (!a) return b
@@ -168,8 +168,8 @@ export function encodeSignal(node: string, signal: Signal): string[] {
 const form = /^v1 ([a-z0-9]+) (\d+)\/(\d+) (.*)$/s
 
 /**
- * Reassembles the payloads of other nodes and passes on each complete signal. Anything else is dropped, as if
- * it were lost: another form of a later version, or what any client of the database may notify.
+ * Reassembles the payloads of other nodes and passes on each complete signal. Other payloads are dropped as if they
+ * were lost: the format of a later version, or a NOTIFY from any other client of the database.
  */
 export function signalDecoder(own: string, hear: (signal: Signal) => void): (payload: string) => void {
   const pieces = new Map<string, string[]>()
@@ -190,7 +190,7 @@ export function signalDecoder(own: string, hear: (signal: Signal) => void): (pay
 const isList = (value: unknown, type: 'object' | 'string'): boolean =>
   Array.isArray(value) && value.every((one) => typeof one === type && one !== null)
 
-/** What is sent, if it is of this version. */
+/** The JSON of a signal in this version. */
 type Sent = [Notification[], Closing[], unknown, true | string[] | null, unknown]
 
 function parse(text: string): Signal | undefined {

@@ -11,7 +11,7 @@ export type Connection = {
   readonly actor_id: string | null
   /** The daemon token that opened it; the database doesn't show when it is rotated. */
   readonly daemon?: string | undefined
-  /** Some node committed a change; reduced to the notifications and closings that concern this connection. */
+  /** Called when a node committed a change, with only the notifications and closings that concern this connection. */
   hear(committed: Committed): void
   /** The credential expired, or the recheck found it or the stream's admin grant gone, or too weak for a role: `role_lost`. */
   lost(reason: 'revoked' | 'expired' | 'role_lost'): void
@@ -23,7 +23,7 @@ export type Connection = {
 
 export type Lost = Parameters<Connection['lost']>[0]
 
-/** Only chooses the word for an end; the database has decided that it ended. */
+/** Only chooses the word in the close reason; the database has already decided that the credential ended. */
 export const hasExpired = (
   { expires_at }: Pick<Credential, 'expires_at'>,
   { now }: Pick<Clock, 'now'>,

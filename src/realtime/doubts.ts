@@ -3,7 +3,10 @@ import type { Connection } from './connection.ts'
 
 type Doubt = { checks: number; unheard: Committed[] }
 
-/** Connections whose credential is read again: what is meant for them waits, as they may have no right to it any more. */
+/**
+ * Connections whose credential is being read again. Their notifications wait, because they may have lost the right to
+ * them.
+ */
 export function createDoubts() {
   const doubts = new Map<Connection, Doubt>()
   return {
@@ -11,13 +14,13 @@ export function createDoubts() {
       const { checks, unheard } = doubts.get(connection) ?? { checks: 0, unheard: [] }
       doubts.set(connection, { checks: checks + 1, unheard })
     },
-    /** True if the connection is in doubt, and hears this later. */
+    /** True if the connection is in doubt; it then receives this later. */
     holds: (connection: Connection, committed: Committed): boolean => {
       const doubt = doubts.get(connection)
       doubt?.unheard.push(committed)
       return doubt !== undefined
     },
-    /** One check is over; after the last one this is what waited. */
+    /** Ends one check; after the last one, returns what waited. */
     end: (connection: Connection): Committed[] => {
       const doubt = doubts.get(connection)
       if (!doubt || --doubt.checks > 0) return []

@@ -15,12 +15,12 @@ export class Echo {
     this.#channel = channel
   }
 
-  /** To be called with whatever is heard. */
+  /** Call it with every payload received. */
   hear(payload: string): void {
     if (payload === this.#awaited?.payload) this.#awaited.resolve(true)
   }
 
-  /** Resolves to the seconds until it was heard, undefined if it was not; rejects if the connection is lost. */
+  /** Resolves to the seconds until the connection heard itself, or undefined if it did not; rejects if it is lost. */
   async of(client: pg.Client): Promise<number | undefined> {
     const payload = `${this.#node} ping ${++this.#asked}`
     const { promise, resolve } = Promise.withResolvers<boolean>()

@@ -17,7 +17,9 @@ export type Hub = {
   count(): { sockets: number; streams: number }
   /** Called after each commit, in the commit order of this process; never throws. */
   publish(committed: Committed): void
-  /** Nobody knows whether a mutation that closes something was committed: every node soon rechecks its connections. */
+  /**
+   * It is unknown whether a mutation that closes something was committed, so every node soon rechecks its connections.
+   */
   doubt(): void
   /** Delivers what another node published; never throws. */
   receive(committed: Committed): void
@@ -25,11 +27,11 @@ export type Hub = {
   listen(hear: (committed: Committed) => void): () => void
   /** Rechecks every connection against the database now. `watch` does so regularly. */
   check(): Promise<void>
-  /** The same, and streams read what nobody told them of: signals may be missing. */
+  /** Signals may be missing: rechecks every connection, and streams read the log without waiting for a signal. */
   catchUp(): void
   /** Starts the regular checks; call the returned function to stop them. */
   watch(): () => void
-  /** Asks every connection to end, and each that is opened later. */
+  /** Asks every connection to end, including those opened later. */
   leave(): void
   /** Takes connections again. */
   stay(): void
@@ -52,7 +54,7 @@ export type HubOptions = {
 
 /** The effect of a lost signal must be caught within 30 s. */
 const checkMs = 25_000
-/** Time for the COMMIT to be carried out, or for the database to come back. */
+/** Time for the COMMIT to finish, or for the database to come back. */
 const doubtMs = 1_000
 
 export function createHub(options: HubOptions): Hub {
@@ -93,7 +95,7 @@ export function createHub(options: HubOptions): Hub {
     }
     if (doubtful.size > 0) void settle(committed, doubtful)
   }
-  /** Ends those whose credential is gone; the others hear the rest, once that is known. */
+  /** Closes the connections whose credential is gone; once that is known, the others receive the rest. */
   const settle = async (committed: Committed, doubtful: Map<Connection, Closing[]>): Promise<void> => {
     const open = () => [...doubtful.keys()].filter((connection) => connections.has(connection))
     while (!(await check(open()))) await delay(doubtMs, undefined, { ref: false })
@@ -104,7 +106,10 @@ export function createHub(options: HubOptions): Hub {
         if (connections.has(connection)) safely(() => connection.hear(unheard))
     }
   }
-  /** A copy, since connections may remove themselves while hearing. Most commits concern none and cost nothing here. */
+  /**
+   * A copy, since connections may remove themselves while hearing. Most commits concern no connection and cost nothing
+   * here.
+   */
   const concerned = ({ notifications, closings }: Committed): Connection[] => {
     if (closings.some(({ kind }) => kind === 'actor' || kind === 'keeper')) return [...connections]
     const accounts = new Set(notifications.map(({ account_id }) => account_id))
@@ -140,7 +145,7 @@ export function createHub(options: HubOptions): Hub {
     }
   }
 
-  /** Resolves to false if the database did not tell. */
+  /** Resolves to false if the database did not answer. */
   const check = async (which: Iterable<Connection>): Promise<boolean> => {
     try {
       for (const [connection, reason] of await findLost(db, which, strongRoles)) {
@@ -214,8 +219,9 @@ export function createHub(options: HubOptions): Hub {
 }
 
 /**
- * True for a closing of all credentials of a type, or of an account. From another node it may arrive late, after a newer
- * credential opened a socket, of an account that was undeleted; only the database tells that one from those that ended.
+ * True for a closing of all credentials of a type, or of an account. From another node it may arrive late, after a
+ * newer credential has opened a socket (of an undeleted account, for example). Only the database can tell that
+ * credential from those that ended.
  */
 const isSweeping = (closing: Closing): boolean =>
   closing.kind === 'keeper' ||
@@ -223,8 +229,8 @@ const isSweeping = (closing: Closing): boolean =>
   (closing.kind === 'credentials' && closing.ended.some(({ ids }) => ids === null))
 
 /**
- * What a late signal means for a connection: for sure, and, where a sweeping closing may have ended it, what it hears if it
- * was not: that another credential of the account ended.
+ * What a late signal means for a connection: the closings that certainly apply, and those that it hears if a sweeping
+ * closing turns out not to have ended it, namely that another credential of the account ended.
  */
 function parted(
   closings: readonly Closing[],

@@ -3,8 +3,8 @@ import { type Database, sql } from '../db/db.ts'
 import type { Connection, Lost } from './connection.ts'
 
 /**
- * Catches what lost signals missed: one query checks the credentials of all connections of this node, which must be strong
- * where a role asks for it, and the admin grants of its streams. Resolves to the connections that lost theirs.
+ * Catches what lost signals missed: one query checks the credentials of all connections of this node, their strength
+ * where a role requires it, and the admin grants of its streams. Resolves to the connections that lost their right.
  */
 export async function findLost(
   db: Database,

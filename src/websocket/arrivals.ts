@@ -3,12 +3,13 @@ import { inTurn } from '../limits/in-turn.ts'
 
 type Text = string | null
 
-/** What an empty message that waits counts for: endless ones must not wait uncounted. */
+/** The min weight of a waiting message: an endless number of empty ones must not wait uncounted. */
 const leastWeight = 64
 
 /**
- * The messages of one socket, looked at in the order in which they came, each large one in a turn of its own. Small ones wait
- * behind a large one only: a `cancel` must not overtake its call, nor a call an earlier one of the same id.
+ * The messages of one socket, handled in the order of their arrival, each large one in an event loop turn of its own.
+ * Small messages wait only behind a large one: a `cancel` must not overtake its call, nor a call an earlier call with
+ * the same id.
  */
 export class Arrivals {
   #waiting: Text[] = []
@@ -16,7 +17,7 @@ export class Arrivals {
   readonly #weigh: (size: number) => void
   readonly #look: (text: Text) => void
 
-  /** `weigh` is told the size of what begins to wait, and, negative, of what no longer does. */
+  /** `weigh` gets the size of a message that begins to wait, and the negative size when it no longer waits. */
   constructor(from: string, weigh: (size: number) => void, look: (text: Text) => void) {
     this.#from = from
     this.#weigh = weigh
@@ -30,7 +31,7 @@ export class Arrivals {
     if (this.#waiting.push(text) === 1) this.#wait()
   }
 
-  /** The first that waits is large; the small ones right behind it share its turn. */
+  /** The first waiting message is large; the small ones right behind it share its turn. */
   #wait(): void {
     inTurn(this.#from, () => {
       const next = this.#waiting.findIndex((text, index) => index > 0 && isLarge(text))

@@ -19,7 +19,7 @@ export type Bound = {
 /** One request in flight on a socket. */
 export class Call implements Message {
   state: 'waiting' | 'begun' | 'cancelled' = 'waiting'
-  /** What the call caused on its own socket; sent after its reply. */
+  /** Notifications and closings that the call caused on its own socket; sent after its reply. */
   readonly held: Committed[] = []
   /** The credential no longer authenticates as the caller that opened the socket. */
   isLost = false

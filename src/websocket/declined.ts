@@ -24,7 +24,7 @@ export function bodyBehind(
     new Promise((resolve, reject) => {
       const chunks: Buffer[] = []
       let size = 0
-      // The HTTP server no longer watches over this connection.
+      // The HTTP server's timeouts no longer cover this connection.
       const late = setTimeout(() => socket.destroy(), timeoutMs)
       const gone = (): void => {
         clearTimeout(late)

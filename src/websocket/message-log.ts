@@ -4,7 +4,7 @@ import type { RequestInfo } from '../http/jsonrpc.ts'
 import { tenths } from '../observe/work.ts'
 import type { Bound } from './bound.ts'
 
-/** What the log says of one socket, and the ids under which it does. */
+/** Writes the log lines of one socket, with their request ids. */
 export class MessageLog {
   readonly #app: App
   readonly #bound: Bound
@@ -20,7 +20,7 @@ export class MessageLog {
     return `${this.#bound.request_id}.${++this.#count}`
   }
 
-  /** `began`: what `performance.now()` was. */
+  /** `began`: the value of `performance.now()` at the start. */
   answered(request_id: string, status: number, began: number, trace: RequestInfo['trace']): void {
     const { config, log, tally } = this.#app
     const took = performance.now() - began

@@ -206,7 +206,7 @@ export class Socket {
     this.#ws.send(text, { binary: false }, ignore)
   }
 
-  /** Holds back what a call of this socket caused until that call is answered. */
+  /** Holds back what a call of this socket caused until the call is answered. */
   #hear(committed: Committed): void {
     const { origin } = committed
     if (origin instanceof Call && this.#calls.has(origin)) origin.held.push(committed)
@@ -251,7 +251,7 @@ export class Socket {
   #over(reason = 'client_left'): void {
     if (this.#isOver) return
     this.#isOver = true
-    // The client's part of the closing has to be read.
+    // The socket must be read to receive the client's half of the closing handshake.
     this.#ws.resume()
     this.#app.observer.count('live_closed_total', 'socket', reason)
     this.#onEnd()

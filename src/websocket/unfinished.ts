@@ -3,7 +3,10 @@ import type { WebSocket } from 'ws'
 import { smallBody } from '../http/exchange.ts'
 
 export const messageMax = 1_048_576
-/** Bytes, with frames and pongs, that may come before a message is complete, and how many more per millisecond. */
+/**
+ * Max bytes, frame heads and pongs included, that may arrive before a message is complete, plus an allowance per
+ * millisecond.
+ */
 const unfinishedMax = 2 * messageMax
 const idlePerMs = 0.25
 /** Bytes of a ping or pong of a client beside its data. */
@@ -35,7 +38,7 @@ export class Unfinished {
       ws.on(sign, ({ length }: Buffer) => {
         held = Math.max(0, held - length - controlHead)
       })
-    // Before ws looks at it: what completes a message is not counted for the next.
+    // Runs before ws reads the chunk, so that the bytes that complete a message are not counted for the next one.
     socket.prependListener('data', ({ length }: Buffer) => {
       bytes += length
       held += length

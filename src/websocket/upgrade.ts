@@ -28,7 +28,7 @@ export async function admitUpgrade(app: App, request: EdgeRequest, info: Request
   return { status: 101, headers: {}, body: null, opens }
 }
 
-/** A refusal whose headers say what the client shall ask for. */
+/** A refusal whose headers say what the client should ask for. */
 function refuse(
   { trace }: RequestInfo,
   reason: 'upgrade_required' | 'invalid_upgrade',
@@ -45,7 +45,7 @@ function isValid({ header, hasBody }: EdgeRequest): boolean {
     header('sec-websocket-protocol')
       ?.split(',')
       .map((name) => name.trim()) ?? []
-  // A body would be read as frames by some, and as part of the request by others.
+  // Some proxies would read a body as frames, others as part of the request.
   if (hasBody || header('transfer-encoding') !== undefined) return false
   return (
     /^[+/0-9A-Za-z]{22}==$/.test(header('sec-websocket-key') ?? '') &&

@@ -3,9 +3,12 @@ import type { Notification } from '../notifications.ts'
 /** Notifications that wait at most; more mean that the database is slow to answer. */
 const waitingMax = 1000
 
-/** Passes notifications on at once, or in doubt only after the database has said that the credential may hear them. */
+/**
+ * Passes notifications on at once; in doubt, only after the database has confirmed that the credential may receive
+ * them.
+ */
 export class Vetting {
-  /** Grew since a question was asked: its answer may be older than the doubt. */
+  /** If this grew since the database was asked, the answer may be older than the latest doubt. */
   #doubts = 0
   #waiting: Notification[] = []
   #isAsking = false
@@ -24,7 +27,7 @@ export class Vetting {
     this.#fail = fail
   }
 
-  /** From now on each notification is asked for, until one may be heard. */
+  /** From now on the database is asked before notifications are sent, until it confirms the credential. */
   doubt(): void {
     this.#doubts++
   }

@@ -16,7 +16,7 @@ export type Sockets = {
   closed(cut: AbortSignal): Promise<void>
 }
 
-/** Reads that a message may come in: each is kept with some hundred bytes, however little it brings. */
+/** Max socket reads that a message may arrive in: each costs some hundred bytes of memory, however short it is. */
 const readsMax = 8_192
 const pingMs = 30_000
 const closeMs = 5_000

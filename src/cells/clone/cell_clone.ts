@@ -87,7 +87,7 @@ async function clone(
   return { cell, ids: copies.map(({ new_id }) => new_id), cost }
 }
 
-/** So many bytes, or edges, cost as much as one more cell. */
+/** This many bytes, or edges, cost as much as one more cell. */
 const unitBytes = 16_384
 const unitEdges = 32
 

@@ -6,7 +6,7 @@ import { cellColumns } from '../cells.ts'
 import { compactBytes } from '../data.ts'
 import { counted, room, type Way, type Write } from '../usage.ts'
 
-/** A cell to create from another one; without `data` it copies that of its source. */
+/** A cell to create from another one; without `data` it copies the data of its source. */
 export type Copy = { source_id: string; new_id: string; data: CellData | undefined }
 
 /**

@@ -62,7 +62,7 @@ type Unreached = { id: null; examined: number }
 
 /**
  * The visible cells at the far ends of all edges of some cells; if there are none, one row with a null id. Reads one
- * edge more than is left, of all and of the visible ones, which is enough to know that there are too many. The loop
+ * edge more than each allowance (examined and visible), which is enough to detect that there are too many. The loop
  * over the cells is forced (`offset 0`), since a join might read the edges of all of them before the first is counted.
  */
 const edgesOf = (actor_id: string, from: string[], left: { visible: number; examined: number }): Sql => sql`

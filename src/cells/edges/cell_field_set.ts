@@ -43,7 +43,7 @@ export const cell_field_set = mutation({
   },
 })
 
-/** Sets fields but of those that already lead there. */
+/** Sets fields, except those that already lead to their target. */
 const setting = sql`added as (
   insert into cell_field as f (source_id, name, target_id) select anchor_id, key, far_id from ends
   on conflict (source_id, name) do update set target_id = excluded.target_id, created_at = excluded.created_at

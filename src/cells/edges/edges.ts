@@ -38,9 +38,9 @@ export const edgeColumns = ({ from, key, to }: Edges, alias: string): Sql =>
   sql.raw([from, key, to, 'created_at'].map((name) => `${alias}.${name}`).join(', '))
 
 /**
- * A condition on an edge with this alias, whose anchor is live: its far cell is live too. It is a scalar subquery
- * because PostgreSQL evaluates that again, for the new far cell, after waiting for an update of the edge. With a
- * join the updated edge would no longer match the joined cell and count as gone.
+ * A condition on an edge with this alias, whose anchor is live: its far cell is live too. PostgreSQL evaluates a scalar
+ * subquery again, for the new far cell, after waiting for an update of the edge. With a join the updated edge would no
+ * longer match the joined cell and count as gone.
  */
 export const isLive = ({ to }: Edges, alias: string): Sql =>
   sql`(select deleted_at from cell where id = ${sql.raw(`${alias}.${to}`)}) is null`

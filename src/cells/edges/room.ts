@@ -2,12 +2,15 @@ import { type Queryable, type Sql, sql } from '../../db/db.ts'
 import { refusal } from '../../errors.ts'
 import { type Edges, fieldEdges, isLive } from './edges.ts'
 
-/** More than concurrent statements, each of up to 16 edges, add to one cell: further than this from the limit, writers need no lock. */
+/**
+ * An upper bound for what concurrent statements, each of up to 16 edges, add to one cell. While a cell is further than
+ * this from the max, writers need no lock.
+ */
 const underWay = 1000
 
 /**
- * A condition on `cell c`: it has so many edges that one more may be too many. It walks the index that far, which
- * takes about a millisecond for ten thousand edges.
+ * A condition on `cell c`: one more edge may exceed its max. It counts edges in the index up to that number, which
+ * takes about a millisecond for ten thousand.
  */
 export function isNearlyFull({ table, from }: Edges, max: number | null): Sql {
   if (max === null) return sql`false`

@@ -13,7 +13,7 @@ type Found = Pick<Explained, 'cell'> & {
   grants: Everyone['grants']
 }
 
-/** Whom a cell lets in: admins, its owner, everybody if it is public, and a page of its grants, oldest first. */
+/** Who may access a cell: admins, its owner, everybody if it is public, and a page of its grants, oldest first. */
 export async function explainEveryone(
   app: App,
   db: Pick<ReadOnly, 'first'>,
@@ -21,7 +21,7 @@ export async function explainEveryone(
   page: Page,
 ): Promise<Explained | undefined> {
   const { beyond, inOrder, limited } = keyset(page, { 'g.created_at': 'timestamptz', 'g.id': 'uuid' })
-  // A role is counted at any scope, or at exactly the one that is shared with.
+  // Counts the holders of a role in any scope, or in exactly the scope that the cell is shared with.
   const holders = sql`case
     when k.role is null then (select count(*)::int from ${liveActors} where actor.id = k.actor_id)
     when k.scope_id is null then ${actorCount(sql`k.role`, sql`true`)}

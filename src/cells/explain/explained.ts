@@ -27,7 +27,7 @@ export const Explained = z.object({
       role_grant: RoleGrantSummary.nullable(),
     }),
   ),
-  /** What would let it in but for one thing; at most 20. */
+  /** Near misses: grants that fail to let it in by one condition; at most 20. */
   near: z.array(
     z.object({
       why: z.enum([
@@ -42,7 +42,7 @@ export const Explained = z.object({
       role_grant_id: Uuid.nullable(),
     }),
   ),
-  /** Who is let in besides; admins and holders of a role are counted to 1000. */
+  /** Who else may access the cell; admins and holders of a role are counted up to 1000. */
   everyone: z
     .object({
       public: z.boolean(),
@@ -55,6 +55,6 @@ export const Explained = z.object({
 })
 export type Explained = z.output<typeof Explained>
 
-/** The cell that is explained, from the row `anchor`. */
+/** The explained cell, from the row `anchor`. */
 export const cellJson = sql`json_build_object('id', anchor.id, 'visibility', anchor.visibility,
   'created_by', anchor.created_by, 'version', anchor.version)`

@@ -8,7 +8,7 @@ import { cellJson, type Explained } from './explained.ts'
 const comparedMax = 1000
 const nearMax = 20
 
-/** One statement, so that verdict, reasons and near misses are of one moment. */
+/** One statement, so that verdict, reasons and near misses come from one snapshot. */
 export async function explainOne(
   db: Pick<ReadOnly, 'first'>,
   { cell_id, caller, actor_id }: { cell_id: string; caller: string; actor_id: string | null },
@@ -43,7 +43,7 @@ type Found = Pick<Explained, 'cell' | 'reasons' | 'near'> & {
   is_there: boolean
 }
 
-/** The active grant of `me` with the role of `role`, at this scope; null: at any. The oldest, if there are several. */
+/** The oldest active grant of `me` with this role that meets the condition `scope`. */
 const heldGrant = (role: Sql, scope: Sql): Sql => sql`(
   select ${grantSummary} from role_grant g
   where g.actor_id = me.actor_id and g.role = ${role} and ${activeGrant} and ${scope}
@@ -52,7 +52,7 @@ const heldGrant = (role: Sql, scope: Sql): Sql => sql`(
 const reasonJson = sql`json_build_object('tier', r.tier, 'via', r.via, 'cell_grant_id', r.cell_grant_id,
   'level', r.level, 'role', r.role, 'scope_id', r.scope_id, 'role_grant', r.role_grant)`
 
-/** Why `me` is let in to `c`, by the parts of the access rule. */
+/** Why `me` may access `c`, by the parts of the access rule. */
 const reasons = sql`
   select 1 as rank, 'manage' as tier, 'owner' as via, null::uuid as cell_grant_id, null as level, null as role,
     null::uuid as scope_id, null::json as role_grant
@@ -70,8 +70,8 @@ const reasons = sql`
   select 7, 'view', 'public', null, null, null, null, null where c.visibility = 'public'`
 
 /**
- * Grants of the cell that would let `me` in, or let it edit, but for one thing. The role admin counts as a grant
- * without an id. Each grant is named once, for what is nearest.
+ * Grants of the cell that fail by one condition to let `me` view or edit it. The role admin counts as a grant without
+ * an id. Each grant is listed once, with its nearest miss.
  */
 const near = sql`
   select why, cell_grant_id, role_grant_id from (

@@ -23,20 +23,20 @@ export type ListInput = {
 
 export type List = ListInput & Ordered & Caller & { after: After; way: Way }
 /**
- * `hasManyRoles`: cells are checked by the principal `via` which they were found first. Others would pay 4 % for it.
- * `tellsGrants`: the page tells whether the caller needs grants for it, as `ungranted` does anyway.
+ * `hasManyRoles`: access is checked first by the principal `via` which the cell was found; this would cost other
+ * callers 4 %. `tellsGrants`: the page says whether the caller's grants contribute to it, as `ungranted` always does.
  */
 export type Caller = { isAdmin: boolean; hasManyRoles: boolean; tellsGrants?: boolean | undefined }
 
 /**
- * How a page is read. `ungranted` reads what the caller sees without grants, and whether one leads to a place on the
- * page. `heads` goes by the heads of the caller's grants, which nearly always suffice; `all` looks at as many grants as
- * it takes. These give one row. `cut` gives a row for each cell and ends the page by size, for pages of large cells:
- * running sums and many rows cost time that almost no page needs.
+ * How a page is read. `ungranted` reads what the caller sees without grants, and whether some grant leads to a place on
+ * the page. `heads` reads only the first grants of each principal, which nearly always suffice; `all` reads as many
+ * grants as needed. These return one row. `cut` returns a row per cell and ends the page by size. It is for pages of
+ * large cells only, because running sums and many rows are slow.
  */
 export type Way = 'ungranted' | 'heads' | 'all' | 'cut'
 
-/** The ways in which cells become visible to the caller: each gives a page of them in the order of the list. */
+/** The ways in which cells become visible to the caller: each returns a page of them in the order of the list. */
 export function branches(list: List): Sql[] {
   const { actor_id, visibility, shared_with, ids } = list
   const isForeign = sql`c.created_by is distinct from ${actor_id}::uuid`
@@ -57,7 +57,7 @@ export function branches(list: List): Sql[] {
 const isGranted = ({ actor_id, isAdmin, visibility, created_by }: ListInput & Caller): boolean =>
   !isAdmin && actor_id !== null && visibility !== 'public' && created_by !== actor_id
 
-/** Whether the branches may have a cell twice, as several principals of the caller may hold it. */
+/** Whether branches may return a cell twice, because grants to several principals of the caller may lead to it. */
 export const isTwiceFound = (list: List): boolean =>
   list.ids === undefined &&
   list.way !== 'ungranted' &&
@@ -70,11 +70,11 @@ export const isByHeads = (list: List): boolean =>
   list.ids === undefined &&
   (list.shared_with !== undefined || isGranted(list))
 
-/** Whether a page of the list may well be full of cells that the caller sees without grants. */
+/** Whether cells that the caller sees without grants are likely to fill a page. */
 export const mayBeUngranted = (list: ListInput & Caller): boolean =>
   isGranted(list) && isByGrant(list) && !list.ids && !list.kind && !list.shared_with && !list.visibility
 
-/** Whether the list has the order of an index on grants, the first of which probably fill a page. */
+/** Whether an index on grants has the order of the list, so that its first grants probably fill a page. */
 const isByGrant = ({ order_by, created_by }: ListInput): boolean =>
   order_by !== 'updated_at' && created_by === undefined
 
@@ -118,11 +118,11 @@ const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
   from (select ${columns(list)} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
   where ${all([tier.view, ...more, ...filters(list), list.beyond])} ${list.inOrder})`
 
-/** Cells of these visibilities that grants give the caller. */
+/** Cells of these visibilities that the caller sees by grants. */
 function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql): Sql {
   const conditions = [isForeign, ...(visibilities.length > 1 ? [] : visibilities.map(isVisibility))]
   if (isByHeads(list)) return byHeads(list, conditions)
-  // An index of cells may find the few that pass these filters sooner. None has kinds by path.
+  // An index on cells may find the few cells that pass these filters sooner. No index has kinds by path.
   const isFewer = list.created_by !== undefined || (list.kind !== undefined && list.order_by === 'created_at')
   if (list.order_by === 'updated_at' || isFewer) return byEither(list, visibilities, conditions)
   return byPrincipal(list, conditions)
@@ -135,7 +135,10 @@ const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
   where ${all([tier.live, ...conditions, ...filters(list)])}
   order by h.key ${sql.raw(list.order_direction)}, h.cell_id ${sql.raw(list.order_direction)} ${list.limited})`
 
-/** The order of the list in the columns of grants, without those of cells behind a page that public ones fill. */
+/**
+ * The order of the list in the columns of grants. Grants of cells after the end of a page that public cells fill are
+ * left out.
+ */
 export function inGrants(list: List): Ordered {
   const inOrder = grantOrdered(list)
   if (list.shared_with || list.visibility || list.kind || !isByGrant(list)) return inOrder
@@ -145,7 +148,10 @@ export function inGrants(list: List): Ordered {
   return { ...inOrder, beyond: all([inOrder.beyond, upTo(list, sql`(${lastPublic})`)]) }
 }
 
-/** Per principal. Each walks its index until a page is full; ordered by change, all are looked up. */
+/**
+ * Per principal. Each principal's index is walked until a page is full; in the order of change, all its cells are
+ * looked up.
+ */
 function byPrincipal(list: List, conditions: Sql[]): Sql {
   const { key, beyond, inOrder, limited } = list.order_by === 'updated_at' ? list : inGrants(list)
   return sql`(
@@ -159,7 +165,10 @@ function byPrincipal(list: List, conditions: Sql[]): Sql {
     ) one)`
 }
 
-/** So many grants are read before a walk. If there are more, and few principals have them, each cell is probed instead. */
+/**
+ * Max grants that are read before a walk. If there are more, and few principals hold them, the walk probes the grants
+ * of each cell instead.
+ */
 export const readMax = 20_000
 const probesMax = 4
 
@@ -192,10 +201,16 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
   })
 }
 
-/** From so many cells of an account on, its public ones are looked for along the paths before all of them are looked at. */
+/**
+ * If an account has at least this many cells, its public ones are first searched along the paths, before all its cells
+ * are examined.
+ */
 export const ownMax = 1_000
 
-/** The public cells of one owner by path, which no index has. How many they may be is known from the usage of its account. */
+/**
+ * The public cells of one owner by path, for which there is no index. The usage of its account bounds how many there
+ * are.
+ */
 function publicOf(list: List, created_by: string): Sql {
   const { kind, path_prefix } = list
   const own = all([tier.live, ...filters({ visibility: 'public', created_by })])

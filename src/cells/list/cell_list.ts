@@ -85,11 +85,11 @@ export const cell_list = query({
   },
 })
 
-/** Whether grants led callers to cells of a page lately: reading one without grants first would be in vain for them. */
+/** By actor, whether its last page needed grants: if so, reading a page without grants first would waste a statement. */
 const needsGrants = new Map<string, boolean>()
 const needsGrantsMax = 10_000
 
-/** Nearly always one statement. `actor_id`: of a caller whose pages may be read without grants. */
+/** Nearly always one statement. `actor_id`: set for a caller whose pages may be read without grants. */
 async function readPage(
   actor_id: string | null,
   byGrants: Way,
@@ -105,10 +105,10 @@ async function readPage(
   return page.is_short ? await read('all') : page
 }
 
-/** Texts of a page; `last` ends with its last cell if there is a next page. */
+/** The texts of a page; if there is a next page, `last` ends with the last cell of this one. */
 type Whole = Record<'cells' | 'grants' | 'last', string | null | undefined>
 
-/** A page that was read cell by cell. Nothing may search its text: V8 would copy the megabytes into one piece first. */
+/** A page that was read cell by cell. Do not search its text: V8 would first flatten the megabytes into one string. */
 function whole(rows: ListPage[]): Whole {
   const concat = (texts: (string | null | undefined)[]): string | undefined =>
     texts.reduce<string | undefined>((all, text) => (text ? (all ? `${all},${text}` : text) : all), undefined)
@@ -119,7 +119,7 @@ function whole(rows: ListPage[]): Whole {
   }
 }
 
-/** Without the first cell of the next page, which a page ends with. */
+/** Removes the first cell of the next page, which the page read ends with. */
 function withoutNext({ cells, cell_grants: grants, has_more }: ListPage): Whole {
   if (!has_more || !cells) return { cells, grants, last: null }
   const { id } = lastHead(cells)

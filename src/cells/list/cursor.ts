@@ -6,9 +6,9 @@ import { pathMax } from '../cells.ts'
 import type { ListInput } from './branches.ts'
 
 /**
- * Where a page by path ended: the path after the prefix, to which the cursor is bound anyway. If that is too long
- * for a cursor, the key holds as much as fits, the id of the cell, whose row has the rest, and a digest that tells
- * whether it still has.
+ * Where a page by path ended: the path after the prefix, to which the cursor is bound anyway. If that is too long for a
+ * cursor, the key holds as much as fits, the id of the cell whose row has the full path, and a digest that shows
+ * whether that path has changed.
  */
 export function pathKey(prefix: string, path: string, id: string): CursorKey {
   const rest = path.slice(prefix.length)
@@ -30,19 +30,19 @@ export function behind(
 ): readonly unknown[] {
   if (path_prefix !== undefined) return behindPath(path_prefix, order_direction, after)
   if (order_by !== 'updated_at') return after
-  // By its value, ways that are hardly ever taken would look so cheap that each page is planned anew.
+  // With known values, branches that hardly ever run would look so cheap that PostgreSQL would plan each page anew.
   const [changed_at, id] = after as [string, string]
   return [unplanned(changed_at, 'timestamptz'), unplanned(id, 'uuid')]
 }
 
 /**
- * The path after which the next page begins. If the cell has another path meanwhile, or none, the page begins with all
- * paths that share what the cursor holds: it may repeat a cell, but never skips one.
+ * The path after which the next page begins. If the cell's path has changed or been removed meanwhile, the page begins
+ * at the first path with the prefix in the cursor: it may repeat a cell, but never skips one.
  */
 function behindPath(prefix: string, direction: 'asc' | 'desc', [rest, id, digest]: CursorKey): [Sql] {
   const path = `${prefix}${rest}`
   if (id === undefined) return [unplanned(path)]
-  // Above all paths that begin so, since none is longer than that.
+  // Sorts after all paths with this prefix, since no path is longer.
   const end = `${path}${'\u{10ffff}'.repeat(pathMax)}`
   return [
     sql`coalesce((

@@ -3,15 +3,19 @@ import { type Sql, sql } from '../../db/sql.ts'
 
 /**
  * The grants that a page needs, merged in the order of the list from the first ones of each principal of the caller.
- * So cells are looked up one after the other until the page is full, and not a page of them for each principal. Behind
- * the frontier, where the first principal has more grants than were read, the merge is not whole and ends.
+ * Cells are then looked up one after the other until the page is full, rather than a page of cells per principal. The
+ * merge ends at the frontier, the first place where a principal has more grants than were read, because it is
+ * incomplete beyond.
  */
 
 type List = { order_direction: 'asc' | 'desc'; limit: number; hasManyRoles: boolean }
 /** The condition and order of the list in the columns of `cell_grant h`. */
 type InGrants = { beyond: Sql; inOrder: Sql; key: Sql }
 
-/** Grants of each principal, as a multiple of the page: nearly always enough, although some cells are left out. */
+/**
+ * How many grants of each principal are read, in pages: nearly always enough, although some of their cells do not pass
+ * the filters.
+ */
 const pages = 2
 
 /** Common table expressions; they need `me`. */
@@ -44,7 +48,7 @@ export const merged = ({ order_direction, hasManyRoles }: List): Sql => {
     order by key ${direction}, cell_id ${direction})`
 }
 
-/** An aggregate over the rows `c` of a page: whether it may lack cells that come behind the frontier. */
+/** An aggregate over the rows `c` of a page: whether it may lack cells from beyond the frontier. */
 export const isShort = ({
   key,
   order_direction,

@@ -14,7 +14,7 @@ export const orders = {
   path: { 'c.path': 'text' },
 } as const satisfies Record<string, Order>
 
-/** The first column of each, which only `path` needs no other beside. */
+/** The first column of each order; only `path` is unique without a second one. */
 export const keyNames = { created_at: 'created_at', updated_at: 'changed_at', path: 'path' } as const
 
 export type Ordered = ReturnType<typeof keyset> & { key: Sql }
@@ -25,11 +25,11 @@ export function ordered(list: Page, order: Order): Ordered {
 
 type InGrants = { order_by: keyof typeof orders; order_direction: 'asc' | 'desc' }
 
-/** The first column of the order in `cell_grant h`, which has copies of two columns of the cell, each in an index. */
+/** The first column of the order in `cell_grant h`, which has indexed copies of two columns of the cell. */
 const grantKey = ({ order_by }: InGrants): string =>
   order_by === 'path' ? 'h.cell_path' : 'h.cell_created_at'
 
-/** The order of a list, but by `updated_at`, and its prefix in the columns of `cell_grant h`. */
+/** The order of a list (except by `updated_at`) and its prefix, in the columns of `cell_grant h`. */
 export function grantOrdered(list: Page & InGrants & { path_prefix?: string | undefined }): Ordered {
   const { path_prefix } = list
   const type = list.order_by === 'path' ? 'text' : 'timestamptz'
@@ -38,7 +38,9 @@ export function grantOrdered(list: Page & InGrants & { path_prefix?: string | un
   return { ...found, beyond: sql`${found.beyond} and ${hasPrefix(found.key, path_prefix)}` }
 }
 
-/** A condition on `cell_grant h`: its cell comes no later than one with the key `last`. If that is null, any does. */
+/**
+ * A condition on `cell_grant h`: its cell does not come after the key `last`; true for every cell if `last` is null.
+ */
 export function upTo(list: InGrants, last: Sql): Sql {
   const isAscending = list.order_direction === 'asc'
   const ends = list.order_by === 'path' ? ["''", 'repeat(chr(1114111), 256)'] : ["'-infinity'", "'infinity'"]

@@ -27,7 +27,7 @@ import { type After, grantOrdered, keyNames, ordered, orders, upTo } from './ord
 /** A page ends before the cell that would take the total size of its data over this. */
 const pageBytesMax = 8_388_608
 const max = sql.raw(pageBytesMax)
-/** Up to this size a page is surely read as one text. A longer one would be copied again and again as it arrives. */
+/** Max size of a page that is read as one text. The driver would copy a longer text repeatedly while it arrives. */
 const textBytesMax = 1_048_576
 
 const cell = cellText('c')
@@ -38,11 +38,11 @@ export type ListPage = {
   /** The grants that admit the caller, by cell, for `shared_with` only. */
   cell_grants?: string | null
   has_more: boolean
-  /** Some cells were left out, since they take more than their share of such a text: `cut` has them. */
+  /** Some cells were left out because they exceed their share of the text; `cut` returns them. */
   is_large?: boolean
-  /** It may lack cells: a way that looks at more grants has them. */
+  /** The page may lack cells that a way with more grants returns. */
   is_short?: boolean
-  /** A grant of the caller leads to a place on the page, which a page read without grants may therefore lack. */
+  /** A grant of the caller leads to a place on the page, so a page read without grants may lack that cell. */
   is_granted?: boolean
 }
 
@@ -73,7 +73,10 @@ export function listStatement(input: ListInput, after: After, caller: Caller, wa
     from (${page}) c ${grants ? sql`, me` : sql.empty}`
 }
 
-/** The access rule, or what the filters leave of it: subqueries that never run take 7 % of the time to set up. */
+/**
+ * The access rule, without the parts that the filters make redundant: setting up subqueries that never run takes 7 % of
+ * the time.
+ */
 function rule({ actor_id, visibility, created_by, hasManyRoles, way }: List): Sql {
   const { live, owner, view } = tiers('f', hasManyRoles ? 'f.via' : undefined)
   if (way === 'ungranted') return sql`${live} and (f.visibility = 'public' or ${owner})`

@@ -10,8 +10,8 @@ import { keyNames, type Ordered } from './order.ts'
 type List = Ordered & { order_by: keyof typeof keyNames; limit: number; hasManyRoles: boolean }
 
 /**
- * What the wire form, the access rule and the merge need of `cell c`, and no more: each step copies every column. A large
- * `data` is only a pointer until it is written out. `instead`: expressions for some of them.
+ * Only the columns of `cell c` that the wire form, the access rule and the merge need, because each step copies every
+ * column. A large `data` is only a pointer until it is written out. `instead`: expressions that replace some of them.
  */
 export const columns = ({ order_by }: List, instead: Readonly<Record<string, Sql>> = {}): Sql =>
   sql.join(
@@ -24,7 +24,7 @@ export const columns = ({ order_by }: List, instead: Readonly<Record<string, Sql
 
 export const via = ({ hasManyRoles }: List, principal: Sql): Sql =>
   hasManyRoles ? sql`, ${principal} as via` : sql.empty
-/** Of cells that no grant led to. */
+/** The principal of cells that were found without a grant. */
 export const nobody = sql`null::text`
 
 /** One page, from the index that starts with these conditions. */
@@ -34,7 +34,7 @@ export const walked = (list: List, indexed: Sql[]): Sql => sql`
   select ${columns(list)}${via(list, nobody)}
   from cell c where ${all([tier.live, ...indexed, list.beyond])} ${list.inOrder}`
 
-/** How many cells a walk examines before it gives up: in a third of the time in which as many grants are looked up. */
+/** How many cells a walk examines before it gives up; this takes a third of the time of looking up as many grants. */
 export const walkMax = 8_000
 
 type Walks = {
@@ -50,7 +50,9 @@ type Walks = {
   otherwise(isNeeded: Sql): Sql
 }
 
-/** Where looking up all cells is slow, a walk in the order of the list probably meets a page of them soon, so it comes first. */
+/**
+ * If looking up all cells is slow, a walk in the order of the list runs first, because it probably fills a page soon.
+ */
 export function walksFirst(list: List, { first, isMany, starts, rest, otherwise }: Walks): Sql {
   const max = sql.raw(walkMax)
   const walks = starts.map((indexed, at) => {

@@ -8,7 +8,7 @@ import type { Step } from './steps.ts'
 
 const firstRows = 500
 const mostRows = 5000
-/** Smaller batches save little time each, and pay the fixed cost of a batch more often. */
+/** Smaller batches are hardly shorter, and pay the fixed cost of a batch more often. */
 const leastRows = 100
 /** A batch holds the locks of its rows for about as long. */
 const batchMs = 200

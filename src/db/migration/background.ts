@@ -7,8 +7,8 @@ import type { Step } from './steps.ts'
 const againMs = 30_000
 
 /**
- * Builds indexes and fills columns while the node serves; one node of a database does. The returned function stops it:
- * what it was at is undone or continued later.
+ * Builds indexes and fills columns while the node serves; only one node of a database does this at a time. The returned
+ * function stops it; the current step is undone or continued later.
  */
 export function startBackgroundSteps(
   connection: Connection,

@@ -82,7 +82,10 @@ function alterCost(text: string): Cost {
   return adds && !/\bnot valid\b|\busing index\b/i.test(text) ? 'scan' : 'none'
 }
 
-/** What the text of a step does to tables that exist before it. Bodies of functions are not run. */
+/**
+ * What the text of a step does to tables that exist before it. Function bodies are ignored, because the step does not
+ * run them.
+ */
 export function effectsOf({ text }: Pick<Step, 'text'>): Effect[] {
   const run = text.replace(/create (?:or replace )?function\b.*?\bas \$(\w*)\$.*?\$\1\$/gis, '')
   const made = new Set(

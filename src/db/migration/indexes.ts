@@ -7,8 +7,8 @@ import { type Step, statementsOf } from './steps.ts'
 const lookEveryMs = 1000
 
 /**
- * Builds indexes while others write; other statements are transactions of their own. PostgreSQL leaves an invalid index
- * behind when it is interrupted.
+ * Builds indexes while others write. Each other statement is its own transaction. An interrupted build leaves an
+ * invalid index behind.
  */
 export async function runIndex(runner: Runner, step: Step, onProgress?: OnProgress): Promise<void> {
   const { client } = runner
@@ -31,7 +31,7 @@ async function dropInvalid(client: pg.Client, index: string): Promise<void> {
   if (rows.length > 0) await client.query(`drop index concurrently ${pg.escapeIdentifier(index)}`)
 }
 
-/** Reports the progress of the index that the client of the runner builds. */
+/** Reports the progress of the index that the runner's client builds. */
 export async function whileBuilding<T>(
   { client, connect }: Pick<Runner, 'client' | 'connect'>,
   onProgress: OnProgress | undefined,

@@ -9,14 +9,14 @@ export const longLock = 'cellkeep migrate background'
 const askEveryMs = 200
 
 type Waiting = {
-  /** Called once if somebody else holds the lock; without it the result is false then. */
+  /** Called once if another process holds the lock; without `onWait` the result is then false. */
   onWait?: (() => void) | undefined
   signal?: AbortSignal | undefined
 }
 
 /**
- * Runs `work` under a lock of the session. Asks for it again and again instead of waiting in the database, where a
- * waiting statement would block a concurrent index build.
+ * Runs `work` under a lock of the session. It polls for the lock, because a statement that waits in the database would
+ * block a concurrent index build.
  */
 export async function underLock(
   client: pg.Client,

@@ -35,17 +35,17 @@ export type MigrateOptions = {
 export type Migrated = { applied: string[]; pending: Step[]; newer: string[] }
 
 /**
- * Brings the database to the schema of this version, within the schema of the connection, which it makes. An empty
- * database gets all steps in one transaction; otherwise each is one of its own, or goes on where it was interrupted.
- * A lock lets one process per database change the schema. Rejects with a StartError: `db_unreachable`,
- * `db_read_only`, `db_unsuitable`, `migration_pending`, `migration_failed`, `migration_lock_timeout`,
- * `migration_name_divergence`, `contract_blocked`, `binary_older_than_db`, `foreign_tables`, `migrations_missing`.
+ * Migrates the database to this version, within the schema of the connection, which it creates. An empty database gets
+ * all steps in one transaction; otherwise each step is its own transaction, or continues where it was interrupted. A
+ * lock lets one process per database change the schema. Rejects with a StartError: `db_unreachable`, `db_read_only`,
+ * `db_unsuitable`, `migration_pending`, `migration_failed`, `migration_lock_timeout`, `migration_name_divergence`,
+ * `contract_blocked`, `binary_older_than_db`, `foreign_tables`, `migrations_missing`.
  */
 export async function migrate(connection: Connection, options: MigrateOptions = {}): Promise<Migrated> {
   return await migrateOn(await connect(connection), connection, options)
 }
 
-/** The same on what `connect` of this connection resolved to, which it ends. */
+/** The same on a client from `connect`, which it closes. */
 export async function migrateOn(
   client: pg.Client,
   connection: Connection,
@@ -184,7 +184,8 @@ export async function connect(
       judge: takesWrites,
     })
     await withoutLimits(client, schema)
-    // PostgreSQL would finish an index for a process that is gone. Where a platform cannot tell, it does.
+    // Otherwise PostgreSQL would go on building an index after this process has gone. Some platforms do not support the
+    // check.
     await client.query('set client_connection_check_interval = 1000').catch(() => undefined)
     return client
   } catch (error) {
@@ -228,7 +229,7 @@ const textOf = (error: unknown): string => {
   return message || code || String(error)
 }
 
-/** What to do about it: most servers that refuse a connection run. */
+/** What the operator should check, by the kind of failure. */
 function remedyOf(error: unknown): string {
   const code = codeOf(error)
   const text = textOf(error)

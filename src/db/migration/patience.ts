@@ -6,8 +6,9 @@ import { refuse } from './steps.ts'
 export const usualPatience: Patience = { lockMs: 2_000, tries: 20, pauseMs: [500, 5_000], lagS: 5 }
 
 /**
- * Runs `work` in one transaction that waits only shortly for locks: whoever needs the same table waits behind it. It
- * is undone and tried again. Rejects with `migration_lock_timeout`, which names the last one seen in the way.
+ * Runs `work` in one transaction that waits only briefly for locks, because other statements on the same table queue
+ * behind it. After a timeout it is rolled back and tried again. Rejects with `migration_lock_timeout`, which names the
+ * last blocker seen.
  */
 export async function patiently<T>(runner: Runner, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const { client } = runner
@@ -66,7 +67,7 @@ async function watchBlockers({ client, connect, patience: { lockMs } }: Runner):
   }
 }
 
-/** Who holds up a server process, the oldest transaction first. */
+/** The processes that block a server process, oldest transaction first. */
 export const blockersOf: string = `
   select pid, coalesce(nullif(application_name, ''), backend_type) as application,
          extract(epoch from clock_timestamp() - coalesce(xact_start, backend_start))::float8 as seconds

@@ -18,10 +18,12 @@ export type PlannedStep = {
   nodes_below: string[]
 }
 
-/** Reading or rewriting so few rows takes no longer than a step may wait for its lock. */
+/** Reading or rewriting this few rows takes no longer than a step may wait for its lock. */
 const fewRows = 100_000
 
-/** What the pending steps will do; rejects with `foreign_tables` where they would be refused. Reads the catalogs alone. */
+/**
+ * What the pending steps will do; rejects with `foreign_tables` where they would be refused. Reads only the catalogs.
+ */
 export async function planned(client: pg.Client, pending: readonly Step[]): Promise<PlannedStep[]> {
   await requireRoom(client, pending)
   const plans: PlannedStep[] = []
@@ -45,7 +47,7 @@ export async function planned(client: pg.Client, pending: readonly Step[]): Prom
 const goesBesideWrites = (lock: Lock): boolean =>
   ['ACCESS SHARE', 'ROW EXCLUSIVE', 'SHARE UPDATE EXCLUSIVE'].includes(lock)
 
-/** With the table of each index that is named; what another pending step makes is left out. */
+/** Resolves named indexes to their tables; leaves out tables that another pending step creates. */
 async function tablesOf(client: pg.Client, effects: readonly Effect[]): Promise<PlannedStep['tables']> {
   const { rows: found } = await client.query<{ table: string; rows: number | null } | { table: null }>(
     `select c.relname::text as table, nullif(c.reltuples, -1)::float8 as rows

@@ -4,7 +4,7 @@ import { isOlder, refuse, type Step } from './steps.ts'
 /** A step that the database has, or has begun. */
 export type Record = { name: string; needs: string | null; state: 'running' | 'done' }
 
-/** Reads tables of versions too whose records had a name and nothing else: those steps were done. */
+/** Also reads tables of old versions whose records had only a name; those steps are done. */
 export async function readRecords(client: pg.Client): Promise<Record[]> {
   const found = await client.query<{ found: boolean }>(
     `select to_regclass('schema_migration') is not null as found`,
@@ -58,7 +58,7 @@ export async function recordBegun(client: pg.Client, { name, kind, needs }: Step
 /** What is left to do, and the steps of newer versions that the database has. */
 export type Comparison = { pending: Step[]; newer: string[] }
 
-/** Throws if the records are not those of this version or of one that it works beside. */
+/** Throws unless the records are those of this version or of a compatible one. */
 export function compare(steps: readonly Step[], records: readonly Record[], version: string): Comparison {
   const known = new Map(steps.map((step) => [step.name, step]))
   const done = new Set(records.filter(({ state }) => state === 'done').map(({ name }) => name))
@@ -67,7 +67,7 @@ export function compare(steps: readonly Step[], records: readonly Record[], vers
   const isComplete = expand.every(({ name }) => done.has(name))
   if (isComplete) requireCompatible(unknown, version)
   else {
-    // Steps of other kinds may be missing, these may not.
+    // Only steps of other kinds may be missing.
     const chain = records.filter(({ name }) => (known.get(name)?.kind ?? 'expand') === 'expand')
     const at = chain.findIndex(({ name }, index) => name !== expand[index]?.name)
     if (at >= 0)

@@ -48,7 +48,7 @@ export async function runStep(runner: Runner, step: Step): Promise<void> {
   })
 }
 
-/** The nodes seen of late that do not work on a database with this step. */
+/** The recently seen nodes that do not work on a database with this step. */
 export async function nodesBelow(client: pg.Client, needs: string): Promise<string[]> {
   const { rows: found } = await client.query(`select to_regclass('node') is not null as found`)
   if (!found[0].found) return []
@@ -93,7 +93,9 @@ async function makeSchema(client: pg.Client, schema: string): Promise<void> {
   })
 }
 
-/** Refuses if something else has the name of a table that the steps make, as they would take it for their own. */
+/**
+ * Refuses if a foreign object has the name of a table that the steps create: `if not exists` would take it for ours.
+ */
 export async function requireRoom(client: pg.Client, steps: readonly Step[]): Promise<void> {
   const made = steps.flatMap(({ text }) =>
     [...text.matchAll(/^create (?:unlogged )?table if not exists (\w+)/gm)].map(([, table]) => table),

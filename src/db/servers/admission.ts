@@ -24,7 +24,7 @@ type Answer = InForce & {
   clock_ms: number
 }
 
-/** What it has seen is forgotten when the process ends: a restart accepts the database it finds. */
+/** Timeline and cluster are kept in memory only: after a restart the process accepts the database that it finds. */
 export function createAdmission(
   limits: Limits,
   clock: Clock,
@@ -81,7 +81,7 @@ export function createAdmission(
 }
 
 /**
- * Our own sessions overrule the default of read-only, so it is looked up where the operator sets it: for the role,
+ * Our sessions override `default_transaction_read_only`, so it is looked up where the operator sets it: for the role,
  * the database or the server.
  */
 export const readOnlyDefault = `coalesce(
@@ -139,7 +139,7 @@ export const roleSettings = (role: string, limits: Limits): string =>
     .map((setting) => `alter role ${pg.escapeIdentifier(role)} set ${setting};`)
     .join('\n')
 
-/** Takes any server that can be written. */
+/** Accepts any server that takes writes. */
 export async function takesWrites(client: pg.Client): Promise<void> {
   const { is_standby, read_only } = await askWithMode<{ is_standby: boolean }>(
     client,
@@ -152,8 +152,9 @@ export async function takesWrites(client: pg.Client): Promise<void> {
 type Mode = { read_only: boolean; is_set: boolean }
 
 /**
- * These columns, and `readOnlyDefault` as `read_only`. To plan that costs as much as to open the connection, so it is
- * asked only if a role or database has such a setting; otherwise it is what the session would be reset to.
+ * These columns, and `readOnlyDefault` as `read_only`. Planning `readOnlyDefault` costs as much as opening a
+ * connection, so it is used only if a role or database has such a setting; otherwise the session's reset value is the
+ * answer.
  */
 async function askWithMode<T>(client: pg.Client, columns: string): Promise<T & { read_only: boolean }> {
   const answers = await client.query(

@@ -11,11 +11,11 @@ export type Breaker = {
   /** The primary has been away for so long that calls are refused at once. */
   readonly isOpen: boolean
   readonly trouble: Trouble | undefined
-  /** A primary was looked for, and none was found; calls have waited for one since then. */
+  /** A search for a primary failed; `since` is when calls began to wait for one. */
   failed(error: unknown, since?: number): void
   /** A server was admitted. */
   ok(): void
-  /** Resolves once there is a primary; rejects after so many milliseconds, and when the breaker opens. */
+  /** Resolves once there is a primary; rejects after `ms` milliseconds, or when the breaker opens. */
   back(ms: number): Promise<void>
   close(): void
 }
@@ -28,7 +28,7 @@ type BreakerOptions = {
 }
 
 const shortestMs = 2_000
-/** For a look at the connections that are open. */
+/** Time to check the connections that are still open. */
 const graceMs = 500
 
 export function createBreaker({ waitMs, probe, onAway, onError }: BreakerOptions): Breaker {

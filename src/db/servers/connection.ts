@@ -17,7 +17,7 @@ export const directOf = ({ direct, ...connection }: Connection): Connection =>
 
 /**
  * What the driver needs for a connection in that schema, with more start-up options. Statements find tables of the
- * consumer in `public` too. Options within a URL are kept: the driver would take them in place of ours.
+ * consumer in `public` too. Options within a URL are kept: the driver would use them instead of ours.
  */
 export function clientConfig({ schema, direct: _, ...config }: Connection, options = ''): pg.ClientConfig {
   const path = schema && `-c search_path=${searchPath(schema)}`
@@ -27,8 +27,8 @@ export function clientConfig({ schema, direct: _, ...config }: Connection, optio
 }
 
 /**
- * What statements, and the reading of their results, rely on, whatever is set for the role, the database or the server.
- * With each is the condition under which a connection has it.
+ * Settings that statements and the parsing of results rely on, whatever the role, database or server sets. `holds` is
+ * the condition under which a connection has the setting.
  */
 export const relied: Readonly<Record<string, { value: string; holds: string }>> = {
   default_transaction_isolation: { value: 'read committed', holds: `= 'read committed'` },
@@ -37,9 +37,9 @@ export const relied: Readonly<Record<string, { value: string; holds: string }>> 
   extra_float_digits: { value: '1', holds: '::int > 0' },
   standard_conforming_strings: { value: 'on', holds: `= 'on'` },
   array_nulls: { value: 'on', holds: `= 'on'` },
-  // Without warnings nobody hears that a commit has not reached its standby.
+  // Without warnings this process would not notice that a commit did not reach its standby.
   client_min_messages: { value: 'notice', holds: `<> 'error'` },
-  // These would end waits within a statement, and connections that are kept.
+  // These would cancel lock waits within a statement, and close idle connections.
   lock_timeout: { value: '0', holds: `= '0'` },
   idle_session_timeout: { value: '0', holds: `= '0'` },
 }
@@ -58,8 +58,8 @@ function withoutOptions({ connectionString, options }: pg.ClientConfig) {
 }
 
 /**
- * The name of a lock or channel, which all of a database share, for the service in this schema. In `public` it is
- * the bare name, as nodes of versions without schemas use it.
+ * The name of a lock or channel for the service in this schema; such names are shared by the whole database. In
+ * `public` it is the bare name, as nodes of versions without schemas use it.
  */
 export const nameIn = (schema: string | undefined, name: string): string =>
   schema === undefined || schema === 'public' ? name : `${name}_${schema}`

@@ -23,13 +23,13 @@ export type Dial = {
 
 type Target = { connection: Connection; address: string | undefined; key: string }
 
-/** The server that was used last of each list: most likely it still is the primary. */
+/** The server last used from each list: it most likely still is the primary. */
 const last = new Map<string | undefined, string>()
 /** Poolers that refuse start-up options; the settings are then made by statements. */
 const optionless = new Set<string | undefined>()
 
 /**
- * A connection to the first server that the judge takes. Names are resolved anew each time, and all addresses of a
+ * A connection to the first server that the judge accepts. Names are resolved anew each time, and all addresses of a
  * name are tried. Rejects with the most telling of the failures.
  */
 export async function dial({ connection, config, judge, tried, withinMs = allMs }: Dial): Promise<pg.Client> {

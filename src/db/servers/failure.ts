@@ -10,7 +10,7 @@ const unreachableText =
 /** SQLSTATEs of a statement or transaction that exceeded its time limit. */
 const timedOut = new Set(['57014', '25P03', '25P04', '55P03'])
 
-/** SQLSTATE of a transaction of which nobody can say whether it is committed. */
+/** SQLSTATE of a transaction that may or may not be committed. */
 export const resolutionUnknown = '08007'
 
 /** SQLSTATE for a full disk: a write, or a large sort that needs a temporary file. */
@@ -101,17 +101,17 @@ export const explainReadOnly = (error: unknown): never => {
   })
 }
 
-/** What a call rejects with that got no connection: always an error of its own. */
+/** The error of a call that got no connection; each call gets a new error object. */
 export function unavailable(error: unknown): ServiceError {
   const refused = databaseRefusal(error) ?? withCause(refusal('service_unavailable'), error)
   refused.outcome = 'never_began'
   return refused
 }
 
-/** Why it is worth running the same again on another connection: nothing was done on the first one. */
+/** Why the work may run again on another connection: nothing was done on the first one. */
 export type RepeatCause = 'lost' | 'read_only' | 'statement_name'
 
-/** Undefined also if what was sent may have been done, or no connection was to be had. */
+/** Also undefined if the work may have been carried out, or if no connection was available. */
 export function repeatCause(error: unknown): RepeatCause | undefined {
   const known = error instanceof ServiceError
   if (known && (error.outcome || error.data.reason !== 'service_unavailable')) return undefined
@@ -122,5 +122,5 @@ export function repeatCause(error: unknown): RepeatCause | undefined {
   return databaseRefusal(raw)?.data.reason === 'service_unavailable' ? 'lost' : undefined
 }
 
-/** A prepared statement is not there, or is already: a pooler has given us another session. */
+/** A prepared statement does not exist, or exists already: a pooler has given us another session. */
 export const nameIsLost = (error: unknown): boolean => ['26000', '42P05'].includes(codeOf(error))

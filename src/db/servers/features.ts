@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import pg from 'pg'
 
-/** Each makes what it needs in a transaction that is undone, and ends with whether the feature is there. */
+/**
+ * Each script creates what it needs in a transaction that is rolled back; its last row says whether the feature exists.
+ */
 const scripts: Readonly<Record<string, string>> = {
   'partial unique indexes': `
     create table probe (a int, b bool); create unique index on probe (a) where b;
@@ -37,7 +39,7 @@ const scripts: Readonly<Record<string, string>> = {
       as holds`,
 }
 
-/** The features that the server does not have, tried rather than asked for; on two sessions of the same database. */
+/** The features that the server lacks, found by trying them on two sessions of the same database. */
 export async function missingFeatures(one: pg.Client, other: pg.Client): Promise<string[]> {
   const missing: string[] = []
   for (const [name, script] of Object.entries(scripts)) {

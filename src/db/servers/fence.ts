@@ -16,7 +16,7 @@ export type Fence = {
   note(rows: readonly { fence?: number }[]): void
   /** For calls that read no credential: one statement for all that ask in a turn of the event loop. */
   take(): Promise<void>
-  /** The highest place seen, so not below that of any caller; null: none seen since the last fail-over. */
+  /** The highest place seen, so at least the fence of every caller; null: none seen since the last fail-over. */
   readonly newest: number | null
 }
 

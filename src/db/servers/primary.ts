@@ -10,13 +10,13 @@ import { cut, type Dial, dial } from './dial.ts'
 import { codeOf, type RepeatCause, unavailable } from './failure.ts'
 import { Unfit } from './unfit.ts'
 
-/** The way to the one server that takes writes: only admitted connections, and what is known of them. */
+/** Access to the one server that takes writes: gives only admitted connections, and tracks which may still be used. */
 export type Primary = {
   /** An admitted connection; waits for a primary if there is none. Rejects with what the last attempt failed with. */
   connect(): Promise<pg.Client>
   /** A connection of its own past any pooler, for session locks and LISTEN; without time limits. Does not wait. */
   session(settings: Session): Promise<pg.Client>
-  /** Whether nothing has happened since this connection was admitted that casts doubt on it. */
+  /** True if nothing since this connection was admitted casts doubt on its server. */
   isCertain(client: pg.Client): boolean
   /** Admits a connection anew, or cuts it and resolves to false. */
   isStillFit(client: pg.Client): Promise<boolean>
@@ -49,7 +49,7 @@ type PrimaryOptions = Pick<Dial, 'connection' | 'config'> & {
   waitMs: number
   onError(error: unknown, what: string, event?: LogEvent): void
   observer: Observer
-  /** Whether an answer of the database is waited for. */
+  /** Whether some statement waits for its answer. */
   isBusy(): boolean
   /** A connection that nobody uses. */
   idle(): pg.Client | undefined
@@ -75,7 +75,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
   let inside = 0
   let aliveAt = 0
   let isLooking = false
-  /** Since when there has been no connection, as far as somebody asked for one: a silent server is no failure at once. */
+  /** When calls began to ask for a connection without getting one: a server silent for a moment has not failed yet. */
   let missingSince: number | undefined
 
   const admission = createAdmission(limits, clock, (later) => {
@@ -118,7 +118,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
       clearTimeout(timer)
     }
   }
-  /** Opening may fail, for names or too many connections, while the open ones still work. */
+  /** Opening a connection may fail (name resolution, too many connections) while the open ones still work. */
   const seek = async (): Promise<void> => {
     const spare = idle()
     if (!spare || !(await isStillFit(spare))) await probe()
@@ -136,7 +136,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
       })
   }, silenceMs / 2).unref()
 
-  /** A server without room for more connections still answers on those that are open. */
+  /** A server with no free connection slots still answers on open connections. */
   const failed = (error: unknown): void => {
     if (codeOf(error) !== '53300' || live.size === 0)
       breaker.failed(error, live.size === 0 ? missingSince : undefined)

@@ -11,7 +11,7 @@ export type ReadyState = { ready: true } | { ready: false; reason: 'schema_drift
 
 export type Readiness = {
   check(): Promise<ReadyState>
-  /** The same, but the answer before it if the database does not answer soon: balancers do not wait. */
+  /** The same, but resolves to the previous answer if the database does not answer soon: balancers do not wait. */
   recent(): Promise<ReadyState>
   /** The newest answer; undefined before the first. */
   readonly latest: ReadyState | undefined

@@ -13,7 +13,7 @@ type Answer = InForce & {
 
 /**
  * A standby knows its timeline from its last restart point, or from the server that it follows, which only roles with
- * pg_monitor may see. Where it went another way than the primary, places in the log mean other commits.
+ * pg_monitor may see. If its timeline diverged from the primary's, positions in its log stand for other commits.
  */
 const question = `select pg_is_in_recovery() as in_recovery, (select id::text from cluster) as cluster,
   greatest(
@@ -24,7 +24,7 @@ const question = `select pg_is_in_recovery() as in_recovery, (select id::text fr
   extract(epoch from clock_timestamp())::float8 * 1000 as clock_ms,
   ${inForce}`
 
-/** What is valid is judged by the clock of the server that answers. */
+/** Expiry is judged by the clock of the server that answers. */
 const skewMaxMs = 5_000
 
 type Known = Pick<Admission, 'timeline' | 'cluster'>

@@ -24,12 +24,12 @@ export type Replica = {
   readonly why: unknown
   /** Reads that wait for its answer. */
   readonly running: number
-  /** How long it took until a fence was replayed; grows while one is not, or while it is away. */
+  /** How long the last fence took to be replayed; grows while one is not replayed yet, or while the server is away. */
   readonly lagMs: number
   /** It is known whether it is fit. */
   readonly judged: Promise<void>
   readonly load: Pool['load']
-  /** Undefined if it has not replayed everything below the fence. Any error may be of this server alone. */
+  /** Undefined if it has not replayed everything below the fence. An error may concern only this server. */
   read(query: Sql, fence: number, shared?: string): Promise<Answered | undefined>
   close(): Promise<void>
 }
@@ -85,7 +85,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
     isFit = toFit
     failures = 0
     nowJudged()
-    // What waits for its answer goes to the primary at once.
+    // Cuts its connections, so that waiting reads go to the primary at once.
     if (!toFit) for (const client of live.keys()) if (client !== watcher) cut(client)
     if (!closing.signal.aborted) onChange(why)
   }
@@ -132,12 +132,12 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
     const begun = isPooled && slot.query('begin read only')
     const check = send(slot, replayed(fence))
     const answer = send(slot, query)
-    // After the read: whoever was promoted meanwhile may have shown what the primary never had.
+    // Asked after the read: a standby promoted meanwhile may have shown data that the primary never had.
     const remains = send(slot, inRecovery)
     const ended = isPooled && slot.query('commit')
     const [settled, ...others] = await Promise.allSettled([check, answer, remains, begun, ended])
     if (settled.status === 'rejected') throw settled.reason
-    // It may have failed on what is not there yet.
+    // Checked before errors: the read may have failed because something is not replayed yet.
     if (settled.value.rows.length === 0) return undefined
     for (const one of others) if (one.status === 'rejected') throw one.reason
     if ((await remains).rows.length === 0) throw new Unfit('read_only', 'the server was promoted')

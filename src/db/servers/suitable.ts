@@ -11,14 +11,15 @@ import { Unfit } from './unfit.ts'
 type Options = Pick<DatabaseOptions, 'connection' | 'statementTimeoutMs'>
 
 /**
- * Refuses a way to the database on which limits are not in force, and an engine without the guarantees that
- * everything rests on. Rejects with a StartError that tells what to do.
+ * Refuses a connection path on which the limits are not in force, and an engine that lacks guarantees the service
+ * needs. Rejects with a StartError that says what to do.
  */
 export async function requireSuitable(options: Options): Promise<void> {
   const { connection } = options
   const isDirect = connection.direct === undefined
   const found = await withTwo(options, connection, async (one, other) => {
-    // First, as commands without a direct URL have set limits of their own on sessions that the pooler kept.
+    // Checked first, because commands without a direct URL may have left their own limits on sessions that the pooler
+    // keeps.
     const isPooled = await sharesLocks(one, other)
     if (isPooled && isDirect)
       throw new StartError(
@@ -82,7 +83,8 @@ async function sharesLocks(one: pg.Client, other: pg.Client): Promise<boolean> {
   const take = async (client: pg.Client): Promise<boolean> =>
     (await client.query(`select pg_try_advisory_lock(${key}) as held`)).rows[0].held
   const [first, second] = [await take(one), await take(other)]
-  // A pooler keeps its sessions, and their locks. To give back what one does not hold leaves a warning in the log.
+  // A pooler keeps its sessions, and their locks. Unlocking a lock that is not held would write a warning to the server
+  // log.
   if (first) await one.query(`select pg_advisory_unlock(${key})`)
   if (second) await other.query(`select pg_advisory_unlock(${key})`)
   return first && second
