@@ -78,12 +78,23 @@ export const start: Command = {
   },
 }
 
+/**
+ * Under `npm start` each signal arrives twice: the terminal or supervisor sends it to every process, and npm forwards the
+ * one that it got. Only a signal that comes later than this is a second one.
+ */
+const relayMs = process.env.npm_lifecycle_script?.includes('cellkeep') ? 1000 : 0
+
 /** Resolves to exit code 0 on SIGTERM, SIGINT or SIGHUP, to 75 if the data dir was lost. A second signal exits at once. */
 function stopSignal(log: Log, out: Output) {
   const { promise, resolve } = Promise.withResolvers<number>()
   const asking = new AbortController()
+  let askedAt = 0
   const onSignal = (): void => {
-    if (asking.signal.aborted) process.exit(1)
+    if (asking.signal.aborted) {
+      if (performance.now() - askedAt >= relayMs) process.exit(1)
+      return
+    }
+    askedAt = performance.now()
     asking.abort()
     resolve(0)
   }

@@ -158,6 +158,14 @@ test('a second signal ends at once', async () => {
   expect((await server.end('SIGTERM')).code).toBe(1)
 })
 
+test('in a script of npm, which passes on what all processes got already, it ends properly', async () => {
+  const { env } = await ownPostgres()
+  const cwd = await space.make('npm')
+  const server = await startServer(cwd, { ...env, npm_lifecycle_script: 'cellkeep start' })
+  server.signal('SIGINT')
+  expect((await server.end('SIGTERM')).code).toBe(0)
+})
+
 test('during the shutdown delay readiness says no and everything else is served', async () => {
   const { env } = await ownPostgres()
   const cwd = await space.make('delay')
