@@ -56,8 +56,9 @@ const get = async (path: string, headers: Record<string, string> = {}, from = si
     text: body ? Buffer.from(body as Uint8Array).toString() : '',
   }
 }
-const reasonOf = (path: string, from = site()) =>
-  get(path, {}, from).then(
+const asBrowser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+const reasonOf = (path: string, from = site(), headers: Record<string, string> = {}) =>
+  get(path, headers, from).then(
     ({ status }) => status,
     (error) => error.data.reason,
   )
@@ -65,8 +66,17 @@ const reasonOf = (path: string, from = site()) =>
 describe('the console', () => {
   it('answers its document for every page of it, and its files by their names', async () => {
     for (const path of ['/admin', '/admin/', '/admin/people', '/admin/people/3f2a/access'])
-      expect((await get(path)).text).toContain('<title>Console</title>')
+      expect((await get(path, asBrowser)).text).toContain('<title>Console</title>')
     expect((await get('/admin/assets/main-abcd1234.js')).text).toBe(script)
+  })
+
+  it('answers its document below /admin to those who ask for HTML, and nothing to programs', async () => {
+    for (const path of ['/admin', '/admin/']) expect(await reasonOf(path), path).toBe(200)
+    for (const path of ['/admin/people', '/admin/nothing']) {
+      expect((await get(path, asBrowser)).headers.vary).toBe('Accept, Accept-Encoding')
+      for (const accept of [undefined, '*/*', 'application/json'])
+        expect(await reasonOf(path, site(), accept ? { accept } : {}), `${path} ${accept}`).toBe('not_found')
+    }
   })
 
   it('has nothing else: no dot file, no directory, no map, no other spelling', async () => {
@@ -85,7 +95,7 @@ describe('the console', () => {
       '/admin//',
       '/admin/people/',
     ])
-      expect(await reasonOf(path), path).toBe('not_found')
+      expect(await reasonOf(path, site(), asBrowser), path).toBe('not_found')
     for (const path of ['/Admin', '/administrator', '/pages']) expect(site().answers(path), path).toBe(false)
   })
 
@@ -102,7 +112,7 @@ describe('the console', () => {
       'x-content-type-options': 'nosniff',
     })
     for (const path of ['/admin/link', '/admin/callback/google'])
-      expect((await get(path)).headers).toMatchObject({
+      expect((await get(path, asBrowser)).headers).toMatchObject({
         'cache-control': 'no-store',
         'referrer-policy': 'no-referrer',
       })
@@ -177,8 +187,8 @@ describe('over HTTP', () => {
 
   it('is the same for everybody, whatever the origin and the cookie', async () => {
     const headers = { cookie: 'svc_session=forged', origin: 'https://elsewhere.example' }
-    expect(await ask('/admin/people', { headers })).toEqual(await ask('/admin/people'))
-    expect((await ask('/admin/people', { headers })).cookie).toBeNull()
+    expect(await ask('/admin', { headers })).toEqual(await ask('/admin'))
+    expect((await ask('/admin', { headers })).cookie).toBeNull()
   })
 
   it('takes GET and HEAD only', async () => {

@@ -3,9 +3,14 @@ import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
 import { type Entry, type Form, metaOf, readBuilt } from './built-site.ts'
 import type { EdgeReply, EdgeRequest } from './exchange.ts'
+import { wantsPage } from './home.ts'
 
-/** Below /admin a path is a page of the console, unless it names a file. The console itself says that a page is unknown. */
-const consolePath = /^\/admin(\/[A-Za-z0-9_-]+)*$/
+/**
+ * Below /admin, browsers get the console for any path that cannot name a file, and the console says whether it has such a
+ * page. Programs, which do not ask for HTML, find nothing there.
+ */
+const isBelow = (path: string): boolean =>
+  /^\/admin(\/[A-Za-z0-9_-]+)+$/.test(path) && !/^\/admin\/assets(\/|$)/.test(path)
 
 const builtFolder = new URL('../../dist/console/', import.meta.url)
 
@@ -20,25 +25,27 @@ export function createSite({ config, log }: Pick<App, 'config' | 'log'>, folder 
     ),
   )
 
-  const documentOf = (path: string): 'console' | 'pages' | undefined => {
+  const documentOf = (request: EdgeRequest): 'console' | 'pages' | undefined => {
+    const { path } = request
     if (isOn.pages && pagePaths.includes(path)) return 'pages'
-    const isConsole = path === '/admin/' || (consolePath.test(path) && !/^\/admin\/assets(\/|$)/.test(path))
+    const isConsole = path === '/admin' || path === '/admin/' || (isBelow(path) && wantsPage(request))
     return isOn.console && isConsole ? 'console' : undefined
   }
   const answers = (path: string): boolean =>
     (isOn.console && (path === '/admin' || path.startsWith('/admin/'))) ||
     (isOn.pages && (path.startsWith('/pages/') || pagePaths.includes(path)))
 
-  async function answer({ path, header }: EdgeRequest): Promise<EdgeReply> {
+  async function answer(request: EdgeRequest): Promise<EdgeReply> {
+    const { path, header } = request
     const read = await built?.catch(() => undefined)
-    const name = documentOf(path)
+    const name = documentOf(request)
     const entry = name ? read?.documents[name] : read?.files.get(path)
     if (!entry) throw refusal('not_found')
     const coding = codingOf(entry, header('accept-encoding'))
     const { bytes, etag } = entry[coding] as Form
     const headers: Record<string, string> = {
       ...entry.headers,
-      ...(path === '/' && { vary: 'Accept, Accept-Encoding' }),
+      ...((path === '/' || isBelow(path)) && { vary: 'Accept, Accept-Encoding' }),
       ...(/^\/admin\/(link|callback)(\/|$)/.test(path) && once),
       etag,
       ...(coding !== 'identity' && { 'content-encoding': coding === 'br' ? 'br' : 'gzip' }),
