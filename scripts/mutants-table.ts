@@ -83,6 +83,7 @@ export const groups: Group[] = [
       'src/actors/actor_search.test.ts',
       'src/accounts/account_delete.test.ts',
       'src/limits/limiters.test.ts',
+      'src/core/consumer-action.test.ts',
     ],
     mutants: [
       ['if (call.viaGet && action.side_effects)', 'if (false)'],
