@@ -12,6 +12,7 @@ import { composeService, type Service } from '../service.ts'
 import { version } from '../wire/version.ts'
 import { openRegistry, serveMetrics } from './metrics.ts'
 import { type Command, wrongUsage } from './shell/command.ts'
+import { onSignal } from './signals.ts'
 import { openTraces } from './traces.ts'
 
 /** `cellkeep start`: runs the server until a signal stops it. */
@@ -78,33 +79,18 @@ export const start: Command = {
   },
 }
 
-/**
- * Under `npm start` each signal arrives twice: the terminal or supervisor sends it to every process, and npm forwards the
- * one that it got. Only a signal that comes later than this is a second one.
- */
-const relayMs = process.env.npm_lifecycle_script?.includes('cellkeep') ? 1000 : 0
-
 /** Resolves to exit code 0 on SIGTERM, SIGINT or SIGHUP, to 75 if the data dir was lost. A second signal exits at once. */
 function stopSignal(log: Log, out: Output) {
   const { promise, resolve } = Promise.withResolvers<number>()
   const asking = new AbortController()
-  let askedAt = 0
-  const onSignal = (): void => {
-    if (asking.signal.aborted) {
-      if (performance.now() - askedAt >= relayMs) process.exit(1)
-      return
-    }
-    askedAt = performance.now()
-    asking.abort()
-    resolve(0)
-  }
-  process.on('SIGTERM', onSignal)
-  process.on('SIGINT', onSignal)
   // The terminal was closed: stop properly, so that no database keeps running.
   process.on('SIGHUP', () => {
     if (process.stdout.isTTY) out.mute()
-    onSignal()
   })
+  onSignal(() => {
+    asking.abort()
+    resolve(0)
+  }, 1)
   // A bug in the handling of a request must not end the process.
   process.on('unhandledRejection', (error) =>
     log.error({ event: 'unhandled', err: error }, 'a rejection was handled nowhere'),

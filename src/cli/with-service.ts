@@ -13,6 +13,7 @@ import { StartError } from '../errors.ts'
 import { createLog, type Log } from '../log/log.ts'
 import { textLines } from '../log/text.ts'
 import type { CommandIo } from './shell/output.ts'
+import { onSignal } from './signals.ts'
 
 /** Recorded in the audit rows of every command. */
 export const cli: Operator = { via: 'cli' }
@@ -116,21 +117,3 @@ export const endedBy = <T>({ signal }: AbortController, what: string, work: Prom
   work.catch((error) => {
     throw signal.aborted ? new StartError('interrupted', `Interrupted; ${what}.`, signal.reason) : error
   })
-
-/** Calls `first` with the exit code of the first signal; a second one ends the process at once. */
-export function onSignal(first: (code: number) => void): () => void {
-  const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
-  let isEnding = false
-  const hooks = Object.entries(signals).map(([signal, code]) => {
-    const end = (): void => {
-      if (isEnding) process.exit(code)
-      isEnding = true
-      first(code)
-    }
-    process.on(signal, end)
-    return () => process.off(signal, end)
-  })
-  return () => {
-    for (const unhook of hooks) unhook()
-  }
-}

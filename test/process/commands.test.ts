@@ -105,9 +105,11 @@ describe('beside a running server', () => {
   })
 
   test.for([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-  ] as const)('%s in the middle of a backup leaves no part of a file', async ([signal, code]) => {
+    ['SIGINT', 130, undefined],
+    ['SIGTERM', 143, undefined],
+    // As npm sends it, which forwards what the terminal has sent.
+    ['SIGINT', 130, 'SIGTERM'],
+  ] as const)('%s in the middle of a backup leaves no part of a file', async ([signal, code, forwarded]) => {
     const client = new pg.Client(connectionTo(join(cwd, '.cellkeep', 'socket'), 'cellkeep'))
     await client.connect()
     onTestFinished(() => client.end())
@@ -116,6 +118,7 @@ describe('beside a running server', () => {
     const file = join(cwd, `${signal}.ckb`)
     const child = spawn(process.execPath, [entry, 'backup', file], {
       cwd,
+      env: { ...process.env, ...(forwarded && { npm_lifecycle_script: 'cellkeep backup' }) },
       // A session of its own, as cron gives it.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -132,6 +135,7 @@ describe('beside a running server', () => {
         expect(await readFile(`/proc/${pid}/autogroup`, 'utf8')).toMatch(/nice 10$/m)
     }
     child.kill(signal)
+    if (forwarded) child.kill(forwarded)
     expect(await ended).toEqual([code, null])
     expect((await said).join('')).toBe('Interrupted; no backup was made.\n')
     expect(existsSync(file)).toBe(false)

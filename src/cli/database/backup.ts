@@ -15,7 +15,8 @@ import { version } from '../../wire/version.ts'
 import { command, WrongUsage } from '../shell/command.ts'
 import { type CommandIo, createOutput, type Output } from '../shell/output.ts'
 import { type Progress, withProgress } from '../shell/progress.ts'
-import { endedBy, type Opened, onSignal, withDatabase } from '../with-service.ts'
+import { onSignal } from '../signals.ts'
+import { endedBy, type Opened, withDatabase } from '../with-service.ts'
 import { type Verified, verifyBackup } from './verify.ts'
 
 export const backup = command({
