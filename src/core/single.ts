@@ -13,12 +13,12 @@ import {
 import type { App } from './app.ts'
 
 /**
- * Runs a mutation whose work is one statement in one round trip: `statement` is a list of common table expressions,
- * and `result` the name of the one whose first row is returned. The audit rows that `record` records, and those
- * recorded before, are written by the same statement, which then commits. So `record` cannot know what the
- * statement returns: make ids beforehand, or name the column of the result that has one by `found`. Without a row, the
- * statement must have written nothing, nothing is committed, and the work goes on as any other. With a row, nothing
- * that fails afterwards undoes it. If another statement ran before, this is an ordinary one.
+ * Runs a mutation that consists of one statement in one round trip. `statement` is a list of common table expressions;
+ * the first row of the one named `result` is returned. The same statement writes the audit rows, those recorded before
+ * and those of `record`, and commits. `record` runs before it, so make ids beforehand, or take an id that only the
+ * statement knows from a column of the result, by `found`. If the result has no row, the statement must not have written
+ * anything; the transaction then stays open and the work goes on. If it has one, no later failure undoes the commit.
+ * After another statement of the same mutation, this is an ordinary statement.
  */
 export type Single = <T, K = unknown>(
   statement: Sql,
@@ -28,7 +28,7 @@ export type Single = <T, K = unknown>(
   shared?: { write: SharedStatement<K>; key: K },
 ) => Promise<T | undefined>
 
-/** The UUID in a column of the result. `record` runs again with each. */
+/** The UUID in this column of the result, never null. `record` runs a second time once the result is known. */
 export type Found = (column: string) => string
 
 /**

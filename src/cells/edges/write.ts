@@ -45,10 +45,10 @@ export type AddAtOnce<T> = (
 ) => Promise<T | undefined>
 
 /**
- * `adding` is a common table expression `added` that inserts edges of the `ends`. They are those of callers who may link
- * the cells, of anchors with room. Anchors are locked without waiting: whoever is waited for may take a right away that
- * the statement has checked before. Room is looked for apart, since the walk through many edges of a cell would tell
- * those of it who may not view it. Undefined, and nothing done, where it adds none.
+ * `adding` is a common table expression `added` that inserts edges from `ends`: those whose caller may link the cells and
+ * whose anchor has room. It never waits for the row lock of an anchor: the transaction that holds it may take away a right
+ * that this statement has already checked. Room is checked in a step of its own, because how long the walk through the
+ * edges of a full cell takes would reveal them to callers who may not view the cell. Returns undefined if nothing was added.
  */
 export function addAtOnce<T>(edges: Edges, adding: Sql): AddAtOnce<T> {
   const { from, key } = edges

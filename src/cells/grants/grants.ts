@@ -90,7 +90,8 @@ type Upserted = {
 
 /**
  * The same in one statement with its audit row, if that gives the grant or changes it; undefined, and nothing is done,
- * if not. It locks the cell without waiting: whoever is waited for may take a right away that it has checked before.
+ * if not. It never waits for the row lock of the cell: the transaction that holds it may take away a right that this
+ * statement has already checked.
  */
 export async function grantAtOnce(single: Single, grant: NewCellGrant): Promise<CellGrant | undefined> {
   const row = await single<{ given: CellGrant }>(
