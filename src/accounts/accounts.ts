@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/servers/failure.ts'
+import { hasReason } from '../errors.ts'
 import { Uuid } from '../wire/types.ts'
 import { emailKey, foldName } from './formats.ts'
 import { refuseReserved, refuseTakenUsername } from './usernames.ts'
@@ -63,3 +64,7 @@ export async function insertAccount(
   await refuseReserved(db, username, made.account_id)
   return made
 }
+
+/** Whether `insertAccount` failed because the username or the e-mail is taken; refusals do not tell which. */
+export const isTaken = (error: unknown): boolean =>
+  hasReason(error, 'username_taken') || brokenConstraint(error) === 'account_email_key'

@@ -2,16 +2,15 @@ import { z } from 'zod'
 import { failureFloor } from '../auth/failure-floor.ts'
 import { callerSubject, mutate, recorded } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
-import { brokenConstraint } from '../db/servers/failure.ts'
 import { sendVerification } from '../email/verification.ts'
-import { hasReason, refusal, ServiceError } from '../errors.ts'
+import { refusal, ServiceError } from '../errors.ts'
 import { claimInvite, lockInviteFor } from '../invites/invites.ts'
 import { crowdOf, identifierKey } from '../limits/limiters.ts'
 import { endForeignSession, startSession } from '../sessions/sessions.ts'
 import { isSignupOpen } from '../settings/settings.ts'
 import { TicketToken } from '../tickets/redeem.ts'
 import { Locale, Uuid } from '../wire/types.ts'
-import { insertAccount } from './accounts.ts'
+import { insertAccount, isTaken } from './accounts.ts'
 import { Email, Password, Username } from './formats.ts'
 import { refuseWeak } from './new-password.ts'
 
@@ -119,7 +118,3 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
     return { account_id, actor_id, cookie, open_signup }
   })
 }
-
-/** The refusal does not tell whether the username or the e-mail is taken. */
-const isTaken = (error: unknown): boolean =>
-  hasReason(error, 'username_taken') || brokenConstraint(error) === 'account_email_key'

@@ -1,10 +1,9 @@
-import { insertAccount } from '../accounts/accounts.ts'
+import { insertAccount, isTaken } from '../accounts/accounts.ts'
 import { isReserved } from '../accounts/usernames.ts'
 import { noPassword } from '../auth/password.ts'
 import type { Work } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { brokenConstraint } from '../db/servers/failure.ts'
-import { hasReason, refusal } from '../errors.ts'
+import { refusal } from '../errors.ts'
 import { claimInvite } from '../invites/invites.ts'
 import { startSession } from '../sessions/sessions.ts'
 import { isSignupOpen } from '../settings/settings.ts'
@@ -41,9 +40,7 @@ export async function enterNew(
     actor_name: identity.name ?? username,
     created_by: invite?.created_by ?? null,
   }).catch((error: unknown) => {
-    throw hasReason(error, 'username_taken') || brokenConstraint(error) === 'account_email_key'
-      ? raced()
-      : error
+    throw isTaken(error) ? raced() : error
   })
   if (!(await insertLink(db, { account_id, provider: provider.id, identity }))) throw raced()
   if (invite) await claimInvite(db, invite.id, account_id)

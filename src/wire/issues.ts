@@ -63,7 +63,7 @@ function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
   }
 }
 
-/** A choice that is missing, null or no string is as wrong as such a string; needs a parse that reports the input. */
+/** True if no accepted value has the type of the input. Known only if the parse reports its input (`withRules`). */
 const hasOtherType = ({ values, ...found }: z.core.$ZodIssueInvalidValue): boolean =>
   'input' in found && !values.some((value) => value === null || typeof value === typeof found.input)
 
