@@ -40,6 +40,7 @@ const tamperings: [string, Tampering][] = [
   ['an ID token without a nonce', { claims: { nonce: undefined as never } }],
   ['an ID token that expired a minute ago', { claims: { exp: now - 60 } }],
   ['an ID token that begins in an hour', { claims: { nbf: now + 3600 } }],
+  ['an ID token that was issued in an hour', { claims: { iat: now + 3600, exp: now + 7200 } }],
   ['an ID token without an expiry', { claims: { exp: undefined as never } }],
   ['an ID token without a subject', { claims: { sub: undefined as never } }],
   ['a subject that is longer than allowed', { claims: { sub: 's'.repeat(256) } }],

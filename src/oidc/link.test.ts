@@ -117,6 +117,10 @@ describe('reauthentication with a provider', () => {
       'the right person, who signed in there an hour ago',
       (who: object) => ({ ...who, auth_time: Math.floor(Date.now() / 1000) - 3600 }),
     ],
+    [
+      'the right person, who signs in there in an hour',
+      (who: object) => ({ ...who, auth_time: Math.floor(Date.now() / 1000) + 3600 }),
+    ],
     ['the right person, without a word about when', (who: object) => who],
   ])('by %s is refused and leaves the session as it was', async (_what, then) => {
     const { who, cookie, client } = await passwordless()

@@ -39,7 +39,7 @@ const bodyMax = 1_048_576
 export function createRelyingParty(
   redirectUrl: string,
   log: Log,
-  clock: Pick<Clock, 'skewMs'>,
+  clock: Pick<Clock, 'now' | 'skewMs'>,
 ): RelyingParty {
   const known = new Map<string, { configuration: Promise<Configuration>; at: number; skewMs: number }>()
 
@@ -123,6 +123,10 @@ export function createRelyingParty(
         // The library looks at it only if the token has several audiences.
         if (idToken.azp !== undefined && idToken.azp !== provider.client_id)
           throw new Error('the ID token was issued to another client')
+        // The library has no upper bound for these: a proof of tomorrow would count as recent for as long.
+        const latest = clock.now() / 1000 + toleranceSeconds
+        for (const name of maxAge === undefined ? ['iat'] : ['iat', 'auth_time'])
+          if (!(Number(idToken[name]) <= latest)) throw new Error(`${name} of the ID token is in the future`)
         if (!provider.userinfo) return { idToken, all: idToken }
         const more = await library.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
         return { idToken, all: claimsOf(provider, idToken, more) }
