@@ -350,12 +350,14 @@ export const groups: Group[] = [
   },
   {
     file: 'src/oidc/relying-party.ts',
-    tests: ['src/oidc/hostile.test.ts'],
+    tests: ['src/oidc/hostile.test.ts', 'src/oidc/link.test.ts'],
     mutants: [
       ['library.enableNonRepudiationChecks,', ''],
       ['expectedNonce: nonce,', ''],
       ['expectedState: state,', 'expectedState: library.skipStateCheck,'],
       ['if (idToken.azp !== undefined &&', 'if (false &&'],
+      ['if (!(Number(idToken[name]) <= latest))', 'if (false)'],
+      [`['iat'] : ['iat', 'auth_time']`, `['iat'] : ['iat']`],
       ['if (configuration.serverMetadata().issuer !== issuer)', 'if (false)'],
       ['other[email] === undefined || other[email] === from[email]', 'true'],
       ['idToken[email] === undefined ? [userinfo, idToken] : [idToken, userinfo]', '[idToken, userinfo]'],
