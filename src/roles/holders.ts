@@ -48,11 +48,11 @@ export const liveHolders = (entries: Sql): Sql => sql`(${entries}) entry
 /** The condition of global grants. */
 export const everywhere = atScope(sql`'00000000-0000-0000-0000-000000000000'`, '')
 
-/** Counts the active grants of a role to live actors, up to 1000. */
+/** Counts the active grants of a role to live actors, up to 1000, among the first `examinedMax` that have not ended. */
 export const holderCount = (role: string, scope?: Sql): Sql =>
   boundedCount(sql`select from ${liveHolders(grantsOfRole(role, null, scope))} where is_live`)
 
-/** How many live actors hold a role, each counted once, among the first 1000 grants to live actors. */
+/** How many live actors hold a role, each counted once, among the first 1000 such grants. */
 export const actorCount = (role: Sql | string, scope: Sql): Sql => sql`(
   select count(distinct actor_id)::int from (
     select g.actor_id from ${liveHolders(grantsOfRole(role, null, scope))} where is_live
